@@ -138,7 +138,10 @@ impl<T> Task<T> {
     /// # Errors
     /// When the task was cancelled in time, or has panicked.
     pub async fn cancel(mut self) -> Result<T, JoinError> {
-        let join = self.0.take().expect("it is there until it is consumed");
+        let join = self
+            .0
+            .take()
+            .expect("the handle stays until it is consumed");
         join.abort();
         join.await
     }
@@ -150,7 +153,10 @@ impl<T> Future for Task<T> {
     /// # Panics
     /// When the task panicked, or was cancelled by the end of its thread.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let join = self.0.as_mut().expect("it is there until it is consumed");
+        let join = self
+            .0
+            .as_mut()
+            .expect("the handle stays until it is consumed");
         let result = ready!(Pin::new(join).poll(cx));
         Poll::Ready(result.unwrap_or_else(|error| match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),

@@ -152,7 +152,7 @@ fn wake_before_run_publishes_to_the_first_poll() {
         Poll::Ready(())
     }));
     CORE.run(&TASKS, [keep], &mut Wire(&EVENT));
-    let waker = waker.expect("it was polled");
+    let waker = waker.expect("the task was polled");
     let interrupt = thread::spawn(move || {
         DATA.store(1, Relaxed);
         waker.wake();

@@ -45,7 +45,7 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
 ///
 /// let pool = Pool::new(Settings::default());
 /// let (job, join) = Closure::new(Once::new(|| 6 * 7));
-/// pool.submit(job).expect("it is open");
+/// pool.submit(job).expect("the pool is open");
 /// pool.close();
 /// pool.wait(None);
 /// assert!(join.is_finished()); // An `await` of it returns 42.
@@ -64,7 +64,7 @@ pub trait OnPanic: Send + Sync + 'static {
     fn panicked(&self, payload: &(dyn Any + Send));
 }
 
-/// No hook.
+/// Ignores the panic.
 impl OnPanic for () {
     fn panicked(&self, _: &(dyn Any + Send)) {}
 }

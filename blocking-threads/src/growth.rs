@@ -53,12 +53,12 @@ const PATIENCE: usize = if MODELLED { 1 } else { 16 };
 const MODELLED: bool = cfg!(any(selvedge_loom, selvedge_shuttle));
 
 impl<J> State<J> {
-    /// Whether the ready threads and the watcher suffice for the wanted jobs.
+    /// Returns whether the ready threads and the watcher suffice for the wanted jobs.
     fn is_covered(&self) -> bool {
         self.wanted() <= self.ready + 1
     }
 
-    /// Whether the queue lasts for too many intervals at the present rate (rule 3).
+    /// Returns whether the queue lasts for too many intervals at the present rate (rule 3).
     fn is_stuck(&self) -> bool {
         self.queue.len() > self.taken.saturating_mul(PATIENCE)
     }

@@ -1,5 +1,5 @@
-//! Submissions racing threads that become idle, and racing the end. No time passes in a model, so
-//! no thread ends for its keep-alive.
+//! Models of submissions that race threads that become idle, and that race the pool's end. No time
+//! passes in a model, so no thread ends because its keep-alive is over.
 use crate::{Pool, Refused, Settings};
 use sync_shim::{
     Model,
@@ -76,8 +76,8 @@ fn job_racing_finish_is_run_or_refused() {
     });
 }
 
-/// A submission while the one thread may be about to wait: the thread is notified, or finds the
-/// job.
+/// A job is submitted while the one thread may be about to wait: the thread is notified, or finds
+/// the job.
 ///
 /// Fails if `submit` does not notify.
 #[test]
@@ -93,8 +93,8 @@ fn job_racing_a_thread_about_to_wait_is_run() {
     });
 }
 
-/// A spinning thread takes a job for which the submitter notified no thread. Of two jobs that wait
-/// for each other it takes one, and another thread takes the other.
+/// A spinning thread takes a job for which the submitter notified no thread. If two jobs wait for
+/// each other, the spinning thread takes one, and another thread takes the other.
 ///
 /// Fails if a spinning thread does not check the queues afterwards, or counts as two threads.
 #[test]
@@ -136,7 +136,7 @@ fn meet(met: &(Mutex<u32>, Condvar)) {
     }
 }
 
-/// Two jobs that wait for each other, and one ready thread that is already needed for one of them.
+/// Two jobs wait for each other, and the one ready thread is already needed for one of them.
 ///
 /// Fails if `notify` compares `ready > 0` in place of `ready >= wanted`.
 #[test]
@@ -156,11 +156,11 @@ fn two_jobs_that_wait_for_each_other_get_two_threads() {
     });
 }
 
-/// An urgent job that waits for two capped jobs: one that was there before, and one that it submits
+/// An urgent job waits for two capped jobs: one that was there before, and one that it submits
 /// itself. Meanwhile a thread becomes idle, or the cap is reached.
 ///
-/// Fails if urgent jobs count as busy, or if they are left to a ready thread that is on its way to
-/// a capped job (`max` for the sum in `wanted`).
+/// Fails if urgent jobs count as busy, or if the pool leaves them to a ready thread that is on its
+/// way to a capped job (a `max` in place of the sum in `wanted`).
 #[test]
 fn urgent_job_that_waits_for_capped_jobs_completes() {
     Model::new().bound(2).check(|| {

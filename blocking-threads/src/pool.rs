@@ -118,7 +118,7 @@ pub struct Pool<J: 'static>(Handle<J>);
 ///
 /// # #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))] {
 /// let (sender, receiver) = mpsc::channel();
-/// POOL.handle().submit(Box::new(move || sender.send(7).unwrap())).expect("it is open");
+/// POOL.handle().submit(Box::new(move || sender.send(7).unwrap())).expect("the pool is open");
 /// assert_eq!(receiver.recv(), Ok(7));
 /// # }
 /// ```
@@ -187,13 +187,13 @@ pub struct Counts {
 }
 
 impl<J> State<J> {
-    /// How many more threads may be busy. With a cap of 0 it is one, for the jobs that were
+    /// Returns how many more threads may be busy. With a cap of 0 it is one, for the jobs that were
     /// submitted before the cap was lowered.
     fn room(&self) -> usize {
         self.cap.max(1).saturating_sub(self.busy)
     }
 
-    /// The number of wanted jobs: those that a ready thread would take now.
+    /// Returns the number of wanted jobs: those that a ready thread would take now.
     pub(crate) fn wanted(&self) -> usize {
         self.urgent.len() + self.queue.len().min(self.room())
     }
@@ -298,7 +298,7 @@ impl<J: 'static> Pool<J> {
         &self.core().looks
     }
 
-    /// The number of handles to a pool that is no static.
+    /// Returns the number of handles to a pool that is not in a `static`.
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn handles(&self) -> usize {
         match &self.0 {
@@ -396,7 +396,7 @@ impl<J: Job> Pool<J> {
     /// let both = Arc::new(Barrier::new(2));
     /// for _ in 0..2 {
     ///     let both = both.clone();
-    ///     pool.submit(move || drop(both.wait())).expect("it is open");
+    ///     pool.submit(move || drop(both.wait())).expect("the pool is open");
     /// }
     /// pool.set_cap(2); // Else the first job would wait forever.
     /// pool.finish();
@@ -597,7 +597,7 @@ impl<J: Job> Pool<J> {
     ///
     /// let pool = Pool::new(Settings::default());
     /// let (sender, ran) = mpsc::channel();
-    /// pool.submit(move || sender.send(7).unwrap()).expect("it is open");
+    /// pool.submit(move || sender.send(7).unwrap()).expect("the pool is open");
     /// pool.finish();
     /// pool.join();
     /// assert_eq!(ran.try_recv(), Ok(7));

@@ -19,7 +19,7 @@ fn pool(change: impl FnOnce(&mut Settings)) -> Pool<Boxed> {
     Pool::new(settings)
 }
 
-/// A wait that takes longer hangs, even on a busy machine.
+/// The limit of a wait. Even on a busy machine, only a wait that hangs takes longer.
 const LONG: Duration = Duration::from_secs(600);
 
 fn until(mut condition: impl FnMut() -> bool) {
@@ -178,7 +178,7 @@ fn cap_of_zero_returns_jobs_and_runs_urgent_ones() {
     pool.submit_now(refused.job, "now").unwrap();
     done.recv().unwrap();
     until(|| pool.counts().idle == 1);
-    // A thread that is there already does not take it either.
+    // With a cap of zero, a thread that is there already does not take the job either.
     assert!(pool.submit(Box::new(|| ())).is_err());
     assert!(pool.close().is_empty());
     assert!(pool.wait(Some(LONG)));
@@ -264,7 +264,7 @@ fn urgent_jobs_take_no_room_of_the_cap() {
     for _ in 0..3 {
         pool.submit_now(long(), "another").unwrap();
     }
-    // Each has begun, so each thread has the name that was asked for.
+    // Each job has begun, so each thread has the name that was asked for.
     until(|| pool.counts().idle == 0);
     let (done, wait) = mpsc::channel();
     for _ in 0..2 {

@@ -55,7 +55,7 @@ impl Budget {
         self.0 > MOST
     }
 
-    /// Whether another operation would be granted.
+    /// Returns whether another operation would be granted.
     #[inline]
     pub const fn has_remaining(self) -> bool {
         self.0 != 0

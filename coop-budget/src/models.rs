@@ -1,4 +1,5 @@
-//! The flag of a time slice: requests and nudges racing the worker that opens slices and looks.
+//! Models of the flag of a time slice: requests and nudges race the worker that opens slices and
+//! looks.
 use crate::Preempt;
 use sync_shim::{
     atomic::{
@@ -11,7 +12,7 @@ use sync_shim::{
     thread,
 };
 
-/// Two slices of two polls each, racing a monitor that requests the end of the slice that it finds.
+/// Opens two slices of two polls each, while a monitor requests the end of the slice that it finds.
 /// `open` publishes the number of the slice, and the monitor reads it. The monitor then publishes
 /// the number of the slice whose end it requested. So a poll that reads its own slice's number
 /// there must see the flag.
@@ -51,7 +52,7 @@ fn open_then_publish(flag: &Preempt, publish: &dyn Fn()) {
     publish();
 }
 
-/// A request inside a slice is seen before its next poll, and before each later poll.
+/// The worker sees a request inside a slice before its next poll, and before each later poll.
 ///
 /// Fails in the two broken variants below, or if `request` does nothing.
 #[test]
@@ -103,11 +104,11 @@ fn request_does_not_outlive_its_slice() {
     });
 }
 
-/// A nudger pushes and nudges, racing a worker that looks for work. The slice was nudged once
-/// before. Either the look sees the push, or the nudge stays for the next operation.
+/// A nudger pushes and nudges, while a worker looks for work. The slice was nudged once before.
+/// Either the look sees the push, or the nudge stays for the next operation.
 fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     let slice = Arc::new(Preempt::new());
-    // The nudge of an earlier push, which the worker has already seen.
+    // This nudge is for an earlier push, which the worker has already seen.
     slice.nudge();
     let pushed = Arc::new(AtomicUsize::new(0));
     let pusher = {
@@ -129,7 +130,7 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     );
 }
 
-/// Fails if `look` has no fence, or clears the nudge when it is over: the two broken variants
+/// Fails if `look` has no fence, or clears the nudge only at its end: the two broken variants
 /// below.
 #[test]
 fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
@@ -179,7 +180,7 @@ fn nudges_racing_operations_leave_the_slice_responsive() {
     });
 }
 
-/// A request, racing each transition that a nudge causes: the request stays.
+/// A request races each transition that a nudge causes: the request stays.
 ///
 /// Fails if one of the transitions is a store.
 #[test]

@@ -192,14 +192,14 @@ impl Preempt {
         let _ = self.transition(IGNORING, OPEN);
     }
 
-    /// Whether the slice was asked to end. A load.
+    /// Returns whether the slice was asked to end. A load.
     #[inline]
     pub fn need_preempt(&self) -> bool {
         // Ordering: Relaxed, as in `open_slice`. The caller reads nothing that depends on it.
         self.0.load(Relaxed) == REQUESTED
     }
 
-    /// Whether the slice was asked to end, or nudged. A load.
+    /// Returns whether the slice was asked to end, or nudged. A load.
     ///
     /// If so, the next operation is refused. A worker checks this between two polls, too, as its
     /// tasks may do no operations. If it is true, the worker opens a slice or [looks](Self::look)

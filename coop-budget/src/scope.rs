@@ -95,7 +95,7 @@ impl Current {
         self.slice().is_some_and(Preempt::need_preempt)
     }
 
-    /// Whether the slice refuses the next operation: it is over, or was nudged.
+    /// Returns whether the slice refuses the next operation: it is over, or was nudged.
     #[inline]
     fn refuses(&self) -> bool {
         self.slice().is_some_and(Preempt::is_set)
@@ -122,7 +122,7 @@ impl Current {
         Some(Exhausted::Nudge)
     }
 
-    /// The hook of the innermost scope.
+    /// Returns the hook of the innermost scope.
     fn hook(&self) -> Option<&dyn OnExhausted> {
         // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
         unsafe { self.frame.get().as_ref() }?.hook
@@ -550,7 +550,7 @@ pub fn remaining() -> Option<u32> {
     CURRENT.with(|current| current.budget.get()).remaining()
 }
 
-/// Whether the budget and the time slice would grant the next operation.
+/// Returns whether the budget and the time slice would grant the next operation.
 ///
 /// A nudge may refuse that operation all the same.
 ///
@@ -565,7 +565,7 @@ pub fn has_remaining() -> bool {
     CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
 }
 
-/// Whether the time slice in progress was asked to end. False without a slice.
+/// Returns whether the time slice in progress was asked to end. False without a slice.
 ///
 /// A loop that makes no operations checks this, and yields when it is true.
 ///

@@ -77,7 +77,7 @@ impl Slices {
     }
 }
 
-/// A random start. Under a model checker it is 0, as each execution must be repeatable.
+/// Returns a random start. Under a model checker it is 0, as each execution must be repeatable.
 #[cold]
 fn anywhere() -> u32 {
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {

@@ -120,7 +120,7 @@ fn polled(future: impl Future) {
     assert!(pin!(future).poll(&mut cx()).is_ready());
 }
 
-/// Asks for so many operations, and returns how many were granted.
+/// Asks for that number of operations, and returns how many were granted.
 fn spend(operations: u32) -> u32 {
     (0..operations)
         .filter(|_| match poll_proceed(&mut cx()) {
@@ -385,7 +385,7 @@ fn each_turn_has_its_own_budget_and_between_turns_none() {
             assert!(poll_proceed(&mut cx()).is_ready());
         }
     });
-    // Once a turn, however often it refused.
+    // The hook is called once in a turn, however often the turn refused an operation.
     assert_eq!(hook.yields.load(Relaxed), 3);
 }
 
@@ -402,7 +402,7 @@ fn refund_of_an_earlier_turn_is_ignored() {
                 let Poll::Ready(progress) = poll_proceed(&mut cx()) else {
                     panic!()
                 };
-                // From a nested scope, to the turn around it.
+                // The refund comes from a nested scope, and goes to the turn around it.
                 Scope::new(Budget::new(9)).run(|| drop(progress));
                 assert_eq!(remaining(), Some(2));
             });
@@ -527,7 +527,7 @@ fn refused_operation_is_free_and_its_retry_charges_once() {
             slice.open_slice();
         });
     }
-    // A share of an outer budget that is used up.
+    // The inner scope has a share of the outer budget, and uses it up.
     Scope::new(Budget::new(2)).run(|| {
         Scope::new(Budget::new(1)).run(|| {
             assert!(
@@ -576,7 +576,7 @@ fn nudged_slice_ignores_nudges_until_empty_look_or_exhaustion() {
 #[test]
 fn nudge_one_visits_the_workers_in_turn() {
     let slices = Slices::new(3);
-    // Slices that ignore nudges or have one take none. A slice that takes this one is counted.
+    // Counts the slices that do not take this nudge: they ignore nudges, or have one already.
     let nudged = || (0..3).filter(|&worker| !slices.of(worker).nudge()).count();
     let worker = slices.nudge_one().unwrap();
     assert!(slices.of(worker).is_set());
@@ -700,7 +700,7 @@ fn ticker_ends_slices_periodically_until_dropped() {
 #[derive(Clone, Debug)]
 enum Op {
     Proceed(u32),
-    /// Keeps so many operations of the charge at this index.
+    /// Keeps that number of operations of the charge at this index.
     Keep(prop::sample::Index, u32),
     Return(prop::sample::Index),
     /// Runs the operations in a nested scope, or in an own one.
@@ -738,7 +738,7 @@ impl Open {
     }
 }
 
-/// The reference model: what the scopes should hold.
+/// The reference model of the budgets in the scopes.
 #[derive(Default)]
 struct Reference {
     /// The scopes in progress, innermost last.

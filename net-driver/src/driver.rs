@@ -1,20 +1,20 @@
 //! A runtime's driver, and how the code of a task finds it.
 //!
-//! A runtime makes one [`Driver`] and gives each worker a [`WorkerPark`] of it. Whoever runs tasks
-//! sets the thread's *current driver* around them, and with it the worker's index. A sleep finds
-//! the driver there at its first poll, and so does a socket when it is made.
+//! A runtime makes one [`Driver`] and gives each worker a [`WorkerPark`] of it. The code that runs
+//! tasks sets the thread's *current driver* around them, and with it the worker's index. A sleep
+//! finds the driver there at its first poll, and so does a socket when it is made.
 //!
 //! A thread-local points to the innermost *frame*, and each frame to the next outer one:
 //!
 //! 1. The current driver is that of the innermost frame.
 //! 2. The frame of a [`scope`](Driver::scope) is on the stack of the function, which takes it out
-//!    of the list before it returns, also in a panic. The function has a counted driver too, as a
-//!    thread-local may have the caller's, and `process::exit` runs the destructors of thread-locals
-//!    while frames are in the list. A [`borrowed_scope`](Driver::borrowed_scope) leaves that to its
-//!    caller.
+//!    of the list before it returns, also in a panic. The function holds a count of the driver,
+//!    because the caller's may be in a thread-local, and `process::exit` runs the destructors of
+//!    thread-locals while frames are in the list. The caller of a
+//!    [`borrowed_scope`](Driver::borrowed_scope) keeps the driver itself.
 //! 3. The frame of an [`Entered`] is in a box, and has a counted driver. It leaves the list from
-//!    wherever it is there, because such a guard may be dropped in any order. A leaked one stays in
-//!    the list, and its box is never freed.
+//!    any position, because such guards may be dropped in any order. The frame of a leaked guard
+//!    stays in the list, and its box is never freed.
 //! 4. Only its own thread uses the list. The thread-local has no destructor, because destructors of
 //!    other thread-locals may use it.
 #[cfg(feature = "test-util")]
@@ -134,7 +134,7 @@ impl Driver {
         }))
     }
 
-    /// Returns how the worker with this index parks. Make one for each worker.
+    /// Returns the parker of the worker with this index. Make one for each worker.
     ///
     /// Two parks of one worker share its token: an unpark may end the park of either.
     ///
@@ -150,8 +150,8 @@ impl Driver {
         WorkerPark::new(self.clone(), worker)
     }
 
-    /// Returns what drives the timers of the worker with this index over a parker of its own: see
-    /// [`with_wakers`](Self::with_wakers).
+    /// Returns a handle that drives the timers of the worker with this index over a parker of its
+    /// own: see [`with_wakers`](Self::with_wakers).
     ///
     /// # Panics
     /// If there is no such worker.
@@ -193,9 +193,9 @@ impl Driver {
         unsafe { Self::borrowed_scope(Some(&counted), worker, f) }
     }
 
-    /// Runs `f` in the [scope](Self::scope) of a driver that it does not count, or of the one that
-    /// is current now if there is none. For an executor that keeps the driver itself, and whose
-    /// runtimes may do without one.
+    /// Runs `f` in the [scope](Self::scope) of a driver without counting that driver, or of the one
+    /// that is current now if `driver` is `None`. This is for an executor that keeps the driver
+    /// itself, and whose runtimes may have none.
     ///
     /// ```
     /// use net_driver::Driver;
@@ -231,8 +231,8 @@ impl Driver {
         }
         let frame = driver.map(|driver| driver.frame(worker));
         if let Some(frame) = &frame {
-            // SAFETY: it stays in this function until `leave` takes it out of the list, and the
-            // caller keeps the driver.
+            // SAFETY: the frame stays in this function until `leave` takes it out of the list, and
+            // the caller keeps the driver.
             unsafe { frame.enter() };
         }
         let _leave = Leave(&frame);
@@ -256,8 +256,8 @@ impl Driver {
     pub fn enter(&self, worker: Option<usize>) -> Entered {
         let boxed = Box::new((self.frame(worker), self.clone()));
         let entered = Entered(NonNull::from(Box::leak(boxed)));
-        // SAFETY: it stays in its box until the drop takes it out of the list, in this thread, as
-        // an `Entered` is not `Send`. The box also keeps the driver.
+        // SAFETY: the frame stays in its box until the drop takes it out of the list, in this
+        // thread, as an `Entered` is not `Send`. The box also keeps the driver.
         unsafe { entered.frame().enter() };
         entered
     }
@@ -350,9 +350,9 @@ impl Inner {
     }
 
     /// Returns the workers to unpark after a timer was armed for this tick, the first deadline of
-    /// its wheel: all, so that they look after timers from now on, or the poller, if it parks
-    /// longer. The caller [unparks](Self::unpark) them, outside of a borrow of the frame: that may
-    /// be code of users.
+    /// its wheel. After the first timer these are all workers, which must look after timers from
+    /// now on; later it is the poller, if that parks longer. The caller [unparks](Self::unpark)
+    /// them while it does not borrow the frame, because an unpark may run user code.
     #[inline]
     #[must_use = "the workers must be unparked"]
     pub(crate) fn armed(&self, tick: u64) -> Option<Range<usize>> {
@@ -369,9 +369,9 @@ impl Inner {
         self.parks.fetch_add(1, Relaxed);
     }
 
-    /// Counts the drop of a park, wakes what it has collected, and shuts the driver down after the
-    /// last. A panic of a waker is contained: the drop may be of a worker that was never started,
-    /// on any thread.
+    /// Counts the drop of a park, wakes the tasks of the events that it has collected, and shuts
+    /// the driver down after the last park. Contains the panics of wakers, because any thread may
+    /// drop the park of a worker that was never started.
     pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
         contain(|| poller::wake_all(collected));
         // Ordering: Relaxed: the count says which park is the last. The shutdown takes the lock
@@ -403,7 +403,7 @@ impl Inner {
         next != u64::MAX && next <= clock::tick_at(self.now()) || self.poller.is_due()
     }
 
-    /// Whether the workers park in parkers of their own, which do not wait for sockets.
+    /// Returns whether the workers park in parkers of their own, which do not wait for sockets.
     pub(crate) fn parks_elsewhere(&self) -> bool {
         !self.wakers.is_empty()
     }
@@ -438,29 +438,30 @@ pub(crate) fn with_current<R>(f: impl FnOnce(&Inner, usize) -> R) -> Option<R> {
 #[inline]
 fn with_frame<R>(f: impl FnOnce(&Frame) -> R) -> Option<R> {
     let frame = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
-    // SAFETY: null, or a frame of the list, which is valid (`Frame::enter`).
+    // SAFETY: the pointer is null, or points to a frame of the list, which is valid
+    // (`Frame::enter`).
     unsafe { frame.as_ref() }.map(f)
 }
 
 impl Frame {
-    /// Puts it at the front of this thread's list.
+    /// Puts the frame at the front of this thread's list.
     ///
     /// # Safety
-    /// It is in no list. Until this thread [leaves](Self::leave) it, it is not moved or freed, and
-    /// its driver is not either.
+    /// The frame is in no list. Until this thread [leaves](Self::leave) it, neither the frame nor
+    /// its driver is moved or freed.
     #[inline]
     unsafe fn enter(&self) {
         INNERMOST.with(|innermost| self.outer.set(innermost.replace(self)));
     }
 
-    /// Takes it out of the list, from any position.
+    /// Takes the frame out of the list, from any position.
     #[inline]
     fn leave(&self) {
         INNERMOST.with(|innermost| {
             let mut at = innermost;
             while !ptr::eq(at.get(), self) {
-                // SAFETY: it was entered, so it is further down the list, and all frames of the
-                // list are valid (`enter`).
+                // SAFETY: this frame was entered, so it is further down the list, and all frames of
+                // the list are valid (`enter`).
                 at = &unsafe { &*at.get() }.outer;
             }
             at.set(self.outer.get());
@@ -491,7 +492,7 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         self.frame().leave();
-        // SAFETY: it was made from a box, and is in no list by now.
+        // SAFETY: the frame was made from a box, and is in no list by now.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

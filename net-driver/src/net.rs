@@ -1,8 +1,8 @@
 //! Sockets with tokio's names and semantics.
 //!
 //! A socket belongs to the driver that is current where it is made (see
-//! [`Driver::scope`](crate::Driver::scope)); a stream that a listener accepts belongs to the
-//! listener's. Its operations may be polled anywhere.
+//! [`Driver::scope`](crate::Driver::scope)). A stream that a listener accepts belongs to the
+//! driver of the listener. Any thread may poll a socket's operations.
 //!
 //! ```
 //! use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -27,13 +27,14 @@
 //! # Errors
 //! - Once the driver has shut down, each operation fails, and each wait ends, with an error of the
 //!   kind `Other`.
-//! - `accept` without a free descriptor (`EMFILE`, `ENFILE`) or memory reports the error once. It
-//!   then waits, longer from try to try, without another report, until a try succeeds.
+//! - If no descriptor (`EMFILE`, `ENFILE`) or no memory is free, `accept` reports the error once.
+//!   After that it tries again, with longer and longer waits, and reports no error until a try has
+//!   succeeded.
 //!
 //! # Fork
 //! A child made by `fork` shares the kernel's poller with its parent. It must neither use nor drop
-//! the sockets of the parent's runtime: `exec`, or leave by `_exit`. All descriptors are
-//! close-on-exec.
+//! the sockets of the parent's runtime: it should call `exec`, or end by `_exit`. All descriptors
+//! are close-on-exec.
 mod accept;
 mod async_fd;
 mod lookup;

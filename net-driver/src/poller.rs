@@ -116,7 +116,7 @@ impl Poller {
         self.reactor().filter(|_| self.polling != Polling::Thread)
     }
 
-    /// Whether busy workers look also while an idle one waits.
+    /// Returns whether busy workers look also while an idle one waits.
     pub(crate) fn polls_every_quota(&self) -> bool {
         self.polling == Polling::EveryQuota
     }
@@ -171,7 +171,7 @@ impl Poller {
         self.record(self.now());
     }
 
-    /// Whether nobody has polled for a while, though there are sockets.
+    /// Returns whether nobody has polled for a while, though there are sockets.
     pub(crate) fn is_due(&self) -> bool {
         // Ordering: Relaxed, as in `poll_if_due`.
         self.workers_reactor().is_some() && {

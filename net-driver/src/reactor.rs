@@ -45,7 +45,8 @@ impl<S: Sys> Reactor<S> {
         Self::register_over(this, fd, ready, removal, Existing::Replace)
     }
 
-    /// The same for a descriptor that may be another's, where it is refused if it is registered.
+    /// Does the same for a descriptor that may be another's. Refuses a descriptor that is
+    /// registered already.
     pub(crate) fn register_new(this: &Arc<Self>, fd: Fd) -> io::Result<Registration<S>> {
         Self::register_over(this, fd, Ready::EMPTY, Removal::ByCall, Existing::Refuse)
     }
@@ -110,7 +111,7 @@ impl<S: Sys> Reactor<S> {
     }
 }
 
-/// The error of an operation whose driver has shut down.
+/// Returns the error of an operation whose driver has shut down.
 pub(crate) fn shut_down_error() -> io::Error {
     io::Error::other("the driver of this socket has shut down")
 }

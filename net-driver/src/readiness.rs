@@ -15,7 +15,7 @@
 //! # Rules
 //!
 //! 1. An event sets bits and advances the tick of each direction that it names, in one step. Only
-//!    the holder of the slot's lock sets bits, so that waiters are found (see `slot.rs`).
+//!    the holder of the slot's lock sets bits, so that it finds the waiters (see `slot.rs`).
 //! 2. An operation loads a [`Snapshot`] first, then asks the kernel. If the kernel answers "would
 //!    block", the operation clears the bits of its direction, but only if the tick is still that
 //!    of the snapshot.
@@ -23,8 +23,8 @@
 //!    closed bits do not make a source ready: each comes with a readable or writable bit.
 //! 4. An operation on a TCP stream that moved fewer bytes than it could have, or after which the
 //!    kernel says that none are left (`receive.rs`), clears as in rule 2, without the kernel's
-//!    "would block". It does not if a closed or error bit is set: no further
-//!    event would announce the end of the stream. Nor does it if the priority bit is: a read ends
+//!    "would block". It does not clear if a closed or error bit is set: no further event would
+//!    announce the end of the stream. Nor does it clear if the priority bit is set: a read ends
 //!    early at an urgent byte.
 //!
 //! # Why no event is lost
@@ -45,19 +45,19 @@ const TICK: u64 = (1 << 28) - 1;
 const READ_SHIFT: u32 = 8;
 const WRITE_SHIFT: u32 = 36;
 
-/// The bits of each direction, of which an event advances its tick.
+/// The bits of each direction. An event with one of them advances the tick of that direction.
 const READ: Ready = Ready::READABLE
     .union(Ready::READ_CLOSED)
     .union(Ready::PRIORITY);
 const WRITE: Ready = Ready::WRITABLE.union(Ready::WRITE_CLOSED);
 /// An event with one of these advances both ticks.
 const BOTH: Ready = Ready::ERROR;
-/// Bits that stay (rule 3).
+/// The bits that no clear removes (rule 3).
 const FINAL: Ready = Ready::READ_CLOSED
     .union(Ready::WRITE_CLOSED)
     .union(Ready::SHUTDOWN);
 
-/// The word.
+/// The readiness word of a source.
 #[derive(Debug)]
 pub(crate) struct Readiness(AtomicU64);
 
@@ -77,12 +77,12 @@ impl Readiness {
     }
 
     pub(crate) fn load(&self) -> Snapshot {
-        // Ordering: Acquire pairs with `set`. An operation that sees a tick also sees what the
-        // poller knew of the kernel. So if it then meets "would block", its clear is justified.
+        // Ordering: Acquire pairs with `set`. An operation that sees a tick asks the kernel after
+        // the poller did. So if it then meets "would block", its clear is justified.
         Snapshot(self.0.load(Acquire))
     }
 
-    /// Adds what an event says (rule 1).
+    /// Adds the bits of an event, and advances its ticks (rule 1).
     pub(crate) fn set(&self, ready: Ready) {
         let mut word = self.0.load(Relaxed);
         loop {
@@ -135,12 +135,13 @@ impl Snapshot {
         self.ready().intersection(interest.mask())
     }
 
-    /// Whether an operation of `interest` need not wait (rule 3: the closed bits do not count).
+    /// Returns whether an operation of `interest` need not wait (rule 3: the closed bits do not
+    /// count).
     pub(crate) fn is_ready_for(self, interest: Interest) -> bool {
         self.ready().intersects(interest.wanted())
     }
 
-    /// Whether nobody with `interest` waits any longer.
+    /// Returns whether nobody with `interest` waits any longer.
     pub(crate) fn ends_wait(self, interest: Interest) -> bool {
         self.is_ready_for(interest) || self.is_shutdown()
     }

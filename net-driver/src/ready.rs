@@ -42,7 +42,7 @@ impl Ready {
     /// The driver has shut down.
     pub(crate) const SHUTDOWN: Self = Self(1 << 6);
 
-    /// Whether nothing is in the set.
+    /// Returns whether nothing is in the set.
     ///
     /// ```
     /// assert!(net_driver::Ready::EMPTY.is_empty());
@@ -51,7 +51,7 @@ impl Ready {
         self.0 == 0
     }
 
-    /// Whether `READABLE` or `READ_CLOSED` is in the set.
+    /// Returns whether `READABLE` or `READ_CLOSED` is in the set.
     ///
     /// ```
     /// assert!(net_driver::Ready::READ_CLOSED.is_readable());
@@ -60,7 +60,7 @@ impl Ready {
         self.intersects(Self::READABLE.union(Self::READ_CLOSED))
     }
 
-    /// Whether `WRITABLE` or `WRITE_CLOSED` is in the set.
+    /// Returns whether `WRITABLE` or `WRITE_CLOSED` is in the set.
     ///
     /// ```
     /// assert!(net_driver::Ready::WRITE_CLOSED.is_writable());
@@ -69,7 +69,7 @@ impl Ready {
         self.intersects(Self::WRITABLE.union(Self::WRITE_CLOSED))
     }
 
-    /// Whether `READ_CLOSED` is in the set.
+    /// Returns whether `READ_CLOSED` is in the set.
     ///
     /// ```
     /// assert!(!net_driver::Ready::READABLE.is_read_closed());
@@ -78,7 +78,7 @@ impl Ready {
         self.intersects(Self::READ_CLOSED)
     }
 
-    /// Whether `WRITE_CLOSED` is in the set.
+    /// Returns whether `WRITE_CLOSED` is in the set.
     ///
     /// ```
     /// assert!(!net_driver::Ready::WRITABLE.is_write_closed());
@@ -87,7 +87,7 @@ impl Ready {
         self.intersects(Self::WRITE_CLOSED)
     }
 
-    /// Whether `PRIORITY` is in the set.
+    /// Returns whether `PRIORITY` is in the set.
     ///
     /// ```
     /// assert!(net_driver::Ready::PRIORITY.is_priority());
@@ -96,7 +96,7 @@ impl Ready {
         self.intersects(Self::PRIORITY)
     }
 
-    /// Whether `ERROR` is in the set.
+    /// Returns whether `ERROR` is in the set.
     ///
     /// ```
     /// assert!(net_driver::Ready::ERROR.is_error());
@@ -201,7 +201,7 @@ impl Interest {
     /// An error. It also ends a wait for `READABLE` or `WRITABLE`.
     pub const ERROR: Self = Self(1 << 5);
 
-    /// Whether it contains `READABLE`.
+    /// Returns whether it contains `READABLE`.
     ///
     /// ```
     /// assert!(net_driver::Interest::READABLE.is_readable());
@@ -210,7 +210,7 @@ impl Interest {
         self.0 & Self::READABLE.0 != 0
     }
 
-    /// Whether it contains `WRITABLE`.
+    /// Returns whether it contains `WRITABLE`.
     ///
     /// ```
     /// assert!(net_driver::Interest::WRITABLE.is_writable());
@@ -219,7 +219,7 @@ impl Interest {
         self.0 & Self::WRITABLE.0 != 0
     }
 
-    /// Whether it contains `PRIORITY`.
+    /// Returns whether it contains `PRIORITY`.
     ///
     /// ```
     /// assert!(net_driver::Interest::PRIORITY.is_priority());
@@ -228,7 +228,7 @@ impl Interest {
         self.0 & Self::PRIORITY.0 != 0
     }
 
-    /// Whether it contains `ERROR`.
+    /// Returns whether it contains `ERROR`.
     ///
     /// ```
     /// assert!(net_driver::Interest::ERROR.is_error());
@@ -248,12 +248,12 @@ impl Interest {
         Self(self.0 | other.0)
     }
 
-    /// The states that end a wait.
+    /// Returns the states that end a wait.
     pub(crate) const fn wanted(self) -> Ready {
         Ready(self.0)
     }
 
-    /// The states that a wait reports.
+    /// Returns the states that a wait reports.
     pub(crate) const fn mask(self) -> Ready {
         let mut mask = self.wanted();
         if self.is_readable() {

@@ -39,7 +39,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// The result for a TCP stream of which up to `wanted` bytes were to be moved.
+    /// Returns the result for a TCP stream of which up to `wanted` bytes were to be moved.
     pub(crate) fn of(count: usize, wanted: usize) -> Self {
         Self {
             count,
@@ -115,7 +115,7 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// The same for an operation that moves up to `wanted` bytes of a TCP stream. If it moves
+    /// Does the same for an operation that moves up to `wanted` bytes of a TCP stream. If it moves
     /// fewer, the next one waits for an event before it asks the kernel: a system call less.
     pub(crate) fn poll_transfer(
         &self,
@@ -128,7 +128,7 @@ impl<S: Sys> Registration<S> {
         self.poll_moved(cx, direction, op)
     }
 
-    /// The same for an operation that knows whether there may be more to move.
+    /// Does the same for an operation that knows whether there may be more to move.
     pub(crate) fn poll_moved(
         &self,
         cx: &mut Context<'_>,

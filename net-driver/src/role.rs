@@ -64,8 +64,8 @@ impl Role {
 
     /// Takes the role, if it is vacant (rule 1).
     pub(crate) fn try_take(&self, worker: usize) -> bool {
-        // Ordering: Acquire pairs with the Release of `leave`: what the last poller did with the
-        // poller's state comes before. It publishes nothing: the fence of `publish_until` does.
+        // Ordering: Acquire pairs with the Release of `leave`: all uses of the poller's state by
+        // the last poller come before. It publishes nothing: the fence of `publish_until` does.
         self.holder
             .compare_exchange(0, worker + 1, Acquire, Relaxed)
             .is_ok()

@@ -16,7 +16,7 @@ const FIRST: u32 = 64;
 #[cfg(selvedge_loom)]
 const FIRST: u32 = 1;
 
-/// Enough for 2³¹ slots and more.
+/// The number of chunks: enough for more than 2³¹ slots.
 const CHUNKS: usize = 26;
 
 /// Names one registration: the index of its slot, and the slot's generation.
@@ -27,7 +27,7 @@ pub(crate) struct SourceId {
 }
 
 impl SourceId {
-    /// No registration has it.
+    /// The bits by which the kernel reports a wake of the driver. No registration has them.
     pub(crate) const WAKE: u64 = u64::MAX;
 
     pub(crate) fn to_bits(self) -> u64 {
@@ -51,13 +51,13 @@ pub(crate) struct Slab {
 #[derive(Debug, Default)]
 struct State {
     free: Vec<u32>,
-    /// Slots that were ever used.
+    /// The number of slots that were ever used.
     len: u32,
     registered: usize,
     is_closed: bool,
 }
 
-/// Why there is no slot.
+/// The reason for which a registration gets no slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Closed,
@@ -114,10 +114,10 @@ impl Slab {
     pub(crate) fn get(&self, index: u32) -> &Slot {
         let (chunk, at) = place(index);
         let chunk = self.chunks[chunk].get();
-        &chunk.expect("the slot was inserted")[at]
+        &chunk.expect("`insert` has made the chunk of this slot")[at]
     }
 
-    /// Refuses registrations from now on, and ends the waits of all that there are.
+    /// Refuses registrations from now on, and ends the waits of the existing ones.
     pub(crate) fn shut_down(&self, out: &mut VecDeque<Waker>) {
         let mut state = self.state.lock();
         state.is_closed = true;

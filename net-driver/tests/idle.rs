@@ -11,7 +11,7 @@ use net_driver::{
 use std::{fs, thread, time::Duration};
 use support::Workers;
 
-/// How often the process's threads have gone to sleep, without the calling one.
+/// Returns how often the process's threads have gone to sleep, without the calling thread.
 fn sleeps() -> u64 {
     let me = fs::read_link("/proc/thread-self").unwrap();
     let me = me.file_name().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Tests of the end of a paused clock's time, which no sleep beyond it reaches.
+//! Tests of the last time of a paused clock: the clock never reaches a sleep beyond it.
 #![cfg(feature = "test-util")]
 use net_driver::{
     Driver,

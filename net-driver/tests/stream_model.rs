@@ -38,7 +38,7 @@ macro_rules! stream {
 
 stream! { TcpStream, UnixStream }
 
-/// The bytes of one direction are numbered; a byte tells its number.
+/// Returns byte `number` of one direction. Its value depends on the number.
 fn byte(number: u64) -> u8 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }

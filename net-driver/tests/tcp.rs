@@ -1,4 +1,4 @@
-//! TCP against plain clients of std.
+//! Tests of TCP sockets against plain clients of std.
 #![cfg(target_os = "linux")]
 mod support;
 
@@ -24,7 +24,7 @@ async fn listen() -> (TcpListener, SocketAddr) {
     (listener, at)
 }
 
-/// A stream of ours, and the other side's of std.
+/// Returns a stream of the driver, and std's stream of the other side.
 async fn pair() -> (TcpStream, net::TcpStream) {
     let (listener, at) = listen().await;
     let client = net::TcpStream::connect(at).unwrap();
@@ -137,7 +137,7 @@ fn reset_in_mid_write_is_an_error() {
         let client = TcpSocket::from_std_stream(client);
         client.set_linger(Some(std::time::Duration::ZERO)).unwrap();
         let chunk = [0; 1 << 16];
-        // Until the buffers are full, so that a write waits when the reset comes.
+        // Writes until the buffers are full, so that a write waits when the reset comes.
         while stream.try_write(&chunk).is_ok() {}
         let closer = thread::spawn(move || drop(client));
         let error = loop {

@@ -1,4 +1,5 @@
-//! Tests of the wakers that a park has collected: each is woken, also if another panics.
+//! Tests of the wakers that a park has collected: each of them is woken, even if another one
+//! panics.
 use net_driver::{Driver, time};
 use std::{
     future::{Future, pending, poll_fn},
@@ -13,7 +14,7 @@ use std::{
 };
 use worker_idle::park::{self, Park, ThreadPark};
 
-/// Counts its wakes, and panics in the first ones.
+/// A waker that counts its wakes, and panics in the first of them.
 struct Count {
     wakes: AtomicUsize,
     panics: usize,
@@ -60,7 +61,7 @@ fn block_on_after_a_panic_delivers_the_rest_first() {
     let blocks = AssertUnwindSafe(|| park.block_on(pending::<()>()));
     assert!(catch_unwind(blocks).is_err());
     assert_eq!(count.wakes(), 1);
-    // By then a park without end has ended.
+    // A park that misses the wakers ends only at this limit.
     let mut limit = pin!(time::sleep(Duration::from_secs(20)));
     let waited = park.block_on(poll_fn(|cx| {
         if limit.as_mut().poll(cx).is_ready() {

@@ -157,7 +157,7 @@ pub(crate) trait AnyCell: Send + Sync {
     fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
     /// Hands the message back if it is not accepted.
     fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
-    /// A boxed `Arc<dyn Receive<M>>`.
+    /// Returns a boxed `Arc<dyn Receive<M>>`.
     fn receiver(self: Arc<Self>) -> Box<dyn Any>;
     /// Hands the signal back if the process has ended.
     fn signal(&self, signal: Signal) -> Result<(), Signal>;
@@ -298,7 +298,7 @@ impl<P: Process> Cell<P> {
     /// The process runs.
     unsafe fn finish(self: Arc<Self>, reason: ExitReason) {
         let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: the caller's promise.
+        // SAFETY: the caller promises this (rule 2).
         let Some(supervisor) = self.close(unsafe { &mut *inner }, &reason) else {
             // SAFETY: as above.
             return self.end(unsafe { &mut *inner }, reason);
@@ -418,7 +418,7 @@ impl<P: Process> Cell<P> {
         }
     }
 
-    /// The reason of a kill.
+    /// Returns the reason of a kill.
     fn killed(&self) -> ExitReason {
         let killed = self.relate(|more| more.killed.take()).flatten();
         killed.unwrap_or(ExitReason::Killed)
@@ -466,7 +466,7 @@ fn close<P: Process>(inner: &mut Inner<P>) {
     }
 }
 
-/// The reason of a panic, whose payload is dropped.
+/// Returns the reason of a panic. Drops the payload, which leaks if its drop panics too.
 fn panicked(panic: panics::Payload) -> ExitReason {
     let reason = ExitReason::panicked(&*panic);
     panics::discard(panic);
@@ -841,7 +841,7 @@ impl<P: Process> Wake for Cell<P> {
     }
 }
 
-/// The bytes that an idle process without state takes.
+/// Returns the number of bytes that an idle process without state takes.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) const fn bytes_of<P: Process>() -> usize {
     size_of::<Cell<P>>()

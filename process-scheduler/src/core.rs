@@ -172,7 +172,7 @@ impl<M, S, T> Core<M, S, T> {
         }
     }
 
-    /// Whether the urgent lane has something. One load.
+    /// Returns whether the urgent lane has something. One load.
     pub(crate) fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()
     }

@@ -1,7 +1,8 @@
-//! The errors, which hand back what the caller gave, and the reasons of an end.
+//! The reasons for which processes end, and the errors. An error hands back the value that it
+//! refuses.
 use std::{error::Error, fmt, sync::Arc};
 
-/// Why a process ended, or why it is not there.
+/// The reason for which a process ended, or for which it was not found.
 ///
 /// ```
 /// use process_scheduler::ExitReason;
@@ -13,15 +14,15 @@ use std::{error::Error, fmt, sync::Arc};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExitReason {
-    /// It was done.
+    /// It completed.
     Normal,
-    /// It was done after a cancel.
+    /// It completed after it was cancelled.
     Cancelled,
     /// It was killed, or ignored the cancel of a shutdown.
     Killed,
-    /// It failed, with its words.
+    /// It failed. This is its own description of the failure.
     Failed(Arc<str>),
-    /// It panicked, with the panic's message.
+    /// It panicked. This is the panic's message.
     Panicked(Arc<str>),
     /// There was no such process.
     NoProcess,
@@ -61,7 +62,7 @@ impl fmt::Display for ExitReason {
     }
 }
 
-/// A message that was not accepted. It holds the message.
+/// The error of a message that was not accepted. It hands back the message.
 ///
 /// ```
 /// use process_scheduler::{Mailbox, Scheduler, SendError, Spawn};
@@ -76,7 +77,7 @@ impl fmt::Display for ExitReason {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// There is no such process, or it takes other messages.
+    /// There is no such process, or it takes messages of another type.
     NotFound(M),
     /// The process has ended.
     Closed(M),
@@ -106,7 +107,7 @@ impl<M> fmt::Debug for SendError<M> {
 impl<M> fmt::Display for SendError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotFound(_) => "there is no such process, or it takes other messages",
+            Self::NotFound(_) => "there is no such process, or it takes messages of another type",
             Self::Closed(_) => "the process has ended",
             Self::Full(_) => "the mailbox is full",
         })
@@ -129,7 +130,7 @@ impl<M> Error for SendError<M> {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The scheduler shuts down.
+    /// The scheduler is shutting down.
     Closed,
     /// There are as many processes as [`Builder::max_processes`](crate::Builder::max_processes).
     Full,
@@ -137,16 +138,16 @@ pub enum SpawnError {
     NameTaken(String),
     /// The process knows no such method.
     UnknownMethod(String),
-    /// [`Process::init`](crate::Process::init) failed, with its words.
+    /// [`Process::init`](crate::Process::init) failed. This is its own description of the failure.
     Init(String),
-    /// [`Process::init`](crate::Process::init) panicked, with the panic's message.
+    /// [`Process::init`](crate::Process::init) panicked. This is the panic's message.
     Panicked(Arc<str>),
 }
 
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Closed => f.write_str("the scheduler shuts down"),
+            Self::Closed => f.write_str("the scheduler is shutting down"),
             Self::Full => f.write_str("there are too many processes"),
             Self::NameTaken(name) => write!(f, "another process has the name {name:?}"),
             Self::UnknownMethod(method) => write!(f, "the process knows no method {method:?}"),
@@ -176,7 +177,7 @@ impl Error for SpawnError {}
 pub enum InitError {
     /// There is no such method.
     UnknownMethod,
-    /// Something else, in words.
+    /// The start failed for another reason. This describes it.
     Failed(String),
 }
 

@@ -289,7 +289,7 @@ impl Handle {
     }
 
     /// Returns the address of a process by its pid. `None` if there is no such process, or if it
-    /// takes other messages. The address of a process on another node is not checked.
+    /// takes messages of another type. The address of a process on another node is not checked.
     pub fn address<M: Send + 'static>(&self, pid: Pid) -> Option<Address<M>> {
         if pid.node != self.node() {
             let handle = self.clone();
@@ -303,7 +303,7 @@ impl Handle {
     /// Sends a message by pid, and never waits. An [`Address`] saves the look-up.
     ///
     /// # Errors
-    /// [`SendError::NotFound`] if there is no such process, or it takes other messages.
+    /// [`SendError::NotFound`] if there is no such process, or it takes messages of another type.
     /// [`SendError::Full`] if its mailbox is full.
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
@@ -538,7 +538,7 @@ impl Handle {
         }
     }
 
-    /// Takes a parcel of another node: what a [`Relay`](crate::Relay) calls.
+    /// Takes a parcel of another node. A [`Relay`](crate::Relay) calls this.
     ///
     /// ```
     /// use process_scheduler::{Parcel, Scheduler};
@@ -550,8 +550,8 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// Hands the parcel back if there is no such process here, if it takes other messages, or if
-    /// its mailbox is full.
+    /// Hands the parcel back if there is no such process here, if it takes messages of another
+    /// type, or if its mailbox is full.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
         let Some(cell) = self.registry().get(to) else {
             return Err(parcel);

@@ -184,7 +184,7 @@ impl<M> Lane<M> {
         }
     }
 
-    /// The number of messages, if it is known.
+    /// Returns the number of messages, if it is known.
     pub(crate) fn len(&self) -> Option<usize> {
         match self {
             Self::Unbounded(queue) => queue.is_empty().then_some(0),

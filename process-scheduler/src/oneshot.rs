@@ -29,7 +29,7 @@ pub(crate) fn channel<R>() -> (Sender<R>, Receiver<R>) {
 }
 
 impl<R> Sender<R> {
-    /// Hands the value back if nobody waits for it any more.
+    /// Sends the value, or hands it back if the receiver was dropped.
     pub(crate) fn send(mut self, value: R) -> Result<(), R> {
         let Some(slot) = self.0.take() else {
             return Err(value);

@@ -12,8 +12,8 @@ use std::{any::Any, fmt, marker::PhantomData, sync::Arc, task::Waker};
 
 /// A state machine with a mailbox, which workers step with events.
 ///
-/// One worker at a time steps a process. For most processes a closure ([`Handle::spawn_fn`]) or an
-/// `async` block ([`Handle::spawn_async`]) is less to write.
+/// One worker at a time steps a process. Most processes are shorter to write as a closure
+/// ([`Handle::spawn_fn`]) or as an `async` block ([`Handle::spawn_async`]).
 ///
 /// ```
 /// use process_scheduler::{
@@ -59,11 +59,14 @@ pub trait Process: Send + 'static {
     /// The error of a command.
     type Error: Send + 'static;
 
-    /// Prepares the process, in the thread that spawns it, and before its first step.
+    /// Prepares the process before its first step, on the thread that spawns it.
+    ///
+    /// The default implementation accepts the empty method, which is the default of a spawn, and no
+    /// other.
     ///
     /// # Errors
-    /// [`InitError::UnknownMethod`] if the process does not know the method. Unless this is
-    /// implemented, it knows the empty one, which is the default. The process is then closed.
+    /// [`InitError::UnknownMethod`] if the process does not know the method. After any error, the
+    /// scheduler closes the process.
     fn init(
         &mut self,
         cx: &Context<'_, Self::Message>,
@@ -116,7 +119,7 @@ pub enum NoCommand {}
 /// The state of a process after a step. See [`Process`].
 #[non_exhaustive]
 pub enum Step<M, C, O, E> {
-    /// It steps again, when the others had their turn.
+    /// It steps again, after the other processes have had their turn.
     Continue,
     /// It waits for a completion, a signal or its waker. Messages wait in the mailbox.
     Blocked,
@@ -124,10 +127,10 @@ pub enum Step<M, C, O, E> {
     Idle,
     /// It ends.
     Done,
-    /// It ends, as a failure: linked processes end too, and a supervisor may restart it.
+    /// It has failed, and ends: linked processes end too, and a supervisor may restart it.
     Failed(ExitReason),
-    /// Another process takes over its pid, its mailbox and its commands, and steps at once. The old
-    /// one is closed. Its `init` is not called.
+    /// Another process takes over its pid, its mailbox and its commands, and steps at once. The
+    /// scheduler closes the old process. It does not call the new one's `init`.
     ///
     /// ```
     /// use process_scheduler::{
@@ -179,15 +182,15 @@ impl<M, C, O, E> fmt::Debug for Step<M, C, O, E> {
     }
 }
 
-/// Why a process is asked to end.
+/// The source of a request that a process should end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Somebody asked for it: [`Handle::cancel`].
+    /// A call of [`Handle::cancel`].
     Requested,
-    /// The scheduler shuts down.
+    /// The shutdown of the scheduler.
     Shutdown,
-    /// The supervisor ends it.
+    /// The supervisor of the process.
     Supervisor,
 }
 
@@ -202,7 +205,7 @@ pub enum CancelReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<M, O = (), E = ()> {
-    /// A message. Those of one sender arrive in order.
+    /// A message. The messages of one sender arrive in order.
     Message(M),
     /// A command is complete.
     YieldComplete {
@@ -211,19 +214,19 @@ pub enum Event<M, O = (), E = ()> {
         /// Its result.
         result: Result<O, CommandError<E>>,
     },
-    /// The process is asked to clean up and to end.
+    /// The process should clean up and end.
     Cancel(CancelReason),
-    /// A process has ended that this one monitors, supervises, or is linked to.
+    /// Another process has ended, which this one monitors, supervises, or is linked to.
     Exit {
         /// The process that has ended.
         pid: Pid,
-        /// Why.
+        /// The reason of its end.
         reason: ExitReason,
     },
 }
 
 impl<M, O, E> Event<M, O, E> {
-    /// Returns the message, if it is one.
+    /// Returns the message, if the event is one.
     pub fn into_message(self) -> Option<M> {
         match self {
             Self::Message(message) => Some(message),
@@ -300,7 +303,7 @@ impl<M, O, E> Events<'_, M, O, E> {
                 None => return None,
             };
             return Some(match urgent {
-                // A completion for an earlier incarnation.
+                // The completion is for an earlier incarnation, which a restart has replaced.
                 Urgent::Complete { incarnation, .. } if incarnation != self.incarnation => continue,
                 Urgent::Complete { tag, result, .. } => Event::YieldComplete { tag, result },
                 Urgent::Cancel(reason) => {
@@ -392,7 +395,8 @@ pub struct StepOutput<'a, C> {
 }
 
 impl<C> StepOutput<'_, C> {
-    /// Gives a command to the process's handler, after the step. Its completion has the tag.
+    /// Passes a command to the process's handler after the step. The command's completion has this
+    /// tag.
     pub fn command(&mut self, tag: u64, command: C) {
         self.commands.push((tag, command));
     }
@@ -465,7 +469,8 @@ impl<M: Send + 'static> Context<'_, M> {
         self.handle
     }
 
-    /// Returns the process's own address. A process that keeps it is not freed before its end.
+    /// Returns the process's own address. If the process keeps it, the process's memory is not
+    /// freed before the process ends.
     pub fn address(&self) -> Address<M> {
         Address::new(self.receiver.clone())
     }
@@ -491,12 +496,12 @@ impl<M> fmt::Debug for Context<'_, M> {
 pub struct Input(Option<Box<dyn Any + Send>>);
 
 impl Input {
-    /// Holds a value.
+    /// Makes an input that holds a value.
     pub fn new(value: impl Any + Send) -> Self {
         Self(Some(Box::new(value)))
     }
 
-    /// Holds nothing. Allocates nothing.
+    /// Makes an input that holds nothing. Allocates nothing.
     pub fn none() -> Self {
         Self(None)
     }

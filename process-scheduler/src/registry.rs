@@ -84,7 +84,8 @@ impl Registry {
         self.node
     }
 
-    /// Puts a cell that nobody shares into a slot, after `set_pid` has told it its pid. One lock.
+    /// Puts a cell that nobody shares into a slot, after `set_pid` has written the pid into the
+    /// cell. One lock.
     ///
     /// # Errors
     /// If the registry is closed, or out of slots. Drops the cell, outside of the lock.
@@ -93,7 +94,7 @@ impl Registry {
         mut cell: Arc<C>,
         set_pid: impl FnOnce(&mut C, Pid),
     ) -> Result<Arc<C>, SpawnError> {
-        // Ordering: Relaxed, it only spreads the load.
+        // Ordering: Relaxed, since the number only spreads the load.
         let index = self.next.fetch_add(1, Relaxed) % SHARDS;
         let unshared = Arc::get_mut(&mut cell).expect("nobody shares a new cell");
         let mut shard = self.shards[index as usize].lock();
@@ -141,7 +142,7 @@ impl Registry {
         (slot.generation == pid.generation).then(|| slot.cell.clone())?
     }
 
-    /// Returns all live processes. Each shard is read at a moment of its own.
+    /// Returns all live processes. It reads each shard at another moment.
     pub(crate) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
         let mut all = Vec::new();
         for shard in &self.shards {

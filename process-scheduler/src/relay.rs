@@ -9,9 +9,9 @@ use std::{
 
 /// Carries parcels to other nodes.
 ///
-/// A pid has a node. What goes to a pid of another node goes through the relay of
-/// [`Builder::relay`](crate::Builder::relay). At the other end, the relay gives it to
-/// [`Handle::deliver`]. When a node cannot be reached any more, it calls [`Handle::node_down`].
+/// A pid names a node. A scheduler passes parcels for a pid of another node to its relay (see
+/// [`Builder::relay`](crate::Builder::relay)). At the other end, the relay passes them to
+/// [`Handle::deliver`]. When the relay can no longer reach a node, it calls [`Handle::node_down`].
 ///
 /// ```
 /// use process_scheduler::{Parcel, Pid, Relay};
@@ -29,8 +29,8 @@ pub trait Relay: Send + Sync + 'static {
     /// Sends a parcel on its way, without waiting.
     ///
     /// # Errors
-    /// Hands the parcel back if its node is not known to be reachable, or if there is no such
-    /// process and the relay knows it.
+    /// Hands the parcel back if the relay does not know how to reach the node, or knows that there
+    /// is no such process.
     fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel>;
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Parcel {
     }
 }
 
-/// A signal to a process, which is no message.
+/// A signal to a process: an event that is not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
@@ -69,7 +69,7 @@ pub enum Signal {
         /// Whether it was linked, and not only monitored.
         linked: bool,
     },
-    /// Tell a process when this one ends.
+    /// Notify a process when this one ends.
     Monitor {
         /// The process to notify.
         by: Pid,
@@ -79,12 +79,12 @@ pub enum Signal {
         /// The process to notify.
         by: Pid,
     },
-    /// One half of a link.
+    /// Link this process to another. Each of the two gets such a signal.
     Link {
         /// The other process.
         with: Pid,
     },
-    /// The end of a link.
+    /// End a link.
     Unlink {
         /// The other process.
         with: Pid,
@@ -121,14 +121,15 @@ impl Loopback {
         Self::default()
     }
 
-    /// Adds a scheduler, by its node. It is kept until [`disconnect`](Self::disconnect).
+    /// Adds a scheduler under its node's number. The relay keeps the handle until
+    /// [`disconnect`](Self::disconnect).
     pub fn connect(&self, handle: &Handle) {
         let node = handle.node();
         let old = self.nodes().insert(node, handle.clone());
         drop(old);
     }
 
-    /// Removes a node, and tells all others that it is down.
+    /// Removes a node, and calls [`Handle::node_down`] on all others.
     pub fn disconnect(&self, node: u32) {
         let mut nodes = self.nodes();
         let old = nodes.remove(&node);

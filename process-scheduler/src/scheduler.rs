@@ -1,4 +1,4 @@
-//! The scheduler and its builder: what all workers share, and how they start and end.
+//! The scheduler and its builder: the state that all workers share, and their start and end.
 //!
 //! # Shutdown
 //!
@@ -83,18 +83,19 @@ impl Shared {
         }
     }
 
-    /// Whether a queue has a process that a thief takes at once: see the rules of `worker.rs`.
+    /// Returns whether a queue has a process that a thief takes at once: see the rules of
+    /// `worker.rs`.
     pub(crate) fn has_shared(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| stealer.len() > 1)
     }
 
-    /// Whether any queue has a process.
+    /// Returns whether any queue has a process.
     pub(crate) fn has_ready(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| !stealer.is_empty())
     }
 
     pub(crate) fn live(&self) -> usize {
-        // Ordering: Acquire pairs with `ended`: a thread that counts an end sees what came before
+        // Ordering: Acquire pairs with `ended`: a thread that counts an end sees the writes before
         // it. A shutdown that leaks a stuck thread has no join that would order this.
         self.live.load(Acquire)
     }

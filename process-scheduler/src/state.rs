@@ -119,7 +119,8 @@ pub(crate) enum Suspended {
 pub(crate) struct State(AtomicU64);
 
 impl State {
-    /// A process with its token outside of every queue: whoever makes it submits it.
+    /// Makes the state of a process whose token is outside of every queue: the caller submits the
+    /// token.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(READY))
     }
@@ -167,13 +168,13 @@ impl State {
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Acquire pairs with the notifiers' exchanges, so that their pushes are seen. It
         // publishes nothing: the exchange that ends the step does. A read-modify-write continues
-        // what the notifiers released.
+        // the release sequences of the notifiers.
         let word = self.0.fetch_and(!(READY | EVENTS), Acquire);
         debug_assert_eq!(word & PHASE, READY);
         word & WAKE != 0
     }
 
-    /// Whether this incarnation must end. One load.
+    /// Returns whether this incarnation must end. One load.
     #[inline]
     pub(crate) fn is_killed(&self) -> bool {
         // Ordering: Relaxed. The reason is under a lock, which the killer has left before it sets
@@ -181,7 +182,7 @@ impl State {
         self.0.load(Relaxed) & (KILL | FINAL) != 0
     }
 
-    /// Whether the process must end for good. One load.
+    /// Returns whether the process must end for good. One load.
     #[inline]
     pub(crate) fn is_final(&self) -> bool {
         // Ordering: Relaxed: if it misses the bit, the exchange of `stop` sees it.
@@ -282,7 +283,7 @@ fn incarnation(word: u64) -> u32 {
     (word >> INCARNATION) as u32
 }
 
-/// Whether one of `bits` ends the wait of a word's phase.
+/// Returns whether one of `bits` ends the wait of a word's phase.
 #[inline]
 fn ends_wait(word: u64, bits: u64) -> bool {
     let by = match word & PHASE {

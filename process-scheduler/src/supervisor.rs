@@ -116,7 +116,7 @@ impl Backoff {
 }
 
 impl Default for Backoff {
-    /// A second, twice as long each time, up to 90 seconds.
+    /// Returns a backoff of a second at first, and twice as long each time, up to 90 seconds.
     fn default() -> Self {
         Self::new(Duration::from_secs(1), 2, Duration::from_secs(90))
     }

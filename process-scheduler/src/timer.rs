@@ -73,7 +73,7 @@ impl Timer {
         Some(key)
     }
 
-    /// Whether a deadline is armed with a waker of the same task.
+    /// Returns whether a deadline is armed with a waker of the same task.
     fn is_armed(&self, key: Key, waker: &Waker) -> bool {
         let inner = self.0.inner.lock();
         let armed = inner.timers.get(key);

@@ -39,7 +39,7 @@ impl Tree {
     }
 }
 
-/// A type's name without paths and parameters.
+/// Returns a type's name without paths and parameters.
 fn short(name: &str) -> &str {
     let end = name.find('<').unwrap_or(name.len());
     let path = &name[..end];

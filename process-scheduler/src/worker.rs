@@ -95,7 +95,7 @@ thread_local! {
     static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
 }
 
-/// The index of the current thread among this scheduler's workers, if it is one.
+/// Returns the index of the current thread among this scheduler's workers, if it is one.
 #[inline]
 pub(crate) fn index_in(shared: &Shared) -> Option<usize> {
     let is_own = |local: &&Local| ptr::eq(local.shared, shared);
@@ -263,7 +263,7 @@ impl Work {
         }
     }
 
-    /// Whether a worker has made no step since the last look, and has a process (rule 4).
+    /// Returns whether a worker has made no step since the last look, and has a process (rule 4).
     fn is_stuck(&self, worker: usize) -> bool {
         !self.shared.stealers[worker].is_empty() && self.seen[worker].get() == self.steps_of(worker)
     }
@@ -324,7 +324,8 @@ impl Work {
         }
     }
 
-    /// Whether a thief would find something, or a watcher is to be woken for a last process.
+    /// Returns whether a thief would find something, or a watcher is to be woken for a last
+    /// process.
     fn has_work_for_another(&self) -> bool {
         let shared = &self.shared;
         shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()

@@ -24,7 +24,7 @@ fn quiet() {
     panic::set_hook(Box::new(|_| {}));
 }
 
-/// A process of a script: what it does at each step, and its closes.
+/// A process with a script of its steps, and a count of its closes.
 struct Script {
     steps: VecDeque<fn() -> StepOf<Script>>,
     events: mpsc::Sender<Event<u32, u32, u32>>,

@@ -63,7 +63,10 @@ fn process(
                         seen.delivered.fetch_add(1, SeqCst);
                         let mut turns = seen.turns.lock().unwrap();
                         let last = turns.insert(letter.sender, letter.turn);
-                        assert!(last.is_none_or(|last| last < letter.turn), "FIFO, and once");
+                        assert!(
+                            last.is_none_or(|last| last < letter.turn),
+                            "in order, and once"
+                        );
                         Flow::Continue
                     }
                     Mail::Ask(n, reply) => {

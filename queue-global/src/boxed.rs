@@ -36,8 +36,8 @@ impl<T> Boxed<T> {
     }
 }
 
-// SAFETY: a box owns its content, which doesn't move. The link is private and `None` outside of
-// lists; they unlink the nodes that they return.
+// SAFETY: a box owns its content, which doesn't move. The link is private, and it is `None` outside
+// of lists, because a list unlinks each node that it returns.
 unsafe impl<T> Linked for Boxed<T> {
     type Handle = Box<Self>;
 

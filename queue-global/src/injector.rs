@@ -29,16 +29,17 @@
 //!
 //! # Rules
 //!
-//! 1. No user code runs under the lock but the link's `next` and `set_next`: handles are taken
-//!    apart before it and put together after it.
+//! 1. No user code runs under the lock but the link's `next` and `set_next`. A pusher turns handles
+//!    into nodes, and a consumer turns nodes into handles after it has unlocked.
 //! 2. Items in the list are older than those in the stack, so a consumer takes from the list first.
 //!    If the list holds fewer items than the consumer wants, the consumer moves all nodes of the
 //!    stack, in order, to the list. So each item is moved at most once. But if the queue holds one
 //!    item, in the stack, the consumer takes it with one exchange, and needs no lock for that.
 //! 3. The queue is a FIFO: the list followed by the stack. At every moment `top` says whether the
 //!    queue is empty. A push takes effect with its exchange. A pop that leaves items takes effect
-//!    under the lock, while `top` is MORE or LISTED; a pop that leaves none, with the exchange that
-//!    makes `top` EMPTY. So if a looker finds EMPTY, the queue was empty at the time of the load.
+//!    under the lock, while `top` is MORE or LISTED. A pop that leaves none takes effect with the
+//!    exchange that makes `top` EMPTY. So if a looker finds EMPTY, the queue was empty at the time
+//!    of the load.
 //! 4. A consumer that may have emptied the list updates `top` before it unlocks. So while the lock
 //!    is free, the list is empty unless `top` is MORE or LISTED.
 //! 5. A pusher that pushes and then fences (`SeqCst`), and a sleeper that announces its sleep and
@@ -57,10 +58,11 @@ use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed, Retire},
 };
 
-/// The shared queue of a scheduler's workers, for tasks that are spawned outside and for overflow.
+/// The shared queue of a scheduler's workers, for tasks that outside threads spawn, and for
+/// overflow.
 ///
 /// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
-/// item. Other pops take the lock. A pop from an empty queue is two loads. It allocates nothing.
+/// item. Other pops take the lock. A pop from an empty queue is two loads. No operation allocates.
 ///
 /// A node is aligned to 4 bytes at least. This doesn't compile, because the queue's marks would
 /// overlap the address:
@@ -89,10 +91,11 @@ pub struct Injector<T: Linked, L: Lock = crate::DefaultLock> {
     inner: Inner<T, L>,
 }
 
-/// The shared queue of a scheduler's workers, for tasks that are spawned outside and for overflow.
+/// The shared queue of a scheduler's workers, for tasks that outside threads spawn, and for
+/// overflow.
 ///
 /// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
-/// item. Other pops take the lock. A pop from an empty queue is two loads. It allocates nothing.
+/// item. Other pops take the lock. A pop from an empty queue is two loads. No operation allocates.
 ///
 /// A node is aligned to 4 bytes at least; other nodes don't compile.
 #[cfg(not(feature = "std"))]
@@ -113,11 +116,12 @@ unsafe impl<T: Linked, L: Lock + Send> Send for Injector<T, L> where T::Handle: 
 // SAFETY: as above; any thread may take the lock.
 unsafe impl<T: Linked, L: Lock + Sync> Sync for Injector<T, L> where T::Handle: Send {}
 
-// Only a handle's drop can panic, and it leaves the queue whole; the lock has no poison.
+// Only a handle's drop can panic, and such a panic leaves the queue whole. The queue ignores a
+// lock's poison.
 impl<T: Linked, L: Lock> UnwindSafe for Injector<T, L> {}
 impl<T: Linked, L: Lock> RefUnwindSafe for Injector<T, L> {}
 
-/// The queue was closed; it hands back the refused item or batch.
+/// The error of a push to a closed queue. It hands back the refused item or batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<H>(pub H);
 
@@ -165,7 +169,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn push(&self, handle: T::Handle) -> Result<(), Closed<T::Handle>> {
         let node = link::enter::<T>(handle);
-        // SAFETY: a chain of one node, which the handle owned.
+        // SAFETY: the node is a chain of one, and the handle owned it.
         if unsafe { self.inner.stack.push(node, node, false) } {
             return Ok(());
         }
@@ -189,8 +193,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         if unsafe { self.inner.stack.push(first, last, false) } {
             return Ok(());
         }
-        // SAFETY: the push was refused, so the nodes are not in the queue. The last link is still
-        // an end, though perhaps not the one that it was.
+        // SAFETY: the push was refused, so the nodes are not in the queue. The last link still
+        // marks an end, though perhaps by another value than before.
         Err(Closed(unsafe { List::from_parts((first, last), len) }))
     }
 
@@ -203,7 +207,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn requeue(&self, handle: T::Handle) {
         let node = link::enter::<T>(handle);
-        // SAFETY: a chain of one node, which the handle owned.
+        // SAFETY: the node is a chain of one, and the handle owned it.
         let pushed = unsafe { self.inner.stack.push(node, node, true) };
         debug_assert!(pushed);
     }
@@ -221,7 +225,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// Takes the only item without the lock, or finds that there are more items.
     #[inline]
     fn take_only(&self) -> Found<T> {
-        // Ordering: Relaxed; a hint. It saves the consumer a load of the word that pushers write.
+        // Ordering: Relaxed, because the length is a hint. It often spares the consumer the load of
+        // the word that pushers write.
         if self.inner.listed.load(Relaxed) > 0 {
             return Found::More;
         }
@@ -239,8 +244,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         }
     }
 
-    /// Runs `f` on the list under the lock. If the list has fewer than `n` items, the stack's are
-    /// moved to it first. `f` takes up to `n` items.
+    /// Runs `f` on the list under the lock. If the list has fewer than `n` items, it first gets all
+    /// items of the stack. `f` takes up to `n` items.
     fn with<R>(&self, n: usize, f: impl FnOnce(&mut List<T>) -> R) -> R {
         self.inner.list.with(|list| {
             if list.len() < n {
@@ -271,24 +276,24 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         Some(unsafe { link::leave(node) })
     }
 
-    /// Takes up to `n` of the oldest items. Costs the same as [`pop`](Self::pop). Under the lock it
-    /// follows the links of the items that it takes. If it moves the stack, it also follows those
-    /// of all items in the stack.
+    /// Takes up to `n` of the oldest items. Costs as many read-modify-writes as [`pop`](Self::pop).
+    /// Under the lock, it follows the links of the items that it takes. If it moves the items of
+    /// the stack, it also follows the links of all of these.
     pub fn pop_n(&self, n: usize) -> List<T> {
         if n == 0 {
             return List::new();
         }
         match self.take_only() {
             Found::Nothing => List::new(),
-            // SAFETY: the only node, so a chain of one.
+            // SAFETY: the node was the only one, so it is a chain of one.
             Found::Only(node) => unsafe { List::from_parts((node, node), 1) },
             Found::More => self.with(n, |list| list.split_off_front(n)),
         }
     }
 
-    /// The number of items in the queue, without the lock. This is a hint, but it is 0 exactly if
-    /// [`is_empty`](Self::is_empty). All items that no consumer has moved to the list yet count as
-    /// one, and may count twice while they are moved.
+    /// Returns the number of items in the queue, without the lock. This is a hint, but it is 0
+    /// exactly if [`is_empty`](Self::is_empty) is true. All items that no consumer has moved to the
+    /// list yet count as one, and may count twice while a consumer moves them.
     pub fn len(&self) -> usize {
         // Ordering: Relaxed; a hint.
         let listed = || self.inner.listed.load(Relaxed);
@@ -300,8 +305,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         }
     }
 
-    /// Whether the queue is empty, without the lock. Exact, as is a [`pop`](Self::pop) or a
-    /// [`pop_n`](Self::pop_n) that finds nothing.
+    /// Returns whether the queue is empty, without the lock. The answer is exact, as is that of a
+    /// [`pop`](Self::pop) or a [`pop_n`](Self::pop_n) that finds nothing.
     ///
     /// If true, the queue was empty at some moment. That moment is no earlier than any operation
     /// that happens before this call. With a `SeqCst` fence before the call, it is also no earlier
@@ -315,8 +320,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         self.with(0, |_| self.inner.stack.close())
     }
 
-    /// Whether the queue is closed. One load. A thread that finds it closed also sees all writes
-    /// that happened before [`close`](Self::close).
+    /// Returns whether the queue is closed. One load. A thread that finds it closed also sees all
+    /// writes that happened before [`close`](Self::close).
     pub fn is_closed(&self) -> bool {
         self.inner.stack.is_closed()
     }

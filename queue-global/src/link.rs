@@ -29,7 +29,7 @@ pub(crate) enum Link<T> {
 /// The caller owns the node, and it is in a list or a chain.
 #[inline]
 pub(crate) unsafe fn read<T: Linked>(node: NonNull<T>) -> Link<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     match unsafe { T::next(node) } {
         Some(next) if next.addr().get() & END == 0 => Link::Node(next),
         Some(end) => Link::End(end.addr().get() & !END),
@@ -45,7 +45,7 @@ pub(crate) unsafe fn read<T: Linked>(node: NonNull<T>) -> Link<T> {
 #[inline]
 pub(crate) unsafe fn end<T: Linked>(node: NonNull<T>, below: usize) {
     let end = NonNull::new(ptr::without_provenance_mut(below | END));
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { T::set_next(node, end) };
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn expose<T>(node: NonNull<T>) -> usize {
     node.as_ptr().expose_provenance()
 }
 
-/// The exposed node at an address.
+/// Returns the exposed node at an address.
 ///
 /// # Safety
 /// `address` came from [`expose`].
@@ -87,7 +87,7 @@ pub(crate) fn enter<T: Linked>(handle: T::Handle) -> NonNull<T> {
 /// The caller owns the node, which [`enter`] returned.
 #[inline]
 pub(crate) unsafe fn leave<T: Linked>(node: NonNull<T>) -> T::Handle {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { T::set_next(node, None) };
     // SAFETY: `enter` took the handle apart, once.
     unsafe { T::from_ptr(node) }

@@ -87,12 +87,12 @@ impl<T: Linked> List<T> {
         mem::ManuallyDrop::new(self).ends
     }
 
-    /// The number of nodes in the list.
+    /// Returns the number of nodes in the list.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -227,7 +227,7 @@ pub struct Iter<'a, T: Linked> {
     list: PhantomData<&'a List<T>>,
 }
 
-// SAFETY: it returns the same as a shared list.
+// SAFETY: the iterator returns the same as a shared list.
 unsafe impl<T: Linked + Sync> Send for Iter<'_, T> {}
 
 // SAFETY: as above.

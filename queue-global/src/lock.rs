@@ -5,8 +5,9 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 /// use: `std::sync::Mutex<()>`, with the feature `lock_api` also a `lock_api::Mutex<R, ()>` (of
 /// parking_lot and spin), or your own.
 ///
-/// Neither function should panic, nor a guard's drop: items that are being pushed or popped may
-/// leak. They should not use the queue that has the lock: that may deadlock.
+/// Neither function should panic, nor should a guard's drop: a panic may leak the items that are
+/// being pushed or popped. None of the three should use the queue that has the lock: that may
+/// deadlock.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector, Lock};
@@ -94,7 +95,7 @@ unsafe impl Lock for std::sync::Mutex<()> {
 }
 
 // SAFETY: a `RawMutex` promises exclusion and the order of the guards; without them
-// `lock_api::Mutex` would be unsound. It may panic, and a `Lock` may too.
+// `lock_api::Mutex` would be unsound. A `RawMutex` may panic, and so may a `Lock`.
 #[cfg(feature = "lock_api")]
 unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     type Guard<'a>
@@ -113,13 +114,14 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     }
 }
 
-/// The number of pauses (about 0.5 us on most processors) that a consumer makes before each of
-/// [`TRIES`] further attempts at a taken lock; after these it waits as the lock does. The work
-/// under the lock takes 20 ns, mostly until the cache lines of the list and of the stack's word
-/// arrive from the other processor. If consumers retried at once, these lines would move between
-/// the processors for every item. A pause lets the other consumer take some dozens of items, and
-/// doubles the throughput of both (`cargo bench -p bench --bench injector -- contended both`).
+/// The number of spin hints (together about 0.5 us on most processors) that a consumer executes
+/// before it tries a taken lock again. The work under the lock takes 20 ns, most of them until the
+/// cache lines of the list and of the stack's word arrive from the other processor. If consumers
+/// retried at once, these lines would move between the processors for every item. The pause lets
+/// the other consumer take some dozens of items, and doubles the throughput of both
+/// (`cargo bench -p bench --bench injector -- contended both`).
 const PAUSES: u32 = 32;
+/// The number of times that a consumer tries the lock before it waits in [`Lock::lock`].
 const TRIES: u32 = 8;
 
 /// A value under a lock.
@@ -145,8 +147,9 @@ impl<L: Lock, T> Locked<L, T> {
             None => self.contended(),
         };
         self.value.with_mut(|value| {
-            // SAFETY: the guard is alive, so by the contract of `Lock` no other thread is here. `f`
-            // does not call this again: it runs no user code but that of the links (`Linked`).
+            // SAFETY: the guard is alive, so by the contract of `Lock` no other thread uses the
+            // value. `f` does not call this function again: the only user code that it runs is that
+            // of the links (`Linked`).
             f(unsafe { &mut *value })
         })
     }

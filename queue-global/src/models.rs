@@ -134,7 +134,7 @@ fn queue_that_is_never_empty_never_looks_empty() {
     });
 }
 
-/// The list's last item is taken, against a push.
+/// A consumer takes the list's last item while another thread pushes.
 ///
 /// Fails if a store marks the queue empty (the pushed item is lost).
 #[test]
@@ -278,7 +278,7 @@ fn len_after_a_pop_n_counts_one_push_as_one() {
     });
 }
 
-/// A close while another consumer moves the stack's items is not lost.
+/// A thread closes the queue while a consumer moves the stack's items: the close is not lost.
 ///
 /// Fails if `close` does not lock.
 #[test]
@@ -299,7 +299,7 @@ fn close_racing_a_pop_is_not_lost() {
     });
 }
 
-/// The other thread takes two of three items in one piece: the length is never 0, and 1 in the end.
+/// The other thread takes two of three items at once: the length is never 0, and is 1 in the end.
 ///
 /// Fails if the length counts the list alone.
 #[test]
@@ -318,8 +318,8 @@ fn len_beside_a_pop_n_of_some_is_never_zero() {
     });
 }
 
-/// Two consumers beside a pusher: each item comes out once, and in order for each consumer.
-/// Bounded: without a bound it takes hours.
+/// Two consumers pop while another thread pushes: each item comes out once, and in order for each
+/// consumer. The model has a bound, because it takes hours without one.
 ///
 /// Fails if a taken stack leaves EMPTY behind.
 #[test]
@@ -463,7 +463,7 @@ fn thread_that_finds_the_queue_closed_sees_earlier_writes() {
     });
 }
 
-/// Rule 5: not both happen, a pusher that sees no sleeper and a sleeper that sees no item.
+/// Rule 5: the pusher sees the sleeper, or the sleeper sees the item.
 ///
 /// Fails if either fence is dropped (the negative model below).
 #[test]

@@ -122,7 +122,8 @@ impl<T> Queue<T> {
     /// Hands the value back if the queue is closed. If the queue was closed before the call, this
     /// allocates nothing.
     pub fn push(&self, value: T) -> Result<Pushed, Closed<T>> {
-        // Ordering: Acquire pairs with `close`: a pusher that is refused sees what came before.
+        // Ordering: Acquire pairs with `close`: a pusher that is refused sees the writes before the
+        // close.
         let mut top = self.top.load(Acquire);
         if top == CLOSED {
             return Err(Closed(value));
@@ -138,8 +139,8 @@ impl<T> Queue<T> {
                 unsafe { *next = top }
             });
             // Ordering: Release pairs with the Acquire of `take` and `close`: the node is written.
-            // Later pushes are read-modify-writes, so they continue the release sequence. On
-            // failure Acquire, as above.
+            // Later pushes are read-modify-writes, so they continue the release sequence. A failed
+            // exchange is a load, so it has Acquire as the load above.
             match self
                 .top
                 .compare_exchange_weak(top, address, Release, Acquire)
@@ -182,7 +183,8 @@ impl<T> Queue<T> {
     ///
     /// It may miss a push that does not happen before this call.
     pub fn is_empty(&self) -> bool {
-        // Ordering: Acquire: a caller that sees a value also sees what its pusher did before.
+        // Ordering: Acquire: a caller that sees a value also sees the pusher's writes before the
+        // push.
         self.top.load(Acquire) <= CLOSED
     }
 
@@ -233,7 +235,7 @@ pub struct Batch<T> {
     first: Option<NonNull<Node<T>>>,
 }
 
-// SAFETY: it owns its values.
+// SAFETY: the batch owns its values.
 unsafe impl<T: Send> Send for Batch<T> {}
 
 // SAFETY: a shared batch gives access to no value.
@@ -250,7 +252,7 @@ impl<T> Batch<T> {
     unsafe fn of_stack(top: usize) -> Self {
         let (mut newer, mut at) = (EMPTY, top & !CLOSED);
         while at != EMPTY {
-            // SAFETY: rule 4: the address of a live node, which its pusher exposed.
+            // SAFETY: this is the address of a live node, which its pusher exposed (rule 4).
             let next = unsafe { &(*node::<T>(at)).next };
             let older = next.with_mut(|next| {
                 // SAFETY: the caller owns the node.
@@ -270,7 +272,7 @@ impl<T> Batch<T> {
     }
 }
 
-/// The node at an exposed address, or null for EMPTY.
+/// Returns the node at an exposed address, or null for EMPTY.
 fn node<T>(address: usize) -> *mut Node<T> {
     match address {
         EMPTY => ptr::null_mut(),

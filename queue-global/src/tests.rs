@@ -21,12 +21,12 @@ unsafe impl Lock for spin::Mutex<()> {
     }
 }
 
-/// A node of which users make any number of handles, which no real node may allow.
+/// A node for which the test may make any number of handles. No real node may allow that.
 struct Node(Cell<*mut Node>);
 
 struct Handle(NonNull<Node>);
 
-// SAFETY: unless a test misuses it, a handle is the only one of a node on the test's stack.
+// SAFETY: unless a test misuses the node, it has only one handle. The node is on the test's stack.
 unsafe impl Linked for Node {
     type Handle = Handle;
 
@@ -129,8 +129,8 @@ fn a_node_that_left_may_come_back_wherever_it_was() {
     assert!(queue.is_empty());
 }
 
-/// A node of the least alignment that a list accepts; in an array, every other node is at an odd
-/// multiple of it.
+/// A node with the least alignment that a list accepts. In an array, the address of every other
+/// node is an odd multiple of that alignment.
 #[repr(C, packed(2))]
 struct Packed(Option<NonNull<Packed>>, u16);
 
@@ -297,7 +297,7 @@ fn poisoned_default_lock_is_taken() {
     let lock = std::sync::Mutex::new(());
     let poisoned = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
         let _guard = lock.lock();
-        panic!("poisons it");
+        panic!("poisons the lock");
     }));
     assert!(poisoned.is_err() && lock.is_poisoned());
     let queue = Injector::<Boxed<u32>>::with_lock(lock);

@@ -8,7 +8,7 @@
 //! | a node | no | MORE: that node is the newest in the stack; there may be others below it, and items in the list |
 //! | none | yes | LISTED: the stack is empty, the list is not |
 //!
-//! The bit CLOSED stays in all of them.
+//! The bit CLOSED may be set in each of these states, and no change of state clears it.
 
 const MARK: usize = 1;
 const CLOSED: usize = 2;
@@ -35,7 +35,7 @@ pub(crate) enum Holds {
 impl Top {
     pub(crate) const CLOSED: usize = CLOSED;
 
-    /// The word of an empty, open queue.
+    /// Returns the word of an empty, open queue.
     pub(crate) const fn new() -> Self {
         Self(0)
     }
@@ -52,7 +52,7 @@ impl Top {
         self.0 & CLOSED != 0
     }
 
-    /// The newest node in the stack, 0 for none.
+    /// Returns the newest node in the stack, 0 for none.
     pub(crate) const fn node(self) -> usize {
         self.0 & !(MARK | CLOSED)
     }
@@ -66,19 +66,19 @@ impl Top {
         }
     }
 
-    /// The word after a push of one node, or of a chain whose first node is `node`.
+    /// Returns the word after a push of one node, or of a chain whose first node is `node`.
     pub(crate) const fn pushed(self, node: usize, alone: bool) -> Self {
         debug_assert!(node % ALIGN == 0);
         let one = alone && self.0 & !CLOSED == 0;
         Self(node | if one { MARK } else { 0 } | self.0 & CLOSED)
     }
 
-    /// The word after the stack was taken and the list is not empty.
+    /// Returns the word after the stack was taken and the list is not empty.
     pub(crate) const fn listed(self) -> Self {
         Self(MARK | self.0 & CLOSED)
     }
 
-    /// The word after the last item was taken.
+    /// Returns the word after the last item was taken.
     pub(crate) const fn emptied(self) -> Self {
         Self(self.0 & CLOSED)
     }

@@ -67,7 +67,7 @@ const CLOSED: usize = 1;
 /// The increment of `pushed`, `popped` and `limit` for one value.
 const ONE: usize = 2;
 
-/// The slot of a position.
+/// Returns the slot of a position.
 fn slot_of(position: usize) -> usize {
     (position / ONE) % SLOTS
 }
@@ -539,7 +539,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         *head = match left {
             // SAFETY: this block links to the next value's block (rule 2).
             Some(head) => unsafe { Block::next(head) },
-            // SAFETY: it was written before the first push was published.
+            // SAFETY: `first` was written before the first push was published.
             None => (self.inner.pushers.first).with(|first| unsafe { *first }),
         };
         // SAFETY: `here` of the `n` values are written so far.
@@ -549,7 +549,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         left
     }
 
-    /// The number of values at the time when `popped` was read, plus pushes since.
+    /// Returns the number of values when `popped` was read, plus the pushes since.
     fn look(&self, popped: usize) -> usize {
         // Ordering: Relaxed, because `popped` was acquired: the value is no older than the pushes
         // of the popped values, so the difference is not negative.
@@ -557,14 +557,15 @@ impl<T, L: Lock> ValueInjector<T, L> {
         pushed.wrapping_sub(popped) / ONE
     }
 
-    /// The number of values in the queue, without a lock. This is a hint, but it is 0 exactly if
-    /// the queue is [empty](Self::is_empty). Values that others pop meanwhile may still count.
+    /// Returns the number of values in the queue, without a lock. This is a hint, but it is 0
+    /// exactly if the queue is [empty](Self::is_empty). Values that others pop meanwhile may still
+    /// count.
     pub fn len(&self) -> usize {
         // Ordering: Acquire, as for `look`.
         self.look(self.inner.consumers.popped.load(Acquire))
     }
 
-    /// Whether the queue is empty, without a lock. Exact, as is a [`pop`](Self::pop) or a
+    /// Returns whether the queue is empty, without a lock. Exact, as is a [`pop`](Self::pop) or a
     /// [`pop_n`](Self::pop_n) that finds nothing.
     ///
     /// If true, the queue was empty at some moment. That moment is no earlier than any operation
@@ -586,8 +587,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         })
     }
 
-    /// Whether the queue is closed. One load. A thread that finds it closed also sees all writes
-    /// that happened before [`close`](Self::close).
+    /// Returns whether the queue is closed. One load. A thread that finds it closed also sees all
+    /// writes that happened before [`close`](Self::close).
     pub fn is_closed(&self) -> bool {
         // Ordering: Acquire pairs with `close`.
         self.inner.pushers.pushed.load(Acquire) & CLOSED != 0

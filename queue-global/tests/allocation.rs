@@ -6,23 +6,23 @@ use std::{
     cell::Cell,
 };
 
-/// The system's allocator, which counts for each thread.
+/// The system's allocator, with a count of the calls by each thread.
 struct Counting;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: passed to the system's allocator.
+// SAFETY: each call goes to the system's allocator, which fulfils the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.dealloc(block, layout) }
     }
 }

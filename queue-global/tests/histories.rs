@@ -1,5 +1,5 @@
-//! The results that pushers and consumers saw, checked against a single-threaded queue: on real
-//! threads, and under shuttle's schedules.
+//! Checks the results that pushers and consumers get against those of a single-threaded queue, on
+//! real threads and under shuttle's schedules.
 #![cfg(not(selvedge_loom))]
 use queue_global::{Boxed, Injector, List};
 use std::{collections::VecDeque, sync::Mutex};
@@ -125,8 +125,8 @@ fn injector_with_three_pushers_and_consumers_is_a_queue() {
     model(|| judge(history(3)));
 }
 
-/// A history of the injector with one result changed is refused: an item lost, another in its
-/// place, one too many.
+/// The checker refuses a history of the injector in which one result was changed: an item is lost,
+/// is replaced by another, or is one too many.
 #[test]
 fn a_history_with_one_answer_changed_is_refused() {
     model(|| {

@@ -1,8 +1,8 @@
-//! Two pushers and two consumers on real threads: every item comes out exactly once, and each
-//! pusher's items in order for each consumer.
+//! Two pushers and two consumers on real threads: the consumers take every item exactly once, and
+//! each consumer takes the items of one pusher in order.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run; `SELVEDGE_SEED` mixes the sizes of batches in
-//! another way.
+//! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the sizes of the
+//! batches.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Injector, List};
 use std::{
@@ -11,8 +11,8 @@ use std::{
     thread,
 };
 
-/// A count of items, with the sums of the items and of their hashes, so that a duplicate in place
-/// of a lost item shows.
+/// The number of items, their sum, and the sum of their hashes. The sums differ from the expected
+/// ones if a duplicate comes in place of a lost item.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     count: u64,
@@ -45,7 +45,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Items are increasing numbers, with the pusher in the lowest bit.
+    /// Checks and counts an item. A pusher's items are increasing numbers, with the pusher's index
+    /// in the lowest bit.
     fn add(&mut self, item: u64, taken: &[AtomicU64; 2]) {
         let (number, pusher) = (item >> 1, (item & 1) as usize);
         assert!(
@@ -60,14 +61,14 @@ impl Seen {
 
 fn number(name: &str, otherwise: u64) -> u64 {
     let said = std::env::var(name).ok();
-    said.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
+    said.map_or(otherwise, |n| n.parse().expect("the variable is a number"))
 }
 
-/// Hashes a number.
+/// A pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
-    /// A number below `n`.
+    /// Returns a number below `n`.
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         (self.0 >> 33) % n
@@ -89,7 +90,7 @@ fn every_item_turns_up_once_and_in_order() {
                 let mut dice = Dice(seed << 1 | pusher);
                 let mut number = 0;
                 while number < each {
-                    // One push in fifty is of a batch; batches carry about half of all items.
+                    // One push in fifty pushes a batch; so batches carry about half of all items.
                     let batch = match dice.below(50) {
                         0 => (each - number).min(1 + dice.below(100)),
                         _ => 1,
@@ -101,8 +102,8 @@ fn every_item_turns_up_once_and_in_order() {
                         assert!(queue.push_batch(list).is_ok());
                     }
                     number += batch;
-                    // Keeps memory flat. (All items that no consumer has moved yet count as one in
-                    // the queue's length.)
+                    // Waits for the consumers, to bound the memory. The queue's length would not
+                    // do: it counts all items that no consumer has moved yet as one.
                     while number > taken[pusher as usize].load(SeqCst) + 10_000 {
                         thread::yield_now();
                     }

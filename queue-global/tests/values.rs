@@ -26,12 +26,12 @@ fn count(blocks: isize, layout: Layout) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-1, layout);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.dealloc(block, layout) }
     }
 }

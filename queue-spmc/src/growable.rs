@@ -146,13 +146,13 @@ impl Head {
         self.steal != self.top
     }
 
-    /// The number of items below `bottom`. It is −1 while a deque's owner looks for a last item
-    /// that is gone.
+    /// Returns the number of items below `bottom`. It is −1 while a deque's owner looks for a last
+    /// item that is gone.
     pub(crate) const fn len(self, bottom: u32) -> i32 {
         bottom.wrapping_sub(self.top) as i32
     }
 
-    /// The value after the thief that copies, or begins to copy, claims `n` items.
+    /// Returns the value after the thief that copies, or begins to copy, claims `n` items.
     pub(crate) const fn claimed(self, n: u32) -> Self {
         Self {
             top: self.top.wrapping_add(n),
@@ -160,7 +160,7 @@ impl Head {
         }
     }
 
-    /// The value after the owner takes one item.
+    /// Returns the value after the owner takes one item.
     pub(crate) const fn taken(self) -> Self {
         if self.is_copying() {
             self.claimed(1)
@@ -352,7 +352,7 @@ impl<T> Owner<T> {
         self.queue.bottom.store(bottom, Release);
     }
 
-    /// The number of items that fit before the owner must load `head` again.
+    /// Returns the number of items that fit before the owner must load `head` again.
     pub(crate) fn room(&self) -> u32 {
         self.limit.wrapping_sub(self.bottom)
     }
@@ -396,7 +396,7 @@ impl<T> Owner<T> {
         }
     }
 
-    /// The number of slots that the owner may not write.
+    /// Returns the number of slots that the owner may not write.
     fn used(&self, head: Head) -> u32 {
         self.bottom.wrapping_sub(head.steal)
     }

@@ -41,7 +41,7 @@ pub trait LocalQueue<T>: Send {
     /// Pushes an item.
     ///
     /// # Errors
-    /// Returns the item if there is no room. A queue that grows never does.
+    /// Returns the item if there is no room. A queue that grows never returns one.
     fn push(&mut self, item: T) -> Result<(), Full<T>>;
 
     /// Pushes an item. A full queue moves half of its items and this one to `overflow`.

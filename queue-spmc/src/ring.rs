@@ -59,11 +59,11 @@
 //!    `next..claimed` are then its own. To pop one of them it only reads `request`, and writes
 //!    nothing that is shared.
 //! 7. A thief that finds nothing to take sets `request`. The owner's next operation sees the flag
-//!    and gives back what the owner has claimed:
+//!    and gives the claimed items back:
 //!    - If no thief took items from behind the claimed ones, the owner moves `real` back to `next`.
-//!    - If thieves took all of those, the owner moves its claimed items to the tail.
-//!    - If some of those are left, there is something to steal already, and the owner only clears
-//!      `request`.
+//!    - If thieves took all items from behind them, the owner moves the claimed items to the tail.
+//!    - If thieves took some and left others, those can be stolen already, and the owner only
+//!      clears `request`.
 //!
 //!    The owner sees its items in order in each case. A thief may get an item that was given back
 //!    after younger ones.
@@ -89,9 +89,9 @@
 //!    value that the thief read although `head` has changed twice in between. Then `real` still
 //!    names the same item: the owner moves `real` back only over items that are still in their
 //!    slots, and never below `next`, and an item that moves to the tail gets a new position. So all
-//!    items from `real` to the `tail` that the thief read are there. Otherwise a position returns
-//!    only after 2³² items; so many must pass between a thief's load and its exchange to deceive
-//!    it.
+//!    items from `real` to the `tail` that the thief read are there. Apart from rule 7, a position
+//!    returns only after 2³² items. So only a thief between whose load and exchange so many items
+//!    pass could be deceived.
 //! 5. *The owner never waits.* A thief that is descheduled while it copies keeps only the slots
 //!    that it copies. A push that finds no room overflows its one item and goes on. Other thieves
 //!    retry for as long as one copy takes.
@@ -135,8 +135,8 @@ struct Header {
     request: CachePadded<AtomicU32>,
 }
 
-/// Both positions of `head`, packed as in the atomic, so that the owner compares and expects its
-/// copy as it is.
+/// Both positions of `head`, packed as in the atomic. So the owner's copy can be compared with the
+/// atomic's value, and can be the expected value of an exchange, without a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head(u64);
 
@@ -162,7 +162,7 @@ impl Head {
         self.steal() != self.real()
     }
 
-    /// The value after the owner moves `real`.
+    /// Returns the value after the owner moves `real`.
     const fn moved(self, real: u32) -> Self {
         if self.is_copying() {
             Self::new(self.steal(), real)
@@ -175,9 +175,10 @@ impl Head {
 impl Header {
     #[inline]
     fn load_head(&self) -> Head {
-        // Ordering: Acquire pairs with two Release exchanges in `exchange_head`: a thief's that
-        // moves `steal` (its copies end before the owner writes the slots again), and any thread's
-        // that moved `real` (a `tail` read after this load is not older than that `real`).
+        // Ordering: Acquire pairs with two Release exchanges in `exchange_head`. One is a thief's,
+        // which moves `steal`: its copies end before the owner writes the slots again. The other is
+        // any thread's, which moves `real`: a `tail` read after this load is not older than that
+        // `real`.
         Head(self.head.load(Acquire))
     }
 
@@ -194,7 +195,7 @@ impl Header {
         }
     }
 
-    /// The number of available items. A hint for every thread except the owner.
+    /// Returns the number of available items. A hint for every thread except the owner.
     #[inline]
     fn len(&self) -> u32 {
         let head = self.load_head();
@@ -217,7 +218,8 @@ impl Header {
         }
     }
 
-    /// The first position and the number of the items that are left when all handles are gone.
+    /// Returns the first position and the number of the items that are left when all handles are
+    /// gone.
     fn remaining(&mut self) -> (u32, u32) {
         self.retire();
         // Ordering: Relaxed, no other handle exists, so no other thread touches the ring.
@@ -264,7 +266,7 @@ unsafe fn write<T>(slots: &[Slot<T>], index: u32, item: T) {
     slot.with_mut(|slot| unsafe { slot.cast::<T>().write(item) });
 }
 
-/// The slot index of a position. The number of slots is a power of two.
+/// Returns the slot index of a position. The number of slots is a power of two.
 #[inline(always)]
 fn index<T>(slots: &[Slot<T>], position: u32) -> u32 {
     position & (slots.len() as u32).wrapping_sub(1)

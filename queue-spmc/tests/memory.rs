@@ -18,7 +18,7 @@ fn cost<R>(cycle: impl FnOnce() -> R) -> AllocationInfo {
     measure(|| held = Some(cycle()))
 }
 
-/// The bytes of a buffer.
+/// Returns the size of a buffer in bytes.
 fn buffer(capacity: i64) -> i64 {
     capacity * size_of::<Item>() as i64
 }

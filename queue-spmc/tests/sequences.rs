@@ -24,7 +24,7 @@ enum Op {
     StealHere(u32),
 }
 
-/// An operation; `Claim` sets at most `claim` items.
+/// Generates an operation. `Claim` sets a claim of at most `claim` items.
 fn op(claim: usize) -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => Just(Op::Push),
@@ -57,13 +57,13 @@ impl Overflow<u32> for Global {
 const CAPACITY: usize = 8;
 
 /// The owner's view: the claimed items, oldest first, and the available ones. The ring chooses how
-/// many it claims, so the model learns that from what thieves see.
+/// many items it claims, so the model derives that from the number that thieves see.
 #[derive(Default)]
 struct Model {
     claimed: VecDeque<u32>,
     available: VecDeque<u32>,
     requested: bool,
-    /// Thieves took items from behind the claimed ones.
+    /// Whether thieves took items from behind the claimed ones.
     behind: bool,
 }
 
@@ -72,8 +72,8 @@ impl Model {
         self.claimed.len() + self.available.len()
     }
 
-    /// Rule 7. In these sequences a thief that found nothing leaves no item behind the claimed
-    /// ones.
+    /// Serves a thief's request (rule 7). In these sequences, a thief that found nothing leaves no
+    /// item behind the claimed ones.
     fn serve_request(&mut self) {
         if self.requested && !self.claimed.is_empty() {
             self.give_back();
@@ -88,8 +88,8 @@ impl Model {
         self.requested = false;
     }
 
-    /// The owner may have claimed more items, or published a private one: `available` are available
-    /// now.
+    /// Adapts the model after the owner may have claimed more items, or published a private one:
+    /// `available` items are available now.
     fn observe(&mut self, available: usize) {
         while self.available.len() > available {
             self.claimed.extend(self.available.pop_front());

@@ -1,5 +1,5 @@
-//! An owner and two thieves on real threads: every item turns up exactly once, and in order where
-//! order is promised.
+//! An owner and two thieves on real threads take every item exactly once, and in order where the
+//! queue promises an order.
 //!
 //! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the mix of operations.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
@@ -16,8 +16,8 @@ use std::{
     thread,
 };
 
-/// A summary of the items that were seen: their number, their sum, and the sum of their hashes. So
-/// a run shows if one item was taken twice and another was lost.
+/// A summary of the items that were taken: their number, their sum, and the sum of their hashes. It
+/// shows a run in which one item was taken twice and another was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     count: u64,
@@ -85,7 +85,7 @@ impl Overflow<u64> for Global {
 
 fn number(name: &str, otherwise: u64) -> u64 {
     let value = std::env::var(name).ok();
-    value.map_or(otherwise, |n| n.parse().expect("SELVEDGE_... is a number"))
+    value.map_or(otherwise, |n| n.parse().expect("the variable is a number"))
 }
 
 fn items() -> u64 {

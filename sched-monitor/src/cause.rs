@@ -1,4 +1,4 @@
-//! Why a thread does not get on: what the system says of it, from another thread.
+//! The cause for which a thread makes no progress, as the system reports it to another thread.
 //!
 //! On Linux this reads files of `/proc/self/task/ID`: `stat` has the thread's state, `schedstat`
 //! its CPU time and the time that it waited for a CPU, `syscall` the number of the system call in
@@ -138,7 +138,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The system's id of the calling thread, if this system's [`Cause::of`] knows threads by it.
+/// Returns the system's id of the calling thread, if this system's [`Cause::of`] knows threads by
+/// it.
 ///
 /// ```
 /// println!("{:?}", sched_monitor::thread_id());
@@ -146,7 +147,7 @@ impl fmt::Display for Cause {
 pub fn thread_id() -> Option<u32> {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: it has no premise.
+        // SAFETY: this call has no premise.
         let id = unsafe { libc::syscall(libc::SYS_gettid) };
         u32::try_from(id).ok()
     }
@@ -167,7 +168,8 @@ fn read(_: u32, _: &str) -> Option<String> {
     None
 }
 
-/// The state in the file `stat`: the letter after the thread's name, which may contain anything.
+/// Returns the state in the file `stat`: the letter after the thread's name, which may contain
+/// anything.
 fn state(stat: &str) -> Option<char> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.trim_start().chars().next()

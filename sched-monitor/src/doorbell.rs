@@ -85,7 +85,7 @@ impl Doorbell {
         self.changed.notify_one();
     }
 
-    /// Whether the monitor was stopped.
+    /// Returns whether the monitor was stopped.
     pub fn is_stopped(&self) -> bool {
         self.state.lock().stopped
     }

@@ -99,7 +99,7 @@ impl<T: Send> Handoff<T> {
         Some(unsafe { Box::from_raw(value) })
     }
 
-    /// Whether a caller is inside a call with its value in the cell. A load.
+    /// Returns whether a caller is inside a call with its value in the cell. A load.
     #[inline]
     pub fn is_inside(&self) -> bool {
         // Ordering: Relaxed, a hint. The exchange decides.

@@ -1,4 +1,5 @@
-//! Retakes racing exits, and the monitor's sleep racing a worker that becomes busy.
+//! Models of retakes that race exits, and of the monitor's sleep, which races a worker that becomes
+//! busy.
 use crate::{Doorbell, Handoff};
 use sync_shim::{
     atomic::{
@@ -55,7 +56,7 @@ impl Owners {
     }
 }
 
-/// A monitor retakes the core while the caller's call ends: exactly one of them has it.
+/// A monitor retakes the core while the caller's call ends: exactly one of the two threads gets it.
 ///
 /// Fails if `enter` is Relaxed. Two broken variants are below.
 #[test]
@@ -104,7 +105,7 @@ fn retake_racing_two_calls_has_one_owner() {
 
 /// The monitor and a thread that shuts the runtime down both retake, while the call ends.
 ///
-/// Fails in the broken variants below, too.
+/// The broken variants below would fail this model too.
 #[test]
 fn retakes_of_two_threads_racing_an_exit_have_one_owner() {
     model(|| {
@@ -144,11 +145,11 @@ fn exit_with_the_core_of_another_sees_its_uses() {
     });
 }
 
-/// A call within a call: the inner call has no core, so it does not enter. Meanwhile a monitor
-/// retakes.
+/// A thread makes a call within a call, while a monitor retakes. The inner call has no core, so it
+/// does not enter.
 #[test]
 fn nested_call_racing_a_retake_leaves_one_owner() {
-    /// Makes a call, by a thread with or without the core.
+    /// Makes a call. Only a thread that has the core enters.
     fn call(
         cell: &Handoff<Core>,
         core: &mut Option<Box<Core>>,
@@ -209,7 +210,7 @@ fn entry_without_release_races_the_new_owner() {
         let monitor = {
             let (word, core) = (word.clone(), core.clone());
             thread::spawn(move || {
-                // Ordering: Acquire, as in the real cell.
+                // Ordering: AcqRel, more than the Acquire of the real cell: the bug is not here.
                 if word.swap(0, AcqRel) != 0 {
                     core.use_it();
                 }
@@ -228,7 +229,7 @@ unsafe impl Sync for Core {}
 /// A worker becomes busy and rings, while the monitor goes to sleep. The monitor does not stay
 /// asleep.
 ///
-/// Fails if the monitor waits without a look at `rung`. The broken variants are below.
+/// Fails if the monitor waits without checking `rung`. The broken variants are below.
 #[test]
 fn ring_racing_the_sleep_wakes_the_monitor() {
     model(|| {
@@ -249,7 +250,7 @@ fn ring_racing_the_sleep_wakes_the_monitor() {
 
 /// A stop while the monitor goes to sleep ends the sleep.
 ///
-/// Fails if the monitor waits without a look at `stopped`.
+/// Fails if the monitor waits without checking `stopped`.
 #[test]
 fn stop_racing_the_sleep_ends_it() {
     model(|| {
@@ -264,8 +265,8 @@ fn stop_racing_the_sleep_ends_it() {
     });
 }
 
-/// The protocol of the sleep, with one of its steps left out. In the whole protocol, one of the two
-/// threads must see the other.
+/// Runs the protocol of the sleep, without the steps that the arguments leave out. With both steps,
+/// at least one of the two threads sees the other's store.
 fn sleeps(recheck: bool, fences: bool) {
     let asleep = Arc::new(AtomicBool::new(false));
     let busy = Arc::new(AtomicBool::new(false));
@@ -305,9 +306,9 @@ fn sleep_without_fences_is_missed() {
     model_must_fail("sleeps on", || sleeps(true, false));
 }
 
-/// The duty requests the end of a run that it has observed, while the worker begins the next run.
-/// The request reaches the observed run or a later one: the worker sees it at the latest between
-/// two of its polls, unless it has opened a slice since.
+/// The monitor observes a run and requests its end, while the worker begins the next run. The
+/// request reaches the observed run or a later one: between two polls at the latest, the worker
+/// sees the request, unless it has opened a slice since.
 ///
 /// Fails if the slice is opened after the run's number is published.
 #[test]

@@ -58,7 +58,7 @@ pub struct Sample {
 
 /// The workers of a scheduler, as a monitor sees them.
 pub trait Workers: Send + Sync {
-    /// The number of workers, which does not change.
+    /// Returns the number of workers, which does not change.
     fn count(&self) -> usize;
 
     /// Reads a worker's words. A few loads: the worker is not interrupted.

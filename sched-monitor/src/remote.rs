@@ -2,11 +2,11 @@
 use crate::{Duty, Round, monitor::MIN_PAUSE};
 use std::{fmt, time::Duration};
 
-/// Acts when work waits in a shared queue, no worker is idle, and none has taken any of it since
-/// the last round.
+/// Acts when work waits in a shared queue, no worker is idle, and no worker has taken any of the
+/// work since the last round.
 ///
-/// Workers usually look at such a queue often enough by themselves. This bounds the wait where they
-/// expect short polls, and get long ones.
+/// Workers usually look at such a queue often enough by themselves. This duty bounds the wait when
+/// they expect short polls but get long ones.
 ///
 /// ```
 /// use sched_monitor::{Duty, Observed, Remote, Round, Sample, State};
@@ -25,7 +25,7 @@ use std::{fmt, time::Duration};
 pub struct Remote<Q, F> {
     queue: Q,
     act: F,
-    /// The number of items that were taken, at the last round if work waited then.
+    /// The number of items that workers had taken at the last round. `None` if no work waited then.
     taken: Option<u64>,
 }
 

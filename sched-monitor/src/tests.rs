@@ -1,4 +1,4 @@
-//! Rounds that a test steps by hand: no test here waits for time to pass.
+//! Tests that make the monitor's rounds themselves: no test here waits for time to pass.
 use crate::{
     Doorbell, Duty, EndSlices, Handoff, Monitor, Observed, Pause, Retake, Round, Sample, Stall,
     Stalls, State, Subject, Workers,
@@ -115,7 +115,7 @@ fn run_of_10_ms_is_asked_to_end_once() {
         let _ = monitor.round(ms(now));
     }
     assert_eq!(ended.try_iter().collect::<Vec<_>>(), [1]);
-    // The next run is asked after another 10 ms.
+    // The duty requests the end of the next run after another 10 ms.
     board.set(1, State::Polling, 8);
     for now in 100..120 {
         let _ = monitor.round(ms(now));
@@ -226,7 +226,7 @@ fn stall_of_50_ms_is_reported_within_40() {
         board.set(0, State::Polling, now);
         let _ = monitor.round(ms(10 * now));
     }
-    // The poll after it began at 91 ms.
+    // The round at 90 ms saw the earlier poll. This one began at 91 ms.
     board.set(0, State::Polling, 11);
     let times = rounds(&mut monitor, 100, 131);
     assert_eq!(lasted(&reports), [25], "{times:?}");

@@ -241,11 +241,12 @@ fn signal_of_another_reaches_the_handler_before() {
     let stuck = Stuck::new(spins_until);
     capture_in(&stuck, "spins_until");
     assert_eq!(CALLS.load(SeqCst), 0, "a capture is none of its signals");
-    // SAFETY: it has no premise.
+    // SAFETY: this call has no premise.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: it is this thread's.
+    // SAFETY: `errno` is this thread's own.
     unsafe { *errno = 77 };
-    // SAFETY: it has no premise. The signal is handled on this thread before `raise` returns.
+    // SAFETY: this call has no premise. The signal is handled on this thread before `raise`
+    // returns.
     unsafe { libc::raise(libc::SIGURG) };
     // SAFETY: as above.
     assert_eq!(unsafe { *errno }, 77);

@@ -51,7 +51,8 @@ where
 }
 
 pin_project! {
-    /// The connection is before the guard: its descriptor is closed when the count goes down.
+    /// The connection is dropped before the guard. So its descriptor is closed before the count
+    /// goes down.
     pub(crate) struct Connection<C> {
         #[pin]
         connection: C,

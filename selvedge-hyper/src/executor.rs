@@ -1,4 +1,4 @@
-//! hyper's executor: tasks of the current runtime.
+//! The executor for hyper, which spawns tasks of the current runtime.
 use hyper::rt::Executor;
 use std::{cell::Cell, future::Future};
 

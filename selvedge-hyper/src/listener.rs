@@ -1,4 +1,4 @@
-//! Where a server's connections come from.
+//! The sources of a server's connections.
 use crate::SelvedgeIo;
 use hyper::rt::{Read, Write};
 use selvedge::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -39,8 +39,8 @@ pub trait Listener {
     ///
     /// # Errors
     /// An error with a number of the system ends the server only if the listener itself is broken
-    /// (`EBADF`, `EINVAL`, `ENOTSOCK`). After another one the server polls again 10 ms later. An
-    /// error without a number ends the server.
+    /// (`EBADF`, `EINVAL`, `ENOTSOCK`). After any other such error, the server polls again 10 ms
+    /// later. An error without a number ends the server.
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>>;
 }
 
@@ -50,7 +50,7 @@ impl Listener for TcpListener {
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>> {
         let (stream, _) = ready!(TcpListener::poll_accept(self, cx))?;
-        // A connection that refuses the option has ended; its first read says so.
+        // A connection that refuses the option has ended; its first read will report that.
         let _ = stream.set_nodelay(true);
         Poll::Ready(Ok(SelvedgeIo::new(stream)))
     }

@@ -1,4 +1,4 @@
-//! `serve`: a server, from a listener and a service.
+//! `serve` makes a server from a listener and a service.
 use crate::{
     Listener, SelvedgeTimer,
     connection::{Connection, OnError},
@@ -35,7 +35,7 @@ type Http2 = hyper::server::conn::http2::Builder<crate::SelvedgeExecutor>;
 
 /// Serves HTTP on each connection of `listener`, by a clone of `service`.
 ///
-/// Await the returned [`Serve`], after its options. It runs until its shutdown, or until the
+/// Set options on the returned [`Serve`], and await it. It runs until its shutdown, or until the
 /// listener fails. Each connection is a task of the current runtime.
 ///
 /// ```no_run
@@ -67,7 +67,7 @@ where
 /// Serves HTTP on each connection of `listener`, by a service that `make` makes for it.
 ///
 /// `make` sees the connection, for example its peer's address. It runs in the server's task, so it
-/// should be quick. A panic of it ends the server.
+/// should be quick. A panic in `make` ends the server.
 ///
 /// ```no_run
 /// use bytes::Bytes;
@@ -119,8 +119,8 @@ where
 /// It returns when it has shut down and all its connections have ended. If it is dropped before,
 /// the connections finish their requests, and nobody waits for them.
 ///
-/// A connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then on: it
-/// counts no more, and a shutdown does not end it.
+/// A connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then on: it no
+/// longer counts as a connection of the server, and a shutdown does not end it.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -185,19 +185,19 @@ impl<L, M> Serve<L, M> {
     /// Sets how many connections are open at a time. At the limit the server accepts no more:
     /// others wait in the listener's backlog.
     ///
-    /// Without it the process's limit of descriptors is the only one.
+    /// Without this limit, only the process's limit of descriptors applies.
     ///
     /// # Panics
     /// If it is zero.
     #[track_caller]
     pub fn connection_limit(mut self, limit: usize) -> Self {
-        assert!(limit > 0, "a server with no connection serves nobody");
+        assert!(limit > 0, "the limit of connections is zero");
         self.options.connection_limit = limit;
         self
     }
 
-    /// Sets how long an HTTP/1 client may take for the head of a request: 30 seconds by default,
-    /// `None` for any time.
+    /// Sets how long an HTTP/1 client may take for the head of a request: 30 seconds by default, or
+    /// without limit for `None`.
     ///
     /// The time begins with the connection, and again with the end of each response; so it limits
     /// idle connections too.
@@ -208,17 +208,17 @@ impl<L, M> Serve<L, M> {
 
     /// Sets other options of HTTP/1.
     ///
-    /// Keep its timer: without one, no timeout works.
+    /// Keep the builder's timer: without one, hyper's timeouts do not work.
     pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder) -> &mut http1::Builder) -> Self {
         set(&mut self.options.http1);
         self
     }
 
-    /// Serves HTTP/2 alone, to clients that know it: there is no upgrade from HTTP/1. `set` sets
-    /// its options.
+    /// Serves only HTTP/2, to clients that begin with it: there is no upgrade from HTTP/1. `set`
+    /// sets the options of HTTP/2.
     ///
-    /// Each request is a task. If the [`shutdown_timeout`](Self::shutdown_timeout) cuts its
-    /// connection off, the task runs on.
+    /// Each request is a task. If the [`shutdown_timeout`](Self::shutdown_timeout) cuts off the
+    /// request's connection, the task continues.
     ///
     /// ```no_run
     /// # use bytes::Bytes;
@@ -246,7 +246,8 @@ impl<L, M> Serve<L, M> {
 
     /// Sets a function that receives the errors of connections. It runs in a connection's task.
     ///
-    /// Most are of clients that went away. Without it they are ignored.
+    /// Most of these errors come from clients that disconnected. Without such a function, the
+    /// server ignores them.
     pub fn on_error(mut self, f: impl Fn(hyper::Error) + Send + Sync + 'static) -> Self {
         self.options.on_error = Some(Arc::new(f));
         self
@@ -254,8 +255,8 @@ impl<L, M> Serve<L, M> {
 
     /// Shuts the server down when `signal` is ready.
     ///
-    /// The server closes its listener. A connection that waits for a request ends, and each other
-    /// one when it has answered its request.
+    /// The server closes its listener. A connection that waits for a request ends at once. Any
+    /// other connection ends after it has answered its request.
     pub fn shutdown_on(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.shutdown = Some(Box::pin(async {
             signal.await;
@@ -286,7 +287,7 @@ impl<L, M> Serve<L, M> {
     }
 
     /// Sets how long a shutdown waits for connections before it cuts them off: 30 seconds by
-    /// default, `None` for any time.
+    /// default, or without limit for `None`.
     pub fn shutdown_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.options.shutdown_timeout = limit.into();
         self
@@ -420,7 +421,7 @@ impl Accept {
     }
 }
 
-/// Whether the error is of the listener itself, rather than of a connection or a shortage.
+/// Returns whether the listener itself has failed, rather than a connection, or for a shortage.
 fn is_fatal(error: &io::Error) -> bool {
     const EBADF: i32 = 9;
     const EINVAL: i32 = 22;

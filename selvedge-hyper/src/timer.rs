@@ -1,4 +1,4 @@
-//! hyper's timer: sleeps of the current runtime.
+//! The timer for hyper, which makes sleeps of the current runtime.
 use hyper::rt;
 use pin_project_lite::pin_project;
 use selvedge::time;
@@ -11,9 +11,9 @@ use std::{
 
 /// Makes sleeps of [`selvedge::time`] for hyper's timeouts.
 ///
-/// hyper asks for a boxed sleep: one allocation each. A reset reuses the box, and costs one
-/// compare-and-swap if the new time is later. `now` is the clock of the sleeps, which a test may
-/// pause.
+/// Each sleep costs one allocation, because hyper asks for a boxed sleep. A reset reuses the box,
+/// and costs one compare-and-swap if the new time is later. `now` is the clock of the sleeps, which
+/// a test may pause.
 ///
 /// ```
 /// use hyper::rt::Timer;

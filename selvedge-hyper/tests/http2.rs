@@ -1,4 +1,4 @@
-//! HTTP/2, by hyper's own client over our sockets.
+//! Tests of HTTP/2, with hyper's own client over selvedge's sockets.
 mod common;
 
 use bytes::Bytes;
@@ -53,7 +53,7 @@ fn hundred_streams_share_a_connection_until_the_shutdown() {
         streams.join_all().await;
         assert_eq!(server.state.made.load(SeqCst), 1);
 
-        // A stream that runs is finished, though the server shuts down.
+        // The server finishes a stream in progress, though it shuts down.
         let mut last = sender.clone();
         let wait = Request::get("http://a/wait").body(Full::default()).unwrap();
         let waiting = selvedge::spawn(async move { last.send_request(wait).await });

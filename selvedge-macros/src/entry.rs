@@ -1,8 +1,8 @@
 //! The attributes: an async function becomes one that blocks on it in a runtime.
 //!
 //! The function keeps its name, its visibility and its attributes. Its body moves into an async
-//! block, with its own spans, so that the compiler's errors point at the user's lines. An error of
-//! the attribute itself points at the argument that it speaks of.
+//! block, with its own spans, so that the compiler's errors point at the user's lines. An error in
+//! an argument of the attribute points at that argument.
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
@@ -28,7 +28,8 @@ struct Settings {
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream, kind: Kind) -> TokenStream {
     let expanded = syn::parse2::<ItemFn>(item.clone())
         .and_then(|function| in_a_runtime(arguments, function, kind));
-    // The item stays, so that its own errors, and those of its uses, are shown as well.
+    // The expansion keeps the item, so that the compiler also reports the item's own errors, and
+    // those of its uses.
     expanded.unwrap_or_else(|error| {
         let error = error.into_compile_error();
         quote! { #error #item }
@@ -86,7 +87,7 @@ fn in_a_runtime(arguments: TokenStream, mut function: ItemFn, kind: Kind) -> Res
     Ok(quote! { #function })
 }
 
-/// Names the output of the body's future, so that an error in the body speaks of that type.
+/// Names the type of the output of the body's future, so that an error in the body names that type.
 fn named(output: &impl ToTokens, future: &TokenStream) -> TokenStream {
     quote! {
         let future: ::core::pin::Pin<&mut dyn ::core::future::Future<Output = #output>> =

@@ -9,7 +9,7 @@
 //!         let mut disabled = 0_u64;          // a bit for each branch
 //!         if !condition { disabled |= 1; }   // the preconditions, before any future is made
 //!         let futures = (a, b);
-//!         let mut future1 = pin!(futures.1); // the last first, so that the first is dropped first
+//!         let mut future1 = pin!(futures.1); // in reverse, so that `a` is dropped first
 //!         let mut future0 = pin!(futures.0);
 //!         poll_fn(|cx| ...).await            // polls each branch that is not disabled
 //!     };                                     // the futures are dropped
@@ -134,7 +134,7 @@ impl Parse for Branch {
     }
 }
 
-/// Parses a handler: a block, or an expression that the end or a comma ends.
+/// Parses a handler: a block, or an expression up to a comma or the end of the macro.
 fn handler(input: ParseStream<'_>) -> Result<TokenStream> {
     let is_block = input.peek(Brace);
     let handler = if is_block {
@@ -160,10 +160,10 @@ impl VisitMut for HasReference {
     }
 }
 
-/// Removes what a pattern binds, and keeps what it compares.
+/// Removes the bindings of a pattern, and keeps the parts that it compares.
 struct Shape {
-    /// Whether names that look like variables become `_`. Without that the pattern is matched by
-    /// reference, and a name may be a constant's.
+    /// Whether names that look like variables become `_`. If not, the pattern is matched by
+    /// reference, and such a name may be that of a constant.
     without_names: bool,
 }
 

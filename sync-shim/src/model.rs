@@ -96,7 +96,8 @@ impl Model {
         self.report(&runs, "failed-as-it-must");
     }
 
-    /// The bound of the model, or for a model without one that of `SELVEDGE_BOUND`, if it is set.
+    /// Returns the bound of the model, or for a model without one that of `SELVEDGE_BOUND`, if it
+    /// is set.
     fn bound_here(&self) -> Option<usize> {
         let bound = std::env::var("SELVEDGE_BOUND").ok();
         let number = |bound: String| bound.parse().expect("SELVEDGE_BOUND is a number");
@@ -140,7 +141,7 @@ impl Model {
         };
         let number = |name: &str| {
             let said = std::env::var(name).ok()?;
-            let number: u64 = said.parse().expect("SELVEDGE_... is a number");
+            let number: u64 = said.parse().expect("the variable is a number");
             Some(number)
         };
         let iterations = number("SELVEDGE_ITERATIONS").unwrap_or(1_000) as usize;
@@ -166,7 +167,7 @@ impl Model {
             let bystander = shuttle::thread::spawn(|| ());
             shuttle::thread::yield_now();
             pct();
-            bystander.join().expect("it does nothing");
+            bystander.join().expect("the bystander does nothing");
         });
     }
 

@@ -1,4 +1,5 @@
-//! Memory for cells: keeps the blocks of freed cells for new ones, and else uses the allocator.
+//! Memory for cells: the blocks of freed cells are kept for new ones. If there is none, a new cell
+//! gets a block from the allocator.
 //!
 //! An allocation and a free cost as much as all the rest of a short task. They cost many times that
 //! if ten thousand blocks are allocated before the first is freed, or if another thread frees them.
@@ -7,31 +8,31 @@
 //!
 //! | place | how many blocks | used by |
 //! |---|---|---|
-//! | a thread's open chain | up to [`full`] of a size, or twice that while other threads hold the depot's lock; a page more when they came from the depot | the thread |
+//! | a thread's open chain | up to [`full`] of a size, or twice that while other threads hold the depot's lock; up to a page more if the blocks came from the depot | the thread |
 //! | a thread's spare chain | none, or those of an earlier open chain | the thread |
-//! | the depot | up to [`DEPOT`] bytes of all sizes, sorted by page; beyond that, blocks of the size that takes most bytes are freed | any thread, under its lock |
+//! | the depot | up to [`DEPOT`] bytes of all sizes, sorted by page; beyond that, it frees blocks of the size that takes the most bytes | any thread, under its lock |
 //!
 //! Blocks are freed in the order in which tasks end, and with two workers this order becomes more
 //! random in each round. Tasks that are made one after the other are also woken and run in that
 //! order, and the processor prefetches memory that lies in a row. So the depot hands blocks out by
-//! the page, in the order of their addresses, whatever order they came in. A thread reuses the
-//! block that it freed last first.
+//! the page, in the order of their addresses, whatever order they came in. A thread first reuses
+//! the block that it freed last.
 //!
-//! 1. A block is in one place at a time, and the thread that takes it out has it alone. It was
-//!    allocated with the layout of its class, and is freed with it.
+//! 1. A block is in one place at a time, and the thread that takes it out is its only user. A block
+//!    is allocated and freed with the layout of its class.
 //! 2. No thread waits for the depot's lock. A thread that does not get it at once uses the
 //!    allocator instead.
 //! 3. A thread that ends leaves its chains to the depot, or to the allocator. A cell that it frees
 //!    later goes to the allocator.
 //! 4. A block in the depot is in the list of its page, where a leak checker finds it. It also has a
-//!    bit in the map of its page, from which the depot takes it. A page's blocks are handed out
-//!    together. It has one of the [`PLACES`] for each size, or several, each with blocks of its
-//!    own. If none of the [`PROBES`] places that a page may have is free, its blocks go to the
-//!    *rest*, a chain without order. The places are 240 KiB of zeroed static memory, of which the
-//!    system provides only the part that is used.
+//!    bit in the map of its page, by which the depot takes it. The depot hands out all blocks of a
+//!    place together. A page has one of the [`PLACES`] for each size, or several, each with blocks
+//!    of its own. If none of the [`PROBES`] places that a page may have is free, its blocks go to
+//!    the *rest*, a chain without order. The places are 240 KiB of zeroed static memory, of which
+//!    the system provides only the part that is used.
 //!
-//! The file uses no atomics but those of std's lock. It is switched off where a model or a
-//! sanitizer must see each block come and go: with `--cfg selvedge_plain_alloc`, or without the
+//! This module uses no atomics but those of std's lock. Where a model or a sanitizer must see each
+//! block come and go, the module is switched off: with `--cfg selvedge_plain_alloc`, or without the
 //! feature `recycle`.
 use std::{
     alloc::{Layout, alloc as new_block, dealloc as free_block},
@@ -81,7 +82,7 @@ const fn layout_of(class: usize) -> Layout {
     }
 }
 
-/// The number of blocks in a full chain: as many as fit into 6 KiB.
+/// Returns the number of blocks in a full chain: as many as fit into 6 KiB.
 #[inline(always)]
 const fn full(class: usize) -> usize {
     6_144 / layout_of(class).size()
@@ -149,7 +150,7 @@ struct Depot {
     bytes: [usize; CLASSES],
 }
 
-// SAFETY: the depot has its blocks alone (rule 1).
+// SAFETY: only the depot uses its blocks (rule 1).
 unsafe impl Send for Depot {}
 
 static DEPOT_OF_ALL: Mutex<Depot> = Mutex::new(Depot::EMPTY);
@@ -172,7 +173,7 @@ impl Page {
     unsafe fn push(&mut self, block: NonNull<Free>) {
         let at = block.as_ptr().expose_provenance() % PAGE / GRAIN;
         self.map[at / 64] |= 1 << (at % 64);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.list.push(block) };
     }
 
@@ -206,14 +207,14 @@ impl Depot {
     fn with<R>(f: impl FnOnce(&mut Self) -> R) -> Option<R> {
         match DEPOT_OF_ALL.try_lock() {
             Ok(mut depot) => Some(f(&mut depot)),
-            // No code under this lock panics halfway.
+            // No code under this lock panics in the middle of a change.
             Err(TryLockError::Poisoned(depot)) => Some(f(&mut depot.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     /// Takes about a full chain of blocks, or as many as there are. It starts with the last page,
-    /// because a chain pops first what was pushed last.
+    /// because a chain pops its newest block first.
     fn take(&mut self, class: usize) -> Option<Chain> {
         if self.bytes[class] == 0 {
             return None;
@@ -310,7 +311,7 @@ thread_local! {
 }
 
 impl Local {
-    /// Runs `f` on the open chain; `f` calls nothing else here.
+    /// Runs `f` on the open chain. `f` calls no other method of this type.
     #[inline]
     fn open<R>(&self, f: impl FnOnce(&mut Chain) -> R) -> R {
         // SAFETY: the chain is this thread's alone, and no call of `open` is within another.
@@ -341,7 +342,7 @@ impl Local {
     #[inline]
     unsafe fn put(&self, class: usize, block: NonNull<Free>) {
         let len = self.open(|open| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises this.
             unsafe { open.push(block) };
             open.len
         });
@@ -389,18 +390,18 @@ impl Drop for Cache {
 /// Allocates as [`std::alloc::alloc`] does, from the kept blocks first.
 ///
 /// # Safety
-/// As for [`std::alloc::alloc`]: the layout has a size.
+/// As for [`std::alloc::alloc`]: the layout's size is not zero.
 #[inline]
 pub(crate) unsafe fn alloc(layout: Layout) -> *mut u8 {
     if !is_kept(layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         return unsafe { new_block(layout) };
     }
     let class = class(layout.size());
     let kept = CACHE.try_with(|cache| cache.0[class].take(class));
     match kept.ok().flatten() {
         Some(block) => block.as_ptr().cast(),
-        // SAFETY: the layout of a class has a size.
+        // SAFETY: the size of a class's layout is not zero.
         None => unsafe { new_block(layout_of(class)) },
     }
 }
@@ -412,7 +413,7 @@ pub(crate) unsafe fn alloc(layout: Layout) -> *mut u8 {
 #[inline]
 pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     if !is_kept(layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         return unsafe { free_block(block, layout) };
     }
     let class = class(layout.size());

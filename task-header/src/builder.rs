@@ -258,7 +258,7 @@ impl<D: Details> Builder<D> {
         F: Future,
         S: ScheduleLocal,
     {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { list.spawn_with(future, scheduler, self.details) }
     }
 
@@ -294,7 +294,7 @@ impl<D: Details> Builder<D> {
         F: Future,
         S: ScheduleLocal,
     {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { list.spawn_detached_with(future, scheduler, self.details) }
     }
 }

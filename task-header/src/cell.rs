@@ -197,7 +197,7 @@ pub(crate) struct TaskVtable {
     pub(crate) join_waker: usize,
 }
 
-/// The header of a live task.
+/// Returns the header of a live task.
 ///
 /// # Safety
 /// The caller has a reference to the task for all of `'a`.
@@ -206,34 +206,34 @@ pub(crate) unsafe fn header<'a>(task: TaskPtr) -> &'a Header {
     unsafe { task.as_ref() }
 }
 
-/// The vtable of a live task.
+/// Returns the vtable of a live task.
 ///
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let target = unsafe { header(task) }.wake.vtable();
     // SAFETY: `allocate` made it from a `&'static TaskVtable`.
     unsafe { target.cast().as_ref() }
 }
 
-/// A waker of a live task. One read-modify-write.
+/// Returns a waker of a live task. One read-modify-write.
 ///
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn waker(task: TaskPtr) -> Waker {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { header(task) }.state.ref_inc();
     // SAFETY: this reference was counted just now.
     unsafe { waker_vtable::waker(task) }
 }
 
-/// The task's place in its owner's table.
+/// Returns the task's place in its owner's table.
 ///
 /// # Safety
 /// As for [`header`]; the task is listed, and the caller has acquired the listing.
 pub(crate) unsafe fn place(task: TaskPtr) -> NonNull<Place> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let place = &unsafe { header(task) }.place;
     // SAFETY: the place is constant since the listing.
     let place = place.with(|place| unsafe { *place });
@@ -241,12 +241,12 @@ pub(crate) unsafe fn place(task: TaskPtr) -> NonNull<Place> {
     unsafe { place.unwrap_unchecked() }
 }
 
-/// The slot of the join waker of a live task.
+/// Returns the slot of the join waker of a live task.
 ///
 /// # Safety
 /// As for [`header`]; the task was made with a join handle.
 pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDrop<Option<Waker>>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let offset = unsafe { vtable(task) }.join_waker;
     // SAFETY: the vtable is the cell's own, so the offset is within the cell.
     let waker = unsafe { task.byte_add(offset) }.cast::<JoinWaker>();
@@ -255,12 +255,12 @@ pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDro
     &unsafe { waker.as_ref() }.0
 }
 
-/// The scheduler of a live task.
+/// Returns the scheduler of a live task.
 ///
 /// # Safety
 /// As for [`header`]; `S` is the task's own scheduler type.
 pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let offset = unsafe { vtable(task) }.scheduler;
     // SAFETY: the vtable is the cell's own, so the offset is within the cell.
     let scheduler = unsafe { task.byte_add(offset) }.cast::<S>();
@@ -268,12 +268,12 @@ pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
     unsafe { scheduler.as_ref() }
 }
 
-/// The details that the builder of a live task was given.
+/// Returns the details that the builder of a live task was given.
 ///
 /// # Safety
 /// As for [`header`].
 pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let vtable = unsafe { vtable(task) };
     // SAFETY: the vtable is the cell's own.
     let details = unsafe { (vtable.details)(task) };
@@ -281,7 +281,7 @@ pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
     unsafe { details.as_ref() }
 }
 
-/// The future or the output of a live task.
+/// Returns the future or the output of a live task.
 ///
 /// # Safety
 /// The caller has a reference for `'a` to a task of these types.
@@ -292,7 +292,7 @@ pub(crate) unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a Unsa
     unsafe { &(*cell.as_ptr()).stage }
 }
 
-/// The address of the output, an `Output<F::Output>`, which the caller moves out at once. A
+/// Returns the address of the output, an `Output<F::Output>`, which the caller moves out at once. A
 /// function of its own, so that only the output's own bytes are moved.
 ///
 /// # Safety
@@ -302,7 +302,7 @@ pub(crate) unsafe fn output<F: Future, S>(task: TaskPtr) -> *mut () {
     unsafe { stage::<F, S>(task) }.with_mut(<*mut _>::cast)
 }
 
-/// The id of a task.
+/// Returns the id of a task.
 pub(crate) fn id(task: TaskPtr) -> Id {
     Id::at(task.addr())
 }
@@ -310,28 +310,28 @@ pub(crate) fn id(task: TaskPtr) -> Id {
 /// The accessors that each type which keeps a task alive has.
 macro_rules! accessors {
     (|$this:ident| $task:expr) => {
-        /// The task's id.
+        /// Returns the task's id.
         pub fn id(&self) -> crate::id::Id {
             let $this = self;
             crate::cell::id($task)
         }
 
-        /// The name that its [`Builder`](crate::Builder) gave it.
+        /// Returns the name that its [`Builder`](crate::Builder) gave it.
         pub fn name(&self) -> Option<&str> {
             let $this = self;
             // SAFETY: `self` is a reference to the task.
             unsafe { crate::cell::details($task) }.name()
         }
 
-        /// The place in the source where it was spawned, if its [`Builder`](crate::Builder) was
-        /// asked to keep it.
+        /// Returns the place in the source where it was spawned, if its [`Builder`](crate::Builder)
+        /// was asked to keep it.
         pub fn location(&self) -> Option<&'static core::panic::Location<'static>> {
             let $this = self;
             // SAFETY: as above.
             unsafe { crate::cell::details($task) }.location()
         }
 
-        /// The data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+        /// Returns the data that its [`Builder`](crate::Builder) was given, if it is an `M`.
         pub fn metadata<M: 'static>(&self) -> Option<&M> {
             let $this = self;
             // SAFETY: as above.
@@ -342,7 +342,7 @@ macro_rules! accessors {
 }
 pub(crate) use accessors;
 
-/// The bytes that a task takes, for tests of the layout.
+/// Returns the number of bytes that a task takes, for tests of the layout.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
 pub(crate) const fn size_of_cell<F: Future, S, J, M>() -> usize {
     size_of::<Cell<F, S, J, M>>()

@@ -67,10 +67,10 @@ pub trait Subject: Sized + 'static {
     /// Makes a subject without a task. The checking thread is its only worker.
     fn new() -> Self;
 
-    /// The scheduler for a new task.
+    /// Returns the scheduler for a new task.
     fn scheduler(&self) -> Self::Scheduler;
 
-    /// The task that the worker would run next. `None` only when nothing is queued.
+    /// Returns the task that the worker would run next. `None` only when nothing is queued.
     fn next(&mut self) -> Option<Notified<Self::Scheduler>>;
 
     /// Runs a task, and queues it again if it was woken in its poll. Override it if a worker runs

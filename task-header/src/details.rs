@@ -17,11 +17,11 @@ impl<M, D> Sealed for With<M, D> {}
 /// The values that a [`Builder`](crate::Builder) was given for a task; implemented by this crate's
 /// types only.
 pub trait Details: Sealed + 'static {
-    /// The task's name.
+    /// Returns the task's name.
     fn name(&self) -> Option<&str>;
-    /// The place where the task was spawned.
+    /// Returns the place where the task was spawned.
     fn location(&self) -> Option<&'static Location<'static>>;
-    /// The user data.
+    /// Returns the user data.
     fn metadata(&self) -> Option<&dyn Any>;
 }
 

@@ -47,7 +47,7 @@ const CANCELLED: usize = 1;
 // The address of a cell, and so an id, is even: a cell begins with a pointer.
 const _: () = assert!(align_of::<Panicked>() > CANCELLED && align_of::<usize>() > CANCELLED);
 
-// SAFETY: it owns the box, whose payload is `Send`.
+// SAFETY: the error owns the box, whose payload is `Send`.
 unsafe impl Send for JoinError {}
 
 // SAFETY: a shared error returns only text and flags. Its payload, which need not be `Sync`, is
@@ -76,7 +76,7 @@ impl JoinError {
         Some(unsafe { self.0.as_ref() })
     }
 
-    /// The task's id.
+    /// Returns the task's id.
     pub fn id(&self) -> Id {
         if let Some(panicked) = self.panic() {
             return panicked.id;
@@ -86,12 +86,12 @@ impl JoinError {
         Id::at(unsafe { NonZeroUsize::new_unchecked(address) })
     }
 
-    /// Whether the task was aborted, or dropped by its scheduler.
+    /// Returns whether the task was aborted, or dropped by its scheduler.
     pub fn is_cancelled(&self) -> bool {
         self.0.addr().get() & CANCELLED != 0
     }
 
-    /// Whether the future panicked, in a poll or in its drop.
+    /// Returns whether the future panicked, in a poll or in its drop.
     pub fn is_panic(&self) -> bool {
         !self.is_cancelled()
     }

@@ -16,7 +16,7 @@ pub(crate) fn expose(task: TaskPtr) {
     task.as_ptr().expose_provenance();
 }
 
-/// The task at this address.
+/// Returns the task at this address.
 ///
 /// # Safety
 /// [`expose`] was called for the task that is there.

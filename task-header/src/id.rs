@@ -31,7 +31,7 @@ impl Id {
         self.0
     }
 
-    /// Whether `waker` wakes this task, which is not freed. Compares two addresses.
+    /// Returns whether `waker` wakes this task, which is not freed. Compares two addresses.
     ///
     /// A poll uses this to tell its task's own waker from another: parts of its future may poll
     /// other parts with wakers of their own.

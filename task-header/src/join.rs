@@ -164,7 +164,7 @@ impl<T> JoinHandle<T> {
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let raw = join.into_raw();
     /// drop(task.run());
-    /// // SAFETY: it came from `into_raw` of such a handle, and is used once.
+    /// // SAFETY: the pointer came from `into_raw` of such a handle, and is used once.
     /// let join = unsafe { JoinHandle::<i32>::from_raw(raw) };
     /// assert!(join.is_finished());
     /// ```
@@ -181,7 +181,7 @@ impl<T> JoinHandle<T> {
     ///
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let (id, raw) = (join.id(), join.into_raw());
-    /// // SAFETY: it came from `into_raw` of a handle of this type, and is used once.
+    /// // SAFETY: the pointer came from `into_raw` of a handle of this type, and is used once.
     /// let join = unsafe { JoinHandle::<i32>::from_raw(raw) };
     /// assert_eq!((join.id(), task.id()), (id, id));
     /// ```
@@ -197,7 +197,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task has completed, panicked or been dropped. One load.
+    /// Returns whether the task has completed, panicked or been dropped. One load.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.header().state.is_complete()
@@ -298,7 +298,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.
+    /// Returns whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.
     fn is_registered(&self, waker: &Waker) -> bool {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         let slot = unsafe { join_waker(self.task()) };
@@ -366,7 +366,8 @@ impl<T> JoinHandle<T> {
         (!self.is_terminated() && self.is_finished()).then(|| self.take())
     }
 
-    /// Whether the output was taken, so that a poll of the handle would panic. No atomic access.
+    /// Returns whether the output was taken, so that a poll of the handle would panic. No atomic
+    /// access.
     ///
     /// ```
     /// let (task, mut join) = task_header::spawn(async { 7 }, drop);
@@ -380,7 +381,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// The two parts that `will_wake` compares.
+/// Returns the two parts that `will_wake` compares.
 fn parts(waker: &Waker) -> (*const (), *const RawWakerVTable) {
     (waker.data(), ptr::from_ref(waker.vtable()))
 }
@@ -442,7 +443,7 @@ pub struct AbortHandle {
     task: TaskPtr,
 }
 
-// SAFETY: it reaches only the state word and, when it aborts, the scheduler, which is
+// SAFETY: an abort handle reaches only the state word and, when it aborts, the scheduler, which is
 // `Send + Sync`.
 unsafe impl Send for AbortHandle {}
 
@@ -457,7 +458,7 @@ impl AbortHandle {
     /// # Safety
     /// The caller has a reference to the task.
     pub(crate) unsafe fn of(task: TaskPtr) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { header(task) }.state.ref_inc();
         Self { task }
     }
@@ -513,7 +514,7 @@ impl AbortHandle {
     ///
     /// let (task, join) = task_header::spawn(std::future::pending::<()>(), drop);
     /// let raw = join.abort_handle().into_raw();
-    /// // SAFETY: it came from `into_raw`, and is used once.
+    /// // SAFETY: the pointer came from `into_raw`, and is used once.
     /// let abort = unsafe { AbortHandle::from_raw(raw) };
     /// abort.abort();
     /// drop(task.run());
@@ -531,7 +532,7 @@ impl AbortHandle {
     ///
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let raw = join.abort_handle().into_raw();
-    /// // SAFETY: it came from `into_raw`, and is used once.
+    /// // SAFETY: the pointer came from `into_raw`, and is used once.
     /// let abort = unsafe { AbortHandle::from_raw(raw) };
     /// drop(task.run());
     /// assert!(abort.is_finished());
@@ -543,7 +544,7 @@ impl AbortHandle {
         Self { task: raw.cast() }
     }
 
-    /// Whether the task has completed, panicked or been dropped. One load.
+    /// Returns whether the task has completed, panicked or been dropped. One load.
     pub fn is_finished(&self) -> bool {
         // SAFETY: the count keeps the task alive.
         unsafe { header(self.task) }.state.is_complete()

@@ -1,13 +1,13 @@
-//! The sizes that this crate promises, asserted.
+//! Asserts the sizes that this crate promises.
 use crate::{
     Header, JoinError, JoinHandle, Notified, Schedule, WakeKind,
     cell::{Detached, JoinWaker, size_of_cell},
 };
 
 struct Ptr(#[allow(dead_code)] *const ());
-// SAFETY: never read.
+// SAFETY: no code reads the pointer.
 unsafe impl Send for Ptr {}
-// SAFETY: never read.
+// SAFETY: no code reads the pointer.
 unsafe impl Sync for Ptr {}
 impl Schedule for Ptr {
     fn schedule(_: Notified<Self>, _: WakeKind) {}

@@ -106,14 +106,14 @@ impl List {
         self.tasks.first()
     }
 
-    /// The task after this one, in the order that [`first`](Self::first) begins.
+    /// Returns the task after this one, in the order that [`first`](Self::first) begins.
     ///
     /// # Safety
     /// The task is in this list.
     pub(crate) unsafe fn after(&self, task: TaskPtr) -> Option<TaskPtr> {
         // SAFETY: a listed task is live.
         let place = unsafe { cell::place(task) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.tasks.after(place) }
     }
 
@@ -121,7 +121,7 @@ impl List {
         self.tasks.len()
     }
 
-    /// Whether the stack holds a task. A hint.
+    /// Returns whether the stack holds a task. A hint.
     pub(crate) fn has_releases(&self) -> bool {
         !self.releases().is_empty()
     }
@@ -161,7 +161,7 @@ impl List {
     /// # Safety
     /// The task is complete, in this list, and on no stack.
     pub(crate) unsafe fn release(&mut self, task: TaskPtr) -> Duty {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.remove(task) };
         // SAFETY: LISTED keeps the task alive until this transition.
         unsafe { state(task) }.release_listed()
@@ -178,18 +178,18 @@ impl List {
 /// # Safety
 /// As for [`header`].
 unsafe fn state<'a>(task: TaskPtr) -> &'a State {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     &unsafe { header(task) }.state
 }
 
-/// The stack of the owner of a listed task.
+/// Returns the stack of the owner of a listed task.
 ///
 /// # Safety
 /// LISTED is set, the caller has acquired that, and LISTED stays set meanwhile.
 pub(crate) unsafe fn releases(task: TaskPtr) -> NonNull<Releases> {
     // SAFETY: a listed task is live.
     let place = unsafe { cell::place(task) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { table::releases(place) }
 }
 

@@ -79,8 +79,8 @@ pub struct LocalNotified<S: ScheduleLocal> {
     scheduler: PhantomData<S>,
 }
 
-// SAFETY: it reaches the state word, the scheduler, which is `Send + Sync`, and the owner's stack;
-// never the future.
+// SAFETY: on another thread, the handle reaches the state word, the scheduler, which is `Send` and
+// `Sync`, and the owner's stack; never the future.
 unsafe impl<S: ScheduleLocal> Send for LocalNotified<S> {}
 
 // SAFETY: a shared one reaches only the scheduler and the details, which are `Sync`.
@@ -104,7 +104,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         ManuallyDrop::new(self).task
     }
 
-    /// The id of the list that the task belongs to. No read-modify-write.
+    /// Returns the id of the list that the task belongs to. No read-modify-write.
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.owner().addr())
     }
@@ -114,7 +114,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         unsafe { list::releases(self.task) }
     }
 
-    /// The scheduler that the task was spawned with.
+    /// Returns the scheduler that the task was spawned with.
     pub fn scheduler(&self) -> &S {
         // SAFETY: a `Notified` is a reference, and `S` is its task's scheduler type.
         unsafe { cell::scheduler(self.task) }
@@ -332,7 +332,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         future: F,
         scheduler: S,
     ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.spawn_with(future, scheduler, ()) }
     }
 
@@ -347,7 +347,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         future: F,
         scheduler: S,
     ) -> LocalNotified<S> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { self.spawn_detached_with(future, scheduler, ()) }
     }
 
@@ -429,7 +429,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         Ok(())
     }
 
-    /// Whether the task belongs to this list.
+    /// Returns whether the task belongs to this list.
     pub fn owns(&self, task: &LocalNotified<S>) -> bool {
         self.address() == task.owner()
     }
@@ -465,7 +465,7 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    /// The id that its tasks return as their [owner](LocalNotified::owner_id).
+    /// Returns the id that its tasks return as their [owner](LocalNotified::owner_id).
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.address().addr())
     }
@@ -526,17 +526,17 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    /// The number of tasks in the list: all that were spawned and are not complete.
+    /// Returns the number of tasks in the list: all that were spawned and are not complete.
     pub fn len(&self) -> usize {
         self.with_list(|list| list.len())
     }
 
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether [`receive`](Self::receive) would find a task. A hint, at one load.
+    /// Returns whether [`receive`](Self::receive) would find a task. A hint, at one load.
     pub fn has_received(&self) -> bool {
         let first = self.received.get();
         first.is_some() || self.with_list(|list| list.has_releases())
@@ -578,18 +578,18 @@ impl<S: ScheduleLocal> Kind for Here<S> {
     type Scheduler = S;
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         let notified = unsafe { LocalNotified::from_task(task) };
         S::schedule(notified, why);
     }
 
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 
     unsafe fn ended(task: TaskPtr, outcome: Outcome) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }

@@ -56,7 +56,7 @@ impl Schedule for Queue {
     }
 }
 
-/// Counts the drops of a future, and notes what its poll saw.
+/// Counts the polls of a future, and the drops of the future and of its output.
 #[derive(Clone)]
 struct Seen {
     polls: Arc<AtomicUsize>,
@@ -143,7 +143,7 @@ impl Drop for Wait {
     }
 }
 
-/// Counted together with the futures: a future and its output are two drops.
+/// The output of [`Wait`]. Its drop is counted with that of the future, so both make two drops.
 struct Output(Seen);
 
 impl Drop for Output {
@@ -152,8 +152,8 @@ impl Drop for Output {
     }
 }
 
-/// A future whose first poll stores its waker, and only then touches its body: only the end of the
-/// poll publishes that write.
+/// A future whose first poll stores its waker, and only then touches its body. So only the end of
+/// the poll publishes that write.
 struct Late {
     slot: Arc<Mutex<Option<Waker>>>,
     content: UnsafeCell<u32>,
@@ -220,8 +220,8 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
     });
 }
 
-/// A run goes on with another thread, against a wake: the next polls see the first poll's writes,
-/// and one of them sees the writes before the wake.
+/// A run goes on with another thread, while a third thread wakes the task: the next polls see the
+/// first poll's writes, and one of them sees the writes before the wake.
 ///
 /// Fails if a run that goes on clears NOTIFIED with Relaxed.
 #[test]
@@ -237,7 +237,7 @@ fn a_run_goes_on_with_another_thread_against_a_wake() {
             })
         };
         let Ran::Notified(task) = again(task) else {
-            panic!("it was to go on")
+            panic!("the run does not go on")
         };
         let waker = slot.lock().take().unwrap();
         let other = thread::spawn(move || {
@@ -260,7 +260,7 @@ fn a_run_goes_on_with_another_thread_against_a_wake() {
     });
 }
 
-/// Ready once the flag is set.
+/// A future that is ready once the flag is set.
 #[derive(Clone)]
 struct Until {
     flag: Arc<AtomicUsize>,
@@ -291,8 +291,8 @@ impl Future for Until {
     }
 }
 
-/// A wake by reference that finds the task notified submits nothing; its earlier writes are visible
-/// to the poll that the other wake asked for.
+/// A wake by reference that finds the task notified submits nothing. The poll that follows the
+/// other wake still sees the writes before this one.
 ///
 /// Fails if a wake by reference, or a start, is Relaxed.
 #[test]
@@ -321,7 +321,7 @@ fn wake_of_a_notified_task_publishes_earlier_writes() {
     });
 }
 
-/// A wake by value against the end of the poll: no wake is lost, and no poll is doubled.
+/// A thread wakes the task by value while a poll ends: the task is polled exactly once more.
 ///
 /// Fails if `pend` ignores NOTIFIED (the task hangs).
 #[test]
@@ -353,8 +353,8 @@ fn a_wake_against_pending_gives_one_more_poll() {
     });
 }
 
-/// Two wakes from two threads: one `Notified` (the queue asserts it), and the poll still sees the
-/// writes before the wake that submits nothing.
+/// Two threads wake the task: only one wake makes a `Notified`, as the queue asserts. The poll
+/// still sees the writes before the wake that submits nothing.
 ///
 /// Fails if a task is submitted although NOTIFIED was set, or if a start is Relaxed.
 #[test]
@@ -383,7 +383,8 @@ fn two_wakes_submit_once() {
     });
 }
 
-/// The last wakers are woken by value, cloned and dropped while a run completes the task: one free.
+/// Two threads drop the last wakers, one of them after a wake, while a run completes the task: the
+/// cell is freed once.
 ///
 /// Fails if `ref_dec` is Relaxed.
 #[test]
@@ -451,8 +452,7 @@ fn the_last_waker_against_pending_leaves_an_orphan() {
     });
 }
 
-/// The writes before an abort are visible to the future's drop, even if the task was queued
-/// already.
+/// The future's drop sees the writes before an abort, even if the task was queued already.
 ///
 /// Fails if an abort is Relaxed.
 #[test]
@@ -486,14 +486,14 @@ fn abort_of_a_notified_task_publishes_earlier_writes() {
         });
         drop(task.run());
         other.join().unwrap();
-        assert!(found.load(Relaxed) >= 1, "dropped without a look");
+        assert!(found.load(Relaxed) >= 1, "the drop missed the write");
         drop(join);
     });
 }
 
-/// An abort against a run whose poll is `Pending`: the run ends the task, or the abort submits it;
-/// the task is never queued once more. The future's drop sees the writes before the abort, and the
-/// list ends empty.
+/// A thread aborts the task while a poll in its run returns `Pending`: either the run ends the
+/// task, or the abort submits it. The task is never queued once more. The future's drop sees the
+/// writes before the abort, and the list ends empty.
 ///
 /// Fails if `pend` or `is_woken` takes an abort for a wake, if a start is Relaxed, or if
 /// `end_aborted` runs without its start.
@@ -531,7 +531,7 @@ fn an_abort_against_pending_ends_with_the_run() {
         match (ran, queue.pop()) {
             (Ran::Complete, None) => {}
             (Ran::Pending, Some(task)) => assert!(matches!(owned.run(task), Ran::Complete)),
-            _ => panic!("it went round"),
+            _ => panic!("the task was queued once more"),
         }
         owned.drain();
         assert!(owned.is_empty() && join.is_finished());
@@ -542,7 +542,7 @@ fn an_abort_against_pending_ends_with_the_run() {
 
 /// The join handle polls while the task completes: it gets the output or is woken.
 ///
-/// Fails if JOIN_WAKER is set without a look at COMPLETE (the waker is never woken).
+/// Fails if `set_join_waker` does not check COMPLETE (the waker is never woken).
 #[test]
 fn a_join_against_completion_misses_nothing() {
     model(|| {
@@ -617,8 +617,8 @@ fn join_that_compares_wakers_against_completion_misses_nothing() {
     });
 }
 
-/// An abort against the poll that completes, and the handle's drop: the future and the output are
-/// each dropped once.
+/// One thread aborts the task while the other completes it and drops its handle: the future and the
+/// output are each dropped once.
 ///
 /// Fails if an abort sets CANCELLED without NOTIFIED (an idle task is never dropped).
 #[test]
@@ -730,8 +730,8 @@ fn a_wake_against_cancel_all_runs_the_task_once() {
     });
 }
 
-/// A waker that wakes before it sets the flag that the future reads: the model finds the poll that
-/// misses the flag, as it would find a wake that the state machine loses.
+/// A thread with a bug wakes before it sets the flag that the future reads. The model finds the
+/// poll that misses the flag, as it would find a wake that the state machine loses.
 #[test]
 fn a_flag_set_after_its_wake_is_missed() {
     model_must_fail("finished", || {
@@ -758,8 +758,8 @@ fn a_flag_set_after_its_wake_is_missed() {
     });
 }
 
-/// A count that is decremented with Relaxed: the model finds the free that another holder's last
-/// access is not ordered before, because a free retires the word first.
+/// Two holders decrement their count with Relaxed, which is a bug. The model finds the free that no
+/// ordering puts after the other holder's last access, because a free retires the word first.
 #[test]
 fn a_relaxed_count_is_a_use_after_free() {
     use sync_shim::atomic::Retire;

@@ -118,7 +118,7 @@ impl<S: Schedule> Notified<S> {
         ManuallyDrop::new(self).task
     }
 
-    /// The scheduler that the task was spawned with.
+    /// Returns the scheduler that the task was spawned with.
     pub fn scheduler(&self) -> &S {
         // SAFETY: a `Notified` is a reference, and `S` is its task's scheduler type.
         unsafe { cell::scheduler(self.task) }
@@ -161,7 +161,7 @@ impl<S: Schedule> Notified<S> {
     /// let (task, join) = task_header::spawn(async { 7 }, drop);
     /// let slot = AtomicPtr::new(task.into_raw().as_ptr());
     /// let raw = NonNull::new(slot.swap(std::ptr::null_mut(), Ordering::Acquire)).unwrap();
-    /// // SAFETY: it came from `into_raw` of such a task, and is used once.
+    /// // SAFETY: the pointer came from `into_raw` of such a task, and is used once.
     /// let task = unsafe { Runnable::from_raw(raw) };
     /// assert!(matches!(task.run(), Ran::Complete));
     /// assert!(join.is_finished());
@@ -298,18 +298,18 @@ impl<S: Schedule> Kind for Anywhere<S> {
     type Scheduler = S;
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         let notified = unsafe { Notified::from_task(task) };
         S::schedule(notified, why);
     }
 
     unsafe fn panicked(task: TaskPtr, payload: &(dyn Any + Send)) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::panicked(unsafe { TaskRef::new(task) }, payload);
     }
 
     unsafe fn ended(task: TaskPtr, outcome: Outcome) {
-        // SAFETY: the caller's promise; tasks of this kind have this scheduler type.
+        // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }

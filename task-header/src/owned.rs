@@ -39,13 +39,13 @@ impl<S: Schedule> Owned<S> {
         }
     }
 
-    /// The number of tasks in the list, including those that ended elsewhere and were not drained
-    /// yet.
+    /// Returns the number of tasks in the list, including those that ended elsewhere and were not
+    /// drained yet.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.list.len() == 0
     }
@@ -56,7 +56,7 @@ impl<S: Schedule> Owned<S> {
         drain(&mut self.list);
     }
 
-    /// Whether tasks that ended elsewhere wait for [`drain`](Self::drain). A hint.
+    /// Returns whether tasks that ended elsewhere wait for [`drain`](Self::drain). A hint.
     pub fn has_releases(&self) -> bool {
         self.list.has_releases()
     }

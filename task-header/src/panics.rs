@@ -26,7 +26,7 @@ pub(crate) fn contain_then(f: impl FnOnce(), rest: impl FnOnce()) {
 #[inline]
 pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
     if let Err(payload) = catch(f) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { discard_in(task, payload) };
     }
 }
@@ -37,9 +37,9 @@ pub(crate) unsafe fn contain_in(task: TaskPtr, f: impl FnOnce()) {
 /// As for [`contain_in`].
 #[cold]
 pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { report(task, &payload) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     discard_and(payload, |again| unsafe { report(task, again) });
 }
 
@@ -49,8 +49,8 @@ pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
 /// As for [`contain_in`].
 #[cold]
 pub(crate) unsafe fn report(task: TaskPtr, payload: &Payload) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let vtable = unsafe { vtable(task) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     contain(|| unsafe { (vtable.panicked)(task, &**payload) });
 }

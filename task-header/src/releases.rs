@@ -27,7 +27,7 @@ impl Releases {
     /// Makes an empty stack. `watched`: a push wakes the owner.
     pub(crate) fn allocate(owner: Waker, watched: bool) -> NonNull<Self> {
         let layout = Layout::new::<Self>();
-        // SAFETY: the layout has a size.
+        // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc(layout) }.cast::<Self>();
         let Some(releases) = NonNull::new(block) else {
             ::alloc::alloc::handle_alloc_error(layout)
@@ -66,7 +66,7 @@ impl Releases {
     /// `this` is a pointer, not a reference: once the task is pushed, the owner may free the stack,
     /// and a reference would have to stay valid until the function returns.
     pub(crate) unsafe fn push(this: NonNull<Self>, task: TaskPtr) {
-        // SAFETY: the caller's promise. The second call below is made only if this one did not
+        // SAFETY: the caller promises this. The second call below is made only if this one did not
         // push.
         if unsafe { Self::try_push(this, task, None) } {
             return;
@@ -163,14 +163,14 @@ impl Releases {
 /// # Safety
 /// LISTED keeps the task alive, and the link is the caller's.
 pub(crate) unsafe fn unlink(task: TaskPtr) -> Option<TaskPtr> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let header = unsafe { header(task) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     header.queue_next.with_mut(|link| unsafe { (*link).take() })
 }
 
-/// The task after `task` in the chain that [`List::take`] returned. Its link is only an address
-/// (rule 6).
+/// Returns the task after `task` in the chain that [`List::take`] returned. Its link is only an
+/// address (rule 6).
 ///
 /// # Safety
 /// The caller has taken the task, and not passed it on yet.

@@ -44,7 +44,7 @@ where
     F: Future,
     S: Schedule,
 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { Builder::new().spawn_unchecked(future, scheduler) }
 }
 
@@ -59,7 +59,7 @@ where
     F: Future,
     S: Schedule,
 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { Builder::new().spawn_detached_unchecked(future, scheduler) }
 }
 
@@ -89,7 +89,7 @@ where
     F: Future,
     C: Fn(Runnable),
 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { Builder::new().spawn_with_unchecked(future, schedule) }
 }
 

@@ -122,7 +122,7 @@ const _: () = {
     assert!(all == usize::MAX);
 };
 
-/// Whether any reference is left (rule 1).
+/// Returns whether any reference is left (rule 1).
 const fn referenced(s: usize) -> bool {
     let notified = if s & COMPLETE == 0 { NOTIFIED } else { 0 };
     s & (RUNNING | LISTED | JOIN_INTEREST | COUNT | notified) != 0
@@ -199,7 +199,7 @@ pub(crate) struct AlreadyComplete;
 pub(crate) struct State(AtomicUsize);
 
 impl State {
-    /// The state of a task that is about to be submitted for the first time.
+    /// Returns the state of a task that is about to be submitted for the first time.
     #[inline]
     pub(crate) fn new(joined: bool) -> Self {
         Self(AtomicUsize::new(
@@ -240,16 +240,16 @@ impl State {
         }
     }
 
-    /// Whether the task was aborted in the poll that returned `Pending` (rule 9). A load, by the
-    /// running thread. `false` is a guess, which [`pend`](Self::pend) checks.
+    /// Returns whether the task was aborted in the poll that returned `Pending` (rule 9). A load,
+    /// by the running thread. `false` is a guess, which [`pend`](Self::pend) checks.
     #[inline]
     pub(crate) fn is_aborted(&self) -> bool {
         // Ordering: Relaxed; `start` acquires what the aborter published.
         self.0.load(Relaxed) & CANCELLED != 0
     }
 
-    /// Whether the task was woken in the poll that returned `Pending`, and not aborted, so that its
-    /// run goes on (rule 8). A load, by the running thread. `false` is a guess, which
+    /// Returns whether the task was woken in the poll that returned `Pending`, and not aborted, so
+    /// that its run goes on (rule 8). A load, by the running thread. `false` is a guess, which
     /// [`pend`](Self::pend) checks.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
@@ -405,7 +405,7 @@ impl State {
         Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, AcqRel))
     }
 
-    /// The duty of a caller that has set `NOTIFIED` (rule 2).
+    /// Returns the duty of a caller that has set `NOTIFIED` (rule 2).
     fn submit_if_idle(before: usize) -> Duty {
         if before & (RUNNING | NOTIFIED | COMPLETE) == 0 {
             Duty::Submit
@@ -436,7 +436,7 @@ impl State {
         self.after_drop(before - REF_ONE)
     }
 
-    /// The duty of a caller that has dropped a reference (rules 1 and 5).
+    /// Returns the duty of a caller that has dropped a reference (rules 1 and 5).
     #[inline]
     fn after_drop(&self, s: usize) -> Duty {
         if referenced(s) {
@@ -476,30 +476,30 @@ impl State {
         }
     }
 
-    /// Whether the output is written. One load.
+    /// Returns whether the output is written. One load.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         // Ordering: Acquire pairs with `complete`: if it is true, the caller reads the output.
         self.0.load(Acquire) & COMPLETE != 0
     }
 
-    /// Whether a join handle may still ask for the output. A load, by the running thread; `false`
-    /// is final.
+    /// Returns whether a join handle may still ask for the output. A load, by the running thread;
+    /// `false` is final.
     #[inline]
     pub(crate) fn is_joined(&self) -> bool {
         // Ordering: Relaxed; `complete` checks again, and nothing is read because of a `false`.
         self.0.load(Relaxed) & JOIN_INTEREST != 0
     }
 
-    /// Whether the task is in a list. A load, by the running thread; after it, only that thread's
-    /// owner can clear the bit.
+    /// Returns whether the task is in a list. A load, by the running thread; after it, only that
+    /// thread's owner can clear the bit.
     #[inline]
     pub(crate) fn is_listed(&self) -> bool {
         // Ordering: Relaxed; `start` has acquired what the listing thread wrote.
         self.0.load(Relaxed) & LISTED != 0
     }
 
-    /// Whether the slot holds the join handle's waker. A load, by the join handle.
+    /// Returns whether the slot holds the join handle's waker. A load, by the join handle.
     pub(crate) fn has_join_waker(&self) -> Result<bool, AlreadyComplete> {
         // Ordering: Acquire, as in `is_complete`. Only this thread changes JOIN_WAKER.
         let s = self.0.load(Acquire);
@@ -509,7 +509,7 @@ impl State {
         Ok(s & JOIN_WAKER != 0)
     }
 
-    /// Whether the completion took the join waker. A load, when no reference is left.
+    /// Returns whether the completion took the join waker. A load, when no reference is left.
     pub(crate) fn gave_join_waker(&self) -> bool {
         // Ordering: Relaxed; the thread that frees the cell has acquired everything.
         self.0.load(Relaxed) & JOIN_WAKER != 0

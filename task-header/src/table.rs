@@ -6,22 +6,21 @@
 //! | *free* | the address of the next free place, with the lowest bit set |
 //! | *unbegun* | not written yet; only in the newest chunk |
 //!
-//! 1. A taken place names a task, and the task names its place. The address of a place tells its
+//! 1. A taken place names a task, and the task names its place. The address of a place gives its
 //!    chunk, and the chunk names the owner's stack. So a list takes two words per task, one in the
-//!    table and one in the cell. A task comes and goes without touching another task: its place
-//!    shares a cache line with its neighbours' places, and is most often the place that was freed
-//!    last.
-//! 2. Only the owner touches the places. The chunk's pointer to the stack is written before any
-//!    place of the chunk is given out, and never changed. The thread that completes a task may read
-//!    it until the task is on that stack.
-//! 3. A chunk stays while any place of the table is taken. When the last task has gone, no thread
-//!    reads a chunk any more, because a thread that completes a task elsewhere reads before it
-//!    pushes. Then all chunks but one are freed. A table that is dropped with tasks in it leaks its
-//!    chunks.
-//! 4. The places of the newest chunk are given out in order, and none is written before that. So a
-//!    small list costs one block of memory.
-//! 5. An allocator must not use the list that calls it, which is borrowed at that time: a chunk
-//!    added during the call would count as full.
+//!    table and one in the cell. To add or remove a task, the owner touches no other task. It
+//!    writes one place, which is most often the place that it freed last. Places share cache lines.
+//! 2. Only the owner touches the places. It writes a chunk's pointer to the stack before it gives
+//!    out any place of the chunk, and never changes the pointer. The thread that completes a task
+//!    may read the pointer until the task is on that stack.
+//! 3. A chunk stays while any place of the table is taken. A thread that completes a task elsewhere
+//!    reads the chunk before it pushes the task. So when the last task has gone, no thread reads a
+//!    chunk any more, and the owner frees all chunks but one. A table that is dropped with tasks in
+//!    it leaks its chunks.
+//! 4. The owner gives out the places of the newest chunk in order, and writes a place first when it
+//!    gives that place out. So a small list costs one block of memory.
+//! 5. The list is borrowed while it calls the allocator, so the allocator must not use that list. A
+//!    chunk added during the call would count as full.
 use crate::{
     cell::{Header, Place, TaskPtr},
     releases::Releases,
@@ -41,7 +40,7 @@ const ALIGN: usize = if MODELLED { 256 } else { 1_024 };
 const SPARE: usize = 2 * size_of::<usize>();
 /// The number of places in a chunk.
 const PLACES: usize = if MODELLED {
-    2 // So few that there is more than one chunk.
+    2 // So few that a model with three tasks has two chunks.
 } else {
     (ALIGN - SPARE - size_of::<Chunk>()) / size_of::<Place>()
 };
@@ -110,7 +109,7 @@ impl Table {
         let place = match self.free {
             Some(place) => {
                 self.owner.with_mut(|_| ());
-                // SAFETY: a free place of this table, which names the next free one.
+                // SAFETY: this is a free place of this table, and it names the next free one.
                 let Place(next) = unsafe { place.replace(noted) };
                 self.free = NonNull::new(next.map_addr(|a| a & !FREE).cast());
                 place
@@ -139,7 +138,7 @@ impl Table {
 
     #[cold]
     fn grow(&mut self, releases: NonNull<Releases>) -> ChunkPtr {
-        // SAFETY: the layout has a size.
+        // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc(LAYOUT) }.cast();
         let Some(chunk) = ChunkPtr::new(block) else {
             ::alloc::alloc::handle_alloc_error(LAYOUT)
@@ -181,18 +180,18 @@ impl Table {
         // SAFETY: the chunk is the table's, and no task is left whose completion would read it.
         let head = unsafe { &mut *newest.as_ptr() };
         if let Some(older) = head.older.take() {
-            (self.free, self.begun) = (None, 0); // First (rule 5).
+            (self.free, self.begun) = (None, 0); // Before the call of the allocator (rule 5).
             // SAFETY: as above, and the table no longer names them.
             unsafe { free_chunks(Some(older)) };
         }
     }
 
-    /// A task, if there is one; [`after`](Self::after) leads from it to all others.
+    /// Returns a task, if there is one. From it, [`after`](Self::after) leads to all others.
     pub(crate) fn first(&self) -> Option<TaskPtr> {
         self.first_of(self.newest?, 0)
     }
 
-    /// The task that follows the one at this place. Looks at each place between them.
+    /// Returns the task that follows the one at this place. Reads each place between them.
     ///
     /// # Safety
     /// The place is taken by a task, and in this table.
@@ -206,7 +205,7 @@ impl Table {
         self.first_of(chunk, index.unsigned_abs() + 1)
     }
 
-    /// The first task at or after a place, in this chunk and the older ones.
+    /// Returns the first task at or after a place, in this chunk and the older ones.
     fn first_of(&self, mut chunk: ChunkPtr, mut index: usize) -> Option<TaskPtr> {
         self.owner.with(|_| ());
         loop {
@@ -238,20 +237,20 @@ impl Drop for Table {
         if self.len == 0 {
             // SAFETY: as in `shrink`.
             unsafe { free_chunks(self.newest.take()) };
-        } // Else rule 3.
+        } // Otherwise the chunks leak (rule 3).
     }
 }
 
-/// The stack of the owner of this place.
+/// Returns the stack of the owner of this place.
 ///
 /// # Safety
 /// The place is taken by a task, and LISTED keeps it taken during the call.
 pub(crate) unsafe fn releases(taken: NonNull<Place>) -> NonNull<Releases> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let chunk = unsafe { chunk_of(taken) };
     // SAFETY: the chunk is live (rule 3).
     let releases = unsafe { &(*chunk.as_ptr()).releases };
-    // SAFETY: it never changes (rule 2).
+    // SAFETY: the pointer to the stack never changes (rule 2).
     releases.with(|releases| unsafe { *releases })
 }
 

@@ -18,7 +18,7 @@ impl<S> TaskRef<'_, S> {
         }
     }
 
-    /// The scheduler that the task was spawned with.
+    /// Returns the scheduler that the task was spawned with.
     pub fn scheduler(&self) -> &S {
         // SAFETY: by the contract of `new`.
         unsafe { cell::scheduler(self.task) }

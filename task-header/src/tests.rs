@@ -256,7 +256,10 @@ fn an_abort_in_a_poll_ends_the_task_with_that_poll() {
             owned: Some(&mut owned),
             again,
         });
-        assert!(matches!(ran, Ran::Complete), "it went round");
+        assert!(
+            matches!(ran, Ran::Complete),
+            "the task was queued once more"
+        );
         assert!(queue.pop().is_none());
         assert_eq!((drops.load(Relaxed), owned.len()), (1, 0));
         assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
@@ -429,7 +432,7 @@ fn task_without_owner_after_first_poll_is_requeued() {
         Queue::default(),
     );
     let Ran::Notified(task) = task.run_in(|| None) else {
-        panic!("it is in no list and in no queue")
+        panic!("the task is in no list and in no queue")
     };
     let mut owned = Owned::new(Waker::noop().clone());
     assert!(matches!(task.run_in(|| Some(&mut owned)), Ran::Pending));
@@ -457,10 +460,10 @@ fn task_going_on_is_polled_unwoken_and_listed_when_it_waits() {
         task.run_with(|| AfterPoll { owned, again })
     };
     let Ran::Notified(task) = turn(task, true) else {
-        panic!("it was to go on")
+        panic!("the run does not go on")
     };
     let Ran::Notified(task) = turn(task, true) else {
-        panic!("it was to go on")
+        panic!("the run does not go on")
     };
     assert!(matches!(turn(task, false), Ran::Pending));
     assert_eq!((owned.len(), polls.load(Relaxed)), (1, 3));
@@ -477,7 +480,7 @@ fn a_task_that_goes_on_is_cancelled_by_an_abort_or_by_its_drop() {
             again: true,
         });
         let Ran::Notified(task) = ran else {
-            panic!("it was to go on")
+            panic!("the run does not go on")
         };
         task
     };
@@ -543,7 +546,7 @@ fn listed_task_ended_without_an_owner_is_released_by_its_own() {
     assert!(matches!(owned.run(task), Ran::Pending));
     waker.lock().unwrap().take().unwrap().wake();
     let Ran::Notified(task) = queue.pop().unwrap().run_in(|| None) else {
-        panic!("it was woken in its poll")
+        panic!("the task was woken in its poll")
     };
     assert!(matches!(task.run_in(|| None), Ran::Complete));
     assert_eq!(owned.len(), 1);

@@ -42,7 +42,7 @@ unsafe impl WakeTarget for Header {
 /// # Safety
 /// The caller has a reference to the task.
 pub(crate) unsafe fn abort(task: TaskPtr) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     let duty = unsafe { header(task) }.state.abort();
     // SAFETY: the duty is this transition's.
     unsafe { fulfil(task, duty, WakeKind::Abort) };

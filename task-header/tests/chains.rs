@@ -15,7 +15,7 @@ use task_header::{JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new};
 
 const LONG: usize = 100_000;
 
-/// Too small for a hundred thousand frames.
+/// Runs `f` on a stack that is too small for a hundred thousand frames.
 fn on_a_small_stack(f: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().stack_size(256 << 10);
     thread.spawn(f).unwrap().join().unwrap();
@@ -37,9 +37,9 @@ impl Queue {
     }
 }
 
-/// Waits, holds a value, and gives its waker away in its first poll.
+/// A future that never completes. It holds a value, and its poll stores the task's waker.
 struct Holds<T> {
-    #[expect(dead_code, reason = "dropped with it")]
+    #[expect(dead_code, reason = "dropped with the future")]
     next: Option<T>,
     waker: Arc<Mutex<Option<Waker>>>,
     drops: Arc<AtomicUsize>,
@@ -62,7 +62,8 @@ impl<T> Drop for Holds<T> {
     }
 }
 
-/// A scheduler that queues the tasks is not in the middle of a drop when the next one comes.
+/// The drop of each task's future submits the next task. This scheduler only queues that task, so
+/// the drops do not nest.
 #[test]
 fn tasks_holding_each_others_last_wakers_end_in_turn() {
     on_a_small_stack(|| {
@@ -115,11 +116,11 @@ fn tasks_holding_each_others_handles_are_cancelled_in_turn() {
     });
 }
 
-/// An output that holds the handle of the next task drops the next output, just as a box drops a
-/// box. So this chain is short, and the README says so.
+/// An output that holds the handle of the next task drops that task's output with itself, so the
+/// drops nest, as in a chain of boxes. So this chain is short, and the README states its limit.
 #[test]
 fn a_chain_of_outputs_takes_a_stack_as_deep() {
-    struct Output(#[expect(dead_code, reason = "dropped with it")] Option<JoinHandle<Output>>);
+    struct Output(#[expect(dead_code, reason = "dropped with this")] Option<JoinHandle<Output>>);
     on_a_small_stack(|| {
         let queue = Queue::default();
         let mut last = None;
@@ -134,5 +135,5 @@ fn a_chain_of_outputs_takes_a_stack_as_deep() {
     });
 }
 
-/// At less than 1 KiB a level.
+/// The length of a chain whose drops nest. Each level takes less than 1 KiB of stack.
 const DEPTH: usize = 200;

@@ -1,4 +1,4 @@
-//! Each end of a task is reported to its scheduler once, with its outcome.
+//! Tests that the scheduler of a task gets one report of the task's end, with its outcome.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! A multi-threaded `Executor<'a>` whose tasks borrow: what you can build on `spawn_unchecked`.
+//! A multi-threaded `Executor<'a>` whose tasks borrow, as an example of `spawn_unchecked`.
 //!
 //! 1. A task's future is touched only by runs of its `Notified` and by its drop. Only the queue
 //!    holds these, and only methods of the executor and its drop take them out: while it is
@@ -209,7 +209,7 @@ async fn yield_now() {
 
 fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("not done");
+        panic!("the task is not done");
     };
     outcome
 }

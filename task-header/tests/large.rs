@@ -44,7 +44,7 @@ fn paint() -> usize {
     black_box(&mut paint).as_ptr().addr()
 }
 
-/// The depth to which `f` writes into the stack, in bytes.
+/// Returns the depth to which `f` writes into the stack, in bytes.
 fn depth(f: fn()) -> usize {
     let measured = thread::Builder::new().stack_size(PAINTED + (256 << 10));
     let measured = measured.spawn(move || {

@@ -63,7 +63,7 @@ impl World {
         queue.pop_front()
     }
 
-    /// The panics that were reported since the last call.
+    /// Returns the panics that were reported since the last call.
     fn messages(&self) -> Vec<String> {
         std::mem::take(&mut self.messages.lock().unwrap())
     }
@@ -152,7 +152,7 @@ fn panics(f: impl FnOnce()) -> bool {
 
 fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("not done");
+        panic!("the task is not done");
     };
     outcome
 }

@@ -1,4 +1,5 @@
-//! One task under any order of operations, beside a plain account of the expected results.
+//! Runs random sequences of operations on one task, and compares the results with those of a plain
+//! account.
 use proptest::prelude::*;
 use std::{
     future::poll_fn,
@@ -27,7 +28,7 @@ enum Does {
 enum Op {
     Run(Does),
     RunListed(Does),
-    /// Run it, and once more after that.
+    /// Run the task, and keep it in the run for one more poll.
     RunAgain(Does),
     DropNotified,
     WakeByRef,
@@ -351,7 +352,7 @@ proptest! {
             apply(op, &mut real, &mut account);
             check(&real, &account);
         }
-        // Runs it to its end, in whatever state it is.
+        // Ends the task, whatever its state.
         real.join = None;
         account.joined = false;
         account.settle();

@@ -43,7 +43,7 @@ fn tasks() -> usize {
 /// A wait that takes longer is a hang, even on a busy machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// The operations on a task, chosen by its number.
+/// Returns the operations on a task, chosen by its number.
 fn mixed(task: usize, salt: u64) -> u64 {
     let seed = from_env("SELVEDGE_SEED", 1);
     let salt = salt
@@ -83,7 +83,7 @@ impl Shared {
         self.first..self.first + self.book.len()
     }
 
-    /// Whether all tasks have ended. Fails if that takes too long after the closing.
+    /// Returns whether all tasks have ended. Fails if that takes too long after the closing.
     fn is_over(&self, closing: &mut Option<Instant>) -> bool {
         if !self.closing.load(SeqCst) {
             return false;

@@ -25,16 +25,16 @@ fn count(by: isize) {
     }
 }
 
-// SAFETY: the caller's promise, passed to the system's allocator.
+// SAFETY: the caller promises this, and the call goes to the system's allocator.
 unsafe impl GlobalAlloc for Balance {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! The read-modify-writes that a set costs: counts the README's table.
+//! Counts the read-modify-writes that the operations of a set cost, as the README's table has them.
 use crate::JoinSet;
 use std::{
     future::Future,
@@ -8,7 +8,7 @@ use std::{
 use sync_shim::count::counted;
 use task_header::{Notified, Owned, Schedule, WakeKind, new};
 
-/// Costs no read-modify-write itself.
+/// A scheduler that itself costs no read-modify-write.
 struct Nowhere;
 
 impl Schedule for Nowhere {
@@ -30,7 +30,11 @@ fn join_set_costs_what_the_readme_says() {
     let (task, join) = new(async {}, Nowhere);
     assert_eq!(rmws(|| set.insert(join)), 1);
     assert!(pin!(set.join_next()).poll(&mut cx).is_pending());
-    assert_eq!(rmws(|| drop(owned.run(task))), 5, "it wakes the set");
+    assert_eq!(
+        rmws(|| drop(owned.run(task))),
+        5,
+        "a run that wakes the set"
+    );
     let joined = || assert!(matches!(set.try_join_next(), Some(Ok(()))));
     assert_eq!(rmws(joined), 0);
 }

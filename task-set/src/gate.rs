@@ -34,8 +34,8 @@ impl Gate {
     /// Waits until there was a wake since the last return. `early` counts the wakes in a row that
     /// came before the wait began; the caller sets it to zero when it has found work.
     ///
-    /// After an early wake it backs off: while the waker cell is busy with another wake, it answers
-    /// each registration by a wake at once. The thread yields the processor at first and sleeps
+    /// After an early wake this backs off, because the waker cell wakes each registration at once
+    /// while it is busy with another wake. The thread yields the processor at first and sleeps
     /// later, so that a thread with a real-time priority lets one with a lower priority run.
     pub(crate) fn pass(&self, early: &mut u32) {
         let mut open = self.open.lock();
@@ -84,7 +84,7 @@ mod tests {
             gate.wake();
             gate.pass(&mut early);
         }
-        // 50 us, doubled each time; the longest sleep comes twice.
+        // The sleeps begin with 50 us and double each time; the longest sleep comes twice.
         let least = SHORTEST * (2_u32.pow(DOUBLINGS + 1) - 1 + 2_u32.pow(DOUBLINGS));
         assert!(begun.elapsed() >= least);
         assert_eq!(early, YIELDS + DOUBLINGS + 2);

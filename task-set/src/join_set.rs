@@ -182,12 +182,13 @@ impl<T> JoinSet<T> {
         self.len += 1;
     }
 
-    /// The number of tasks in the set, including those that are done and not yet handed out.
+    /// Returns the number of tasks in the set, including those that are done and not yet handed
+    /// out.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no task is in the set.
+    /// Returns whether no task is in the set.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

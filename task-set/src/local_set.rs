@@ -212,7 +212,7 @@ impl LocalSet {
     /// that the future and the output borrow is alive whenever one of these runs: either the task
     /// ends before the borrowed values, or the set is neither used nor dropped after them.
     pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
-        // SAFETY: the caller's promise; only this set uses the list.
+        // SAFETY: the caller promises this; only this set uses the list.
         let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
         self.accept(task);
         join
@@ -241,7 +241,7 @@ impl LocalSet {
         self.polls().next().is_some()
     }
 
-    /// The polls of this set that are in progress on this thread.
+    /// Returns the polls of this set that are in progress on this thread.
     fn polls(&self) -> impl Iterator<Item = &Polled> {
         let owner = self.owned.owner_id();
         let mut at = POLLING.with(Cell::get);
@@ -353,12 +353,12 @@ impl LocalSet {
         }
     }
 
-    /// The number of tasks that are not done.
+    /// Returns the number of tasks that are not done.
     pub fn len(&self) -> usize {
         self.owned.len()
     }
 
-    /// Whether all tasks are done.
+    /// Returns whether all tasks are done.
     pub fn is_empty(&self) -> bool {
         self.owned.is_empty()
     }

@@ -30,7 +30,7 @@ impl Drop for Bomb {
 
 fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("not done");
+        panic!("the task is not done");
     };
     outcome
 }

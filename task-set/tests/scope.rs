@@ -1,5 +1,5 @@
-//! Tasks that borrow, in a scope: all of them have ended when it returns, whatever the scope's
-//! caller, its tasks or other threads do.
+//! Tasks in a scope borrow from its caller. All of them have ended when the call of `scope`
+//! returns, whatever its closure, the tasks or other threads do.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     cell::{Cell, RefCell},
@@ -15,12 +15,12 @@ use task_set::scope;
 
 fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("not done");
+        panic!("the task is not done");
     };
     outcome
 }
 
-/// Forgets a handle, in a place where a leak checker finds it.
+/// Forgets a handle, but keeps its address where a leak checker finds it.
 fn forget<T>(join: JoinHandle<T>) {
     static FORGOTTEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let address = join.into_raw().as_ptr().expose_provenance();
@@ -36,7 +36,7 @@ impl Drop for Drops<'_> {
     }
 }
 
-/// Ready when it was woken once, by the receiver of the waker that it sends.
+/// Sends its waker, and is ready once the receiver has woken it.
 async fn woken(wakers: mpsc::Sender<Waker>) {
     let mut sent = false;
     poll_fn(|cx| {

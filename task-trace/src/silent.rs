@@ -2,7 +2,7 @@
 use crate::TaskKind;
 use std::{fmt::Display, panic::Location};
 
-/// Whether any subscriber wants the level `TRACE`: without the feature `tracing` none does.
+/// Returns whether any subscriber wants the level `TRACE`: without the feature `tracing` none does.
 #[inline(always)]
 pub const fn enabled() -> bool {
     false

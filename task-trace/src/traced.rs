@@ -28,7 +28,7 @@ use tracing::{
 };
 use waker_vtable::{TargetVtable, WakeHeader, WakeTarget, WakerRef};
 
-/// Whether any subscriber wants the level `TRACE`. A load.
+/// Returns whether any subscriber wants the level `TRACE`. A load.
 #[inline]
 pub fn enabled() -> bool {
     LevelFilter::current() >= LevelFilter::TRACE

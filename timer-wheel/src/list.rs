@@ -94,7 +94,7 @@ pub(crate) unsafe fn push<T: Entry>(head: &mut Head<T>, entry: NonNull<T>) {
     unsafe { write(entry, |inner| inner.next = Some(oldest)) };
     // SAFETY: the newest entry is in the ring, or it is this one.
     unsafe { write(newest, |inner| inner.next = Some(entry)) };
-    // SAFETY: so is the oldest entry.
+    // SAFETY: the oldest entry is in the ring, or it is this one.
     unsafe { write(oldest, |inner| inner.prev = Some(entry)) };
 }
 

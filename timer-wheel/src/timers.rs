@@ -56,7 +56,7 @@ pub struct Timers<V> {
     free: u32,
 }
 
-// SAFETY: it owns the nodes and values that it points to.
+// SAFETY: `Timers` owns the nodes and values that it points to.
 unsafe impl<V: Send> Send for Timers<V> {}
 
 // SAFETY: shared access returns only shared references to values, and numbers.

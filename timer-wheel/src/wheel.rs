@@ -16,25 +16,26 @@
 //!
 //! 1. No entry expires before `now`: each `when` is at least `now`.
 //! 2. An entry's level is the highest digit in which its `when` differs from `now`. Its slot is the
-//!    value of its own digit there. An entry that differs in no digit is at level 0.
+//!    value of that digit of `when`. An entry whose `when` equals `now` is at level 0.
 //! 3. So all entries of a level expire before those of higher levels, all entries of a slot before
 //!    those of higher slots, and all entries of a slot at level 0 at the same tick. The first entry
 //!    to expire is in the lowest slot of the lowest level that is not empty.
-//! 4. `now` advances only to the start of the first slot with entries, at most. No entry expires
-//!    before that. This leaves the highest differing digit of every other entry unchanged, so rule
-//!    2 still holds. At the start of a slot above level 0, the entries of that slot now differ in a
-//!    lower digit. They become the *moving* entries, in a ring of their own, and a cascade files
-//!    them again, some at a time.
-//! 5. While `moving` is not 0, each entry that rule 2 files below that level is in the moving ring,
-//!    or was filed from it. A new entry with such a `when` goes to the end of the moving ring. No
-//!    entry expires, and `now` does not change, until the ring is empty.
+//! 4. `now` never advances past the start of the first slot with entries. No entry expires before
+//!    that start. The advance does not change the highest digit in which the entries of all other
+//!    slots differ from `now`, so rule 2 still holds for them. When `now` reaches the start of a
+//!    slot above level 0, the entries of that slot no longer differ from `now` in the slot's digit.
+//!    They become the *moving* entries, in a ring of their own, and a cascade files them again,
+//!    some at a time.
+//! 5. While `moving` is not 0, each entry that rule 2 files below the level `moving` is in the
+//!    moving ring, or was filed from it. A new entry with such a `when` goes to the end of the
+//!    moving ring. No entry expires, and `now` does not change, until the ring is empty.
 //! 6. Entries enter a ring at its end, leave it from anywhere, and move from its front. So entries
 //!    with the same `when` are always in one ring, in the order in which they were inserted. While
 //!    entries move they may be in two rings (rule 5): then the older ones are those already filed.
 //!
 //! Each cascade files an entry at a lower level. After the first cascade, `when` and `now` differ
-//! only in the digits below the slot's level. So an entry moves no more often than the number of
-//! these digits.
+//! only in the digits below the slot's level. So an entry moves at most once for each of these
+//! digits.
 use crate::{
     Entry,
     list::{self, Head},
@@ -81,13 +82,13 @@ struct Level {
 /// inserted for that tick.
 ///
 /// A wheel has no lock. If other threads fire its timers, share a `Mutex<Wheel<T>>`. Take the
-/// handles out under the lock, and use them after it. [`step`](Self::step) bounds the work under
-/// the lock.
+/// handles out under the lock, and use them after you release it. [`step`](Self::step) bounds the
+/// work under the lock.
 ///
 /// [`Timers`](crate::Timers) needs no `unsafe`.
 ///
-/// This example has the sleeps of a driver, each shared by the wheel and its task. A reset to a
-/// later tick takes no lock:
+/// This example shows the sleeps of a driver. The wheel and a task share each sleep, and a reset to
+/// a later tick takes no lock:
 ///
 /// ```
 /// mod sleep {
@@ -108,7 +109,8 @@ struct Level {
 ///         state: AtomicU64,
 ///     }
 ///
-///     /// The right to insert a sleep. There is one at a time: not `Clone`, and made here alone.
+///     /// The right to insert a sleep. Each sleep has one at a time: the type is not `Clone`, and
+///     /// only this module makes it.
 ///     pub struct Armed(Arc<Sleep>);
 ///
 ///     impl Sleep {
@@ -124,16 +126,16 @@ struct Level {
 ///         #[must_use = "a sleep that has fired must be inserted again"]
 ///         pub fn reset(self: &Arc<Self>, deadline: u64) -> Option<Armed> {
 ///             assert_ne!(deadline, FIRED);
-///             // Ordering: Acquire pairs with `fire`, so that the wheel's use of the node comes
-///             // before the next one, under whatever lock.
+///             // Ordering: Acquire pairs with `fire`. So the wheel's last use of the node comes
+///             // before the next use, even if a different lock protects that.
 ///             let fired = self.state.swap(deadline, Acquire) == FIRED;
 ///             fired.then(|| Armed(self.clone()))
 ///         }
 ///     }
 ///
 ///     impl Armed {
-///         /// Fires the sleep. If it was reset to a deadline after `now`, it has not fired: insert
-///         /// it again, under the lock under which it expired.
+///         /// Fires the sleep. If it was reset to a deadline after `now`, it does not fire: the
+///         /// caller inserts it again, before it releases the lock under which the entry expired.
 ///         pub fn fire(self, now: u64) -> Result<Arc<Sleep>, (Armed, u64)> {
 ///             let Armed(sleep) = self;
 ///             // Ordering: Release pairs with `reset`. A failure only reads a number: Relaxed.
@@ -148,8 +150,8 @@ struct Level {
 ///     }
 ///
 ///     // SAFETY: an `Arc` keeps its content in place, and no code makes a `&mut Sleep`. An `Armed`
-///     // is unique: a sleep is made with one. A reset makes another only if it replaces `FIRED`,
-///     // which is there once the last one is gone.
+///     // is unique: `new` makes a sleep with one. A reset makes another only if it replaces
+///     // `FIRED`, which `fire` stores when it consumes the last one.
 ///     unsafe impl Entry for Sleep {
 ///         type Handle = Armed;
 ///
@@ -274,7 +276,8 @@ impl<T: Entry> Wheel<T> {
 
     /// Returns the tick to which the wheel has advanced.
     ///
-    /// At most the last one that was passed to [`advance`](Self::advance) or [`step`](Self::step).
+    /// It is never after the latest tick that was passed to [`at`](Self::at),
+    /// [`advance`](Self::advance) or [`step`](Self::step).
     pub fn now(&self) -> u64 {
         self.now
     }
@@ -292,7 +295,7 @@ impl<T: Entry> Wheel<T> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn insert(&mut self, handle: T::Handle, deadline: u64) {
         let entry = T::into_ptr(handle);
-        // Checked in release builds too: the links are written below anyway.
+        // Release builds check this too, at little cost: the code below writes the links anyway.
         // SAFETY: the handle was the node's owner.
         if unsafe { list::next(entry) }.is_some() {
             inserted_twice();
@@ -314,9 +317,9 @@ impl<T: Entry> Wheel<T> {
     /// Removes an entry, due or not. `None` if it was removed or has expired. O(1).
     ///
     /// # Safety
-    /// `entry` must point to a live entry, and be valid for access to its node: `into_ptr` returned
-    /// it, or it was made of a reference to the entry. The entry must be in this wheel or in none,
-    /// and no other thread may insert it meanwhile.
+    /// `entry` must point to a live entry, and be valid for access to its node: either `into_ptr`
+    /// returned the pointer, or it was made from a reference to the entry. The entry must be in
+    /// this wheel or in none, and no other thread may insert it meanwhile.
     ///
     /// # Panics
     /// In some of the cases where the entry is in another wheel, and in debug builds only.
@@ -329,14 +332,15 @@ impl<T: Entry> Wheel<T> {
         unsafe { self.debug_check(entry) };
         // SAFETY: as above.
         let entry = unsafe { self.unlink(entry, when) }?;
-        // SAFETY: the pointer came from the ring, which has those of `into_ptr`.
+        // SAFETY: the pointer came from the ring, which holds the pointers that `into_ptr`
+        // returned.
         Some(unsafe { T::from_ptr(entry) })
     }
 
     /// Returns the tick at which an entry expires. `None` if it is in no wheel.
     ///
-    /// It is the entry's deadline, or the wheel's [`now`](Self::now) when it was inserted, if that
-    /// was later.
+    /// It is the entry's deadline, unless that had passed when the entry was inserted. Then it is
+    /// the [tick](Self::now) that the wheel had at that time.
     ///
     /// # Safety
     /// As for [`remove`](Self::remove).
@@ -355,18 +359,19 @@ impl<T: Entry> Wheel<T> {
 
     /// Passes each entry that expires at `now` or before to `expired`, in order.
     ///
-    /// `now` is the present tick. A tick before [that of the wheel](Self::now) counts as that.
+    /// `now` is the present tick. If it is before the [wheel's tick](Self::now), the wheel uses its
+    /// own tick instead.
     ///
     /// The callback may insert, remove and advance. An entry that it inserts with a deadline of at
-    /// most `now` expires in the same call, so a callback that always does this never ends. To
-    /// check a deadline in the callback, compare it with [`now`](Self::now), the tick of the entry
-    /// that has just expired. Do not use the argument: another thread may have advanced the wheel
-    /// further. If the callback panics the wheel stays consistent: the remaining entries expire at
-    /// the next advance.
+    /// most `now` expires in the same call. If the callback always inserts such an entry, the call
+    /// never ends. To check a deadline in the callback, compare it with the wheel's
+    /// [`now`](Self::now), the tick of the entry that has just expired. Do not compare it with the
+    /// argument of this call: another thread may have advanced the wheel further. If the callback
+    /// panics, the wheel stays consistent: the remaining entries expire at the next advance.
     ///
-    /// Ticks without entries are skipped, so a jump over many ticks costs as much as a short one.
-    /// An entry is moved at most 10 times in its life, and no more often than the number of ticks
-    /// to its deadline has digits of six bits.
+    /// The wheel skips ticks without entries, so a jump over many ticks costs as much as a short
+    /// one. An entry moves at most 10 times in its life, and at most `n` times if fewer than 64ⁿ
+    /// ticks are left to its deadline when it is inserted.
     pub fn advance(&mut self, now: u64, mut expired: impl FnMut(&mut Self, T::Handle)) {
         while let Some(handle) = self.pop_expired(now) {
             expired(self, handle);
@@ -452,7 +457,7 @@ impl<T: Entry> Wheel<T> {
     ///
     /// It is [`now`](Self::now) if an entry is due. A sleep until this tick never ends too early.
     ///
-    /// O(1) if that entry expires within the present 64 ticks, or if the entries of the first
+    /// O(1) if that entry expires in the present block of 64 ticks, or if the entries of the first
     /// occupied slot were inserted in the order of their deadlines, as timeouts of one length are.
     /// Otherwise it scans that slot once, and keeps the result until the first entry is removed or
     /// the wheel advances to that slot. [`next_bound`](Self::next_bound) reads one entry at most.
@@ -478,7 +483,8 @@ impl<T: Entry> Wheel<T> {
         Some(earliest)
     }
 
-    /// Returns a tick before which no entry expires. Never late. O(1).
+    /// Returns a tick before which no entry expires: the first expiration, or an earlier tick.
+    /// O(1).
     ///
     /// It is [`next_expiration`](Self::next_expiration) where that is O(1), else the start of the
     /// first slot with entries. A sleep until this tick may end too early, at most once for each
@@ -490,7 +496,7 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Removes any entry, due or not, in no order. `None` if the wheel is empty. O(1).
+    /// Removes one entry, due or not; which one is unspecified. `None` if the wheel is empty. O(1).
     pub fn pop_any(&mut self) -> Option<T::Handle> {
         let index = match self.moving {
             0 => {
@@ -504,15 +510,16 @@ impl<T: Entry> Wheel<T> {
         unsafe { self.remove(head) }
     }
 
-    /// Returns the level of an entry that expires then (rule 2).
+    /// Returns the level of an entry that expires at `when` (rule 2).
     #[inline(always)]
     fn level(&self, when: u64) -> usize {
-        // The lowest bit is set, so that there is a highest set bit.
+        // The `| 1` makes the number positive, so that it has a highest set bit.
         let differs = (when ^ self.now) | 1;
         (differs.ilog2() / DIGIT) as usize
     }
 
-    /// Returns the level and slot with the first entries. Not while entries are moving.
+    /// Returns the level and slot with the first entries. The caller checks that no entry is
+    /// moving.
     #[inline(always)]
     fn first(&self) -> Option<(usize, usize)> {
         if self.occupied == 0 {
@@ -683,7 +690,7 @@ impl<T: Entry> Wheel<T> {
     }
 }
 
-/// Panics, as an entry was inserted that is already in a wheel.
+/// Panics because the inserted entry is already in a wheel.
 #[cold]
 #[inline(never)]
 #[cfg_attr(debug_assertions, track_caller)]

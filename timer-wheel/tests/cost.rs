@@ -32,7 +32,7 @@ unsafe impl Entry for Counted {
     }
 }
 
-/// Returns the number of reads of an operation, and its result.
+/// Runs an operation. Returns the number of reads that it made, and its result.
 fn looks<R>(operation: impl FnOnce() -> R) -> (u64, R) {
     let before = LOOKS.get();
     let result = operation();
@@ -90,7 +90,7 @@ fn next_expiration_scans_unsorted_slot_once() {
     // SAFETY: the entry is in the wheel.
     drop(unsafe { wheel.remove(entries[1]) });
     assert_eq!(looks(|| wheel.next_bound()), (0, Some(8192)));
-    // It reads the deadline and the link of each entry.
+    // The scan reads the deadline and the link of each entry.
     assert_eq!(looks(|| wheel.next_expiration()), (2 * 99, Some(8342)));
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(8342)));
     // The removal of another entry, and an insertion, keep the result.
@@ -113,7 +113,7 @@ fn next_expiration_scans_the_next_unsorted_slot_once() {
     assert_eq!(looks(|| wheel.next_expiration()), (0, first));
 }
 
-/// Returns the most reads of a step, an insert and a removal, in a wheel of so many entries.
+/// Returns the most reads of a step, an insert and a removal, in a wheel of `count` entries.
 fn most(count: u64) -> [u64; 3] {
     let mut wheel = Wheel::new();
     let deadlines: Vec<u64> = (0..count).map(|n| 8192 + n * 7 % 100).collect();

@@ -1,4 +1,4 @@
-//! Timers: keys, values, drops.
+//! Tests of the keys, values and drops of `Timers`.
 use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -29,7 +29,7 @@ fn key_names_its_timer_until_it_is_gone() {
     assert_eq!((timers.get(b), timers.deadline(b)), (None, None));
     assert!(!timers.reset(b, 11) && timers.remove(b).is_none());
 
-    // The same memory with another key.
+    // The new timer has the same memory, and another key.
     let d = timers.insert(20, 'd');
     assert_ne!(d, b);
     assert_eq!((timers.get(b), timers.get(d)), (None, Some(&'d')));

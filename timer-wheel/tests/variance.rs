@@ -25,7 +25,7 @@ covariant! {
     Expired<Long> => Expired<Short>,
 }
 
-// A shared node gives no access to its content. It is pinned.
+// A shared node gives no access to its content. A node is not `Unpin`, since a wheel links to it.
 assert_impl_all!(Node<Neither>: Send, Sync);
 assert_not_impl_any!(Node<u8>: Unpin);
 

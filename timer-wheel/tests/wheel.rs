@@ -85,7 +85,7 @@ fn entry_is_moved_once_a_level_at_most() {
         match wheel.step(u64::MAX) {
             Step::Moved => moves += 1,
             Step::Expired(entry) => break assert_eq!(entry.id, 0),
-            Step::Done => panic!("it is due"),
+            Step::Done => panic!("the entry is due"),
         }
     }
     assert_eq!(moves, 10);
@@ -125,7 +125,7 @@ fn step_moves_32_entries_and_any_may_be_removed_between() {
     while let Step::Moved = wheel.step(64) {
         steps += 1;
         if steps > 10 {
-            panic!("it moves on and on");
+            panic!("the steps never end");
         }
     }
     // The last step returned 101, which expired at 64. Three steps before it moved the 67 others.
@@ -604,12 +604,12 @@ fn reset_of_expired_sleep_postpones_or_arms_it() {
         if reset_first {
             assert!(sleep.reset(50).is_none(), "it is not in a wheel");
             let Err((armed, later)) = armed.fire(10) else {
-                panic!("it fires at 10");
+                panic!("the sleep fires at 10");
             };
             wheel.insert(armed, later);
         } else {
             assert!(armed.fire(10).is_ok());
-            let armed = sleep.reset(50).expect("it is in no wheel");
+            let armed = sleep.reset(50).expect("the sleep is in no wheel");
             wheel.insert(armed, 50);
         }
         assert_eq!(wheel.next_expiration(), Some(50));

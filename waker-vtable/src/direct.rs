@@ -19,7 +19,7 @@ impl<T: WakeTarget> VtableOf<T> {
 }
 
 /// # Safety
-/// `data` is the data of a waker of this file over a `T`.
+/// `data` is the data of a waker that this module made for a `T`.
 unsafe fn target<T>(data: *const ()) -> NonNull<T> {
     // SAFETY: the data was made from a `NonNull<T>`.
     unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
@@ -55,10 +55,10 @@ unsafe fn drop_waker<T: WakeTarget>(data: *const ()) {
 }
 
 /// Creates a waker as [`waker`](crate::waker) does, with a vtable of `T`'s own: it calls the
-/// operations without a look at the header.
+/// operations without reading the header.
 ///
 /// [`target_header`](crate::target_header) and [`try_target`](crate::try_target) do not recognise
-/// such a waker. [`Waker::will_wake`] may be false of two that wake the same target.
+/// such a waker. [`Waker::will_wake`] may return false for two wakers of the same target.
 ///
 /// # Safety
 /// The caller gives up a reference to the target.

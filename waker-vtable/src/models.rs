@@ -17,13 +17,13 @@ use sync_shim::{
     thread,
 };
 
-/// With `STRONG` the count is lowered with the ordering that it needs.
+/// A counted target. With `STRONG` it lowers its count with the ordering that this needs.
 #[repr(C)]
 pub(crate) struct Target<const STRONG: bool> {
     header: WakeHeader,
     refs: AtomicUsize,
     wakes: AtomicUsize,
-    /// Not an atomic of the model, since it outlives the executions.
+    /// This is not an atomic of the model, since it outlives the executions.
     frees: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
@@ -32,7 +32,7 @@ impl<const STRONG: bool> Target<STRONG> {
     const DROP: Ordering = if STRONG { AcqRel } else { Relaxed };
 
     pub(crate) fn waker(frees: &std::sync::Arc<std::sync::atomic::AtomicUsize>) -> Waker {
-        // SAFETY: the layout has a size above zero.
+        // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc(Layout::new::<Self>()) }.cast::<Self>();
         let this = NonNull::new(block).expect("there is memory");
         let value = Self {
@@ -48,8 +48,8 @@ impl<const STRONG: bool> Target<STRONG> {
     }
 }
 
-// SAFETY: it is `repr(C)`, with the header first and its own table, and counted. That is sound for
-// `STRONG`; otherwise it is not, as a model must find.
+// SAFETY: the target is `repr(C)`, with the header first and its own table, and is counted. The
+// count is sound for `STRONG`; otherwise it is not, as a model must find.
 unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the caller has a reference.
@@ -120,7 +120,7 @@ fn clone_wake_and_drop<const STRONG: bool>() {
     assert_eq!(frees.load(Relaxed), 1);
 }
 
-/// Clones, wakes and drops from two threads free once.
+/// Two threads clone, wake by and drop wakers: the target is freed once.
 ///
 /// Fails if `clone` does not call `ref_inc`, or if it has the ordering of the negative model below.
 #[test]
@@ -146,7 +146,7 @@ impl WakeRef for Count {
     }
 }
 
-/// Wakers of one `Arc`, on two threads.
+/// Two threads use the wakers of one `Arc`.
 ///
 /// Fails if `wake` does not drop its reference (the leak fails the model).
 #[test]

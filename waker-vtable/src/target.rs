@@ -60,7 +60,7 @@ impl fmt::Debug for TargetVtable {
 #[derive(Debug)]
 pub struct WakeHeader(NonNull<TargetVtable>);
 
-// SAFETY: it points to a constant.
+// SAFETY: a header points to a constant.
 unsafe impl Send for WakeHeader {}
 
 // SAFETY: as above.
@@ -281,9 +281,9 @@ pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
 ///
 /// static TARGET: Mine = Mine { wake: WakeHeader::new(&MINE), name: "main" };
 ///
-/// // SAFETY: it is static.
+/// // SAFETY: the target is static.
 /// let waker = unsafe { WakerRef::new(NonNull::from(&TARGET)) };
-/// let target = try_target::<Mine>(&waker, &MINE).expect("it is mine");
+/// let target = try_target::<Mine>(&waker, &MINE).expect("the waker is mine");
 /// // SAFETY: the table is that of `Mine` alone, and the waker is live.
 /// assert_eq!(unsafe { target.as_ref() }.name, "main");
 /// assert!(try_target::<Mine>(std::task::Waker::noop(), &MINE).is_none());

@@ -18,7 +18,7 @@ struct Target {
 
 static VTABLE: TargetVtable = TargetVtable::of::<Target>();
 
-// SAFETY: it is `repr(C)`, with the header first and its own table. The tests keep it live.
+// SAFETY: the target is `repr(C)`, with the header first and its own table. The tests keep it live.
 unsafe impl WakeTarget for Target {
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the target is live.

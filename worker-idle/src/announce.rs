@@ -169,7 +169,8 @@ impl Kept {
         // If `LAST` is gone, as in a thread of a model that ends, nothing points to the cache.
         let _ = LAST.try_with(|last| last.set(at));
         if let Some(before) = self.0.replace(mine) {
-            // SAFETY: made from a box by `Registry::announce_anew`. `LAST` no longer points to it.
+            // SAFETY: `Registry::announce_anew` made the pointer from a box. `LAST` no longer
+            // points there.
             drop(unsafe { Box::from_raw(before.as_ptr()) });
         }
     }
@@ -191,7 +192,7 @@ fn last() -> Option<NonNull<Mine>> {
     NonNull::new(last.cast_mut())
 }
 
-/// The cache of this thread's outermost announcement, if one is in progress.
+/// Returns the cache of this thread's outermost announcement, if one is in progress.
 fn outermost() -> Option<NonNull<Mine>> {
     last().filter(|mine| {
         // SAFETY: only this thread frees what `LAST` points to, after it has changed `LAST`.
@@ -199,7 +200,7 @@ fn outermost() -> Option<NonNull<Mine>> {
     })
 }
 
-/// Whether this thread is in an announcement to any registry.
+/// Returns whether this thread is in an announcement to any registry.
 ///
 /// If it is, it must not wait for another thread: that thread may wait for the end of the
 /// announcement.
@@ -354,7 +355,7 @@ fn back_off(looks: u32) {
 }
 
 impl Record {
-    /// Whether the record is busy. Asked by its own thread.
+    /// Returns whether the record is busy. Asked by its own thread.
     fn is_busy(&self) -> bool {
         // Ordering: Relaxed, the only writer asks.
         self.busy.load(Relaxed)
@@ -419,7 +420,7 @@ impl Busy {
 impl Drop for Busy {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it is busy, and so it was not freed.
+        // SAFETY: the record is busy, and so it was not freed.
         let mine = unsafe { self.0.as_ref() };
         mine.record.end();
         if !mine.ended.borrow().is_empty() {

@@ -105,7 +105,7 @@ impl Backoff {
         }
     }
 
-    /// Whether to [`wait`](Self::wait) before this park. Call it before each park.
+    /// Returns whether to [`wait`](Self::wait) before this park. Call it before each park.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         self.pause = self.pause.saturating_sub(1);
@@ -199,7 +199,7 @@ fn yield_now() {
     }
 }
 
-/// Whether a wait is late. In a model no time passes.
+/// Returns whether a wait is late. In a model no time passes.
 fn is_late(begun: Instant) -> bool {
     cfg!(not(any(selvedge_loom, selvedge_shuttle))) && begun.elapsed() > LATE
 }

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A park may return early. So the checks are that no park lasts too long, and that writes before
-//! an unpark are visible after the park. A faulty parker makes a check hang: then there is a panic
-//! with the check's name after a minute, or loom reports a deadlock.
+//! an unpark are visible after the park. A faulty parker makes a check hang: the check then panics
+//! with its name after a minute, or loom reports a deadlock.
 use crate::park::{Park, Unpark};
 use core::time::Duration;
 use sync_shim::{
@@ -19,9 +19,10 @@ use sync_shim::{
 /// A limit that no wait of a correct parker reaches.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Runs all checks, on parkers that `make` makes on the thread that parks.
+/// Runs all checks, on parkers that `make` returns. The thread that parks calls `make`.
 ///
-/// Under loom with up to three preemptions, and without the check of time.
+/// Under loom, the checks are models with up to three preemptions, and the check of time is left
+/// out.
 ///
 /// # Panics
 /// If a check fails. The message begins with the check's name.
@@ -47,7 +48,7 @@ fn park_within<P: Park + 'static>(limit: Duration, make: fn() -> P) {
     explore(limit, 3, checks);
 }
 
-/// Checks twice that an unpark before a park ends it, with a limit and without.
+/// Checks twice, with a limit and without, that an unpark before a park ends the park.
 pub fn unpark_before_park_ends_it<P: Park>(make: fn() -> P) {
     let mut park = make();
     let unpark = park.unparker();
@@ -89,7 +90,7 @@ pub fn park_with_limit_ends_in_time<P: Park>(make: fn() -> P) {
     }
 }
 
-/// Checks that unparks from two threads show what they wrote before.
+/// Checks that unparks from two threads make the earlier writes of these threads visible.
 pub fn unparks_from_other_threads_end_a_park<P: Park>(make: fn() -> P) {
     let mut park = make();
     let words = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,5 @@
-//! Counts what each operation costs, in read-modify-writes and `SeqCst` fences: the README's table.
+//! Counts the read-modify-writes and `SeqCst` fences of each operation, as the README's table has
+//! them.
 use crate::{
     Idle, Woken,
     park::{Park, ThreadPark, Unpark},
@@ -20,7 +21,7 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(
         cost(|| assert_eq!(idle.notify(), None)),
         (0, 1),
-        "a searcher"
+        "there is a searcher"
     );
     assert_eq!(cost(|| assert!(idle.was_notified(0))), (0, 0));
     assert_eq!(
@@ -33,14 +34,22 @@ fn every_operation_costs_what_the_readme_says() {
     );
     assert_eq!(cost(|| assert!(!idle.try_search())), (0, 0), "half search");
     assert_eq!(cost(|| assert!(!idle.stop_searching())), (1, 0));
-    assert_eq!(cost(|| assert!(idle.stop_searching())), (1, 1), "the last");
+    assert_eq!(
+        cost(|| assert!(idle.stop_searching())),
+        (1, 1),
+        "the last searcher"
+    );
     assert_eq!(cost(|| assert!(idle.try_search())), (1, 0));
     assert_eq!(cost(|| assert!(idle.try_watch(0))), (1, 0));
-    assert_eq!(cost(|| assert!(!idle.try_watch(1))), (0, 0), "there is one");
+    assert_eq!(
+        cost(|| assert!(!idle.try_watch(1))),
+        (0, 0),
+        "there is a watcher"
+    );
     assert_eq!(cost(|| idle.leave_watch()), (0, 0));
     assert_eq!(cost(|| idle.is_watched()), (0, 0));
     assert_eq!(cost(|| idle.want_watcher()), (0, 1));
-    assert_eq!(cost(|| idle.want_watcher()), (0, 0), "one is wanted");
+    assert_eq!(cost(|| idle.want_watcher()), (0, 0), "a watcher is wanted");
     assert_eq!(cost(|| idle.is_watcher_wanted()), (0, 0));
     assert_eq!(cost(|| idle.counts()), (0, 0));
 }

@@ -30,8 +30,8 @@ fn sleeping(counts: u64) -> i64 {
     counts as i64 >> 32
 }
 
-/// Whether a push wakes nobody: a worker searches, or none sleeps. (While `sleeping` is below 0 a
-/// reservation is held, which counts as a searcher.)
+/// Returns whether a push wakes nobody: a worker searches, or none sleeps. (While `sleeping` is
+/// below 0 a reservation is held, which counts as a searcher.)
 #[inline]
 fn wakes_nobody(counts: u64) -> bool {
     // One test for both conditions. After the rotation a searcher sets bit 32 or a higher one, and
@@ -326,7 +326,7 @@ impl Idle {
         Woken::ByNotifier
     }
 
-    /// Whether a notifier chose this worker. Ask after each park. A load.
+    /// Returns whether a notifier chose this worker. Ask after each park. A load.
     ///
     /// If so, it counts as searching. If not, the worker parks again, or wakes itself.
     ///
@@ -367,7 +367,8 @@ impl Idle {
         self.watch.watcher.store(0, Relaxed);
     }
 
-    /// Whether there is a watcher. Loads a line that changes only when a watcher comes or goes.
+    /// Returns whether there is a watcher. Loads a line that changes only when a watcher comes or
+    /// goes.
     #[inline]
     pub fn is_watched(&self) -> bool {
         // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value requests a
@@ -395,7 +396,7 @@ impl Idle {
         }
     }
 
-    /// Whether a watcher is wanted. Ask after [`sleep`](Self::sleep). A load.
+    /// Returns whether a watcher is wanted. Ask after [`sleep`](Self::sleep). A load.
     pub fn is_watcher_wanted(&self) -> bool {
         // Ordering: Relaxed, the fence in `sleep` orders it after the sleeper was counted.
         self.watch.wanted.load(Relaxed)

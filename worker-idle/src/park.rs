@@ -1,4 +1,4 @@
-//! How a worker waits for work: the seam, and with `std` a thread's own way.
+//! The trait by which a worker waits for work, and with `std` a parker that blocks the thread.
 //!
 //! ```
 //! use std::{thread, time::Duration};
@@ -8,7 +8,7 @@
 //! park.park_timeout(Duration::from_millis(1)); // Nobody unparks it.
 //! let unparker = park.unparker();
 //! let worker = thread::spawn(move || park.park());
-//! unparker.unpark(); // Before it parks, or while it does.
+//! unparker.unpark(); // The thread has not parked yet, or it has.
 //! worker.join().unwrap();
 //! ```
 use core::time::Duration;
@@ -21,15 +21,15 @@ pub use block_on::{block_on, waker};
 #[cfg(feature = "std")]
 pub use thread::{ThreadPark, ThreadUnpark};
 
-/// How a worker waits: an I/O driver is one.
+/// The way in which a worker waits. An I/O driver is such a way.
 ///
-/// A driver works in two phases, so that the wakes it makes stay on the worker that waited:
+/// A driver works in two phases, so that the tasks that it wakes stay on the worker that waited:
 ///
 /// 1. `park`, `park_timeout` and `poll` *collect*: they note which sockets are ready and which
 ///    timers are due, and call no [`Waker`](core::task::Waker). A worker that parks counts as
 ///    asleep, so it would send the tasks that it wakes there to the injector.
-/// 2. `deliver` wakes what was collected. The worker calls it when it counts as awake, so the woken
-///    tasks go to its own queue.
+/// 2. `deliver` wakes the tasks of the collected events. The worker calls it when the worker counts
+///    as awake, so the woken tasks go to its own queue.
 ///
 /// A parker that only sleeps leaves `poll`, `has_events` and `deliver` as they are.
 ///
@@ -73,7 +73,7 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// thread.join().unwrap();
 /// ```
 ///
-/// A driver, which collects what is ready, up to a limit:
+/// This example is a driver, which collects the ready wakers, up to a limit:
 ///
 /// ```
 /// use std::{mem, task::Waker, time::Duration};
@@ -122,27 +122,27 @@ pub trait Park {
     /// The handle that ends its parks.
     type Unpark: Unpark;
 
-    /// Waits until there was an unpark since the last return, without a limit. May return early.
+    /// Waits without a limit, until an unpark has come since the last return. May return early.
     fn park(&mut self);
 
     /// Waits for an unpark, or for `limit`. May return early.
     fn park_timeout(&mut self, limit: Duration);
 
-    /// Collects up to `max` events without a wait. A busy worker calls it between two tasks, once
-    /// in a number of ticks. If the check for events is expensive, the driver reads a clock first.
-    /// By default it does nothing.
+    /// Collects up to `max` events, and does not wait. A busy worker calls this between two tasks,
+    /// once in a number of ticks. If the check for events is expensive, the driver reads a clock
+    /// first. By default this does nothing.
     fn poll(&mut self, max: usize) {
         let _ = max;
     }
 
-    /// Whether events were collected, for which [`deliver`](Self::deliver) has wakers to call. By
-    /// default there are none.
+    /// Returns whether the driver has collected events whose tasks [`deliver`](Self::deliver) will
+    /// wake. By default it has none.
     fn has_events(&self) -> bool {
         false
     }
 
-    /// Wakes the tasks of the collected events. This may run user code, in wakers. If it leaves
-    /// events, the worker calls it again before it parks. By default it does nothing.
+    /// Wakes the tasks of the collected events. The wakers may run user code. If this leaves
+    /// events, the worker calls it again before it parks. By default this does nothing.
     fn deliver(&mut self) {}
 
     /// Returns the handle that ends its parks.
@@ -151,8 +151,9 @@ pub trait Park {
 
 /// Wakes a [`Park`].
 ///
-/// The thread that pushed calls it, so it is short: it neither blocks nor panics, and does not call
-/// the scheduler. If it wakes nobody, the worker counts as awake forever.
+/// A thread that has pushed work calls `unpark`, so the call must be short: it neither blocks nor
+/// panics, and does not call the scheduler. If it wakes no thread, the worker counts as awake
+/// forever.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
@@ -175,7 +176,7 @@ pub trait Park {
 /// assert_eq!(unparker.1.load(Relaxed), 1);
 /// ```
 pub trait Unpark: Clone + Send + Sync + 'static {
-    /// Ends the current or the next `park`. Several at a time count as one. Writes of this thread
-    /// before the call are visible after the `park`.
+    /// Ends the current or the next `park`. Several calls before the end of one `park` count as
+    /// one. Writes of this thread before the call are visible after the `park`.
     fn unpark(&self);
 }

@@ -1,4 +1,4 @@
-//! The shim's counted pointer, or `alloc`'s without `std`: models need `std` anyway.
+//! The shim's counted pointer. Without `std` it is that of `alloc`, since models need `std` anyway.
 #[cfg(not(feature = "std"))]
 pub(crate) use alloc::sync::Arc;
 #[cfg(feature = "std")]

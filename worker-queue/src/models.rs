@@ -1,5 +1,5 @@
-//! A worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole: running
-//! it writes to a cell of its own.
+//! Models of a worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole:
+//! running it writes to a cell of its own.
 use crate::{QueueHooks, WorkerQueue};
 use queue_global::{Boxed, List};
 use std::{boxed::Box, vec::Vec};
@@ -34,7 +34,7 @@ pub(crate) fn run(item: Box<Item>) -> usize {
     })
 }
 
-/// The worker takes all items that are left.
+/// Takes and runs all items that are left.
 pub(crate) fn rest(queue: &Queue) -> Vec<usize> {
     core::iter::from_fn(|| queue.take_any()).map(run).collect()
 }
@@ -44,7 +44,7 @@ pub(crate) fn assert_each_once(mut ran: Vec<usize>, n: usize) {
     assert_eq!(ran, (0..n).collect::<Vec<_>>());
 }
 
-/// A scheduler with one possible sleeper; keeps the overflow.
+/// A scheduler with one possible sleeper. It keeps the overflow.
 struct Beside {
     asleep: AtomicBool,
     notified: AtomicBool,
@@ -113,8 +113,8 @@ fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
     });
 }
 
-/// A ring of two is full when a third item comes: one of the two and the third overflow, or a thief
-/// has made room.
+/// A ring of two is full when a third item comes. One of the two overflows with the third, unless a
+/// thief has made room.
 ///
 /// Fails if the overflow is dropped, or handed over twice.
 #[test]
@@ -132,9 +132,9 @@ fn an_overflow_against_a_theft_takes_each_item_once() {
     });
 }
 
-/// A worker is held up by the last item that it took. Another worker, which may have stolen once,
-/// goes to sleep. For each item in the ring then, the sleeper has seen it in its last look, or was
-/// notified.
+/// Runs a worker that does not return from the last item that it took. Another worker, which may
+/// have stolen once, goes to sleep. For each item in the ring then, the sleeper has seen the item
+/// in its last look, or was notified.
 fn sleeps_beside(
     steals: bool,
     hooks: Beside,
@@ -197,7 +197,7 @@ fn without_a_fence_a_push_is_missed() {
     });
 }
 
-/// The item that fills the slot runs on.
+/// The item that fills the slot continues to run.
 ///
 /// Fails if the owner pushes the displaced item and does not notify.
 #[test]
@@ -226,7 +226,8 @@ fn requeue_behind_a_stolen_item_leaves_no_worker_asleep() {
     });
 }
 
-/// Rules 1 and 3: after the requeue the slot is filled after all, and its item is next.
+/// Rules 1 and 3: after the requeue, the slot is filled nevertheless, and the slot's item runs
+/// next.
 ///
 /// Fails if the owner takes from the slot and does not notify.
 #[test]
@@ -274,8 +275,8 @@ fn requeue_behind_the_slot_is_notified_of_or_seen() {
     });
 }
 
-/// The shutdown: either the watcher takes the item that it has seen in the slot, or the worker
-/// does, and no item is left.
+/// At the shutdown, the watcher or the worker takes the item that the watcher has seen in the slot,
+/// and no item is left.
 ///
 /// Fails if the slot is not emptied.
 #[test]

@@ -5,7 +5,7 @@
 //! | actor | what it does |
 //! |---|---|
 //! | worker | owns the queue: pushes, requeues and takes items |
-//! | thief | a worker that steals from another worker's ring; a thief is a *searcher* until it stops to search |
+//! | thief | a worker that steals from another worker's ring; it is a *searcher* until it stops searching |
 //! | watcher | takes from a slot an item that it has seen there for too long |
 //! | sleeper | a worker that has announced its sleep and has looked at all queues after that |
 //!
@@ -17,38 +17,40 @@
 //! | the ring | the worker | the worker, thieves |
 //! | the requeued item | the worker | the worker |
 //!
-//! An item is *notified of* if `notify` was called after its push.
+//! A worker *notifies of* an item if it calls `notify` after the item's push.
 //!
 //! # Rules
 //!
-//! As a rule, a push into the ring notifies a sleeper. But an item that runs again behind the
-//! others (its task yielded, or was woken in its own poll) finds no other item, or many. If it
-//! finds none, it is not pushed but kept as the *requeued item*, to be run next. If it finds some,
-//! it is pushed. Neither case notifies. The rules prove that still no worker sleeps beside two
-//! items that another worker runs in turns:
+//! As a rule, a worker that pushes an item into its ring notifies a sleeper. A requeue is the
+//! exception: an item has run, and is to run again behind the others, because its task yielded or
+//! was woken in its own poll. If the queue has no other item, the worker does not push the item: it
+//! keeps it as the *requeued item*, and runs it next. If the ring has other items, the worker
+//! pushes the item. In neither case does it notify. The rules prove that nevertheless no worker
+//! sleeps while another worker runs two items in turns:
 //!
 //! 1. While the worker runs an item, there is no requeued item: the worker takes it next. If the
 //!    worker does take another item next (from a share of the injector, or from the slot), it first
 //!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
-//! 2. So each item in the ring, while the worker runs another, falls into one of three cases. It
-//!    was notified of, by a fence after its push. Or it came by a steal, and its thief still counts
-//!    as a searcher. Or `leave` pushed it as the only item, and the worker takes it next.
-//! 3. A requeue while the slot is empty and the ring is not pushes into the ring, and the worker
-//!    takes from the ring next. Consider the last push that rule 2 names. Either the ring has not
-//!    been empty since, or thieves have emptied it and the worker next takes the item that it has
-//!    just pushed. In the first case, a worker that slept at that push was notified, or there was a
-//!    searcher; and a worker that went to sleep since has looked at the ring last, and seen an
-//!    item. In the second case, no other worker is needed.
-//! 4. A requeue while the slot is filled notifies: the slot's item runs next, for as long as it
-//!    likes.
-//! 5. A caller that breaks the order of a worker's calls delays items, but loses none. Of two
-//!    requeues without a take in between, the first is pushed into the ring and notified of. A
-//!    requeued item stays where it is, while items are stolen or taken from the slot alone, until
-//!    the next one is taken.
+//! 2. So each item in the ring, while the worker runs another, falls into one of three cases, or
+//!    into rule 3. The worker has notified of the item, by a fence after its push. Or the item came
+//!    by a steal, and its thief still counts as a searcher. Or `leave` pushed it as the only item,
+//!    and the worker takes it next.
+//! 3. If the slot is empty and the ring is not, a requeue pushes the item into the ring, and the
+//!    worker takes from the ring next. Consider the last push that rule 2 names. Either the ring
+//!    has not been empty since, or thieves have emptied it and the worker next takes the item that
+//!    it has just pushed. In the first case, a worker that slept at that push was notified, or
+//!    there was a searcher; and a worker that went to sleep since has looked at the ring last, and
+//!    seen an item. In the second case, no other worker is needed.
+//! 4. If the slot is filled, a requeue pushes the item and notifies, because the slot's item runs
+//!    next, for any length of time.
+//! 5. A caller that breaks the order of a worker's calls delays items, but loses none. If it
+//!    requeues two items without a take in between, the second requeue pushes the first item into
+//!    the ring and notifies of it. The requeued item stays in its place until the worker takes its
+//!    next item, even if items are stolen, or taken from the slot alone, meanwhile.
 //!
-//! The ring is borrowed for one operation at a time, and no user code runs in it: overflowing items
-//! are collected, and leave when the operation is over. Only the methods of [`Linked`] run in it;
-//! by their contract they call no queue.
+//! The ring is borrowed for one operation at a time. No user code runs during an operation, except
+//! the methods of [`Linked`], which by their contract call no queue. An operation collects the
+//! items that overflow, and the queue passes them on afterwards.
 use crate::{Batch, QueueHooks, Slot, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
 use queue_global::{Injector, Linked, List, Lock};
@@ -72,7 +74,7 @@ use sync_shim::{CachePadded, cell::UnsafeCell};
 /// let queue = WorkerQueue::new(256); // Its overflow goes to `injector`.
 /// queue.push_back(item(1), &injector);
 /// queue.push_next(item(2), &injector);
-/// queue.push_next(item(3), &injector); // Displaces the other, which goes behind.
+/// queue.push_next(item(3), &injector); // Displaces item 2, which goes behind item 1.
 /// let items = std::iter::from_fn(|| queue.next(&injector));
 /// let order: Vec<u32> = items.map(|next| next.item.value).collect();
 /// assert_eq!(order, [3, 1, 2]);
@@ -119,8 +121,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Sets whether [`push_next`](Self::push_next) uses the slot, as it does by default; otherwise
-    /// it pushes behind the others.
+    /// Sets whether [`push_next`](Self::push_next) uses the slot, as it does by default. If not,
+    /// `push_next` pushes the item behind the others.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -161,8 +163,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Runs one operation on the ring: `f` does that and nothing else. No such operation runs user
-    /// code, or gets here again.
+    /// Runs one operation on the ring: `f` calls that operation and nothing else. No operation on
+    /// the ring runs user code or calls this function again.
     #[inline(always)]
     pub(crate) fn ring<R>(&self, f: impl FnOnce(&mut ring::Worker<T::Handle>) -> R) -> R {
         // SAFETY: only this thread uses the queue, and each `f` in this crate is one operation.
@@ -209,8 +211,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Queues an item that has run and is to run again, behind the others. The worker takes the
-    /// next item at once: it does not continue the item that called this.
+    /// Queues an item that has run and is to run again, behind the others. After this call, the
+    /// worker takes its next item at once: it does not continue the current item.
     ///
     /// Notifies only if another item runs next for which this one would wait: see the rules at the
     /// head of the source.
@@ -310,7 +312,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Whether the slot is empty. Exact, unless a watcher steals from it.
+    /// Returns whether the slot is empty. Exact, unless a watcher steals from it.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -326,8 +328,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     }
 
     /// Takes the slot's item, for a worker that runs such an item within the current item's turn,
-    /// before the others. Not to be called before [`next`](Self::next) has returned the current
-    /// item.
+    /// before the others. Call this only after [`next`](Self::next) has returned the current item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -388,7 +389,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.ring(ring::Worker::pop)
     }
 
-    /// Whether the slot and the ring are empty, and there is no requeued item.
+    /// Returns whether the slot and the ring are empty, and there is no requeued item.
     #[inline]
     pub fn is_empty(&self) -> bool {
         let requeued = self.requeued.take();
@@ -454,7 +455,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     }
 }
 
-/// The items for which the ring had no room, until the operation is over.
+/// Collects the items for which the ring has no room, until the operation is over.
 struct Spilt<T: Linked>(Cell<List<T>>);
 
 impl<T: Linked> Spilt<T> {

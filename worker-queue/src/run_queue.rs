@@ -5,9 +5,9 @@
 //!
 //! 1. The worker asks [`next`](RunQueue::next), and runs that item. If there is none, it asks
 //!    [`take_share`](RunQueue::take_share), then [`steal`](RunQueue::steal), and then it sleeps.
-//! 2. An item that is spawned or woken on the worker comes by [`push_next`](RunQueue::push_next) or
-//!    [`push_back`](RunQueue::push_back). An item that has run and is to run again comes by
-//!    [`requeue`](RunQueue::requeue).
+//! 2. An item that is spawned or woken on the worker enters the queue by
+//!    [`push_next`](RunQueue::push_next) or [`push_back`](RunQueue::push_back). An item that has
+//!    run and is to run again enters it by [`requeue`](RunQueue::requeue).
 //! 3. An item that comes from elsewhere is pushed into the injector, from which the workers take.
 //! 4. Before the worker sleeps, it announces that. Then it checks that the injector is empty and
 //!    that the stealers of the other workers find nothing.
@@ -65,8 +65,8 @@ pub trait RunQueue<T: Linked> {
     /// Queues an item behind the others.
     fn push_back(&self, item: T::Handle, hooks: &impl QueueHooks<T>);
 
-    /// Queues an item that has run and is to run again, behind the others. The worker asks for the
-    /// next item at once.
+    /// Queues an item that has run and is to run again, behind the others. After this call, the
+    /// worker takes its next item at once.
     fn requeue(&self, item: T::Handle, hooks: &impl QueueHooks<T>);
 
     /// Takes a fair share of the injector. Returns the item to run now; the others are queued.
@@ -89,8 +89,8 @@ pub trait RunQueue<T: Linked> {
 
     /// Steals from the others. Returns the item to run now; the others are queued.
     ///
-    /// For a worker whose [`next`](Self::next) has returned nothing. The worker's own stealer may
-    /// be among `others`.
+    /// A worker calls this when its [`next`](Self::next) has returned nothing. The worker's own
+    /// stealer may be among `others`.
     fn steal<R>(
         &self,
         others: &[R],
@@ -101,7 +101,7 @@ pub trait RunQueue<T: Linked> {
     /// Takes any item that is left, and does not notify: for shutdown.
     fn take_any(&self) -> Option<T::Handle>;
 
-    /// Whether no item is queued.
+    /// Returns whether no item is queued.
     fn is_empty(&self) -> bool;
 
     /// Prepares the worker for a time in which it runs no items: afterwards thieves may take all of
@@ -109,7 +109,7 @@ pub trait RunQueue<T: Linked> {
     #[inline]
     fn leave(&self, _hooks: &impl QueueHooks<T>) {}
 
-    /// Whether the slot is empty.
+    /// Returns whether the slot is empty.
     #[inline]
     fn slot_is_empty(&self) -> bool {
         true
@@ -129,7 +129,7 @@ pub trait RunQueue<T: Linked> {
     #[inline]
     fn open_slot(&self, _hooks: &impl QueueHooks<T>) {}
 
-    /// Whether the turn of the current item is over. Then the slot's item waits for
+    /// Returns whether the turn of the current item is over. Then the slot's item waits for
     /// [`next`](Self::next).
     #[inline]
     fn slice_over(&self) -> bool {

@@ -125,15 +125,15 @@ impl<T: Linked> Slot<T> {
         Some(unsafe { T::from_ptr(node) })
     }
 
-    /// Whether the slot is empty. Exact for the owner, unless a thief takes the item; a hint for
-    /// others.
+    /// Returns whether the slot is empty. Exact for the owner, unless a thief takes the item; a
+    /// hint for others.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Ordering: Relaxed, by rule 1.
         self.node.load(Relaxed).is_null()
     }
 
-    /// The item that is in the slot now.
+    /// Returns the item that is in the slot now.
     pub fn look(&self) -> Option<SlotContent> {
         // Ordering: Relaxed; the address is only compared.
         NonNull::new(self.node.load(Relaxed)).map(|node| SlotContent(node.addr().get()))

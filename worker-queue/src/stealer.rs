@@ -34,7 +34,8 @@ pub struct Stealer<T: Linked> {
 }
 
 impl<T: Linked<Handle: Send>> Stealer<T> {
-    /// The number of items in the ring, as far as this thread sees; as [`ring::Stealer::len`].
+    /// Returns the number of items in the ring, as far as this thread sees; as
+    /// [`ring::Stealer::len`].
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -48,9 +49,9 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.ring.len()
     }
 
-    /// Whether the ring is empty. After a `SeqCst` fence, it sees every item that is still there
-    /// and whose push came before another thread's `SeqCst` fence that precedes this one: for the
-    /// last look before a sleep.
+    /// Returns whether the ring is empty. After a `SeqCst` fence, it sees every item that is still
+    /// there and whose push came before another thread's `SeqCst` fence that precedes this one: for
+    /// the last look before a sleep.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -61,7 +62,7 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.ring.is_empty()
     }
 
-    /// Whether the slot is empty. A hint.
+    /// Returns whether the slot is empty. A hint.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -72,7 +73,7 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.slot.is_empty()
     }
 
-    /// The slot's item, to be compared at the next look.
+    /// Returns the slot's item, to be compared at the next look.
     pub fn look(&self) -> Option<SlotContent> {
         self.slot.look()
     }

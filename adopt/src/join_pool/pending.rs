@@ -56,7 +56,7 @@ impl Pending {
     #[inline]
     #[must_use]
     pub(super) unsafe fn other_ends_one(this: *const Self) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises this.
         let elsewhere = unsafe { &(*this).elsewhere };
         // Ordering: Release pairs with the load in `is_done`.
         elsewhere.fetch_sub(1, Release) == 1

@@ -37,8 +37,8 @@ impl Worker {
         RB: Send,
     {
         let job = StackJob::new(b, WorkerLatch::new(self.index));
-        // SAFETY: it is called once, and the job stays in this frame until its handle is back or
-        // its latch is set.
+        // SAFETY: the job is made into a handle once, and it stays in this frame until its handle
+        // is back or its latch is set.
         let handle = unsafe { job.as_job() };
         let address = handle.address();
         let abort = AbortOnUnwind;

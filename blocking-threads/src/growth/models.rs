@@ -1,5 +1,5 @@
-//! The watcher, racing submissions, threads that become idle, and the end. A check may happen at
-//! any time.
+//! Models of the watcher, which races submissions, threads that become idle, and the pool's end.
+//! The watcher may check the pool at any time.
 use crate::{Pool, Settings};
 use sync_shim::{
     Model,
@@ -38,7 +38,7 @@ impl Meeting {
     }
 }
 
-/// Submits that number of jobs, which wait for each other.
+/// Submits `jobs` jobs that wait for each other.
 fn submit_that_meet(pool: &Shared, met: &Arc<Meeting>, jobs: usize) {
     for _ in 0..jobs {
         let met = met.clone();
@@ -79,8 +79,8 @@ fn jobs_that_wait_for_each_other_get_threads_from_watcher() {
     });
 }
 
-/// A job is submitted while the watcher may be about to end its watch, and another job waits for
-/// it.
+/// A job is submitted while the watcher may be about to end its watch. Another job waits for the
+/// submitted one.
 ///
 /// Fails if `watched` stays set after the watch.
 #[test]
@@ -98,7 +98,7 @@ fn job_racing_the_end_of_a_watch_is_run() {
     });
 }
 
-/// Fails if `set_cap` starts no thread for a job that got room.
+/// Fails if `set_cap` starts no thread for a job that the raised cap admits.
 #[test]
 fn raised_cap_racing_a_pop_runs_both_jobs() {
     Model::new().bound(2).check(|| {

@@ -1,5 +1,5 @@
-//! A lender and the threads that take its value: one at a time owns it, and sees all earlier
-//! changes.
+//! Models of a lender and the threads that take its value: one at a time owns the value, and sees
+//! all earlier changes.
 use super::*;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::AcqRel},

@@ -1,4 +1,5 @@
-//! Three submitters, the pool's threads and the end: more threads than loom can check.
+//! Models of three submitters, the pool's threads and the pool's end: more threads than loom can
+//! check.
 use crate::{Job, Pool, Settings};
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},

@@ -29,14 +29,14 @@ impl<S: Stream> Stream for Cooperative<S> {
     }
 }
 
-/// Free: asks the wrapped stream.
+/// Asks the wrapped stream, and costs no operation.
 impl<S: FusedStream> FusedStream for Cooperative<S> {
     fn is_terminated(&self) -> bool {
         self.get_ref().is_terminated()
     }
 }
 
-/// Free: asks the wrapped future.
+/// Asks the wrapped future, and costs no operation.
 impl<F: FusedFuture> FusedFuture for Cooperative<F> {
     fn is_terminated(&self) -> bool {
         self.get_ref().is_terminated()

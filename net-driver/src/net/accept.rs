@@ -1,8 +1,8 @@
 //! `accept` waits when the process or the system has run out of descriptors.
 //!
-//! The connection stays in the listener's queue then, so no event would announce it again, and
-//! another try at once would only spin. So `accept` reports the error once, and then tries again
-//! after a wait, which doubles from try to try, until one succeeds.
+//! The connection then stays in the listener's queue. So no event would announce it again, and
+//! another try at once would only spin. Therefore `accept` reports the error once, and then tries
+//! again after a wait. The wait doubles from one try to the next, until a try succeeds.
 use super::source::Source;
 use crate::{
     Driver, Interest,
@@ -26,9 +26,9 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// The listener's waits. They belong to the listener, so that a report counts for all its callers.
 #[derive(Debug)]
 pub(crate) struct Backoff {
-    /// Whose timers the waits use: a task may accept without a current driver.
+    /// The driver whose timers the waits use, since a task may accept without a current driver.
     driver: Driver,
-    /// The next wait; `None` while descriptors are to be had.
+    /// The length of the next wait. `None` while descriptors are available.
     wait: Mutex<Option<Duration>>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Attempt {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// Whether the error says that there is no descriptor or memory for a connection.
+/// Returns whether the error says that there is no descriptor or memory for a connection.
 fn is_exhausted(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -46,7 +46,7 @@ fn is_exhausted(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the error is of a connection that ended before it was accepted.
+/// Returns whether the error is of a connection that ended before it was accepted.
 fn is_of_connection(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -62,7 +62,8 @@ impl Backoff {
         }
     }
 
-    /// Accepts a connection. `poll` performs the operation as the caller waits for it.
+    /// Accepts a connection. `poll` tries the operation, and registers the caller's waker if it
+    /// must wait.
     pub(crate) fn poll<R>(
         &self,
         attempt: &mut Attempt,
@@ -96,8 +97,8 @@ impl Backoff {
 /// An accepted socket, which is non-blocking and close-on-exec, and the address of its other side.
 pub(crate) type Accepted = (OwnedFd, SockAddr);
 
-/// Takes a connection from the queue of `listener`. The call sets both flags itself: that is one
-/// system call less than std's.
+/// Takes a connection from the queue of `listener`. The call sets both flags itself, which saves
+/// one of the system calls that std makes.
 fn accept4(listener: RawFd) -> io::Result<Accepted> {
     let accept = |address: *mut SockAddrStorage, len: *mut libc::socklen_t| {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -114,7 +115,7 @@ fn accept4(listener: RawFd) -> io::Result<Accepted> {
 }
 
 impl<T: AsRawFd> Source<T> {
-    /// Accepts, among any number of tasks.
+    /// Accepts a connection. Any number of tasks may call this at a time.
     pub(crate) async fn accept(&self, backoff: &Backoff) -> io::Result<Accepted> {
         let mut op = || accept4(self.as_raw_fd());
         let mut attempt = Attempt::default();
@@ -123,7 +124,7 @@ impl<T: AsRawFd> Source<T> {
             .await
     }
 
-    /// Accepts, for the one task that polls.
+    /// Accepts a connection, for the one task that polls.
     pub(crate) fn poll_accept(
         &self,
         backoff: &Backoff,

@@ -162,8 +162,8 @@ impl<T: AsRawFd> AsyncFd<T> {
         Self::with_interest(fd, BOTH)
     }
 
-    /// The same; tokio's name. A descriptor is always registered for everything, and each wait
-    /// says what it waits for.
+    /// Does the same as [`new`](Self::new), under a name of tokio's. A descriptor is always
+    /// registered for everything, and each wait names its own interest.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -176,7 +176,7 @@ impl<T: AsRawFd> AsyncFd<T> {
         Self::new_in(&current_driver(), fd)
     }
 
-    /// The same, with the driver named.
+    /// Does the same as [`new`](Self::new), with this driver in place of the current one.
     ///
     /// ```
     /// use net_driver::{Driver, net::AsyncFd};
@@ -243,7 +243,7 @@ impl<T> AsyncFd<T> {
         Ok(self.guard(seen, interest))
     }
 
-    /// The same with a guard that lends `&mut`.
+    /// Does the same as [`ready`](Self::ready), with a guard that lends `&mut`.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -263,7 +263,7 @@ impl<T> AsyncFd<T> {
         self.ready(Interest::READABLE).await
     }
 
-    /// The same with a guard that lends `&mut`.
+    /// Does the same as [`readable`](Self::readable), with a guard that lends `&mut`.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -279,7 +279,7 @@ impl<T> AsyncFd<T> {
         self.ready(Interest::WRITABLE).await
     }
 
-    /// The same with a guard that lends `&mut`.
+    /// Does the same as [`writable`](Self::writable), with a guard that lends `&mut`.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -306,7 +306,7 @@ impl<T> AsyncFd<T> {
         Poll::Ready(Ok(self.guard(seen, Interest::READABLE)))
     }
 
-    /// The same with a guard that lends `&mut`.
+    /// Does the same as [`poll_read_ready`](Self::poll_read_ready), with a guard that lends `&mut`.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -330,7 +330,8 @@ impl<T> AsyncFd<T> {
         Poll::Ready(Ok(self.guard(seen, Interest::WRITABLE)))
     }
 
-    /// The same with a guard that lends `&mut`.
+    /// Does the same as [`poll_write_ready`](Self::poll_write_ready), with a guard that lends
+    /// `&mut`.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -359,7 +360,7 @@ impl<T> AsyncFd<T> {
         })
     }
 
-    /// The same with `&mut`.
+    /// Does the same as [`try_io`](Self::try_io), with `&mut` access.
     ///
     /// # Errors
     /// As [`try_io`](Self::try_io).
@@ -391,7 +392,7 @@ impl<T> AsyncFd<T> {
             .await
     }
 
-    /// The same with `&mut`.
+    /// Does the same as [`async_io`](Self::async_io), with `&mut` access.
     ///
     /// # Errors
     /// As [`async_io`](Self::async_io).

@@ -106,15 +106,15 @@ fn receive_hinted(stream: &TcpStream, to: &mut [MaybeUninit<u8>]) -> io::Result<
 /// Returns the number of bytes that the kernel says are left.
 fn left_in(control: &Control) -> Option<libc::c_int> {
     let at = control.0.as_ptr();
-    // SAFETY: it is aligned, large enough, and was initialised before the call. Any bytes are a
-    // valid header.
+    // SAFETY: the array is aligned, large enough, and was initialised before the call. Any bytes
+    // are a valid header.
     let header = unsafe { at.cast::<libc::cmsghdr>().read() };
     if (header.cmsg_level, header.cmsg_type) != (libc::IPPROTO_TCP, libc::TCP_CM_INQ) {
         return None;
     }
     // SAFETY: the number is behind the header, in the same array.
     let number = unsafe { at.add(size_of::<libc::cmsghdr>()) };
-    // SAFETY: it is within the array, and initialised.
+    // SAFETY: the number is within the array, and initialised.
     Some(unsafe { number.cast::<libc::c_int>().read_unaligned() })
 }
 

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Reads and writes of one task a direction.
+/// A stream whose reads and writes serve one task in each direction.
 pub(crate) trait Duplex {
     fn poll_read(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>>;
 
@@ -151,8 +151,8 @@ macro_rules! readiness_methods {
     ($type:ty, $(#[$doc:meta])*) => {
         $(#[$doc])*
         impl $type {
-            /// Waits until it is ready for any of `interest`. The next operation may still say
-            /// `WouldBlock`. Any number of tasks may wait.
+            /// Waits until the socket is ready for any of `interest`. The next operation may still
+            /// fail with `WouldBlock`. Any number of tasks may wait.
             ///
             /// # Errors
             /// If the driver has shut down.
@@ -160,7 +160,7 @@ macro_rules! readiness_methods {
                 self.source.ready(interest).await
             }
 
-            /// Waits until it is readable.
+            /// Waits until the socket is readable.
             ///
             /// # Errors
             /// As [`ready`](Self::ready).
@@ -168,7 +168,7 @@ macro_rules! readiness_methods {
                 self.source.ready(crate::Interest::READABLE).await.map(drop)
             }
 
-            /// Waits until it is writable.
+            /// Waits until the socket is writable.
             ///
             /// # Errors
             /// As [`ready`](Self::ready).
@@ -176,7 +176,7 @@ macro_rules! readiness_methods {
                 self.source.ready(crate::Interest::WRITABLE).await.map(drop)
             }
 
-            /// Polls for a readable state. Only the last task that polled is woken.
+            /// Polls whether the socket is readable. Only the last task that polled is woken.
             ///
             /// # Errors
             /// As [`ready`](Self::ready).
@@ -187,7 +187,7 @@ macro_rules! readiness_methods {
                 self.source.poll_ready(cx, crate::slot::Direction::Read)
             }
 
-            /// Polls for a writable state. Only the last task that polled is woken.
+            /// Polls whether the socket is writable. Only the last task that polled is woken.
             ///
             /// # Errors
             /// As [`ready`](Self::ready).
@@ -202,7 +202,7 @@ macro_rules! readiness_methods {
             /// the socket counts as not ready until the next event.
             ///
             /// # Errors
-            /// `WouldBlock` if it is not ready, or the error of `op`.
+            /// `WouldBlock` if the socket is not ready, or the error of `op`.
             pub fn try_io<R>(
                 &self,
                 interest: crate::Interest,
@@ -287,8 +287,8 @@ macro_rules! duplex_methods {
             /// Zero bytes mean the end of the stream, or that `to` is empty. Only the last task
             /// that polled is woken.
             ///
-            /// Unsafe code may rely on this: the first bytes of `to`, as many as it returns, are
-            /// initialised, and no byte is made uninitialised. It is one system call.
+            /// Unsafe code may rely on this: the first bytes of `to`, as many as this returns, are
+            /// initialised, and this makes no byte uninitialised. The poll makes one system call.
             ///
             /// # Errors
             /// The error of the system call, or an error if the driver has shut down.
@@ -350,8 +350,8 @@ macro_rules! duplex_methods {
                 to: &mut [u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
                 let to = std::ptr::from_mut(to) as *mut [std::mem::MaybeUninit<u8>];
-                // SAFETY: it is `to`, which nobody else uses meanwhile. A read initialises bytes,
-                // and makes none uninitialised.
+                // SAFETY: the memory is that of `to`, which nobody else uses meanwhile. A read
+                // initialises bytes, and makes none uninitialised.
                 self.poll_receive(cx, unsafe { &mut *to })
             }
 

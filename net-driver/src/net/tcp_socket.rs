@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// A TCP socket before it connects or listens: for options that must be set before.
+/// A TCP socket before it connects or listens. It takes the options that must be set before that.
 ///
 /// ```
 /// use net_driver::{Driver, net::TcpSocket};
@@ -57,12 +57,12 @@ impl TcpSocket {
         Ok(Self(Socket::new(domain, kind, None)?))
     }
 
-    /// Takes a socket of std, whose connection may have been begun.
+    /// Takes over a socket of std, which may have begun to connect.
     pub fn from_std_stream(stream: net::TcpStream) -> Self {
         Self(stream.into())
     }
 
-    /// Binds it to a local address.
+    /// Binds the socket to a local address.
     ///
     /// # Errors
     /// If the system call fails.
@@ -70,7 +70,7 @@ impl TcpSocket {
         self.0.bind(&to.into())
     }
 
-    /// Connects it.
+    /// Connects the socket.
     ///
     /// # Errors
     /// If the other side refuses, or the driver has shut down.
@@ -124,7 +124,7 @@ impl TcpSocket {
     }
 }
 
-/// Options.
+/// Options of the socket.
 ///
 /// ```
 /// use net_driver::net::TcpSocket;
@@ -181,7 +181,7 @@ impl TcpSocket {
         self.0.set_reuse_port(reuse)
     }
 
-    /// Returns whether an idle connection is probed (`SO_KEEPALIVE`).
+    /// Returns whether the system probes an idle connection (`SO_KEEPALIVE`).
     ///
     /// # Errors
     /// If the system call fails.
@@ -189,7 +189,7 @@ impl TcpSocket {
         self.0.keepalive()
     }
 
-    /// Sets whether an idle connection is probed (`SO_KEEPALIVE`).
+    /// Sets whether the system probes an idle connection (`SO_KEEPALIVE`).
     ///
     /// # Errors
     /// If the system call fails.

@@ -104,15 +104,16 @@ impl UdpSocket {
         self.source.io().local_addr()
     }
 
-    /// Returns the address to which it is connected.
+    /// Returns the address to which the socket is connected.
     ///
     /// # Errors
-    /// If it is not connected.
+    /// If the socket is not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.io().peer_addr()
     }
 
-    /// Makes an address the one that `send` sends to, and the only one that it receives from.
+    /// Makes an address the one that `send` sends to, and the only one that the socket receives
+    /// from.
     ///
     /// # Errors
     /// The last address's error, or that of the lookup.
@@ -131,7 +132,7 @@ impl UdpSocket {
     /// Sends a datagram to the connected address.
     ///
     /// # Errors
-    /// If it is not connected, or the datagram is too long.
+    /// If the socket is not connected, or the datagram is too long.
     pub async fn send(&self, from: &[u8]) -> io::Result<usize> {
         self.writing(|| self.source.io().send(from)).await
     }
@@ -184,7 +185,8 @@ impl UdpSocket {
         self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, to))
     }
 
-    /// Receives a datagram from the connected address. What does not fit into `to` is lost.
+    /// Receives a datagram from the connected address. The part that does not fit into `to` is
+    /// lost.
     ///
     /// # Errors
     /// If an earlier datagram was refused.
@@ -255,7 +257,7 @@ impl UdpSocket {
     }
 }
 
-/// Options.
+/// Options of the socket.
 ///
 /// ```
 /// use net_driver::{Driver, net::UdpSocket};
@@ -281,7 +283,7 @@ impl UdpSocket {
 /// }).unwrap();
 /// ```
 impl UdpSocket {
-    /// Returns whether it may send to broadcast addresses.
+    /// Returns whether the socket may send to broadcast addresses.
     ///
     /// # Errors
     /// If the system call fails.
@@ -289,7 +291,7 @@ impl UdpSocket {
         self.source.io().broadcast()
     }
 
-    /// Sets whether it may send to broadcast addresses.
+    /// Sets whether the socket may send to broadcast addresses.
     ///
     /// # Errors
     /// If the system call fails.

@@ -52,7 +52,7 @@ pub struct UnixDatagram {
 }
 
 impl UnixDatagram {
-    /// Binds a socket to `path`, where no file may be.
+    /// Binds a socket to `path`, at which no file may exist.
     ///
     /// # Errors
     /// If the path is taken, too long, or out of reach.
@@ -112,7 +112,8 @@ impl UnixDatagram {
         Ok(self.source.into_inner())
     }
 
-    /// Makes `path` the address that `send` sends to, and the only one that it receives from.
+    /// Makes `path` the address that `send` sends to, and the only one that the socket receives
+    /// from.
     ///
     /// # Errors
     /// If no socket is there.
@@ -128,10 +129,10 @@ impl UnixDatagram {
         self.source.io().local_addr()
     }
 
-    /// Returns the address to which it is connected.
+    /// Returns the address to which the socket is connected.
     ///
     /// # Errors
-    /// If it is not connected.
+    /// If the socket is not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.io().peer_addr()
     }
@@ -155,7 +156,7 @@ impl UnixDatagram {
     /// Sends a datagram to the connected address.
     ///
     /// # Errors
-    /// If it is not connected, or the datagram is too long.
+    /// If the socket is not connected, or the datagram is too long.
     pub async fn send(&self, from: &[u8]) -> io::Result<usize> {
         self.writing(|| self.source.io().send(from)).await
     }
@@ -194,7 +195,7 @@ impl UnixDatagram {
         self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, path))
     }
 
-    /// Receives a datagram. What does not fit into `to` is lost.
+    /// Receives a datagram. The part that does not fit into `to` is lost.
     ///
     /// # Errors
     /// If the system call fails.

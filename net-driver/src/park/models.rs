@@ -1,4 +1,4 @@
-//! Models of an unpark: its work is visible to the thread that it unparks, and to the reactor.
+//! Models of an unpark: the worker that it unparks, and the reactor, see the writes before it.
 use super::*;
 use sync_shim::{Model, cell::UnsafeCell, model};
 
@@ -9,7 +9,8 @@ unsafe impl Sync for Done {}
 // SAFETY: a flag may be used from any thread.
 unsafe impl Send for Done {}
 
-/// Another thread does something and unparks the worker. `wait` returns after that.
+/// Runs `wait` while another thread writes and then unparks the worker. After `wait`, the write
+/// must be visible.
 fn unparks(driver: &Driver, wait: impl FnOnce(&Token)) {
     let done = Arc::new(Done(UnsafeCell::new(false)));
     let token = driver.inner().tokens[0].clone();

@@ -1,5 +1,5 @@
-//! The worker with the role against pushes, events and the first socket. A lost wake-up leaves the
-//! model without a thread that can run, which loom reports as a deadlock.
+//! Models of the worker with the role, against pushes, events and the first socket. A lost wake-up
+//! leaves the model without a thread that can run, which loom reports as a deadlock.
 use super::*;
 use crate::{Interest, Ready, reactor::Removal, registration::Registration, slot::Direction};
 use std::task::{Context, Wake};

@@ -1,6 +1,6 @@
-//! Operations against a kernel whose events come late, twice and for nothing.
+//! Models of operations against a kernel whose events come late, twice and without cause.
 //!
-//! A source's data is a count of bytes under the test's hands; the kernel only announces it.
+//! A source's data is a count of bytes that the test sets. The kernel only announces the bytes.
 use super::*;
 use crate::{slot::Direction, sys::kernel::Kernel};
 use std::task::{Context, Poll, Wake};
@@ -98,7 +98,7 @@ fn byte_racing_a_read_is_read_or_wakes_it() {
     });
 }
 
-/// The kernel reports an event of bytes that are read already, twice. The reader waits again, and
+/// The kernel reports twice an event for bytes that are read already. The reader waits again, and
 /// the next byte wakes it.
 #[test]
 fn spurious_events_racing_a_wait_lose_no_byte() {
@@ -127,8 +127,8 @@ fn spurious_events_racing_a_wait_lose_no_byte() {
     });
 }
 
-/// A source goes, and another one takes its slot and its number, while the poller has an event of
-/// the first one in hand. The second one is not touched.
+/// A source is removed, and another one takes its slot and its number, while the poller holds an
+/// event of the first source. The event does not touch the second source.
 #[test]
 fn reuse_racing_an_event_in_hand_is_not_touched() {
     model(|| {

@@ -1,4 +1,5 @@
-//! The real kernel behind a seam that makes faults: events late, twice and spurious.
+//! Tests of the reactor with the real kernel, and with one that reports events late, twice, and
+//! without cause.
 use super::*;
 use crate::{Interest, slot::Direction, sys::Os};
 use std::{
@@ -9,7 +10,8 @@ use std::{
 };
 use sync_shim::sync::Mutex;
 
-/// Keeps each event for a later wait, and reports each several times.
+/// A kernel that holds each event back until the next wait, and then reports it twice, with a
+/// spurious event between.
 struct Faulty {
     os: Os,
     late: Mutex<Vec<(u64, Ready)>>,
@@ -98,7 +100,7 @@ fn late_event_of_a_closed_source_wakes_nobody() {
     let (one, _other) = pair();
     let first =
         Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::ByClose).unwrap();
-    collect(&reactor); // The event is held back.
+    collect(&reactor); // The faulty kernel holds the event back.
     drop(first);
     drop(one);
     let (two, _other) = pair();
@@ -142,7 +144,7 @@ fn would_block_after_ready_waits_for_the_next_event() {
     assert!(read().is_pending());
     assert_eq!(
         calls, 3,
-        "the kernel is asked once for each event, and at first"
+        "the operation runs once at the start, and once after each event"
     );
 }
 

@@ -1,5 +1,5 @@
-//! The word alone: events against operations. The kernel's buffer is a relaxed counter of bytes,
-//! so that only the word's own orderings show the bytes to an operation.
+//! Models of the readiness word alone, with events that race operations. The kernel's buffer is a
+//! relaxed counter of bytes, so that only the word's own orderings show the bytes to an operation.
 use super::*;
 use sync_shim::{atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
 
@@ -16,13 +16,14 @@ impl Source {
         })
     }
 
-    /// Bytes arrive, and the poller hands over the event.
+    /// Adds a byte to the kernel's buffer, and then sets the event as the poller does.
     fn arrive(&self) {
         self.bytes.fetch_add(1, Relaxed);
         self.word.set(Ready::READABLE);
     }
 
-    /// Returns whether a byte was read; the kernel's buffer is not asked if nothing is ready.
+    /// Reads a byte, and returns whether there was one. Does not ask the kernel's buffer if nothing
+    /// is ready.
     fn read(&self, clear: impl Fn(&Readiness, Snapshot)) -> bool {
         let seen = self.word.load();
         if !seen.is_ready_for(Interest::READABLE) {
@@ -37,7 +38,7 @@ impl Source {
         true
     }
 
-    /// No byte is left without a bit that says so.
+    /// Asserts that the bit is set if bytes are left.
     fn check(&self) {
         let left = self.bytes.load(Relaxed) > 0;
         let ready = self.word.load().is_ready_for(Interest::READABLE);
@@ -87,7 +88,7 @@ fn clear_without_a_tick_loses_an_event() {
     });
 }
 
-/// A reader and a writer meet "would block" while an event of writing comes.
+/// A read and a write return "would block" while an event for writing comes.
 #[test]
 fn reader_and_writer_clear_apart_while_an_event_comes() {
     model(|| {

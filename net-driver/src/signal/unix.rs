@@ -195,7 +195,7 @@ fn start_thread() -> io::Result<RawFd> {
     Ok(sender.insert(to_thread).as_raw_fd())
 }
 
-/// The thread (rule 2). It ends if its socket fails, which it does not.
+/// Runs the thread (rule 2). It ends only if its socket fails, which it does not.
 fn wake_listeners(mut from_handlers: UnixStream) {
     let mut bytes = [0; 64];
     loop {

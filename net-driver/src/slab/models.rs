@@ -1,4 +1,4 @@
-//! Inserts, removals and the shutdown of several threads.
+//! Models of inserts, removals and the shutdown by several threads.
 use super::*;
 use sync_shim::{model, sync::Arc, thread};
 

@@ -1,4 +1,4 @@
-//! Waiters against events, releases and the shutdown.
+//! Models of waiters against events, releases and the shutdown.
 use super::*;
 use std::task::Wake;
 use sync_shim::{

@@ -178,8 +178,8 @@ impl Timer {
         });
         // Ordering: Relaxed under the lock, which publishes it to firers.
         this.state.store(tick, Relaxed);
-        // SAFETY: it was idle, so there is no other handle. It is pinned, and its drop takes it out
-        // of the wheel.
+        // SAFETY: the timer was idle, so there is no other handle. The timer is pinned, and its
+        // drop takes it out of the wheel.
         let handle = unsafe { Handle::new(NonNull::from(&*this)) };
         Ok(locked.insert(handle, tick))
     }
@@ -208,7 +208,7 @@ impl Timer {
             let mut locked = cell.lock();
             // Ordering: Relaxed under the lock, as in `replace_waker`.
             if this.state.load(Relaxed) <= LAST_TICK {
-                // SAFETY: it is armed, so it is in this wheel.
+                // SAFETY: the timer is armed, so it is in this wheel.
                 let handle = unsafe { locked.remove(NonNull::from(&*this)) };
                 let handle = handle.expect("an armed timer is in its wheel");
                 // Ordering: Relaxed under the lock.
@@ -257,7 +257,7 @@ impl Timer {
         if self.state.load(Relaxed) > LAST_TICK {
             return;
         }
-        // SAFETY: it is armed, so it is in this wheel.
+        // SAFETY: the timer is armed, so it is in this wheel.
         let removed = unsafe { locked.remove(NonNull::from(self)) };
         debug_assert!(removed.is_some(), "an armed timer is in its wheel");
         drop(locked);

@@ -50,13 +50,13 @@ impl Instant {
         Self(std)
     }
 
-    /// Converts it into a time of the standard library.
+    /// Converts this into a time of the standard library.
     pub const fn into_std(self) -> std::time::Instant {
         self.0
     }
 
-    /// A time so late that it never comes: for a deadline that would overflow. It is beyond the
-    /// last tick, unless the system's `Instant` has few bits above the present time.
+    /// Returns a time so late that it never comes, for a deadline that would overflow. It is beyond
+    /// the last tick, unless the system's `Instant` has few bits above the present time.
     pub(crate) fn far_future() -> Self {
         const YEAR: u64 = 365 * 86_400;
         let now = Self::now();
@@ -64,7 +64,7 @@ impl Instant {
             .unwrap_or_else(|| now + Duration::from_secs(30 * YEAR))
     }
 
-    /// The time after this span, or one that never comes if that overflows.
+    /// Returns the time after this span, or one that never comes if that overflows.
     #[inline]
     pub(crate) fn after(self, span: Duration) -> Self {
         self.checked_add(span).unwrap_or_else(Self::far_future)
@@ -85,7 +85,7 @@ impl Instant {
         self.0.saturating_duration_since(earlier.0)
     }
 
-    /// Returns the time since this one.
+    /// Returns the time that has passed since this instant.
     pub fn elapsed(&self) -> Duration {
         Self::now().duration_since(*self)
     }

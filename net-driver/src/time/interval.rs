@@ -91,7 +91,7 @@ pub enum MissedTickBehavior {
 }
 
 impl MissedTickBehavior {
-    /// The tick after one that was due at `due` and came at `now`, too late.
+    /// Returns the tick after one that was due at `due` and came at `now`, too late.
     fn next(self, due: Instant, now: Instant, period: Duration) -> Instant {
         match self {
             Self::Burst => due.after(period),

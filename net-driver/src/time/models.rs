@@ -1,4 +1,4 @@
-//! Owners of timers against firers, each other's parks and the shutdown.
+//! Models of owners of timers against firers, other owners' parks and the shutdown.
 use super::{
     entry::{State, Timer},
     wheels::WheelCell,
@@ -38,7 +38,7 @@ impl Count {
     }
 }
 
-/// A wheel without a driver, and a timer that is armed there for tick 5.
+/// A wheel without a driver, and a timer that is armed in it for tick 5.
 struct Scene {
     cell: Arc<WheelCell>,
     timer: Pin<Box<Timer>>,
@@ -61,14 +61,14 @@ impl Scene {
     }
 }
 
-/// Fires what is due, and wakes it.
+/// Fires the timers that are due, and wakes their tasks.
 fn fire(cell: &WheelCell, now: u64) {
     let mut wakers = VecDeque::new();
     cell.fire(now, 8, &mut wakers);
     wakers.into_iter().for_each(Waker::wake);
 }
 
-/// Refuses and wakes all timers.
+/// Refuses all timers, and wakes their tasks.
 fn shutdown(cell: &WheelCell) {
     let mut wakers = VecDeque::new();
     cell.shutdown(&mut wakers);
@@ -99,7 +99,7 @@ fn arm_against_a_firing_wakes_once() {
     });
 }
 
-/// A timer is dropped while its wheel fires it. The firer does not use it afterwards.
+/// A timer is dropped while its wheel fires it. The firer does not use the timer afterwards.
 ///
 /// Fails if `fire` copies the waker out after its compare-and-swap.
 #[test]
@@ -119,7 +119,8 @@ fn drop_against_a_firing_is_sound() {
     });
 }
 
-/// A reset to a later tick against a firing: the timer fires at the first tick, or at the second.
+/// A timer is reset to a later tick while its wheel fires: it fires at the first tick, or at the
+/// second.
 ///
 /// Fails if `reset` stores the tick without a compare-and-swap.
 #[test]
@@ -148,7 +149,8 @@ fn reset_to_later_against_a_firing_is_not_lost() {
     });
 }
 
-/// A reset to an earlier tick against a firing: the timer fires once, or was fired and is idle.
+/// A timer is reset to an earlier tick while its wheel fires: it fires once, or was fired and is
+/// idle.
 #[test]
 fn reset_to_earlier_against_a_firing_is_not_lost() {
     model(|| {
@@ -168,7 +170,8 @@ fn reset_to_earlier_against_a_firing_is_not_lost() {
     });
 }
 
-/// A waker that replaces another while the wheel fires is woken, or its owner sees the firing.
+/// A waker replaces another while the wheel fires: the firing wakes the new one, or the owner sees
+/// the firing.
 ///
 /// Fails if `replace_waker` does not look at the state again under the lock.
 #[test]
@@ -212,7 +215,7 @@ fn thief_against_the_worker_fires_once() {
     });
 }
 
-/// An arming against the shutdown: it is refused, or it is woken and idle again.
+/// A timer is armed while its wheel shuts down: it is refused, or it is woken and idle again.
 #[test]
 fn arm_against_the_shutdown_is_refused_or_woken() {
     model(|| {
@@ -230,7 +233,7 @@ fn arm_against_the_shutdown_is_refused_or_woken() {
     });
 }
 
-/// A drop, or a reset, against the shutdown.
+/// A timer is dropped, or reset, while its wheel shuts down.
 #[test]
 fn drop_or_reset_against_the_shutdown_is_sound() {
     model(|| {
@@ -258,8 +261,8 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
     });
 }
 
-/// The shutdown of a driver closes a timer. Its owner may then arm it in another driver, whose lock
-/// orders nothing before.
+/// The shutdown of a driver closes a timer. The timer's owner may then arm it in another driver,
+/// whose lock orders nothing before.
 ///
 /// Fails if the load in `poll` is Relaxed.
 #[test]
@@ -282,7 +285,7 @@ fn poll_that_finds_a_closed_timer_idle_owns_it() {
     });
 }
 
-/// A reset finds that the timer was fired. Its owner may then arm it in another driver.
+/// A reset finds that the timer was fired. The timer's owner may then arm it in another driver.
 ///
 /// Fails if the load in `reset` is Relaxed, or the failure of its exchange.
 #[test]
@@ -303,7 +306,8 @@ fn reset_that_finds_a_fired_timer_owns_it() {
     });
 }
 
-/// A shutdown against a firing: whoever takes the timer wakes it, once.
+/// One thread fires the wheel while another shuts it down: the thread that takes the timer wakes
+/// its task, once.
 #[test]
 fn shutdown_against_a_firing_wakes_once() {
     model(|| {
@@ -333,8 +337,8 @@ fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
     }
 }
 
-/// A worker parks while another thread arms the first timer of all: the park ends, since the worker
-/// has to wait for the timer from now on.
+/// A worker parks while another thread arms the first timer of all: the park ends, since from now
+/// on the worker must wait for that timer.
 #[test]
 fn first_timer_against_a_park_ends_it() {
     model(|| {

@@ -1,7 +1,7 @@
 //! The timer slack of a thread: how late the system may end a wait with a limit.
 //!
-//! Linux may end the waits of a thread up to 50 µs late, so that it wakes up for several of them at
-//! once. That would be most of the lateness of a short sleep on an idle worker.
+//! Linux may end a wait up to 50 µs late, so that one interrupt ends several waits. This delay
+//! would be most of the lateness of a short sleep on an idle worker.
 use std::cell::Cell;
 
 thread_local! {

@@ -136,8 +136,8 @@ impl Inner {
         // Ordering: Acquire pairs with `will_wait`.
         let waits = clock.waits.load(Acquire);
         let mut workers = self.tokens.iter().zip(&clock.started).enumerate();
-        // Ordering: Acquire pairs with the drop of a hold: what it unparked before counts as
-        // running.
+        // Ordering: Acquire pairs with the drop of a hold: a thread that the holder unparked before
+        // counts as running.
         let all_wait = clock.holds.load(Acquire) == 0
             && workers.all(|(index, (token, started))| {
                 // Ordering: Relaxed, as in `set_started`.

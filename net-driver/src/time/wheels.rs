@@ -168,7 +168,7 @@ impl WheelCell {
         }
     }
 
-    /// The driver that the wheel belongs to, if it is there still.
+    /// Returns the driver that the wheel belongs to, if the driver still exists.
     pub(crate) fn driver(&self) -> Option<Arc<Inner>> {
         self.driver.upgrade()
     }

@@ -47,7 +47,7 @@ fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
 /// shutdown sees the stopped process, or the process sees the shutdown. So it does not stay
 /// stopped.
 ///
-/// Bounded: without a bound it does not finish, since the registry has 16 locks.
+/// The model has a bound. It does not finish without one, since the registry has 16 locks.
 ///
 /// Fails if `finish` does not look at `is_closed`, or `close` not for stopped processes.
 #[test]

@@ -27,11 +27,11 @@ fn stop(core: &Cell) -> Option<Token> {
     unsafe { Core::stop(core, Token) }
 }
 
-/// A process: its core, and what the owner of the token has got.
+/// A process: its core, and the messages that the owner of the token has taken.
 struct Process {
     core: Cell,
     got: UnsafeCell<Vec<u32>>,
-    /// Tokens that wait in a queue.
+    /// The number of tokens that wait in a queue.
     queued: AtomicU32,
 }
 
@@ -41,7 +41,7 @@ unsafe impl Sync for Process {}
 unsafe impl Send for Process {}
 
 impl Process {
-    /// A process that waits, with its token in the cell.
+    /// Makes a process that waits, with its token in the cell.
     fn waiting(wait: Wait) -> Arc<Self> {
         let process = Self {
             core: Core::new(Mailbox::Unbounded),
@@ -53,7 +53,7 @@ impl Process {
         Arc::new(process)
     }
 
-    /// A process that runs; the caller has the token.
+    /// Makes a process that runs. The caller has the token.
     fn running() -> Arc<Self> {
         let process = Self::waiting(Wait::Idle);
         let _token = process.core.wake().unwrap();
@@ -80,7 +80,7 @@ impl Process {
         }
     }
 
-    /// One step, by the owner of the token.
+    /// Takes all messages, as a step does. The caller has the token.
     fn step(&self) {
         self.got.with_mut(|got| {
             // SAFETY: the caller has the token.
@@ -92,7 +92,7 @@ impl Process {
         });
     }
 
-    /// Runs the process as long as its token is queued. Returns how often.
+    /// Runs the process as long as its token is queued. Returns how often it ran.
     fn run_queued(&self, wait: Wait) -> u32 {
         let mut runs = 0;
         // Ordering: AcqRel, as a queue has it.
@@ -213,7 +213,8 @@ fn message_and_signal_to_a_blocked_process_wake_it_once() {
     });
 }
 
-/// A kill while the worker steps and suspends: the worker or the killer gets the token, once.
+/// A thread kills the process while the worker steps and suspends it: the worker or the killer gets
+/// the token, once.
 ///
 /// Fails if a suspension ignores KILL.
 #[test]
@@ -239,8 +240,8 @@ fn kill_against_step_leaves_one_token() {
     });
 }
 
-/// A final kill and a supervisor's restart of a stopped process: one of them gets the token, and
-/// the kill is not lost.
+/// One thread kills a stopped process for good while the supervisor restarts it: one of them gets
+/// the token, and the kill is not lost.
 #[test]
 fn kill_against_revive_leaves_one_token() {
     model(|| {
@@ -257,7 +258,7 @@ fn kill_against_revive_leaves_one_token() {
     });
 }
 
-/// A thread sees that a process has ended: it also sees what the process's steps did.
+/// A thread that sees that a process has ended also sees the writes of the process's steps.
 ///
 /// Fails if `State::phase` is Relaxed.
 #[test]
@@ -278,7 +279,8 @@ fn phase_of_an_ended_process_shows_what_it_did() {
     });
 }
 
-/// A completion of the first incarnation, while the process restarts: the second one can tell.
+/// A completion of the first incarnation arrives while the process restarts: the second incarnation
+/// can tell that it is stale.
 ///
 /// Fails if a completer reads the incarnation only when it completes.
 #[test]
@@ -307,7 +309,7 @@ fn full_stale_completion_against_restart_is_told() {
     });
 }
 
-/// A send against the end: the message is handed back, or the end returns it.
+/// A thread sends while the process ends: the message is handed back, or the end returns it.
 ///
 /// Fails if the end takes the lane and then closes it.
 #[test]
@@ -334,7 +336,7 @@ fn send_against_end_is_returned_or_a_dead_letter() {
     });
 }
 
-/// A bounded lane: a sender that waits for room is woken by the take.
+/// A sender waits for room in a bounded lane: the take wakes it.
 #[test]
 fn bounded_send_against_take_gets_room() {
     model(|| {
@@ -366,8 +368,9 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// The wake-up as a flag that one exchange takes, and a phase beside it: the worker clears the flag
-/// before it publishes that the process waits. A notification in between is lost.
+/// This protocol has a bug. The wake-up is a flag that one exchange takes, and the phase is beside
+/// it. The worker clears the flag before it publishes that the process waits, so a notification in
+/// between is lost.
 #[test]
 fn single_shot_wake_beside_the_phase_loses_an_event() {
     model_must_fail("the event is lost", || {

@@ -2,7 +2,7 @@
 use super::*;
 use sync_shim::{cell::UnsafeCell, model, thread};
 
-/// The shared part of a scheduler whose only worker has no thread, so that it runs nothing.
+/// Makes the shared part of a scheduler whose only worker has no thread, so that it runs nothing.
 pub(crate) fn without_threads() -> Handle {
     let deque = Worker::new();
     let park = ThreadPark::new();
@@ -37,7 +37,7 @@ struct Done(UnsafeCell<bool>);
 // SAFETY: the model fails if two threads touch it at a time.
 unsafe impl Sync for Done {}
 
-/// A process ends on a worker: a thread that counts the end sees what the process's steps did.
+/// A process ends on a worker. A thread that counts the end sees the writes of the process's steps.
 ///
 /// Fails if `ended` or `live` is Relaxed.
 #[test]

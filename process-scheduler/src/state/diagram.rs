@@ -1,5 +1,5 @@
-//! Draws the README's diagram from the transitions themselves: it walks through all words that they
-//! lead to.
+//! Draws the README's diagram from the transitions themselves: it follows them to all words that a
+//! process may have.
 use super::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ fn after(word: u64, event: impl Fn(&State)) -> u64 {
     state.0.load(Relaxed)
 }
 
-/// The events that a state allows, and the words after them.
+/// Returns the events that a state allows, and the words after them.
 fn transitions(word: u64) -> Vec<(&'static str, u64)> {
     let on = |event: &dyn Fn(&State)| after(word, event);
     let notify = |bit| {
@@ -56,12 +56,12 @@ fn name(word: u64) -> &'static str {
     }
 }
 
-/// The edges: from, to, and the events that lead there.
+/// Returns the edges: from, to, and the events that lead there.
 fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     let (mut seen, mut next) = (BTreeSet::new(), vec![READY]);
     while let Some(word) = next.pop() {
-        // One incarnation is like another.
+        // Further incarnations would only add the same edges again.
         if !seen.insert(word) || incarnation(word) > 1 {
             continue;
         }
@@ -96,7 +96,7 @@ fn readme_diagram_is_what_the_transitions_do() {
     }
 }
 
-/// The seven edges of the diagram of the work that this follows.
+/// The transitions have the seven edges of the diagram that the design of this crate follows.
 #[test]
 fn transitions_have_the_seven_edges_of_the_source() {
     let edges = edges();
@@ -108,7 +108,7 @@ fn transitions_have_the_seven_edges_of_the_source() {
         ("Blocked", "Ready"),
         ("Idle", "Ready"),
     ];
-    // The seventh is the submission, to Ready.
+    // The seventh edge is the submission, which leads to Ready.
     for edge in seven {
         assert!(edges.contains_key(&edge), "{edge:?}");
     }

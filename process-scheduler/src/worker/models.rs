@@ -32,7 +32,7 @@ fn waiting() -> Cell {
 }
 
 /// A sender wakes an idle process, pushes its token to the injector and notifies, while the only
-/// worker goes to sleep as `Work::wait` does. The process is run.
+/// worker goes to sleep as `Work::wait` does. The process runs.
 ///
 /// Fails if a worker looks at the injector only before it announces its sleep.
 #[test]
@@ -102,8 +102,8 @@ fn run(cells: &[Cell], (i, token): Ready) -> usize {
     messages
 }
 
-/// The owner pops, and a thief steals: each ready process has one owner, and steps once. The owner
-/// wakes another meanwhile if it `grows`.
+/// The owner pops, and a thief steals: each ready process has one owner, and steps once. If the
+/// deque `grows`, the owner wakes another process meanwhile.
 fn pops_against_a_steal(grows: bool) {
     let cells: Arc<Vec<Cell>> = Arc::new((0..3).map(|_| waiting()).collect());
     let mut deque = Worker::with_capacity(2);
@@ -135,14 +135,15 @@ fn pops_against_steal_run_each_process_once() {
         .check(|| pops_against_a_steal(false));
 }
 
-/// Bounded: without a bound it does not finish.
+/// The model has a bound, because it does not finish without one.
 #[test]
 fn full_pops_against_steal_of_a_deque_that_grows() {
     Model::new().bound(2).check(|| pops_against_a_steal(true));
 }
 
-/// A shutdown cancels, and then kills, an idle process, while a sender sends: whoever gets the
-/// token submits it, the end returns what was not delivered, and one of them has the message.
+/// A shutdown cancels and then kills an idle process, while a sender sends. The thread that gets
+/// the token submits it, the end returns the undelivered messages, and one of the threads has the
+/// message.
 #[test]
 fn shutdown_against_send_ends_the_process_once() {
     model(|| {
@@ -177,8 +178,8 @@ fn shutdown_against_send_ends_the_process_once() {
 }
 
 /// An owner fills its empty deque, and notifies only if it sees no watcher, while another worker
-/// goes to sleep as `Work::wait` does: it leaves the last process to the owner. Somebody looks
-/// again: the sleeper is woken, or it watches.
+/// goes to sleep as `Work::wait` does. That worker leaves the last process to the owner. One of the
+/// two looks again: the sleeper is woken, or it watches.
 fn fill_against_sleep(owner_requests: bool, sleeper_requests: bool) {
     let idle = Arc::new(Idle::new(2));
     let mut deque = Worker::new();
@@ -213,7 +214,7 @@ fn last_process_of_a_deque_is_watched() {
     model(|| fill_against_sleep(true, true));
 }
 
-/// If neither requests a watcher, a push just before the sleep is forgotten.
+/// If neither worker requests a watcher, a push just before the sleep is forgotten.
 #[test]
 fn last_process_without_a_request_is_forgotten() {
     model_must_fail("nobody looks", || fill_against_sleep(false, false));

@@ -6,7 +6,7 @@ use super::*;
 use alloc::vec::Vec;
 use sync_shim::{model, sync::Arc, thread};
 
-/// Each pusher's values are in order.
+/// Asserts that each pusher's values are in order.
 fn assert_fifo(got: &[(u8, u8)]) {
     for who in 0..3 {
         let turns = got.iter().filter(|(by, _)| *by == who);
@@ -72,7 +72,9 @@ fn push_against_close_is_taken_or_handed_back() {
     });
 }
 
-/// Rule 3. Fails if any push is reported as the first.
+/// Of the pushes between two takes, exactly one reports that it is the first (rule 3).
+///
+/// Fails if any push reports that it is the first.
 #[test]
 fn pushes_between_two_takes_have_one_first() {
     model(|| {
@@ -90,7 +92,7 @@ fn pushes_between_two_takes_have_one_first() {
     });
 }
 
-/// A pusher that meets the address of a freed node (rule 4).
+/// A pusher meets the address of a node that was freed meanwhile (rule 4).
 #[test]
 fn push_against_take_and_push_loses_nothing() {
     model(|| {
@@ -125,11 +127,11 @@ impl Before {
     }
 
     fn assert_written(&self) {
-        assert_eq!(self.0.load(Relaxed), 1, "what came before");
+        assert_eq!(self.0.load(Relaxed), 1, "the earlier write is missing");
     }
 }
 
-/// A pusher that is refused sees what came before the close.
+/// A pusher that is refused sees the writes before the close.
 ///
 /// Fails if a load or a failed exchange of `push` is Relaxed, or if a close has no Release.
 #[test]
@@ -150,7 +152,7 @@ fn refused_pusher_sees_what_came_before_the_close() {
     });
 }
 
-/// A thread that sees the queue closed sees what came before the close.
+/// A thread that sees the queue closed sees the writes before the close.
 ///
 /// Fails if `is_closed` loads with Relaxed, or if a close has no Release.
 #[test]
@@ -171,7 +173,7 @@ fn closed_queue_shows_what_came_before_the_close() {
     });
 }
 
-/// A thread that sees a value in the queue sees what its pusher did before.
+/// A thread that sees a value in the queue sees the pusher's writes before the push.
 ///
 /// Fails if `is_empty` loads with Relaxed.
 #[test]

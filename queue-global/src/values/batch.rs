@@ -9,8 +9,8 @@ use core::{
 
 /// Up to 32 values that [`ValueInjector::pop_n`](crate::ValueInjector::pop_n) took, oldest first.
 ///
-/// The values lie in the batch itself, so it allocates nothing; box large values. Dropping the
-/// batch drops the values that are left.
+/// The values lie in the batch itself, so it allocates nothing. Box large values, to keep the batch
+/// small. Dropping the batch drops the values that are left.
 pub struct Batch<T> {
     /// The slots from `next` to `end` are initialised.
     values: [MaybeUninit<T>; BATCH],
@@ -41,7 +41,7 @@ impl<T> Batch<T> {
         batch
     }
 
-    /// The room of a new batch for [`CAPACITY`](Self::CAPACITY) values.
+    /// Returns the memory of a new batch, with room for [`CAPACITY`](Self::CAPACITY) values.
     pub(super) fn room(&mut self) -> *mut T {
         self.values.as_mut_ptr().cast()
     }
@@ -66,7 +66,7 @@ impl<T> Batch<T> {
         taken
     }
 
-    /// The values that are left.
+    /// Returns the values that are left.
     fn as_slice(&self) -> &[T] {
         let values = &raw const self.values[self.next..self.end];
         // SAFETY: these slots are initialised.

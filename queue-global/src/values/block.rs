@@ -7,8 +7,8 @@ use sync_shim::{
     cell::UnsafeCell,
 };
 
-/// The number of slots in a block. A power of two, so that positions stay in step with slots when
-/// they wrap; few under the model, so that a few values cross from one block to the next.
+/// The number of slots in a block. It is a power of two, so that positions stay in step with slots
+/// when they wrap. It is small in a model, so that a few values need several blocks.
 pub(super) const SLOTS: usize = if cfg!(selvedge_loom) { 2 } else { 128 };
 
 /// The most values in a batch. They lie in two blocks at most.
@@ -27,22 +27,22 @@ impl<T> Block<T> {
     /// Makes a block without values or a next block.
     pub(super) fn new() -> NonNull<Self> {
         let layout = Layout::new::<Self>();
-        // SAFETY: the layout has a size, since the link has one.
+        // SAFETY: the layout's size is not zero, since the link has a size.
         let block = unsafe { memory::alloc(layout) }.cast::<Self>();
         let Some(block) = NonNull::new(block) else {
             handle_alloc_error(layout);
         };
         let place = block.as_ptr();
-        // SAFETY: in the block.
+        // SAFETY: this place is in the block.
         let next = unsafe { &raw mut (*place).next };
-        // SAFETY: as above, and fresh.
+        // SAFETY: as above, and the block is fresh.
         unsafe { next.write(UnsafeCell::new(ptr::null_mut())) };
         // The slots are initialised one by one, as the stack may have no room for a block of large
         // values.
         for index in 0..SLOTS {
-            // SAFETY: in the block.
+            // SAFETY: this place is in the block.
             let slot = unsafe { &raw mut (*place).slots[index] };
-            // SAFETY: as above, and fresh.
+            // SAFETY: as above, and the block is fresh.
             unsafe { slot.write(UnsafeCell::new(MaybeUninit::uninit())) };
         }
         block
@@ -71,12 +71,12 @@ impl<T> Block<T> {
     #[inline(always)]
     pub(super) unsafe fn write(block: *const Self, slot: usize, values: *const T, len: usize) {
         for index in 0..len {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let slot = unsafe { &(*block).slots[slot + index] };
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let value = unsafe { values.add(index) };
             slot.with_mut(|slot| {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises this.
                 unsafe { slot.cast::<T>().copy_from_nonoverlapping(value, 1) }
             });
         }
@@ -90,12 +90,12 @@ impl<T> Block<T> {
     #[inline(always)]
     pub(super) unsafe fn read(block: *const Self, slot: usize, to: *mut T, len: usize) {
         for index in 0..len {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let slot = unsafe { &(*block).slots[slot + index] };
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises this.
             let to = unsafe { to.add(index) };
             slot.with(|slot| {
-                // SAFETY: the caller's.
+                // SAFETY: the caller promises this.
                 unsafe { slot.cast::<T>().copy_to_nonoverlapping(to, 1) }
             });
         }
@@ -106,20 +106,20 @@ impl<T> Block<T> {
     /// # Safety
     /// The block is live, and no other thread reads or writes its link meanwhile.
     pub(super) unsafe fn link(block: NonNull<Self>, next: NonNull<Self>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         let block = unsafe { block.as_ref() };
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         block.next.with_mut(|link| unsafe { *link = next.as_ptr() });
     }
 
-    /// The block after this one.
+    /// Returns the block after this one.
     ///
     /// # Safety
     /// The block is live, and no other thread writes its link meanwhile.
     pub(super) unsafe fn next(block: NonNull<Self>) -> *mut Self {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         let block = unsafe { block.as_ref() };
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises this.
         block.next.with(|link| unsafe { *link })
     }
 }

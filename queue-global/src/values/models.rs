@@ -15,8 +15,8 @@ fn drain(queue: &Queue) -> Vec<u32> {
     std::iter::from_fn(|| queue.pop()).collect()
 }
 
-/// Fails if `pushed` is stored before the value is written, without a lock, or if the link is left
-/// out.
+/// Fails if a push stores `pushed` before it writes the value, if pushers take no lock, or if a
+/// push does not link its new block.
 #[test]
 fn two_pushers_lose_nothing_and_keep_their_order() {
     model(|| {
@@ -34,8 +34,8 @@ fn two_pushers_lose_nothing_and_keep_their_order() {
     });
 }
 
-/// Fails if `pushed` is stored with Relaxed, or read so by `take_in`, or if `first` is written
-/// after it.
+/// Fails if a push stores `pushed` with Relaxed, if `take_in` loads it with Relaxed, or if a push
+/// writes `first` after `pushed`.
 #[test]
 fn consumer_beside_the_first_pushes_gets_them_in_order() {
     model(|| {
@@ -53,8 +53,8 @@ fn consumer_beside_the_first_pushes_gets_them_in_order() {
 
 /// A consumer leaves the first block, and a pusher needs a third one.
 ///
-/// Fails if `keep` or `take_spare` is Relaxed, or if a block is left at its last slot and not after
-/// it.
+/// Fails if `keep` or `take_spare` is Relaxed, or if a consumer leaves a block when it pops the
+/// last slot, and not when it pops the first slot of the next block.
 #[test]
 fn block_that_a_consumer_leaves_is_used_again() {
     model(|| {
@@ -92,7 +92,7 @@ fn blocks_beyond_the_spare_are_freed() {
     });
 }
 
-/// Fails if the consumers take two locks.
+/// Fails if the consumers take different locks.
 #[test]
 fn two_consumers_take_each_value_once_and_in_order() {
     model(|| {
@@ -118,7 +118,8 @@ fn two_consumers_take_each_value_once_and_in_order() {
 
 /// The queue always holds a value, although `limit` may say that it holds none.
 ///
-/// Fails if `take` reads `popped` with Relaxed: then it may combine it with an older `pushed`.
+/// Fails if `take` loads `popped` with Relaxed: it may then combine the value with an older one of
+/// `pushed`.
 #[test]
 fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
     model(|| {
@@ -140,7 +141,8 @@ fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
 
 /// A third thread reads the length while a value comes and goes.
 ///
-/// Fails if `popped` is stored with Relaxed, or read so by `len`: then the length may be negative.
+/// Fails if a pop stores `popped` with Relaxed, or if `len` loads it with Relaxed: the length may
+/// then be negative.
 #[test]
 fn len_beside_a_push_and_a_pop_is_none_or_one() {
     model(|| {
@@ -204,7 +206,7 @@ fn queue_found_closed_shows_what_came_before() {
     });
 }
 
-/// Rule 7: not both happen, a pusher that sees no sleeper and a sleeper that sees no value.
+/// Rule 7: the pusher sees the sleeper, or the sleeper sees the value.
 ///
 /// Fails if either fence is dropped (the negative model below).
 #[test]

@@ -135,7 +135,7 @@ fn closed_queue_hands_back_all_values_in_order() {
     assert_eq!(queue.push(1), Err(Closed(1)));
     let values = 0..3 * SLOTS;
     let Err(Closed(back)) = queue.push_batch(values.clone()) else {
-        panic!("it was closed");
+        panic!("the queue was closed");
     };
     assert!(back.eq(values));
     queue.requeue(1);
@@ -153,7 +153,7 @@ fn iterator_that_closes_the_queue_gets_the_rest_back() {
         }
     });
     let Err(Closed(back)) = queue.push_batch(values) else {
-        panic!("it was closed");
+        panic!("the queue was closed");
     };
     assert!(back.eq(BATCH..3 * BATCH));
     assert!(std::iter::from_fn(|| queue.pop()).eq(0..BATCH));
@@ -165,7 +165,7 @@ fn empty_batch_is_refused_by_a_closed_queue() {
     assert!(queue.push_batch([]).is_ok());
     queue.close();
     let Err(Closed(back)) = queue.push_batch([]) else {
-        panic!("it was closed");
+        panic!("the queue was closed");
     };
     assert_eq!(back.count(), 0);
     queue.requeue_batch([]);
@@ -190,7 +190,7 @@ fn refused_batch_ends_where_its_iterator_ended() {
     queue.close();
     let mut given = [Some(1), None, Some(2)].into_iter();
     let Err(Closed(back)) = queue.push_batch(std::iter::from_fn(|| given.next().flatten())) else {
-        panic!("it was closed");
+        panic!("the queue was closed");
     };
     assert!(back.eq([1]));
 }

@@ -52,7 +52,7 @@ fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     });
 }
 
-/// Two items, two pops, two steals: both fences are needed.
+/// The owner pops twice and a thief steals twice, from two items. This needs both fences.
 ///
 /// Fails if either fence is left out, if the last item is taken without the exchange, or if
 /// `bottom` is not restored.
@@ -61,7 +61,8 @@ fn pops_against_two_steals_take_each_item_once() {
     Model::new().whole_fences().check(two_pops_and_two_steals);
 }
 
-/// Fails with the same changes.
+/// The scenario above, in which the threads may also switch just before a fence. Fails with the
+/// same changes.
 #[test]
 fn full_pops_against_two_steals_between_fences() {
     model(two_pops_and_two_steals);
@@ -79,7 +80,8 @@ fn two_pops_and_two_steals() {
 
 /// The owner pops an item that a thief might claim, and pushes over it.
 ///
-/// Fails if a release is Relaxed, or if a push uses `top` in place of `steal`.
+/// Fails if the exchange that releases a claim is Relaxed, or if a push uses `top` in place of
+/// `steal`.
 #[test]
 fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
@@ -106,8 +108,8 @@ fn two_thieves_take_each_item_once() {
     });
 }
 
-/// As above with an item for each thief, while the owner pushes over the oldest slot. Bounded:
-/// without a bound it takes hours.
+/// The same with an item for each thief, while the owner pushes over the oldest slot. The model has
+/// a bound, because it takes hours without one.
 ///
 /// Fails if a thief begins while another copies: the first to end then frees the other's slot.
 #[test]
@@ -124,8 +126,8 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
 }
 
 /// Fails if a growth copies from `top` on; if a thief loads the buffer before its claim, or with
-/// Relaxed; if a claim has Release alone; or if a replaced buffer is freed at once, or after a look
-/// at `head` that is no read-modify-write.
+/// Relaxed; if a claim has Release alone; or if the owner frees a replaced buffer at once, or after
+/// a plain load of `head` in place of the read-modify-write.
 #[test]
 fn growth_against_two_steals_takes_each_item_once() {
     model(|| {
@@ -166,7 +168,8 @@ fn batch_steal_against_pops_takes_each_item_once() {
     Model::new().whole_fences().check(a_batch_and_pops);
 }
 
-/// Fails with the same change.
+/// The scenario above, in which the threads may also switch just before a fence. Fails with the
+/// same change.
 #[test]
 fn full_batch_steal_against_pops_between_fences() {
     model(a_batch_and_pops);
@@ -201,7 +204,8 @@ fn worker_drop_against_a_steal_drops_each_item_once() {
     });
 }
 
-/// Steals half by one exchange, as is often published: the owner pops the same items without one.
+/// A thief steals half by one exchange, as often published: the owner pops some of the same items
+/// without an exchange.
 #[test]
 fn batch_by_one_exchange_takes_an_item_twice() {
     model_must_fail("right: [0, 1, 2, 3]", || {
@@ -227,13 +231,14 @@ fn batch_by_one_exchange_takes_an_item_twice() {
         got.extend(worker.pop());
         got.extend(worker.pop());
         got.extend(thief.join().unwrap());
-        // Dropped before the panic: a model's memory is not freed while it unwinds.
+        // The worker is dropped before the panic, because no memory of a model is freed while the
+        // model unwinds.
         drop(worker);
         assert_each_once(got, 4);
     });
 }
 
-/// A thief that copies before it claims, as published, beside an owner that pushes over the slot.
+/// A thief copies before it claims, as published, while the owner pushes over the slot.
 #[test]
 fn copy_before_the_claim_is_a_data_race() {
     model_must_fail("Concurrent read and write accesses", || {

@@ -24,7 +24,7 @@ fn steal(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     got
 }
 
-/// Steals half of the queue, through a queue of the thief's with room for two.
+/// Steals half of the queue into a queue of the thief's own, which has room for two.
 fn steal_half(stealer: &Stealer<u32>) -> Vec<u32> {
     let mut mine = Worker::starting_at(2, u32::MAX);
     let mut got = Vec::new();
@@ -65,7 +65,8 @@ fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     });
 }
 
-/// Fails if a pop does without the exchange, or gives up when a thief was first.
+/// Fails if a pop takes an item without the exchange, or gives up when a thief's exchange came
+/// first.
 #[test]
 fn pops_against_two_steals_take_each_item_once() {
     model(|| {
@@ -96,7 +97,7 @@ fn batch_steal_against_pops_takes_each_item_once() {
 
 /// The thief's own queue has room for two of three items, and grows.
 ///
-/// Fails if a thief makes no room.
+/// Fails if the thief makes no room in its own queue.
 #[test]
 fn batch_steal_into_a_queue_that_grows_takes_each_item_once() {
     model(|| {
@@ -112,7 +113,8 @@ fn batch_steal_into_a_queue_that_grows_takes_each_item_once() {
     });
 }
 
-/// Fails if a release is Relaxed, or if a push uses `top` in place of `steal`.
+/// Fails if the exchange that releases a claim is Relaxed, or if a push uses `top` in place of
+/// `steal`.
 #[test]
 fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
@@ -140,8 +142,8 @@ fn two_thieves_take_each_item_once() {
     });
 }
 
-/// As above with an item for each thief, while the owner pushes over the oldest slot. Bounded:
-/// without a bound it takes hours.
+/// The same with an item for each thief, while the owner pushes over the oldest slot. The model has
+/// a bound, because it takes hours without one.
 ///
 /// Fails if a thief begins while another copies: the first to end then frees the other's slot.
 #[test]
@@ -158,8 +160,8 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
 }
 
 /// Fails, as the deque's model does, if a growth copies from `top` on; if a thief loads the buffer
-/// before its claim, or with Relaxed; if a claim has Release alone; or if a replaced buffer is
-/// freed at once, or after a look at `head` that is no read-modify-write.
+/// before its claim, or with Relaxed; if a claim has Release alone; or if the owner frees a
+/// replaced buffer at once, or after a plain load of `head` in place of the read-modify-write.
 #[test]
 fn growth_against_two_steals_takes_each_item_once() {
     model(|| {
@@ -172,9 +174,9 @@ fn growth_against_two_steals_takes_each_item_once() {
     });
 }
 
-/// A buffer that is kept for a thief is freed by the owner's pop after it.
+/// The owner keeps a replaced buffer while a thief copies, and frees it at a later pop.
 ///
-/// Fails if a later load of `head` is Relaxed.
+/// Fails if the owner's load of `head` that shows the thief's release is Relaxed.
 #[test]
 fn replaced_buffer_kept_for_a_thief_is_freed_by_a_later_pop() {
     model(|| {
@@ -250,7 +252,7 @@ fn bottom_loaded_before_head_takes_an_item_twice() {
         got.extend(worker.pop());
         got.extend(thief.join().unwrap());
         if got.len() > 2 {
-            // Its `top` is beyond its `bottom` now.
+            // The queue's `top` is beyond its `bottom` now.
             core::mem::forget(worker);
         } else {
             got.extend(worker.pop());

@@ -1,6 +1,6 @@
-//! Negative models of the rules by which a replaced buffer is freed: each breaks one rule. The
-//! buffers are touched as if they were freed, and leaked. The positive models are those of the
-//! deque and the FIFO.
+//! Negative models of the rules by which a replaced buffer is freed: each breaks one rule. A model
+//! touches a buffer where it would free it, and leaks the buffer. The positive models are those of
+//! the deque and the FIFO.
 use super::*;
 use crate::{Steal, fifo::Worker};
 use sync_shim::{model_must_fail, thread};
@@ -48,7 +48,8 @@ fn look_at_head_by_a_load_frees_a_buffer_in_use() {
     });
 }
 
-/// The thief loads the buffer before its claim, which is what shows the owner that it uses one.
+/// The thief loads the buffer before its claim. Only the claim shows the owner that the thief uses
+/// a buffer.
 #[test]
 fn buffer_loaded_before_the_claim_is_freed_in_use() {
     model_must_fail(VIOLATION, || {

@@ -176,7 +176,7 @@ impl<T, S: Storage<T>> Worker<T, S> {
         self.end_slot - self.first_slot
     }
 
-    /// The position of the oldest claimed item: `next` in the module's rules.
+    /// Returns the position of the oldest claimed item: `next` in the module's rules.
     pub(super) fn first_position(&self) -> u32 {
         self.end_position.wrapping_sub(self.claimed_len())
     }

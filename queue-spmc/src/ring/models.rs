@@ -54,7 +54,7 @@ fn pushes_and_pops_against_two_steals_take_each_item_once() {
     model(|| pushes_and_pops(2));
 }
 
-/// As above with a third item, so that the positions wrap once more.
+/// The same with a third item, so that the positions wrap once more.
 #[test]
 fn full_pushes_and_pops_over_the_wrap_take_each_item_once() {
     model(|| pushes_and_pops(3));
@@ -82,7 +82,7 @@ fn pushes_and_pops(items: u32) {
     assert_each_once(got, items);
 }
 
-/// A steal of half against pops.
+/// A thief steals half of the ring while the owner pops.
 ///
 /// Fails if a pop also moves `steal` while a thief copies (the owner's pushes overwrite the batch).
 #[test]
@@ -117,7 +117,7 @@ fn two_thieves_take_each_item_once() {
     model(|| two_thieves(2));
 }
 
-/// As above while the owner pushes. Bounded: without a bound it takes hours.
+/// The same while the owner pushes. The model has a bound, because it takes hours without one.
 ///
 /// Fails if a thief claims while another copies: the first to end frees the other's slot, and the
 /// owner's push overwrites it.
@@ -153,8 +153,8 @@ impl Overflow<u32> for Global {
     }
 }
 
-/// A full ring overflows while a thief makes room: the item leaves with the half, leaves alone, or
-/// stays.
+/// A full ring overflows while a thief makes room. The new item goes to the injector with half of
+/// the ring, goes there alone, or finds room in the ring.
 ///
 /// Fails if a claim of the half stores in place of its exchange.
 #[test]
@@ -192,7 +192,7 @@ fn worker_drop_against_a_steal_drops_each_item_once() {
     });
 }
 
-/// A ring of 4 whose owner has claimed two of `items` and popped one of the two.
+/// Makes a ring of 4 whose owner has claimed two of `items` and popped one of the two.
 fn with_a_claimed_one(items: u32) -> Worker<u32> {
     let mut worker = Worker::starting_at(4, WRAP - 1).with_claim(2);
     worker.extend(0..items);
@@ -200,7 +200,7 @@ fn with_a_claimed_one(items: u32) -> Worker<u32> {
     worker
 }
 
-/// Claims of two against two steals, over the wrap, followed by pushes.
+/// An owner that has claimed two items pushes and pops over the wrap, while a thief steals twice.
 ///
 /// Fails if a push counts the claimed slots as free (`room` without `next`), or if a claim stores
 /// in place of its exchange.
@@ -224,9 +224,9 @@ fn claims_against_two_steals_take_each_item_once() {
     });
 }
 
-/// A thief takes the available items, finds nothing more, and then stores that it has made a
-/// request. So the owner's next operation gives the claimed item back: to the front if the thief
-/// took nothing from behind it, else to the tail.
+/// A thief takes the available items until it finds none, which makes a request. It then stores a
+/// flag. An owner that sees the flag must give the claimed item back in its next operation: at the
+/// front if the thief took no item from behind that one, else at the tail.
 fn check_request(items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
     check_request_on(with_a_claimed_one(items), items, operation);
 }
@@ -270,8 +270,8 @@ fn check_request_on(
     assert_each_once(got, items);
 }
 
-/// Fails if a push does not load `request`, if a thief does not set it, or if the owner gives back
-/// without moving `head`.
+/// Fails if a push does not load `request`, if a thief does not set it, or if the owner gives the
+/// item back without moving `head`.
 #[test]
 fn claimed_items_are_given_back_at_the_next_push() {
     model(|| {
@@ -282,8 +282,8 @@ fn claimed_items_are_given_back_at_the_next_push() {
     });
 }
 
-/// Fails if the owner gives back by `head` although items behind the claimed ones were stolen (they
-/// are taken twice).
+/// Fails if the owner gives claimed items back by moving `head` although a thief took items from
+/// behind them. Those are then taken twice.
 #[test]
 fn claimed_items_are_given_back_behind_stolen_ones() {
     model(|| {
@@ -294,7 +294,7 @@ fn claimed_items_are_given_back_behind_stolen_ones() {
     });
 }
 
-/// As above, where the owner's operation is a push.
+/// The same, where the owner's operation is a push.
 #[test]
 fn full_push_gives_claimed_items_back_behind_stolen_ones() {
     model(|| {
@@ -305,8 +305,9 @@ fn full_push_gives_claimed_items_back_behind_stolen_ones() {
     });
 }
 
-/// The owner learns only from a failed exchange that the thief has copied the item before the
-/// claimed ones, and then writes that slot again. Bounded: without a bound it takes a minute.
+/// Only a failed exchange shows the owner that the thief has copied the item before the claimed
+/// ones. The owner then writes to the slot of that item. The model has a bound, because it takes a
+/// minute without one.
 ///
 /// Fails if the exchange has a failure ordering of Relaxed.
 #[test]
@@ -320,8 +321,8 @@ fn claimed_items_are_given_back_into_a_slot_already_copied() {
             let requested = requested.clone();
             thread::spawn(move || {
                 let got = steal_one_by_one(&stealer, 3);
-                // Ordering: Relaxed; it orders nothing. It only makes loom explore that the owner
-                // looks after it.
+                // Ordering: Relaxed, because this orders nothing. It only makes loom explore the
+                // executions in which the owner's `fetch_add` comes later.
                 requested.fetch_add(1, Relaxed);
                 got
             })
@@ -361,7 +362,7 @@ fn thief_with_two_available_items_always_gets_one() {
                 match stealer.steal() {
                     Steal::Success { first, .. } => return first,
                     Steal::Retry => thread::yield_now(),
-                    Steal::Empty => panic!("two items are open"),
+                    Steal::Empty => panic!("two items are available"),
                 }
             }
         });
@@ -385,7 +386,7 @@ fn private_item_against_two_steals_is_taken_once() {
     model(|| private_items(2));
 }
 
-/// As above with a third item.
+/// The same with a third item.
 #[test]
 fn full_private_items_against_two_steals_are_taken_once() {
     model(|| private_items(3));
@@ -415,7 +416,7 @@ fn private_item_after_a_request_becomes_available() {
         worker.push(0).unwrap();
         let stealer = worker.stealer();
         let thief = thread::spawn(move || steal_one_by_one(&stealer, 1));
-        assert_eq!(thief.join().unwrap(), [], "it is the owner's");
+        assert_eq!(thief.join().unwrap(), [], "the item is private");
         worker.extend([]);
         assert!(worker.gave_back() && !worker.gave_back());
         let stealer = worker.stealer();
@@ -427,7 +428,7 @@ fn private_item_after_a_request_becomes_available() {
 }
 
 /// Runs `operation` beside a thief that steals `steals` times. Afterwards no item is claimed,
-/// unless the thief left something to take.
+/// unless the ring still has an available item.
 fn no_item_stays_claimed_beside(
     mut worker: Worker<u32>,
     steals: usize,
@@ -448,8 +449,8 @@ fn no_item_stays_claimed_beside(
     assert_each_once(got, items);
 }
 
-/// An owner whose empty ring had private items, and that is set to claim one at a time, hides no
-/// item from then on.
+/// The owner pushes a private item, and is then set to claim one item at a time. From then on, the
+/// items that it pushes are available.
 ///
 /// Fails if `with_claim` keeps `private`.
 #[test]
@@ -467,8 +468,8 @@ fn with_claim_one_makes_the_next_item_available() {
     });
 }
 
-/// Fails if `with_claim` does not give back, or gives back by `head` although a thief took items
-/// from behind.
+/// Fails if `with_claim` does not give claimed items back, or gives them back by moving `head`
+/// although a thief took items from behind them.
 #[test]
 fn with_claim_one_beside_a_steal_gives_items_back() {
     model(|| {
@@ -480,8 +481,8 @@ fn with_claim_one_beside_a_steal_gives_items_back() {
 
 /// The iterator has claimed three of four items, and is dropped after it yielded one.
 ///
-/// Fails if the iterator has no drop, or one that gives back by `head` although a thief took items
-/// from behind.
+/// Fails if the iterator has no drop, or one that gives items back by moving `head` although a
+/// thief took items from behind them.
 #[test]
 fn pop_n_dropped_early_beside_a_steal_gives_items_back() {
     model(|| {
@@ -536,8 +537,8 @@ fn worker_drop_with_claimed_items_drops_each_once() {
     });
 }
 
-/// Gives back by `head` although a thief took items from behind the claimed ones: the stolen items
-/// are then in the ring again.
+/// An owner with a bug gives claimed items back by moving `head`, although a thief took items from
+/// behind them: the stolen items are then in the ring again.
 #[test]
 fn moving_the_head_back_over_stolen_items_takes_them_twice() {
     model_must_fail("right: [0, 1, 2]", || {
@@ -556,8 +557,8 @@ fn moving_the_head_back_over_stolen_items_takes_them_twice() {
     });
 }
 
-/// Drops a ring while a thief still loads from it. The model must see that, since every model of an
-/// end rests on it.
+/// A ring is dropped while a thief still loads from it. The model checker must see that access,
+/// because each model of a drop depends on it.
 ///
 /// Fails if `Header::retire` does nothing.
 #[test]

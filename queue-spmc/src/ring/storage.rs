@@ -60,7 +60,7 @@ unsafe impl<T: Send> Sync for Owned<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Owned<T> {}
 
-// SAFETY: it is an `Arc` of the above, and a pointer into it.
+// SAFETY: a `Shared` is an `Arc` of the above, and a pointer into it.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 // SAFETY: as above.

@@ -53,7 +53,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     /// Takes up to `limit` of the oldest items: returns the first and moves the others into
     /// `worker`'s ring, in their order, as far as there is room. Two read-modify-writes.
     ///
-    /// If `worker` owns this ring, it takes nothing: [`Steal::Empty`].
+    /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this ring.
     pub fn steal_into_and_pop<R: Storage<T>>(
         &self,
         worker: &mut Worker<T, R>,
@@ -80,7 +80,8 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     /// Moves up to `limit` of the oldest items into `worker`'s ring, in their order, as far as
     /// there is room. Returns how many it moved. Two read-modify-writes.
     ///
-    /// If `worker`'s ring is full, or `worker` owns this ring, it takes nothing: [`Steal::Empty`].
+    /// Takes nothing and returns [`Steal::Empty`] if `worker`'s ring is full, or if `worker` owns
+    /// this ring.
     pub fn steal_into<R: Storage<T>>(
         &self,
         worker: &mut Worker<T, R>,
@@ -100,7 +101,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         }
     }
 
-    /// Rule 3: claims items, to be copied.
+    /// Claims items, which the caller then copies (rule 3).
     fn claim(&self, limit: StealLimit, room: usize) -> Claim<'_, T> {
         let (header, slots) = (self.ring.header(), self.ring.slots());
         let head = header.load_head();
@@ -149,8 +150,7 @@ struct Claimed<'a, T> {
 }
 
 impl<T: Send> Claimed<'_, T> {
-    /// Moves the items to the back of the other ring. The claim took no more than there was room
-    /// for.
+    /// Moves the items to the back of the other ring, which has room for all items of the claim.
     fn move_to<R: Storage<T>>(self, worker: &mut Worker<T, R>) -> usize {
         let (to, tail) = (worker.ring.slots(), worker.tail);
         for i in 0..self.n {

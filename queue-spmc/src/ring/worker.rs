@@ -223,9 +223,9 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         Some(item)
     }
 
-    /// The value that the next exchange expects: the owner's own copy, if that is current. An
-    /// exchange that expects the loaded value would wait for the load, which may wait for the last
-    /// exchange on the line.
+    /// Returns the value that the next exchange expects: the owner's own copy, if that is current.
+    /// An exchange that expects the loaded value would wait for the load, which may wait for the
+    /// last exchange on the line.
     #[inline(always)]
     pub(super) fn expected_head(&self) -> Head {
         #[cold]
@@ -310,7 +310,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         room != 0
     }
 
-    /// The number of items that fit, by this `head`.
+    /// Returns the number of items that fit, by this `head`.
     #[inline]
     fn room(&self, head: Head) -> u32 {
         let since = |position| self.tail.wrapping_sub(position);

@@ -1,23 +1,23 @@
 //! The request for a copy: a word, whose state says to whom the copy belongs.
 //!
-//! The *caller* wants the copy of a *thread*, and is the only one that asks. The *handler* runs on
-//! the thread that was asked; one of a thread that was asked before may come late. The word has the
-//! id of the thread, and the state:
+//! The *caller* wants the copy of a *thread*, and only the caller asks. A *handler* runs on the
+//! thread that was asked. The handler of a thread that was asked before may still come late. The
+//! word has the id of the thread, and the state:
 //!
 //! | state | set by | the copy belongs to |
 //! |---|---|---|
-//! | *none* | nobody has asked, or the caller gave up | the caller |
+//! | *none* | the caller, at the start or when it gives up | the caller |
 //! | *asked* | the caller | nobody |
 //! | *copying* | the handler on the thread that was asked | the handler |
 //! | *copied* | the handler | the caller |
 //!
 //! 1. *One handler copies at a time.* It moves *asked* to *copying* by a compare-exchange, which
-//!    succeeds only if the word has its own thread. A handler that comes late, for a request that
-//!    was given up, finds no request or that of another thread. If it finds a newer request for its
-//!    own thread, it serves that one.
+//!    succeeds only if the word has its own thread. If the caller has given a request up, a handler
+//!    that comes late for it finds no request, or a request for another thread. If it finds a newer
+//!    request for its own thread, it serves that one.
 //! 2. *The caller reads the copy of one handler.* It gives up by moving *asked* to *none*. If that
-//!    fails a handler has begun, and the caller waits for its end, which nothing delays except the
-//!    system's scheduler.
+//!    fails, a handler has begun, and the caller waits until the handler ends. Only the system's
+//!    scheduler can delay that.
 use sync_shim::{
     atomic::{
         AtomicU64,
@@ -31,7 +31,7 @@ const ASKED: u64 = 1;
 const COPYING: u64 = 2;
 const COPIED: u64 = 3;
 
-/// The word of a request in this state for this thread.
+/// Returns the word of a request in this state for this thread.
 fn word(state: u64, thread: u32) -> u64 {
     u64::from(thread) << 2 | state
 }
@@ -42,7 +42,7 @@ pub(super) struct Request<C> {
     copy: UnsafeCell<C>,
 }
 
-// SAFETY: `copy` is used by one thread at a time, by the rules above.
+// SAFETY: by the rules above, one thread at a time uses `copy`.
 unsafe impl<C: Send> Sync for Request<C> {}
 
 impl<C> Request<C> {
@@ -58,7 +58,7 @@ impl<C> Request<C> {
         self.word.store(word(ASKED, thread), Release);
     }
 
-    /// Whether the copy is there. A hint: `read` decides.
+    /// Returns whether the copy is there. A hint: `read` decides.
     pub(super) fn is_copied(&self, thread: u32) -> bool {
         // Ordering: Relaxed, a hint.
         self.word.load(Relaxed) == word(COPIED, thread)
@@ -67,7 +67,8 @@ impl<C> Request<C> {
     /// Gives up. False if a handler has begun: then the caller must wait for the copy.
     #[must_use]
     pub(super) fn give_up(&self, thread: u32) -> bool {
-        // Ordering: Relaxed, nothing was written if it succeeds. Otherwise `read` follows.
+        // Ordering: Relaxed. If this succeeds, no handler has written the copy; otherwise the
+        // caller goes on to `read`, which acquires the copy.
         let given_up = (self.word).compare_exchange(word(ASKED, thread), NONE, Relaxed, Relaxed);
         given_up.is_ok()
     }
@@ -82,7 +83,7 @@ impl<C> Request<C> {
             return None;
         }
         Some(self.copy.with(|copy| {
-            // SAFETY: it is this thread's, as the state is *copied*.
+            // SAFETY: the copy is this thread's, as the state is *copied*.
             f(unsafe { &*copy })
         }))
     }
@@ -95,7 +96,7 @@ impl<C> Request<C> {
             return;
         }
         self.copy.with_mut(|copy| {
-            // SAFETY: it is this thread's, as the state is *copying*.
+            // SAFETY: the copy is this thread's, as the state is *copying*.
             f(unsafe { &mut *copy });
         });
         // Ordering: Release pairs with the load of `read`: the copy is there.
@@ -115,7 +116,7 @@ mod models {
             return None;
         }
         loop {
-            // SAFETY: this thread asks, and next after this.
+            // SAFETY: this thread has asked, and asks again only after this.
             if let Some(copy) = unsafe { request.read(thread, |copy| *copy) } {
                 return Some(copy);
             }
@@ -123,11 +124,11 @@ mod models {
         }
     }
 
-    /// Two threads are asked, one after the other, and their handlers may come late.
+    /// The caller asks two threads, one after the other, and their handlers may come late.
     ///
-    /// Bounded: without a bound it takes 895,594 executions.
+    /// The model has a bound, because it takes 895,594 executions without one.
     ///
-    /// Fails if the exchange of `give_up` or `answer` succeeds always, or if an Acquire or a
+    /// Fails if the exchange of `give_up` or `answer` always succeeds, or if an Acquire or a
     /// Release is Relaxed.
     #[test]
     fn copy_belongs_to_one_thread_at_a_time() {

@@ -10,8 +10,8 @@
 //!    function that POSIX does not allow there. It keeps `errno`.
 //! 2. *The handler cannot fault.* The kernel copies the stack (`process_vm_readv`), and stops where
 //!    the memory ends. A thread may run on a stack that it has made itself.
-//! 3. *Signals of others go on.* Ours carries the request's address. For any other signal the
-//!    handler calls the one that it has replaced.
+//! 3. *Signals of others reach their handler.* Our signal carries the request's address. For any
+//!    other signal, our handler calls the handler that it has replaced.
 use super::{
     request::Request,
     unwind::{Registers, Unwinder},
@@ -27,7 +27,7 @@ use std::{
 /// A signal that is ignored by default, and that debuggers let pass. Go's runtime uses it, too.
 const SIGNAL: c_int = libc::SIGURG;
 
-/// The part of a stack that is copied, in words.
+/// The number of words that are copied of a stack.
 const WORDS: usize = 128 * 1024 / 8;
 
 /// The pause of the caller between two looks.
@@ -49,14 +49,14 @@ static REQUEST: Request<Copy> = Request::new(Copy {
 /// The lock of the callers.
 static CALLER: Mutex<Option<Unwinder>> = Mutex::new(None);
 
-/// The handler that was there before ours. None if ours could not be installed.
+/// The handler that ours replaced. `None` if ours could not be installed.
 static BEFORE: OnceLock<Option<Before>> = OnceLock::new();
 
 /// Returns the addresses on the stack of a thread; see [`Stack::capture`](crate::Stack::capture).
 pub(super) fn capture(thread: u32, limit: Duration) -> Option<Vec<usize>> {
     let begun = Instant::now();
     let is_late = || begun.elapsed() >= limit;
-    // After a `fork` in another thread's capture, the lock is held for good.
+    // After a `fork` during another thread's capture, the child's lock is never released.
     let mut unwinder = loop {
         match CALLER.try_lock() {
             Ok(unwinder) => break unwinder,
@@ -108,7 +108,7 @@ struct Queued {
 
 const _: () = assert!(size_of::<Queued>() == size_of::<siginfo_t>());
 
-/// Sends the signal. Returns whether there is such a thread.
+/// Sends the signal. Returns whether the thread exists.
 fn send(thread: u32) -> bool {
     let process = std::process::id();
     let queued = Queued {
@@ -117,7 +117,7 @@ fn send(thread: u32) -> bool {
         code: libc::SI_QUEUE,
         padding: 0,
         process: process as libc::pid_t,
-        // SAFETY: it has no premise.
+        // SAFETY: this call has no premise.
         user: unsafe { libc::getuid() },
         value: &raw const REQUEST,
         rest: [0; 12],
@@ -134,18 +134,19 @@ struct Before {
     has_info: bool,
 }
 
-/// Installs the handler once. Returns whether it is there.
+/// Installs the handler once. Returns whether it is installed.
 fn install() -> bool {
     let installed = BEFORE.get_or_init(|| {
         // SAFETY: a `sigaction` consists of integers, for which zeros are valid, and of an optional
         // function.
         let mut ours: sigaction = unsafe { mem::zeroed() };
         ours.sa_sigaction = handle as *const () as usize;
-        // A thread may have an alternate stack; system calls begin again.
+        // The handler uses a thread's alternate stack, if it has one. System calls that it
+        // interrupts begin again.
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
         // SAFETY: as above.
         let mut before: sigaction = unsafe { mem::zeroed() };
-        // SAFETY: both are valid, and the handler has the type that `SA_SIGINFO` says.
+        // SAFETY: both pointers are valid, and the handler has the type that `SA_SIGINFO` demands.
         let error = unsafe { libc::sigaction(SIGNAL, &raw const ours, &raw mut before) };
         (error == 0).then_some(Before {
             handler: before.sa_sigaction,
@@ -155,11 +156,11 @@ fn install() -> bool {
     installed.is_some()
 }
 
-/// The handler (rules 3 to 5).
+/// Handles the signal (rules 1 to 3).
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: it has no premise.
+    // SAFETY: this call has no premise.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: it is this thread's.
+    // SAFETY: `errno` is this thread's own.
     let saved = unsafe { *errno };
     if is_ours(info) {
         answer(context);
@@ -170,21 +171,21 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     unsafe { *errno = saved };
 }
 
-/// Whether the signal carries the request.
+/// Returns whether the signal carries the request.
 fn is_ours(info: *mut siginfo_t) -> bool {
     // SAFETY: the kernel passes a valid pointer, by `SA_SIGINFO`.
     let info = unsafe { &*info };
     if info.si_code != libc::SI_QUEUE {
         return false;
     }
-    // SAFETY: the code says that there is a value.
+    // SAFETY: a signal with the code `SI_QUEUE` has a value.
     let value = unsafe { info.si_value() };
     ptr::eq(value.sival_ptr.cast(), &raw const REQUEST)
 }
 
-/// Copies the registers and the stack, if this thread is asked.
+/// Copies the registers and the stack, if the request asks this thread.
 fn answer(context: *mut c_void) {
-    // SAFETY: it has no premise.
+    // SAFETY: this call has no premise.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
     // SAFETY: the kernel passes a valid `ucontext_t`, by `SA_SIGINFO`.
     let registers = Registers::of(unsafe { &*context.cast::<ucontext_t>() });
@@ -194,7 +195,8 @@ fn answer(context: *mut c_void) {
     });
 }
 
-/// Copies the memory from an address on, as far as there is any. Returns the number of words.
+/// Copies the memory from an address on, until the buffer is full or the memory ends. Returns the
+/// number of words.
 fn copy_memory(from: u64, to: &mut [u64; WORDS]) -> usize {
     let local = libc::iovec {
         iov_base: to.as_mut_ptr().cast(),
@@ -204,7 +206,7 @@ fn copy_memory(from: u64, to: &mut [u64; WORDS]) -> usize {
         iov_base: ptr::without_provenance_mut(from as usize),
         ..local
     };
-    // SAFETY: it has no premise.
+    // SAFETY: this call has no premise.
     let process = unsafe { libc::getpid() };
     // SAFETY: `local` is valid to write. The kernel checks `remote`.
     let bytes =
@@ -214,7 +216,8 @@ fn copy_memory(from: u64, to: &mut [u64; WORDS]) -> usize {
 
 /// Calls the handler that was there before, if it is a function.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // A signal that comes before the handler's installation is noted here has no effect.
+    // `install` stores the replaced handler after it has installed ours. A signal that comes in
+    // between has no effect.
     let Some(Some(before)) = BEFORE.get() else {
         return;
     };
@@ -224,12 +227,12 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let handler = ptr::with_exposed_provenance::<()>(before.handler);
     if before.has_info {
         type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
-        // SAFETY: `SA_SIGINFO` says that it has this type.
+        // SAFETY: a handler that was installed with `SA_SIGINFO` has this type.
         let handler = unsafe { mem::transmute::<*const (), Handler>(handler) };
         handler(signal, info, context);
     } else {
         type Handler = extern "C" fn(c_int);
-        // SAFETY: without `SA_SIGINFO` it has this type.
+        // SAFETY: a handler that was installed without `SA_SIGINFO` has this type.
         let handler = unsafe { mem::transmute::<*const (), Handler>(handler) };
         handler(signal);
     }

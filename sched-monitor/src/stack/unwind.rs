@@ -174,7 +174,8 @@ impl From<Found> for Module<Vec<u8>> {
 
 /// Looks at a module. The loader is locked.
 unsafe extern "C" fn visit(info: *mut dl_phdr_info, size: size_t, search: *mut c_void) -> c_int {
-    // SAFETY: it is the `Search` of `refresh`, which is not used otherwise in that call.
+    // SAFETY: the pointer is to the `Search` of `refresh`, which is not used otherwise in that
+    // call.
     let search = unsafe { &mut *search.cast::<Search>() };
     // SAFETY: the loader passes a valid pointer.
     let info = unsafe { &*info };
@@ -211,7 +212,7 @@ fn find(info: &dl_phdr_info) -> Option<Found> {
     let base = info.dlpi_addr;
     let copy = |range: Range<u64>| {
         let from = std::ptr::with_exposed_provenance::<u8>((base + range.start) as usize);
-        // SAFETY: it is in a segment that is loaded, as the loader is locked.
+        // SAFETY: the range is in a segment that is loaded, as the loader is locked.
         unsafe { slice::from_raw_parts(from, (range.end - range.start) as usize) }.to_vec()
     };
     loaded(index.p_vaddr).filter(|segment| range(index).end <= segment.end)?;

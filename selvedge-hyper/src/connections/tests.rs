@@ -10,7 +10,7 @@ struct Wakes(AtomicUsize);
 
 impl Wake for Wakes {
     fn wake(self: Arc<Self>) {
-        // Ordering: of one thread; any would do.
+        // Ordering: any would do, since there is one thread.
         self.0.fetch_add(1, SeqCst);
     }
 }
@@ -22,7 +22,7 @@ impl Wakes {
     }
 
     fn count(&self) -> usize {
-        // Ordering: of one thread; any would do.
+        // Ordering: any would do, since there is one thread.
         self.0.load(SeqCst)
     }
 }

@@ -1,4 +1,4 @@
-//! The errors of the attributes, by their words.
+//! Tests of the messages of the attributes' errors.
 use super::*;
 
 /// Expands a function with these arguments, and returns the words of the error.
@@ -6,7 +6,7 @@ fn error(arguments: &str, item: &str, kind: Kind) -> String {
     let function = syn::parse_str::<ItemFn>(item).unwrap();
     let arguments = arguments.parse().unwrap();
     match in_a_runtime(arguments, function, kind) {
-        Ok(expanded) => panic!("it is accepted: {expanded}"),
+        Ok(expanded) => panic!("the attribute accepts it: {expanded}"),
         Err(error) => error.to_string(),
     }
 }

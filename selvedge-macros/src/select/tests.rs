@@ -1,11 +1,11 @@
-//! The errors of `select!` by their words and lines, and the shapes of patterns.
+//! Tests of the messages and lines of the errors of `select!`, and of the shapes of patterns.
 use super::*;
 use quote::ToTokens;
 
 /// Returns the words of the error, and its line.
 fn error(arguments: &str) -> (String, usize) {
     match Select::parse.parse_str(arguments) {
-        Ok(_) => panic!("it is accepted: {arguments}"),
+        Ok(_) => panic!("the parser accepts {arguments}"),
         Err(error) => (error.to_string(), error.span().start().line),
     }
 }
@@ -25,7 +25,7 @@ fn wrong_branch_is_an_error_at_its_line() {
         assert!(said.contains(words), "{arguments:?}: {said}");
         assert_eq!(at, line, "{arguments:?}: {said}");
     }
-    // At the end of the macro.
+    // These errors are at the end of the macro.
     assert!(error("biased;").0.contains("needs a branch"));
     assert!(error("a = b => c,\nd = e").0.contains("expected `=>`"));
 }
@@ -45,7 +45,7 @@ fn error_is_the_whole_expansion() {
     assert!(expanded.contains("compile_error"), "{expanded}");
 }
 
-/// Returns the lines of the tokens of that name.
+/// Returns the lines of the identifiers `name`.
 fn lines_of(name: &str, tokens: TokenStream) -> Vec<usize> {
     let mut lines = Vec::new();
     for token in tokens {
@@ -91,7 +91,7 @@ fn shape_binds_nothing_by_value() {
         ),
         ("A { mut b, .. }", "match & output { A { b , .. }"),
         ("Ok(1) | Err(_)", "match & output { Ok (1) | Err (_)"),
-        // In the edition 2024 these are not allowed in a match by reference.
+        // Edition 2024 does not allow the patterns below in a match by reference.
         ("Some(&a)", "match output { Some (& _)"),
         ("(&mut _, b, None)", "match output { (& mut _ , _ , None)"),
         ("A { b, c: &d }", "match output { A { b : _ , c : & _ }"),

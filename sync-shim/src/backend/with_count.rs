@@ -83,7 +83,7 @@ pub mod atomic {
 
     macro_rules! counting {
         ($($name:ident $(<$g:ident>)?, $value:ty;)*) => {$(
-            /// std's, counted.
+            /// Does what the method of std does, and counts it.
             #[derive(Debug, Default)]
             pub struct $name$(<$g>)? {
                 inner: std_atomic::$name$(<$g>)?,
@@ -91,7 +91,7 @@ pub mod atomic {
             }
 
             impl$(<$g>)? $name$(<$g>)? {
-                /// std's.
+                /// Does what the method of std does.
                 pub const fn new(value: $value) -> Self {
                     Self { inner: std_atomic::$name::new(value), shared: false }
                 }
@@ -103,26 +103,26 @@ pub mod atomic {
                     });
                 }
 
-                /// std's.
+                /// Does what the method of std does.
                 pub fn load(&self, order: Ordering) -> $value {
                     self.inner.load(order)
                 }
 
-                /// std's.
+                /// Does what the method of std does.
                 pub fn store(&self, value: $value, order: Ordering) {
                     self.inner.store(value, order);
                 }
 
-                /// std's, counted.
+                /// Does what the method of std does, and counts it.
                 pub fn swap(&self, value: $value, order: Ordering) -> $value {
                     self.rmw();
                     self.inner.swap(value, order)
                 }
 
-                /// std's, counted.
+                /// Does what the method of std does, and counts it.
                 ///
                 /// # Errors
-                /// Returns the value that was there.
+                /// Returns the current value.
                 pub fn compare_exchange(
                     &self,
                     from: $value,
@@ -134,10 +134,10 @@ pub mod atomic {
                     self.inner.compare_exchange(from, to, success, failure)
                 }
 
-                /// std's, counted.
+                /// Does what the method of std does, and counts it.
                 ///
                 /// # Errors
-                /// Returns the value that was there.
+                /// Returns the current value.
                 pub fn compare_exchange_weak(
                     &self,
                     from: $value,
@@ -149,10 +149,10 @@ pub mod atomic {
                     self.inner.compare_exchange_weak(from, to, success, failure)
                 }
 
-                /// std's, each exchange counted.
+                /// Does what the method of std does, and counts each exchange.
                 ///
                 /// # Errors
-                /// Returns the value that was there when `f` returned `None`.
+                /// Returns the current value if `f` returns `None` for it.
                 pub fn fetch_update(
                     &self,
                     set: Ordering,
@@ -166,7 +166,7 @@ pub mod atomic {
                     })
                 }
 
-                /// std's.
+                /// Does what the method of std does.
                 pub fn get_mut(&mut self) -> &mut $value {
                     self.inner.get_mut()
                 }
@@ -197,7 +197,7 @@ pub mod atomic {
         ($($name:ident, $value:ty: $($op:ident)*;)*) => {$(
             impl $name {
                 $(
-                    /// std's, counted.
+                    /// Does what the method of std does, and counts it.
                     pub fn $op(&self, value: $value, order: Ordering) -> $value {
                         self.rmw();
                         self.inner.$op(value, order)

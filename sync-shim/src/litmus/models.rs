@@ -189,7 +189,7 @@ fn relaxed_store_by_the_same_thread_ends_a_release_sequence() {
     });
 }
 
-/// The reason for `thread::spawn` of this crate.
+/// Both orders are explored only because of this crate's `thread::spawn`.
 #[test]
 fn load_and_store_beside_a_load_are_explored_in_both_orders() {
     outcomes(
@@ -287,13 +287,13 @@ fn failed_exchange_never_reads_a_stale_value() {
     );
 }
 
-/// A block whose last use by another thread is not ordered before its free.
+/// Frees a block whose last use by another thread is not ordered before the free.
 fn use_against_end(retire: bool) {
     let word = Arc::new(Racy(UnsafeCell::new(AtomicUsize::new(0))));
     let other = {
         let word = word.clone();
         thread::spawn(move || {
-            // SAFETY: it is not ordered with the free below, which is the point of the case.
+            // SAFETY: unsound on purpose: this access is not ordered with the free below.
             let word = unsafe { &*word.0.with(|word| word) };
             word.fetch_add(1, Relaxed);
         })
@@ -339,9 +339,9 @@ fn leaked_arc_is_seen() {
     model_must_fail("Arc leaked", || std::mem::forget(Arc::new(0)));
 }
 
-/// Two writers, and two readers that load both atomics in opposite orders. Returns whether the
-/// readers ever disagree on the order of the writes. Bounded: four threads do not finish without a
-/// bound, and a stale read needs no preemption.
+/// Runs two writers, and two readers that load both atomics in opposite orders. Returns whether the
+/// readers ever disagree on the order of the writes. The model has a bound, because a model of four
+/// threads does not finish without one. The bound hides nothing: a stale read needs no preemption.
 fn readers_disagree(write: Ordering, read: Ordering, fenced: bool) -> bool {
     let disagreed: &'static OnceLock<()> = Box::leak(Box::default());
     Model::new().bound(2).check(move || {
@@ -416,8 +416,8 @@ fn weak_exchange_never_fails_spuriously() {
     );
 }
 
-/// The middle thread reads the flag with Relaxed, and sets a flag for the last thread. With
-/// `fenced` the last thread fences after it has read that.
+/// Runs three threads. The middle thread reads the flag with Relaxed, and sets a flag for the last
+/// thread. With `fenced`, the last thread fences after it has read that flag.
 fn fence_of_another(fenced: bool) {
     let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
     let writer = {

@@ -1,11 +1,11 @@
 use super::*;
 use std::{collections::HashSet, env, process::Command, thread};
 
-/// Runs the test of this name once more in a process of its own, and returns true in that process:
-/// the depot is one for all threads of a process, and any other test may hold its lock. Empties the
-/// depot.
+/// Runs the test of this name once more in a process of its own. In that process, empties the depot
+/// and returns true. All threads of a process share one depot, so another test of the same process
+/// could hold its lock.
 fn is_alone(test: &str) -> bool {
-    // `cargo xtask sanitize` sets it too, and runs one test at a time.
+    // `cargo xtask sanitize` sets this variable too, and runs one test at a time.
     const ALONE: &str = "SELVEDGE_TEST_ALONE";
     if env::var_os(ALONE).is_some() {
         let mut depot = DEPOT_OF_ALL.lock().unwrap();
@@ -22,14 +22,14 @@ fn is_alone(test: &str) -> bool {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
-    // A wrong name would run no test, with success.
+    // With a wrong name, the process would run no test and still succeed.
     let passed = child.status.success() && said.contains("1 passed");
     assert!(passed, "{said}{}", String::from_utf8_lossy(&child.stderr));
     false
 }
 
 fn blocks(layout: Layout, n: usize) -> Vec<*mut u8> {
-    // SAFETY: the layouts of these tests have a size.
+    // SAFETY: no layout of these tests has the size zero.
     (0..n).map(|_| unsafe { alloc(layout) }).collect()
 }
 
@@ -37,7 +37,7 @@ fn free(layout: Layout, blocks: Vec<*mut u8>) {
     for block in blocks {
         // SAFETY: `blocks` allocated it with this layout.
         unsafe { block.write_bytes(0xA5, layout.size()) };
-        // SAFETY: as above, and once.
+        // SAFETY: as above, and each block is freed once.
         unsafe { dealloc(block, layout) };
     }
 }
@@ -176,10 +176,10 @@ fn one_size_does_not_keep_the_others_out() {
 fn chain_of(class: usize, n: usize) -> Chain {
     let mut chain = Chain::EMPTY;
     for _ in 0..n {
-        // SAFETY: the layout has a size.
+        // SAFETY: the layout's size is not zero.
         let block = unsafe { new_block(layout_of(class)) };
         // SAFETY: the block is of this class, and nothing else uses it.
-        unsafe { chain.push(NonNull::new(block.cast()).expect("memory")) };
+        unsafe { chain.push(NonNull::new(block.cast()).expect("there is memory")) };
     }
     chain
 }
@@ -197,7 +197,7 @@ fn chain_from(blocks: impl IntoIterator<Item = NonNull<Free>>) -> Chain {
     chain
 }
 
-/// Asserts that the depot has so many bytes, and that its lists, maps and places agree.
+/// Asserts that the depot has the expected bytes, and that its lists, maps and places agree.
 fn assert_sound(depot: &Depot, expected: &[usize; CLASSES]) {
     let mut bytes = depot
         .rest
@@ -282,12 +282,12 @@ fn a_block_whose_page_finds_no_place_is_kept_with_the_rest() {
 
 #[test]
 fn sizes_that_share_pages_come_out_each_block_once() {
-    // All pages, so that some pages of two sizes share a place.
+    // The test uses all classes, so that pages of two sizes hash to one place.
     let classes: [usize; CLASSES] = std::array::from_fn(|class| class);
     let mut depot = Box::new(Depot::EMPTY);
     let mut out = [const { Vec::new() }; CLASSES];
     for _ in 0..60 {
-        // In turns, so that they share pages.
+        // The classes take turns, so that their blocks share pages.
         for (class, out) in classes.into_iter().zip(&mut out) {
             out.extend(blocks_of(chain_of(class, 1)));
         }

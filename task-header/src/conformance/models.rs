@@ -12,7 +12,7 @@ use sync_shim::{
     thread,
 };
 
-/// The threads that push in one turn of the lock: values of `ATOMIC`.
+/// The values of `ATOMIC`: the threads that push in one turn of the lock.
 const ALL: u8 = 0;
 const OTHER_THREADS: u8 = 1;
 const THE_WORKER: u8 = 2;

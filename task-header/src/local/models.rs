@@ -13,7 +13,7 @@ use sync_shim::{
     thread,
 };
 
-/// Sends each task back at once.
+/// A scheduler that sends each task back to its list at once.
 struct Back;
 
 impl ScheduleLocal for Back {
@@ -51,8 +51,8 @@ fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     (held, waker, join)
 }
 
-/// The list is dropped while the last waker and the handle are dropped elsewhere: the future is
-/// dropped here, and the cell is freed once.
+/// This thread drops the list while another drops the last waker and the handle: this thread drops
+/// the future, and one of the two frees the cell.
 ///
 /// Fails if `State::complete` loads with Relaxed.
 #[test]
@@ -70,8 +70,8 @@ fn the_last_waker_and_handle_against_the_lists_drop_free_once() {
     });
 }
 
-/// A spawned task is dropped elsewhere: it is cancelled here, when the list is dropped, and its
-/// thread's earlier writes are visible.
+/// Another thread aborts a task, and so sends it back: the list's drop cancels the task on this
+/// thread, which sees the earlier writes of the other.
 ///
 /// Fails if `Releases::try_push` pushes with Relaxed.
 #[test]
@@ -83,7 +83,7 @@ fn a_task_that_is_dropped_elsewhere_ends_with_the_list() {
             join.abort();
             drop(join);
         });
-        // Until it has come back, the list can't be dropped without leaking it.
+        // A list that is dropped before the task has come back would leak the task.
         while !list.has_received() {
             thread::yield_now();
         }
@@ -111,8 +111,8 @@ fn woken_and_again(second: fn(Waker, JoinHandle<()>)) {
     });
 }
 
-/// A second wake acquires the queue link from the run in between, however that run got its
-/// `Notified`.
+/// A second wake acquires the queue link that the run in between used, whichever way that run got
+/// its `Notified`.
 ///
 /// Fails if `wake_by_ref` has Release alone.
 #[test]

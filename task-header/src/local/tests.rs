@@ -63,7 +63,7 @@ fn another_list_gives_the_task_back() {
     let (mine, other) = (list(), list());
     let task = mine.spawn_detached(async {}, Queue::default());
     let LocalRan::NotOwned(task) = other.run(task) else {
-        panic!("it ran")
+        panic!("the task ran")
     };
     let task = other.cancel(task).unwrap_err();
     assert!(matches!(mine.run(task), LocalRan::Complete));

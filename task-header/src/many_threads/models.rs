@@ -1,4 +1,4 @@
-//! One task and more threads than the model checker takes.
+//! Models of one task with more threads than the model checker takes.
 //!
 //! Two threads wake it, by value and by reference; one aborts it, or drops its abort handle; one
 //! awaits it; two run it. Only the task wakes the waiting threads, so after a lost wake they wait
@@ -188,7 +188,7 @@ fn hands(aborts: bool) {
     let (task, join) = crate::new(all, line.clone());
     let abort = join.abort_handle();
     assert!(matches!(task.run(), Ran::Pending));
-    let by_value = waker.lock().take().expect("it was polled");
+    let by_value = waker.lock().take().expect("the task was polled");
     let by_ref = by_value.clone();
     let (first, second) = (books.clone(), books.clone());
     let runner = line.clone();
@@ -229,7 +229,7 @@ fn hands(aborts: bool) {
 }
 
 /// Fails if `pend` ignores NOTIFIED, if a task is submitted although NOTIFIED was set, if
-/// JOIN_WAKER is set without a look at COMPLETE, or if a completion does not wake the joiner.
+/// `set_join_waker` does not check COMPLETE, or if a completion does not wake the joiner.
 #[test]
 fn task_with_many_threads_completes_once() {
     model(|| hands(false));

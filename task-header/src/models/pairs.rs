@@ -1,11 +1,12 @@
-//! Models of every pair of events on a task. The first event: a waker is woken, by value or by
-//! reference, cloned or dropped. The second event: the task runs to `Pending`, `Ready` or a panic,
-//! and is aborted, awaited, detached or shut down before or after that; or its run goes on from one
-//! poll to the next. The pairs are tried while the task is idle, and while it is queued in a run
-//! that goes on; there it may be dropped too. These are 164 models of one thread beside the owner,
-//! without a bound, except that those of a run that goes on beside it have a bound of 2. With the
-//! waker and the handle on threads of their own (`full_..._meanwhile`), the models have a bound of
-//! 3, except that nine with an abort have none.
+//! Models of every pair of events on a task. In the first event, a waker is woken, by value or by
+//! reference, cloned or dropped. In the second event, either the task runs to `Pending`, `Ready` or
+//! a panic, and is aborted, awaited, detached or shut down before or after that; or its run goes on
+//! from one poll to the next. Each pair is tried while the task is idle, and while it is queued in
+//! a run that goes on. In a run that goes on, the queued task may also be dropped. These are 164
+//! models of one thread beside the owner. They have no bound, except that the models in which the
+//! thread races a run that goes on have a bound of 2. If the waker and the handle are on threads of
+//! their own (`full_..._meanwhile`), the models have a bound of 3, except that nine with an abort
+//! have none.
 //!
 //! The task has been polled once, is listed, and is queued again. The owner runs it; then, when all
 //! threads have ended, it shuts its list down. Each model asserts:
@@ -74,11 +75,11 @@ enum Ends {
 /// The time at which the task is aborted, awaited, detached or shut down.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// On the waker's thread, before the waker is used. A shutdown: before the run.
+    /// On the waker's thread, before it uses the waker. A shutdown happens before the run.
     Before,
-    /// On the waker's thread, after the waker is used.
+    /// On the waker's thread, after it has used the waker.
     After,
-    /// On another thread than the waker's.
+    /// On a thread other than the waker's.
     Meanwhile,
     /// On the owner, which does not run the task meanwhile.
     Idle,
@@ -256,15 +257,15 @@ fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
 
 fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
     let bounded = match (polls, when) {
-        // 700,000 executions each; with a wake by reference seven million. More with a wake by
-        // value, or with another end.
+        // Each of these models takes 700,000 executions, and seven million with a wake by
+        // reference. It would take more with a wake by value, or with another end.
         (Polls::Pending | Polls::Ready | Polls::Panics, When::Meanwhile)
             if ends == Ends::Abort && wakes != Wakes::ByValue =>
         {
             Model::new()
         }
         (_, When::Meanwhile) => Model::new().bound(3),
-        // A poll more.
+        // These models have one more poll.
         (Polls::GoesOn, When::Before | When::After) => Model::new().bound(2),
         _ => Model::new(),
     };
@@ -375,7 +376,7 @@ fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
                 (Err(error), _) => assert!(
                     error.is_cancelled() && (cancelled || polls == Polls::Pending || !woken)
                 ),
-                (Ok(_), _) => panic!("an output of nowhere"),
+                (Ok(_), _) => panic!("a join has an output that no poll returned"),
             }
         }
         drop(joined);

@@ -25,7 +25,7 @@ impl Subject for Tasks {
 
     fn token(task: Notified<Holder>) -> Token {
         let token = task.scheduler().0.lock().take();
-        token.expect("it is taken once")
+        token.expect("the token is taken once")
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
     fmt::Write as _,
 };
 
-/// The state's name: from the word, and from whether the run is in a `Notified`. The other bits
-/// tell which references exist.
+/// Returns the state's name: from the word, and from whether the run is in a `Notified`. The other
+/// bits tell which references exist.
 fn name(s: usize) -> &'static str {
     if s == FREED {
         return "freed";
@@ -163,7 +163,7 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     all
 }
 
-/// The edges: from, to, and the events that lead there.
+/// Returns the edges: from, to, and the events that lead there.
 fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     let mut seen = BTreeSet::new();

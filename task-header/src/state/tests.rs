@@ -238,7 +238,7 @@ fn unlinked_task_keeps_its_bit_until_the_run_is_released() {
     on_the_backend(|| {
         let state = State::new_listed(true);
         let Start::Poll = state.start() else {
-            panic!("not aborted")
+            panic!("the task starts with a poll")
         };
         state.set_join_waker().unwrap();
         assert_eq!(state.complete(true, true), Complete::WakeJoin);
@@ -296,7 +296,7 @@ fn a_state_is_shown_by_its_bits_and_its_count() {
     });
 }
 
-/// In a process of its own, in which a word may reach the highest count.
+/// Each count is tried in a process of its own, because the abort ends the process.
 #[test]
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 fn a_count_that_reaches_the_sign_bit_aborts() {
@@ -323,7 +323,7 @@ fn a_count_that_reaches_the_sign_bit_aborts() {
     }
 }
 
-/// A model's atomics live only inside a model.
+/// Runs a scenario, inside a model if the atomics are those of a model checker.
 pub(super) fn on_the_backend(scenario: fn()) {
     #[cfg(any(selvedge_loom, selvedge_shuttle))]
     sync_shim::model(scenario);

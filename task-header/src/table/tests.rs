@@ -25,7 +25,7 @@ fn insert(table: &mut Table, number: usize) -> NonNull<Place> {
 
 /// Removes a place that `insert` returned, once.
 fn remove(table: &mut Table, place: NonNull<Place>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises this.
     unsafe { table.remove(place) };
 }
 

@@ -22,9 +22,9 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
     }
 }
 
-/// A member completes while the set inserts it and waits for it: it is handed out.
+/// A member completes while the set inserts it and waits for it: the set hands it out.
 ///
-/// Fails if `poll_join_next` registers after its second look (the set sleeps on), or ignores the
+/// Fails if `poll_join_next` registers after its second look (the set never wakes), or ignores the
 /// result of `set_waker`.
 #[test]
 fn a_completion_against_insert_and_join_is_handed_out() {
@@ -38,7 +38,7 @@ fn a_completion_against_insert_and_join_is_handed_out() {
     });
 }
 
-/// Two members complete on two threads: one completion wakes the set, and both are handed out.
+/// Two members complete on two threads: one completion wakes the set, and the set hands out both.
 ///
 /// Fails if a task wakes the set only when `ready` was not empty.
 #[test]
@@ -60,7 +60,7 @@ fn two_completions_are_handed_out() {
     });
 }
 
-/// The set is dropped and aborts a member that completes meanwhile.
+/// The set is dropped, and so aborts a member that completes meanwhile.
 #[test]
 fn a_drop_against_a_completion_frees_once() {
     model(|| {

@@ -17,8 +17,8 @@ use sync_shim::{
 };
 use task_header::JoinHandle;
 
-/// Spawns a task that waits for `flag`; returns the waker that it left in its first poll. Its `Rc`
-/// and its cell belong to this thread alone.
+/// Spawns a task that waits for `flag`. Returns the `Rc` that the future shares, and the waker of
+/// its first poll. Only this thread may touch the `Rc` and the future's cell.
 fn waits(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker) {
     let (held, waker, _) = waits_joined(set, flag);
     (held, waker)
@@ -110,8 +110,8 @@ fn a_wake_against_a_scopes_end_is_waited_for() {
     });
 }
 
-/// The set is dropped while another thread wakes one of its tasks: the future is dropped here,
-/// once, and the list's stack is freed after the push.
+/// This thread drops the set while another wakes one of its tasks. The future is dropped once, on
+/// this thread, and the list's stack is freed after the push.
 ///
 /// Fails if the set's drop returns without waiting (the stack leaks).
 #[test]
@@ -127,8 +127,8 @@ fn a_wake_against_the_sets_drop_drops_the_future_here() {
     });
 }
 
-/// The set is dropped while the waker, and then the handle, are dropped on another thread: the
-/// future is dropped here, and the cell is freed once, by either.
+/// This thread drops the set while another drops the waker and then the handle. This thread drops
+/// the future, and one of the two frees the cell.
 ///
 /// Fails if `State::complete` loads with Relaxed.
 #[test]
@@ -146,8 +146,8 @@ fn the_last_waker_and_handle_against_the_sets_drop_free_once() {
     });
 }
 
-/// The set is dropped while a task of it is aborted and awaited on another thread: the set waits
-/// for the task that is being sent to it, and the handle gets the cancellation.
+/// This thread drops the set while another aborts one of its tasks and awaits the handle. The set
+/// waits for the task that the other thread sends to it, and the handle returns the cancellation.
 ///
 /// Fails if the set's drop returns without waiting.
 #[test]
@@ -174,7 +174,7 @@ fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
     });
 }
 
-/// Two threads wake one task each while their set is dropped: it waits for both.
+/// Two threads wake one task each while their set is dropped: the set waits for both.
 ///
 /// Fails if `List::take` clears the tag for good.
 #[test]
@@ -227,10 +227,10 @@ fn two_wakes_reach_a_sleeping_set() {
     });
 }
 
-/// The last of two pollers ends while another thread wakes a task: the other poller is woken for
-/// it.
+/// The last of two pollers ends while another thread wakes a task: the other poller is woken, and
+/// polls the task.
 ///
-/// Fails if `Poller::drop` wakes none of `others`, or if `register` does without `take`.
+/// Fails if `Poller::drop` wakes none of `others`, or if `register` does not `take`.
 #[test]
 fn a_wake_against_the_last_pollers_end_reaches_another() {
     Model::new().branches(3_000).check(|| {

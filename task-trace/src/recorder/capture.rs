@@ -75,7 +75,7 @@ struct Named {
 }
 
 enum Name {
-    /// Its builder gave it.
+    /// The task's builder gave the name.
     Custom(String),
     /// The place where it was spawned.
     Place(&'static Location<'static>),
@@ -99,7 +99,7 @@ impl Capture {
         }
     }
 
-    /// The time of a tick since the start. Earlier ticks are at the start.
+    /// Returns the time of a tick since the start. Earlier ticks are at the start.
     fn at(&self, tick: u64) -> Duration {
         (self.scale)(tick).saturating_sub((self.scale)(self.since))
     }
@@ -156,12 +156,12 @@ impl Capture {
         self
     }
 
-    /// The lanes: the workers in order, then the other threads that have recorded an event.
+    /// Returns the lanes: the workers in order, then the other threads that have recorded an event.
     pub fn lanes(&self) -> &[LaneCapture] {
         &self.lanes
     }
 
-    /// The time from the start to the capture.
+    /// Returns the time from the start to the capture.
     pub fn duration(&self) -> Duration {
         self.end
     }
@@ -172,8 +172,8 @@ impl Capture {
         self.name_of(task, at, true)
     }
 
-    /// The newest name of the task. An older name may be that of an earlier task with the same id.
-    /// `named` says whether the task's builder gave it a name.
+    /// Returns the newest name of the task. An older name may be that of an earlier task with the
+    /// same id. `named` says whether the task's builder gave it a name.
     pub(super) fn name_of(&self, task: u64, at: Duration, named: bool) -> String {
         let known = self.names.get(&task).map_or(&[][..], |names| names);
         let known = &known[..known.partition_point(|known| self.at(known.from) <= at)];
@@ -221,7 +221,7 @@ impl Capture {
     }
 }
 
-/// The last two parts of a path.
+/// Returns the last two parts of a path.
 fn short(file: &str) -> &str {
     let mut cuts = file.rmatch_indices(['/', '\\']).map(|(at, _)| at);
     cuts.nth(1).map_or(file, |at| &file[at + 1..])

@@ -141,7 +141,8 @@ const FORCED_YIELD: u8 = 13;
 const GROUP: u8 = 14;
 
 impl Event {
-    /// The words of this event. `location` is the number of its place in the recorder's list.
+    /// Returns the words of this event. `place` is the number of its location in the recorder's
+    /// list.
     #[inline]
     pub(super) fn encode(self, tick: u64, place: u32) -> Words {
         let words = |kind: u8, detail: u8, number: u32, task: u64, other: u64| {

@@ -135,7 +135,7 @@ impl Lane {
         }
     }
 
-    /// The task that the writer polls, if the begin of its poll was recorded.
+    /// Returns the task that the writer polls, if the begin of its poll was recorded.
     #[inline]
     pub fn polled(&self) -> Option<u64> {
         // Ordering: Relaxed; only the writer uses it.
@@ -143,7 +143,7 @@ impl Lane {
         (current != 0).then_some(current)
     }
 
-    /// The number of a place. Takes a lock if this lane has not cached it.
+    /// Returns the number of a place. Takes a lock if this lane has not cached it.
     fn number(&self, location: &'static Location<'static>) -> u32 {
         let address = std::ptr::from_ref(location).addr() as u64;
         let (at, number) = &self.writer.known[(address >> 3) as usize % KNOWN];
@@ -167,12 +167,12 @@ impl Lane {
         found as u32
     }
 
-    /// The events so far.
+    /// Returns the events so far.
     pub(super) fn events(&self) -> RingCopy<4> {
         self.events.get().map_or_else(RingCopy::empty, Ring::copy)
     }
 
-    /// The names so far, with the tick of the spawn and the task.
+    /// Returns the names so far, with the tick of the spawn and the task.
     pub(super) fn names(&self) -> Vec<(u64, u64, String)> {
         let copy = self.names.get().map_or_else(RingCopy::empty, Ring::copy);
         copy.records.into_iter().map(read_name).collect()
@@ -186,7 +186,7 @@ fn read_name(words: NameWords) -> (u64, u64, String) {
     (words[0], words[1], name)
 }
 
-/// The tick of an event.
+/// Returns the tick of an event.
 pub(super) fn tick(words: &Words) -> u64 {
     words[0]
 }

@@ -8,7 +8,7 @@ fn json(recorder: &Recorder) -> String {
     String::from_utf8(json).unwrap()
 }
 
-/// The lines of the file that have all these parts.
+/// Returns the lines of the file that have all these parts.
 fn lines<'a>(json: &'a str, parts: &'a [&str]) -> Vec<&'a str> {
     let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
     json.lines().filter(has_all).collect()

@@ -40,7 +40,7 @@ impl WakeRef for Woken {
     }
 }
 
-/// The two operations of a cell, so that a scenario also runs on a broken one.
+/// The two operations of a cell, as a trait, so that a scenario can also run on a broken cell.
 trait Cell: Send + Sync + 'static {
     fn new() -> Self;
     fn register(&self, waker: &Waker);
@@ -80,7 +80,8 @@ fn register_and_wake<C: Cell>() {
     assert!(woken.times() <= 1);
 }
 
-/// A wake comes before the registration, which then sees the condition; or after it, and wakes.
+/// A wake comes before the registration, which then sees the condition; or it comes after the
+/// registration, and wakes the task.
 ///
 /// Fails if the first step of `take` has `Release` or `Acquire` alone, if the first step of a
 /// registration is `Relaxed`, or if a registration leaves without a check of `WOKEN`.
@@ -131,7 +132,7 @@ fn inline() -> (Arc<TwoConditions>, Waker, Arc<AtomicBool>, Arc<Woken>) {
     (shared, waker, seen, woken)
 }
 
-/// Two notifiers and a registered task: in its poll after the first wake the task sees both
+/// Two notifiers wake a registered task: in its poll after the first wake the task sees both
 /// conditions, or it is woken again.
 ///
 /// Fails if the last step of `take` is a `Release` store.
@@ -153,13 +154,13 @@ fn wake_beside_another_wake_is_not_lost() {
     });
 }
 
-/// Two notifiers during a registration: the task sees both conditions, in the registration or in
-/// the poll that follows, or it is woken again.
+/// Two notifiers wake during a registration: the task sees both conditions, in the registration or
+/// in the poll that follows, or it is woken again.
 ///
 /// Fails if the last step of a registration that was woken is a `Release` store.
 #[test]
 fn registration_beside_two_wakes_loses_neither() {
-    // Three threads that share a task: too large without a bound.
+    // Without a bound, a model of three threads that share a task is too large.
     Model::new().bound(2).check(|| {
         let (shared, waker, seen, woken) = inline();
         let notifiers = [0, 1].map(|i| {
@@ -181,7 +182,7 @@ fn registration_beside_two_wakes_loses_neither() {
     });
 }
 
-/// Two registrations at once, and a wake after them: a task is woken, and one thread at a time
+/// Two threads register at once, and a wake follows: it wakes a task, and one thread at a time
 /// touches the waker.
 ///
 /// Fails if a registration enters although `BUSY` is set.
@@ -250,7 +251,7 @@ fn registration_during_a_take_is_not_lost() {
     });
 }
 
-/// Two takes at once: one of them gets the waker.
+/// Two threads take the waker at once: one of them gets it.
 ///
 /// Fails if `take` takes the waker whenever it finds `FULL`.
 #[test]

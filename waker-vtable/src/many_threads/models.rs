@@ -1,4 +1,4 @@
-//! The wakers of one target on many threads: more threads than the model checker allows.
+//! Models of the wakers of one target on many threads: more threads than the model checker allows.
 use crate::{
     from_arc,
     models::{Count, Target},

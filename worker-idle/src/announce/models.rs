@@ -1,4 +1,5 @@
-//! A notifier that pushes the last task, racing the worker that runs it and frees the scheduler.
+//! Models of a notifier that pushes the last task, while a worker runs the task and frees the
+//! scheduler.
 use super::*;
 use sync_shim::{Model, cell::UnsafeCell, model, model_must_fail};
 
@@ -20,11 +21,11 @@ impl Pointer {
         // SAFETY: the task that is not pushed yet keeps the scheduler alive.
         let registry = NonNull::from(unsafe { &(*self.0.as_ptr()).registry });
         let push = move || {
-            // SAFETY: as above, and after the push the announcement keeps it alive.
+            // SAFETY: as above; after the push, the announcement keeps the scheduler alive.
             let scheduler = unsafe { self.0.as_ref() };
             scheduler.queued.store(true, Release);
             scheduler.notified.with_mut(|notified| {
-                // SAFETY: the worker accesses it only after its wait, which the model checks.
+                // SAFETY: the worker reads the cell only after its wait, which the model checks.
                 unsafe { *notified += 1 }
             });
         };
@@ -42,14 +43,14 @@ fn last_push(waits: bool) {
     let registry = scheduler.registry.clone();
     let pointer = Pointer(NonNull::from(Box::leak(scheduler)));
     let other = thread::spawn(move || pointer.push());
-    // SAFETY: it is freed only below.
+    // SAFETY: the scheduler is freed only below.
     while !unsafe { pointer.0.as_ref() }.queued.load(Acquire) {
         thread::yield_now();
     }
     if waits {
         Registry::wait_keeping(&registry, || ());
     }
-    // SAFETY: made from a box above.
+    // SAFETY: the pointer was made from a box above.
     let scheduler = unsafe { Box::from_raw(pointer.0.as_ptr()) };
     scheduler.notified.with_mut(|notified| {
         // SAFETY: all other threads are done, which the model checks.
@@ -72,8 +73,8 @@ fn scheduler_freed_without_the_wait_races_the_notifier() {
     model_must_fail("", || last_push(false));
 }
 
-/// A scheduler that its workers own together. Each of two threads uses a field of its own until it
-/// is done.
+/// A scheduler that its workers own together. Each of two threads uses a field of its own until
+/// that thread is done.
 struct Owned {
     registry: Arc<Registry>,
     queued: AtomicBool,
@@ -126,7 +127,8 @@ impl ToOwned {
         // SAFETY: the caller's worker or task keeps the scheduler alive.
         let registry = NonNull::from(unsafe { &(*self.0.as_ptr()).registry });
         let push = move || {
-            // SAFETY: as above, and after the push the announcement does, which the model checks.
+            // SAFETY: as above; after the push, the announcement keeps the scheduler alive, which
+            // the model checks.
             push(unsafe { self.0.as_ref() });
             // SAFETY: as above.
             unsafe { self.0.as_ref() }.notified[field].with_mut(|notified| {
@@ -150,8 +152,8 @@ fn end_in_an_announcement(worker: Arc<Owned>) -> impl FnOnce(&Owned) {
 
 /// The last worker ends in an announcement of its thread, while another notifier is not done.
 ///
-/// Fails if the nested wait drops the scheduler, or if it is dropped before the own record is idle,
-/// or without a wait.
+/// Fails if the nested wait drops the scheduler, or if the thread drops the scheduler before its
+/// own record is idle, or without a wait.
 #[test]
 fn worker_that_ends_in_an_announcement_frees_last() {
     model(|| {

@@ -4,7 +4,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-/// Its drop announces to a registry, and ends a scheduler there.
+/// A thread-local whose drop announces to a registry, and ends a scheduler in the announcement.
 struct Announces {
     registry: Arc<Registry>,
     freed: std::sync::Arc<AtomicUsize>,
@@ -38,7 +38,8 @@ impl Drop for Announces {
     }
 }
 
-/// Two of them, as the thread's cache is gone before one of them is dropped, if not before both.
+/// The test has two such thread-locals, because the thread's cache is dropped before at least one
+/// of them.
 #[test]
 fn announcement_in_a_destructor_of_a_thread_local_nests() {
     std::thread_local! {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// How many of so many sleeps are waited for, if each wait ends so.
+/// Returns how many of `sleeps` sleeps begin with a wait. `wins` says whether a wait finds work.
 fn waits(backoff: &mut Backoff, sleeps: u32, mut wins: impl FnMut(u32) -> bool) -> u32 {
     let mut waits = 0;
     for _ in 0..sleeps {

@@ -85,7 +85,7 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
 /// The kit's findings, if they are not the expected ones.
 type Found = Result<(), Vec<String>>;
 
-/// Whether the kit finds the fault, and says `what` of it.
+/// Returns whether the kit finds the fault, and says `what` of it.
 fn finds<const FAULT: u8>(what: &'static str) -> Found {
     let said = |limit| {
         let kit = || park_within(limit, Faulty::<FAULT>::new);

@@ -1,5 +1,5 @@
-//! Pushers and sleepers. A queue is a count of items. A wake-up is lost if a worker stays asleep
-//! while an item is left, and no notifier has chosen it.
+//! Models of pushers and sleepers. A queue is a count of items. A wake-up is lost if a worker stays
+//! asleep while an item is left, and no notifier has chosen it.
 use super::*;
 use std::mem::ManuallyDrop;
 use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
@@ -87,8 +87,8 @@ fn burst_of_pushes_wakes_one_worker() {
     });
 }
 
-/// The last searcher leaves with work while another item is pushed. Either it or the pusher wakes
-/// the sleeper.
+/// The last searcher leaves with work while another item is pushed. The searcher or the pusher
+/// wakes the sleeper.
 ///
 /// Fails if `stop_searching` has no fence.
 #[test]
@@ -117,7 +117,7 @@ fn last_searcher_rechecks_for_items_that_relied_on_it() {
     });
 }
 
-/// A sleeper wakes itself while a notifier chooses between it and another one.
+/// A sleeper wakes itself while a notifier chooses between that sleeper and another one.
 ///
 /// Fails if the reservation is kept although a notifier has cleared the worker's bit: then a
 /// sleeper is not counted.
@@ -282,7 +282,7 @@ fn sleep_without_its_fence_loses_a_wake() {
     model_must_fail("missed_item && missed_sleeper", || lost_wake(true, false));
 }
 
-/// Rule 3 alone, with or without each fence.
+/// Runs the protocol of rule 3 alone, with or without each fence.
 fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
     let pool = Pool::new(1);
     let pusher = {
@@ -304,7 +304,7 @@ fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
     assert!(!(missed_item && missed_sleeper));
 }
 
-/// Two sleepers that may wake themselves, racing a pusher of two items: no item is left.
+/// Two sleepers may wake themselves, while a pusher pushes two items: no item is left.
 ///
 /// Fails if `notify` has no fence, or if the reservation is kept although a notifier has cleared
 /// the worker's bit.

@@ -116,7 +116,7 @@ fn without_a_wait<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> 
     let (sender, result) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || sender.send(f()).unwrap());
     let result = result.recv_timeout(std::time::Duration::from_secs(60));
-    let result = result.expect("it waits for a stalled thread");
+    let result = result.expect("`f` waits for a stalled thread");
     thread.join().unwrap();
     result
 }

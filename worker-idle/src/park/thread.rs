@@ -11,7 +11,7 @@
 //! 1. `unpark` swaps in `NOTIFIED`. If the old state was `PARKED` it unparks the thread. Otherwise
 //!    the owner will find the token.
 //! 2. `park` returns only with a token, which it takes. The token of `std::thread::park` is only a
-//!    hint to check again, so other code of the thread may use that too.
+//!    hint to check again, so other code of the thread may use that token too.
 //! 3. The owner writes its thread handle before `PARKED`. An unparker reads the handle only after
 //!    it found `PARKED`.
 mod lazy;
@@ -46,7 +46,7 @@ struct Inner {
 /// let mut park = ThreadPark::new();
 /// park.unparker().unpark();
 /// park.unparker().unpark();
-/// park.park(); // Takes the one token of both.
+/// park.park(); // Takes the one token that both unparks have left.
 /// ```
 pub struct ThreadPark(Arc<Inner>);
 
@@ -60,7 +60,7 @@ pub struct ThreadPark(Arc<Inner>);
 /// let mut park = ThreadPark::new();
 /// let unparkers: [ThreadUnpark; 2] = [park.unparker(), park.unparker()];
 /// let threads = unparkers.map(|unparker| std::thread::spawn(move || unparker.unpark()));
-/// park.park(); // Until one of them unparks it.
+/// park.park(); // Returns when one of them unparks it.
 /// threads.map(|thread| thread.join().unwrap());
 /// ```
 #[derive(Clone)]

@@ -1,8 +1,8 @@
-//! A worker beside three sleepers, which are notified, and a watcher: more threads than the model
-//! checker takes.
+//! Models of a worker beside a watcher and three sleepers, which are notified: more threads than
+//! the model checker takes.
 //!
-//! The worker is held up in the middle: until the others have run the items in its ring, nothing
-//! goes on.
+//! The worker stops in the middle, and does not continue until the others have run the items in its
+//! ring.
 use crate::{
     QueueHooks, Stealer,
     models::{Item, Queue, assert_each_once, item, rest, run},
@@ -25,7 +25,7 @@ const THIEVES: usize = 3;
 struct Beside {
     asleep: AtomicUsize,
     over: AtomicBool,
-    /// Notifications that no sleeper has taken yet.
+    /// The number of notifications that no sleeper has taken yet.
     calls: Mutex<usize>,
     called: Condvar,
     ran: Mutex<Vec<usize>>,
@@ -38,7 +38,7 @@ impl Beside {
         self.more_ran.notify_all();
     }
 
-    /// Waits until so many items have run.
+    /// Waits until `n` items have run.
     fn wait_for(&self, n: usize) {
         let mut ran = self.ran.lock();
         while ran.len() < n {
@@ -57,7 +57,7 @@ impl Beside {
         (0..THIEVES).for_each(|_| self.call());
     }
 
-    /// A thief's last look, and its sleep.
+    /// Takes a thief's last look, and sleeps if the ring is empty.
     fn sleep(&self, stealer: &Stealer<Item>) {
         // Ordering: Relaxed; the fence orders it.
         self.asleep.fetch_add(1, Relaxed);
@@ -141,13 +141,13 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
             queue.push_back(item(n), &*hooks);
             queue.push_next(item(n + 1), &*hooks);
         }
-        // One item runs and yields, and then the next does.
+        // One item runs and yields, and then the next one does the same.
         for _ in 0..2 {
             if let Some(next) = queue.next(&*hooks) {
                 queue.requeue(next.item, &*hooks);
             }
         }
-        // An item that is held up.
+        // The worker stops in the middle of this item.
         let long = queue.next(&*hooks);
         queue.push_next(item(6), &*hooks);
         queue.open_slot(&*hooks);
@@ -155,7 +155,7 @@ fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {
         if let Some(long) = long {
             hooks.run(long.item);
         }
-        // The shutdown, beside the others.
+        // The worker shuts down while the other threads still run.
         queue.push_next(item(7), &*hooks);
         queue.push_next(item(8), &*hooks);
         hooks.end();

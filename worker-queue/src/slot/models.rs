@@ -1,5 +1,5 @@
-//! An owner and thieves. Each task is taken once, and whole: running it writes to a cell of its
-//! own.
+//! Models of an owner and thieves. Each task is taken once, and whole: running it writes to a cell
+//! of its own.
 use super::*;
 use queue_global::Boxed;
 use sync_shim::{Model, cell::UnsafeCell, model, sync::Arc, thread};
@@ -26,7 +26,7 @@ pub(super) fn run(task: Option<Box<Node>>) -> usize {
     })
 }
 
-/// Called by the model's first thread, which owns each slot.
+/// Puts a task into the slot. Only the model's first thread, which owns each slot, calls this.
 pub(super) fn put(slot: &Slot<Node>, task: Box<Node>) -> Option<Box<Node>> {
     // SAFETY: only that thread calls this.
     unsafe { slot.put(task) }

@@ -1,4 +1,4 @@
-//! The frame of a waiting thread, which ends as soon as its latch is set.
+//! Models of the frame of a waiting thread, which ends as soon as its latch is set.
 use super::*;
 use sync_shim::{atomic::Retire, cell::UnsafeCell, model, model_must_fail, thread};
 use worker_idle::park::{Park, ThreadPark};
@@ -57,7 +57,8 @@ fn frame_that_ends_once_its_latch_is_set_is_not_used() {
     model(|| job_in_a_frame(|latch| unsafe { OutsideLatch::set(latch) }));
 }
 
-/// A setter that looks at the latch again after it has set it uses a frame that may be gone.
+/// A setter with a bug looks at the latch again after it has set it, and so uses a frame that may
+/// be gone.
 #[test]
 fn setter_that_uses_the_latch_afterwards_is_found() {
     model_must_fail("", || {

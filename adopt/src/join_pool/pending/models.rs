@@ -1,4 +1,4 @@
-//! The owner of a scope against jobs that end on other threads.
+//! Models of the owner of a scope, with jobs that end on other threads.
 use super::*;
 use sync_shim::{Model, atomic::Retire, model, sync::Arc, thread};
 use worker_idle::park::{Park, ThreadPark, Unpark};
@@ -49,7 +49,7 @@ fn jobs_elsewhere(jobs: usize) {
     }
 }
 
-/// The owner is unparked, sees what the job did, and nobody uses the scope afterwards.
+/// The owner is unparked and sees the job's writes, and no thread uses the scope afterwards.
 ///
 /// Fails if the subtraction in `other_ends_one` is Relaxed, or if only the job that ends the sum of
 /// the halves unparks.

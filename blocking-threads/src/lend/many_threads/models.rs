@@ -1,4 +1,4 @@
-//! A value that four threads lend and take back: more threads than loom can check.
+//! Models of a value that four threads lend and take back: more threads than loom can check.
 use super::super::*;
 use std::mem;
 use sync_shim::{

@@ -1,8 +1,8 @@
-//! The poller's look at a paused clock against threads that unpark each other and wait.
+//! Models of the poller's look at a paused clock, while threads unpark each other and wait.
 use super::*;
 use sync_shim::{Model, model, thread};
 
-/// A driver whose workers have started. Worker 1 waits.
+/// Makes a driver whose workers have started. Worker 1 waits.
 fn driver(workers: usize) -> Driver {
     let driver = Driver::new(workers);
     let inner = driver.inner();

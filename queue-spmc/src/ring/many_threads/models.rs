@@ -1,4 +1,5 @@
-//! An owner whose ring overflows, and four thieves: more threads than the model checker allows.
+//! Models of an owner whose ring overflows, and four thieves: more threads than the model checker
+//! allows.
 use super::super::{
     Stealer, Worker,
     models::{Global, WRAP, assert_each_once, steal_half, steal_one_by_one},

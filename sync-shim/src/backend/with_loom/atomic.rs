@@ -16,8 +16,8 @@ std::thread_local! {
     static STEPS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Prepares a scenario. Creates `TURN` at the start: if a thread created it at its first fence,
-/// this would order the thread with others.
+/// Prepares a scenario. Creates `TURN` at the start. If a thread created it at its first fence, the
+/// creation would order that thread with others.
 pub(crate) fn begin(steps: bool) {
     let _: &loom::sync::atomic::AtomicUsize = &TURN;
     STEPS.set(steps);
@@ -40,47 +40,47 @@ pub fn fence(order: Ordering) {
 
 macro_rules! atomics {
     ($($name:ident $(<$g:ident>)?, $value:ty;)*) => {$(
-        /// loom's.
+        /// Does what the method of loom does.
         pub struct $name$(<$g>)?(loom::sync::atomic::$name$(<$g>)?);
 
         impl$(<$g>)? $name$(<$g>)? {
-            /// loom's.
+            /// Does what the method of loom does.
             #[track_caller]
             pub fn new(value: $value) -> Self {
                 Self(loom::sync::atomic::$name::new(value))
             }
 
-            /// loom's.
+            /// Does what the method of loom does.
             #[track_caller]
             pub fn into_inner(self) -> $value {
                 self.0.into_inner()
             }
 
-            /// loom's.
+            /// Does what the method of loom does.
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
                 let ([order], _) = mutant::at("load", [order]);
                 self.0.load(order)
             }
 
-            /// loom's.
+            /// Does what the method of loom does.
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
                 let ([order], _) = mutant::at("store", [order]);
                 self.0.store(value, order);
             }
 
-            /// loom's.
+            /// Does what the method of loom does.
             #[track_caller]
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
                 let ([order], _) = mutant::at("swap", [order]);
                 self.0.swap(value, order)
             }
 
-            /// loom's.
+            /// Does what the method of loom does.
             ///
             /// # Errors
-            /// Gives the value that was there.
+            /// Returns the current value.
             #[track_caller]
             pub fn compare_exchange(
                 &self,
@@ -93,10 +93,10 @@ macro_rules! atomics {
                 self.exchange(from, to, orders)
             }
 
-            /// loom's, which never fails spuriously.
+            /// Does what the method of loom does, which never fails spuriously.
             ///
             /// # Errors
-            /// Gives the value that was there.
+            /// Returns the current value.
             #[track_caller]
             pub fn compare_exchange_weak(
                 &self,
@@ -117,18 +117,18 @@ macro_rules! atomics {
                 ([success, failure], how): ([Ordering; 2], Option<&str>),
             ) -> Result<$value, $value> {
                 if how.is_some() {
-                    // Ordering: Release, the strongest of a store: so the mutant lacks the
-                    // comparison and nothing else.
+                    // Ordering: Release is the strongest ordering of a store. So the mutant lacks
+                    // only the comparison.
                     self.0.store(to, Release);
                     return Ok(from);
                 }
                 self.0.compare_exchange(from, to, success, failure)
             }
 
-            /// loom's.
+            /// Does what the method of loom does.
             ///
             /// # Errors
-            /// Gives the value that was there when `f` gave none.
+            /// Returns the current value if `f` returns `None` for it.
             #[track_caller]
             pub fn fetch_update(
                 &self,
@@ -190,7 +190,7 @@ macro_rules! arithmetic {
     ($($name:ident, $value:ty: $($op:ident)*;)*) => {$(
         impl $name {
             $(
-                /// loom's.
+                /// Does what the method of loom does.
                 #[track_caller]
                 pub fn $op(&self, value: $value, order: Ordering) -> $value {
                     let ([order], _) = mutant::at(stringify!($op), [order]);

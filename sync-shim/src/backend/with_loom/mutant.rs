@@ -49,7 +49,7 @@ fn parse(text: &str) -> Option<Mutant> {
     })
 }
 
-/// Whether the mutant is the source change with this name.
+/// Returns whether the mutant is the source change with this name.
 pub fn is_on(name: &str) -> bool {
     *NAME == name
 }

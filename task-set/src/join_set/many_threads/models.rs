@@ -1,4 +1,5 @@
-//! A set and many threads in which its members complete: more threads than the model checker takes.
+//! Models of a set whose members complete on many threads: more threads than the model checker
+//! takes.
 use super::super::*;
 use crate::gate::Gate;
 use sync_shim::{

@@ -1,4 +1,4 @@
-//! A set and many threads that wake its tasks: more threads than the model checker takes.
+//! Models of a set whose tasks many threads wake: more threads than the model checker takes.
 use super::super::*;
 use std::{array, rc::Rc};
 use sync_shim::{
@@ -53,7 +53,7 @@ fn tasks_woken_by_four_threads_are_polled_and_dropped() {
         let poll = || set.poll_tasks(&mut Context::from_waker(&waker));
         assert!(poll().is_pending());
         let wakers: Vec<_> = (tasks.iter())
-            .map(|(task, _)| task.waker.lock().take().expect("it was polled"))
+            .map(|(task, _)| task.waker.lock().take().expect("the task was polled"))
             .collect();
         let threads: [_; WAKERS] = array::from_fn(|me| {
             let wakers = wakers.clone();

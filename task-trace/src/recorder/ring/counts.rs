@@ -1,4 +1,4 @@
-//! The cost of each operation.
+//! Counts the cost of each operation.
 use super::Ring;
 use sync_shim::count::counted;
 

@@ -1,4 +1,4 @@
-//! A writer that overwrites records while a reader copies them.
+//! Models of a writer that overwrites records while a reader copies them.
 use super::Ring;
 use sync_shim::{model, sync::Arc, thread};
 

@@ -1,4 +1,4 @@
-//! A task and many notifiers: more threads than the model checker allows.
+//! Models of a task and many notifiers: more threads than the model checker allows.
 use crate::{WakeRef, WakerCell, from_arc};
 use std::{array, task::Waker};
 use sync_shim::{

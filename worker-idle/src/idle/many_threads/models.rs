@@ -1,5 +1,5 @@
-//! Four workers that sleep and are woken, and two threads that push: more threads than loom can
-//! check.
+//! Models of four workers that sleep and are woken, and two threads that push: more threads than
+//! loom can check.
 //!
 //! An item keeps its worker until all workers have taken an item. So each round needs all workers:
 //! if one stays asleep, the round never ends.

@@ -1,9 +1,9 @@
-//! Whole workers, which search, take an item or go to sleep, racing a thread that pushes. The last
-//! worker sleeps from the start.
+//! Models of whole workers, which search, take an item or go to sleep, while a thread pushes. The
+//! last worker sleeps from the start.
 //!
-//! An item keeps its worker for good, like a long task. When the threads are done, the workers that
-//! were woken in their sleep run, one after another. After that an item may be left only if all
-//! workers are kept.
+//! An item *keeps* the worker that takes it: the worker never ends the item, as if it were a long
+//! task. When the threads have ended, the model runs the workers that were woken in their sleep,
+//! one after another. After that an item may be left only if all workers are kept.
 use super::Pool;
 use crate::Backoff;
 use alloc::vec::Vec;
@@ -54,8 +54,8 @@ impl Pool {
             return false;
         }
         *searching = true;
-        // Ordering: Relaxed, a hint. The look after the fence in `sleep` finds what this one
-        // misses.
+        // Ordering: Relaxed, because this look is a hint. The look after the fence in `sleep` finds
+        // an item that this one misses.
         self.idle.counts().0 == 1 && backoff.wait(|| self.items.load(Relaxed) > 0)
     }
 
@@ -107,7 +107,8 @@ fn two_workers_run_one_item() {
     model(|| workers::<1>(1, Sleeps::AtOnce));
 }
 
-/// Fails if the last searcher leaves without a look, or if `stop_searching` has no fence.
+/// Fails if the last searcher leaves without looking once more, or if `stop_searching` has no
+/// fence.
 #[test]
 fn two_workers_run_two_items() {
     Model::new()
@@ -115,7 +116,7 @@ fn two_workers_run_two_items() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// Without a bound, but a fence and the write before it are one step.
+/// The same without a bound. To make that end, a fence and the write before it are one step.
 ///
 /// Fails like the model above.
 #[test]
@@ -125,7 +126,7 @@ fn full_two_workers_run_two_items() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// With more than 4 preemptions. Without a bound the model did not end in 36 minutes.
+/// The same with more than 4 preemptions. Without a bound the model did not end in 36 minutes.
 ///
 /// Fails like the model above.
 #[test]
@@ -141,7 +142,8 @@ fn worker_that_backs_off_runs_one_item() {
     model(|| workers::<1>(1, Sleeps::AfterAWait));
 }
 
-/// Fails if the last searcher leaves without a look, or if `stop_searching` has no fence.
+/// Fails if the last searcher leaves without looking once more, or if `stop_searching` has no
+/// fence.
 #[test]
 fn worker_that_backs_off_runs_two_items() {
     Model::new()
@@ -157,9 +159,9 @@ fn three_workers_run_one_item() {
         .check(|| workers::<2>(1, Sleeps::AtOnce));
 }
 
-/// With more preemptions.
+/// The same with more preemptions.
 ///
-/// Fails like the model above. For those changes a bound of 2 is enough.
+/// Fails like the model above, which finds the same mistakes with a bound of 2.
 #[test]
 fn full_three_workers_run_one_item() {
     Model::new()

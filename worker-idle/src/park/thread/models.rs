@@ -1,4 +1,4 @@
-//! Unparks before, during and after a park.
+//! Models of unparks before, during and after a park.
 use super::*;
 use sync_shim::{model, model_must_fail};
 

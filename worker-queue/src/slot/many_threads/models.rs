@@ -1,5 +1,5 @@
-//! An owner, three thieves, and a thread that takes any item: more threads than the model checker
-//! takes.
+//! Models of an owner, three thieves, and a thread that takes any item: more threads than the model
+//! checker takes.
 use super::super::{
     Slot,
     models::{look_and_steal, put, run, task},
@@ -9,7 +9,7 @@ use sync_shim::{model, sync::Arc, thread};
 
 const TASKS: usize = 6;
 
-/// Each task is run once, by one of them, and at most one is left for the slot's drop.
+/// One of the threads runs each task, once, and at most one task is left for the slot's drop.
 ///
 /// Fails if `put` displaces with a load and a store, if a thief steals with a load and a store, or
 /// if `take` leaves the task there.

@@ -1,4 +1,4 @@
-//! Wakes through the first poll's waker, racing the wait that follows.
+//! Models of wakes by the first poll's waker, which race the wait that follows.
 use super::*;
 use core::future::poll_fn;
 use sync_shim::{
@@ -33,8 +33,8 @@ fn wake_by_the_first_polls_waker_ends_the_wait() {
     });
 }
 
-/// Two threads have the borrowed waker at once. One clones it, the other one wakes it. Both use the
-/// same parker, which is woken.
+/// Two threads have the borrowed waker at once. One clones the waker, the other one wakes by it.
+/// Both use the same parker, which gets the wake.
 ///
 /// Fails if each clone and each wake makes a parker.
 #[test]
@@ -57,7 +57,7 @@ fn two_users_of_the_borrowed_waker_make_one_parker() {
         };
         other.join().unwrap();
         let Ok(lazy) = Arc::try_unwrap(lazy) else {
-            unreachable!("the other is done")
+            unreachable!("the other thread is done")
         };
         let mut park = lazy.into_park();
         assert_eq!(clone.data(), Arc::as_ptr(&park.0).cast());

@@ -12,8 +12,8 @@ struct Books {
     parks: AtomicUsize,
 }
 
-/// Parks until there are `until` messages. Each park is ended by an unpark of its own, and each
-/// unpark follows a message.
+/// Parks until there are `until` messages. An unpark of its own ends each park, and each unpark
+/// follows a message.
 fn read(park: &mut ThreadPark, books: &Books, until: usize) {
     // Ordering: Relaxed, as the parker must order it.
     while books.messages.load(Relaxed) < until {
@@ -29,7 +29,7 @@ fn read(park: &mut ThreadPark, books: &Books, until: usize) {
 
 /// Four threads write messages and unpark. A fifth unparks the first thread with the token of
 /// `std::thread`, which is not the parker's. One thread reads half of the messages and another one
-/// the rest. A lost token leaves it asleep.
+/// the rest. A lost token leaves a reader asleep.
 ///
 /// Fails if PARKED is stored plainly, if `park` returns without a token, or if the first thread's
 /// handle is kept.
