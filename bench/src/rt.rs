@@ -147,8 +147,8 @@ pub(crate) trait Rt: Sized + 'static {
         unreachable!("{} says that it has no sockets", Self::NAME)
     }
 
-    /// [`Ask::Http`], [`Ask::Hyper`], [`Ask::Foreign`]: answers requests, each connection in a task,
-    /// until the runtime ends. The listener is non-blocking. From an outside thread.
+    /// [`Ask::Http`], [`Ask::Hyper`], [`Ask::Foreign`]: answers requests, each connection in a
+    /// task, until the runtime ends. The listener is non-blocking. From an outside thread.
     fn serve_http(&self, listener: TcpListener, http: Http) -> io::Result<()> {
         let _ = (listener, http);
         unreachable!("{} says that it has no HTTP", Self::NAME)

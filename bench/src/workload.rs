@@ -334,7 +334,7 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new("net", "connect", &[Net], net::connect),
         Row::new("idle", "idle_conns", &[Net, Timers], net::idle),
         Row::new("http", "http_50", &[Ask::Http], http::fifty),
-        Row::new("http", "http_foreign", &[Foreign], http::foreign),
+        Row::new("http", "http_foreign", &[Foreign], http::async_io),
         Row::new("http", "http_saturated", &[Hyper], http::saturated),
         Row::new("http", "http_mixed", &[Ask::Http, Hyper], http::mixed),
         Row::new("http", "h2_streams", &[Ask::Http, Hyper], http::streams),

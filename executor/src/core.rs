@@ -236,8 +236,8 @@ impl Core {
     }
 
     /// Requeues a task whose time slice is over: behind the tasks of all workers, unless none waits
-    /// here. A worker that shares its time among groups keeps it: the task waits for the turn of its
-    /// group.
+    /// here. A worker that shares its time among groups keeps it: the task waits for the turn of
+    /// its group.
     #[cold]
     #[inline(never)]
     fn requeue_specially(&self, task: Task) {

@@ -201,7 +201,8 @@ impl Interval {
         self.owed_to_own.get() > 0
     }
 
-    /// Lets the ticks from here on be the worker's own, but for the task that a look may have found.
+    /// Lets the ticks from here on be the worker's own, but for the task that a look may have
+    /// found.
     pub(crate) fn stop_repaying(&self) {
         self.repays.set(false);
     }

@@ -1,9 +1,9 @@
 //! Children: other programs, their pipes and their ends, under tokio's names. On Linux.
 //!
 //! A child belongs to the runtime in which it is spawned. The runtime's driver waits for its pipes
-//! and for its end (by a descriptor of the process, `pidfd_open`), so a child takes no thread. Where
-//! the system has no such descriptors, before Linux 5.3, [`Child::wait`] starts a thread. No handler
-//! for `SIGCHLD` is installed.
+//! and for its end (by a descriptor of the process, `pidfd_open`), so a child takes no thread.
+//! Where the system has no such descriptors, before Linux 5.3, [`Child::wait`] starts a thread. No
+//! handler for `SIGCHLD` is installed.
 //!
 //! ```
 //! use selvedge::process::Command;
@@ -236,8 +236,8 @@ impl Command {
     /// ```
     ///
     /// # Safety
-    /// As of std's `CommandExt::pre_exec`: the child has one thread, and a lock or the allocator may
-    /// be held for ever. The hook may call only what a signal handler may call.
+    /// As of std's `CommandExt::pre_exec`: the child has one thread, and a lock or the allocator
+    /// may be held for ever. The hook may call only what a signal handler may call.
     pub unsafe fn pre_exec(
         &mut self,
         hook: impl FnMut() -> io::Result<()> + Send + Sync + 'static,

@@ -319,14 +319,14 @@ impl Error for ConnectError {
     }
 }
 
-/// What hyper-util's client asks of a connection: it is not proxied, and negotiated no protocol.
+/// Tells hyper-util's client that the connection is not proxied, and negotiated no protocol.
 impl Connection for SelvedgeIo<TcpStream> {
     fn connected(&self) -> Connected {
         Connected::new()
     }
 }
 
-/// What hyper-util's client asks of a connection: it is not proxied, and negotiated no protocol.
+/// Tells hyper-util's client that the connection is not proxied, and negotiated no protocol.
 impl Connection for SelvedgeIo<UnixStream> {
     fn connected(&self) -> Connected {
         Connected::new()

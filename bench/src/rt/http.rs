@@ -1,4 +1,4 @@
-//! What the servers of HTTP share: the service, hyper's settings, and hyper over async-io.
+//! The parts of all HTTP servers: the service, hyper's settings, and hyper over async-io.
 use super::{Http, Rt};
 use async_io::Async;
 use bytes::Bytes;

@@ -60,7 +60,7 @@ impl Requests {
     }
 
     fn is_long(&self, at: usize) -> bool {
-        self.spin_every > 0 && self.sent[at] % self.spin_every == 0
+        self.spin_every > 0 && self.sent[at].is_multiple_of(self.spin_every)
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn fifty<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<
 }
 
 /// The same over sockets of async-io.
-pub(super) fn foreign<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
+pub(super) fn async_io<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     requests(runtime, Http::Foreign, at_least)
 }
 
@@ -213,7 +213,7 @@ const END_HEADERS: u8 = 4;
 /// A client that has a number of requests on their way, each on a new stream.
 struct Http2 {
     stream: TcpStream,
-    /// What was read and is not whole yet.
+    /// The bytes of an answer that is not whole yet.
     read: Vec<u8>,
     to_write: Vec<u8>,
     next_id: u32,

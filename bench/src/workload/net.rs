@@ -28,7 +28,7 @@ use std::{
 /// The bytes of a message.
 const MESSAGE: usize = 64;
 
-/// What the clients send and receive.
+/// The bytes that the clients send and receive.
 pub(super) trait Dialog {
     /// Sends the next message of the connection with this number.
     fn send(&mut self, at: usize, stream: &mut TcpStream) -> io::Result<()>;

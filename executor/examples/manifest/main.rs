@@ -1,7 +1,7 @@
 //! A SHA-256 manifest of a directory tree, in the format that `sha256sum -c` checks.
 //!
-//! There is a task for each directory and each file. They list by `fs`, read in `spawn_blocking`, as
-//! one trip opens and reads a short file, and hash in the task itself. Their results come over a
+//! There is a task for each directory and each file. They list by `fs`, read in `spawn_blocking`,
+//! as one trip opens and reads a short file, and hash in the task itself. Their results come over a
 //! channel. Permits bound the number of open files and the memory for their contents, however wide
 //! the tree is.
 //!

@@ -5,7 +5,6 @@ use crate::{
     events::Events,
     park::{self, Park},
 };
-use std::io;
 use worker_idle::Backoff;
 
 impl Builder {
@@ -17,7 +16,7 @@ impl Builder {
     }
 
     /// Makes time slices endless, unless something else than their length ends them.
-    #[cfg(all(test, feature = "monitor", feature = "groups"))]
+    #[cfg(all(test, feature = "monitor", feature = "groups", not(selvedge_loom)))]
     pub(crate) fn endless_slices(mut self) -> Self {
         self.monitor.endless_slices = true;
         self
@@ -37,7 +36,7 @@ impl Builder {
         self.threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
             // Ordering: Relaxed, as it is only a count.
             if started.fetch_add(1, sync_shim::atomic::Ordering::Relaxed) == thread {
-                return Err(io::Error::other("no thread, as the test asked"));
+                return Err(std::io::Error::other("no thread, as the test asked"));
             }
             builder.spawn(run)
         }));

@@ -141,7 +141,7 @@ impl File {
     /// Writes the contents and the metadata to the disk, after all that was written before.
     ///
     /// # Errors
-    /// That of a buffered write, or as [`std::fs::File::sync_all`].
+    /// The error of a buffered write, or as [`std::fs::File::sync_all`].
     pub async fn sync_all(&self) -> io::Result<()> {
         self.cursor.run(true, fs::File::sync_all).await
     }
@@ -164,7 +164,7 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// That of a buffered write, or as [`std::fs::File::sync_data`].
+    /// The error of a buffered write, or as [`std::fs::File::sync_data`].
     pub async fn sync_data(&self) -> io::Result<()> {
         self.cursor.run(true, fs::File::sync_data).await
     }
@@ -183,7 +183,7 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// That of a buffered write, or as [`std::fs::File::set_len`].
+    /// The error of a buffered write, or as [`std::fs::File::set_len`].
     pub async fn set_len(&self, size: u64) -> io::Result<()> {
         self.cursor.run(true, move |file| file.set_len(size)).await
     }
@@ -217,7 +217,7 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// That of a buffered write, or as [`std::fs::File::try_clone`].
+    /// The error of a buffered write, or as [`std::fs::File::try_clone`].
     pub async fn try_clone(&self) -> io::Result<Self> {
         let file = self.cursor.try_clone().await?;
         Ok(Self {

@@ -122,8 +122,8 @@ impl Scheduler {
         self.0.addr().get() & OTHER == 0
     }
 
-    /// Leaves the group when the future of a task of it is gone. The function has C's convention, as
-    /// it cannot panic: so a task of main's pays for no `catch_unwind`.
+    /// Leaves the group when the future of a task of it is gone. The function has C's convention,
+    /// as it cannot panic: so a task of main's pays for no `catch_unwind`.
     ///
     /// # Safety
     /// It is the group of a task that has not left it before.

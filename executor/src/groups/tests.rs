@@ -490,8 +490,8 @@ fn overdue_turn_ends_at_the_next_operation() {
     one.end();
 }
 
-/// Fails if `yield_if_needed` does not look at the slice's flag, or if the task whose turn was ended
-/// goes to the injector instead of its group's list.
+/// Fails if `yield_if_needed` does not look at the slice's flag, or if the task whose turn was
+/// ended goes to the injector instead of its group's list.
 #[test]
 fn overdue_turn_ends_where_the_task_may_yield() {
     let mut one = OneWorker::new();

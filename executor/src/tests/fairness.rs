@@ -631,9 +631,9 @@ fn long_task_of_the_injector_leaves_time_to_own_tasks() {
                 ended.fetch_add(1, SeqCst);
             });
         }
-        long
+        long.await.unwrap();
     });
-    block_on(async { first.await.unwrap().await.unwrap() });
+    block_on(first).unwrap();
     // A thread that loses its CPU in a short task counts as one whose own tasks had their time.
     assert!(polls.load(SeqCst) < TASKS / 2, "{polls:?}");
 }
