@@ -384,7 +384,9 @@ fn stall_of_a_task_in_a_group_names_the_group() {
     let threshold = Duration::from_millis(5);
     let (runtime, reports) = reporting_all(Builder::new().stall_threshold(threshold));
     let group = runtime.group("batch").build().unwrap();
-    let spawn = |in_group: bool| {
+    // They keep the ids of tasks that have ended from being used again.
+    let mut ended = Vec::new();
+    let mut spawn = |in_group: bool| {
         let (sender, receiver) = mpsc::channel::<()>();
         let waits = async move { receiver.recv().is_ok() };
         let task = match in_group {
@@ -394,6 +396,7 @@ fn stall_of_a_task_in_a_group_names_the_group() {
         let number = Some(u64::from(task.id()));
         let stall = reports.iter().find(|stall| stall.task == number).unwrap();
         drop(sender);
+        ended.push(task.abort_handle());
         runtime.block_on(task).unwrap();
         stall.group
     };

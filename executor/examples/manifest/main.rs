@@ -41,7 +41,10 @@ fn main() -> ExitCode {
         Ok(_) => return complain(&root, "not a directory"),
         Err(error) => return complain(&root, &error.to_string()),
     };
-    let runtime = match Builder::new().blocking_threads(THREADS).build() {
+    // Standard error is for this program's words. Without the hook, a poll that lasts because the
+    // machine is busy would be reported there.
+    let builder = Builder::new().blocking_threads(THREADS).on_stall(|_| {});
+    let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => return complain(Path::new("starting the runtime"), &error.to_string()),
     };
