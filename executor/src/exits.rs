@@ -14,26 +14,21 @@
 //! 4. Whoever closes the runtime drops the futures that are left, outside of the lock. The close
 //!    cancels the task, and so the future that it runs.
 //! 5. A runtime to which no future was ever added does nothing of this.
-use crate::{
-    Handle, Runtime,
-    hooks::TaskMeta,
-    scheduler::{Scheduler, Task},
-    shared::Shared,
-};
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     mem,
     pin::Pin,
-    task::Poll,
     time::{Duration, Instant},
 };
 use sync_shim::{
     atomic::Ordering::Relaxed,
-    sync::{Arc, Condvar, Mutex},
+    sync::{Condvar, Mutex},
 };
 
+mod at_exit;
+
 /// A future that the runtime runs at its end.
-type Exit = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type Exit = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The futures of a runtime.
 pub(crate) struct Exits {
@@ -69,14 +64,14 @@ impl Exits {
         }
     }
 
-    fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         // Ordering: Relaxed, as the caller of `at_exit` has returned before the owner ends the
         // runtime, or else the two race, and either may win.
         self.used.load(Relaxed)
     }
 
     /// Adds a future, or returns it if it would not run.
-    fn add(&self, future: Exit) -> Result<(), Exit> {
+    pub(super) fn add(&self, future: Exit) -> Result<(), Exit> {
         // Ordering: Relaxed, as in `is_used`.
         self.used.store(true, Relaxed);
         let mut state = self.state.lock();
@@ -88,7 +83,7 @@ impl Exits {
     }
 
     /// Begins the exit, if there are futures to run.
-    fn begin(&self) -> bool {
+    pub(super) fn begin(&self) -> bool {
         if !self.is_used() {
             return false;
         }
@@ -101,7 +96,7 @@ impl Exits {
     }
 
     /// Takes the newest future. If there is none, the exit is over (rule 2).
-    fn next(&self) -> Option<Exit> {
+    pub(super) fn next(&self) -> Option<Exit> {
         let mut state = self.state.lock();
         let next = state.futures.pop();
         if next.is_none() {
@@ -111,7 +106,7 @@ impl Exits {
     }
 
     /// Ends the exit, or keeps it from beginning. Returns the futures that do not run.
-    fn end(&self) -> Vec<Exit> {
+    pub(super) fn end(&self) -> Vec<Exit> {
         let mut state = self.state.lock();
         state.stage = Stage::Over;
         let left = mem::take(&mut state.futures);
@@ -121,7 +116,7 @@ impl Exits {
     }
 
     /// Waits for the end, until the deadline.
-    fn wait(&self, deadline: Option<Instant>) {
+    pub(super) fn wait(&self, deadline: Option<Instant>) {
         let mut state = self.state.lock();
         while state.stage != Stage::Over {
             state = match left(deadline) {
@@ -134,140 +129,8 @@ impl Exits {
 }
 
 /// The time until a deadline.
-fn left(deadline: Option<Instant>) -> Option<Duration> {
+pub(super) fn left(deadline: Option<Instant>) -> Option<Duration> {
     deadline.map(|at| at.saturating_duration_since(Instant::now()))
-}
-
-impl Handle {
-    /// Runs a future at the runtime's end, as [`Runtime::at_exit`].
-    ///
-    /// ```
-    /// let runtime = selvedge::Runtime::new()?;
-    /// let (sender, receiver) = std::sync::mpsc::channel();
-    /// runtime.handle().at_exit(async move { sender.send("over").unwrap() });
-    /// drop(runtime);
-    /// assert_eq!(receiver.recv(), Ok("over"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn at_exit<F>(&self, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        // It is dropped here if the runtime is over.
-        let _ = self.shared().exits.add(Box::pin(future));
-    }
-}
-
-impl Runtime {
-    /// Runs a future at the runtime's end, while its other tasks still run.
-    ///
-    /// The end refuses spawns first. Then it runs these futures one after another, the one that was
-    /// added last first, and after that it drops the tasks that are left. A future may wait for
-    /// tasks that were spawned before, for timers and for sockets. It may run closures by
-    /// [`spawn_blocking`](crate::spawn_blocking), and add another future by [`Handle::at_exit`],
-    /// which runs next. Its spawns are cancelled. A panic goes to the hook for panics, and the next
-    /// future runs.
-    ///
-    /// The drop of the runtime waits for these futures, without a limit. After
-    /// [`shutdown_timeout`](Self::shutdown_timeout) has waited for its limit, and at once in
-    /// [`shutdown_background`](Self::shutdown_background) and wherever the drop does not wait, they
-    /// are dropped. They are also dropped if a panic shuts the runtime down, if the runtime is over
-    /// already, and if a driven worker is dropped before its end. A runtime of driven workers ends
-    /// when the workers have run the futures: its drop does not wait for that.
-    ///
-    /// With the feature `groups` they run in the group `atexit`, which is made at the end with 1000
-    /// shares, as many as main has.
-    ///
-    /// It costs an allocation and a lock.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let runtime = selvedge::Runtime::new()?;
-    /// let (sender, receiver) = std::sync::mpsc::channel();
-    /// let (log, store) = (sender.clone(), sender);
-    /// runtime.at_exit(async move { log.send("the log is flushed").unwrap() });
-    /// runtime.at_exit(async move { store.send("the store is closed").unwrap() });
-    /// assert!(runtime.shutdown_timeout(Duration::from_secs(600)));
-    /// let done: Vec<_> = receiver.iter().collect();
-    /// assert_eq!(done, ["the store is closed", "the log is flushed"]);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn at_exit<F>(&self, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.handle.at_exit(future);
-    }
-
-    /// Runs the futures of `at_exit`, until the deadline. Returns whether the caller closes the
-    /// runtime then (rule 3).
-    pub(crate) fn exit(&self, deadline: Option<Instant>) -> bool {
-        let shared = self.handle.shared();
-        if left(deadline) == Some(Duration::ZERO) || !shared.exits.begin() {
-            return true;
-        }
-        shared.refuse_spawns();
-        shared.take_in(exit_task(shared));
-        if let Some(worker) = &self.current_thread {
-            worker.run_until(|| shared.is_closing(), deadline);
-        } else if self.is_driven && deadline.is_none() {
-            return false;
-        } else {
-            shared.exits.wait(deadline);
-        }
-        true
-    }
-}
-
-/// Makes the task that runs the futures (rule 1).
-fn exit_task(shared: &Arc<Shared>) -> Task {
-    let task = task_header::new_detached(run(shared.clone()), scheduler(shared));
-    // Ordering: Relaxed, a count.
-    shared.spawned_outside.fetch_add(1, Relaxed);
-    let hooks = &shared.hooks;
-    hooks.call_with(&hooks.on_spawn, TaskMeta::of(&task));
-    task
-}
-
-#[cfg(not(feature = "groups"))]
-fn scheduler(shared: &Shared) -> Scheduler {
-    Scheduler::of(shared)
-}
-
-#[cfg(feature = "groups")]
-fn scheduler(shared: &Shared) -> Scheduler {
-    shared.groups.enter_at_exit()
-}
-
-async fn run(shared: Arc<Shared>) {
-    while let Some(exit) = shared.exits.next() {
-        let mut exit = Some(exit);
-        poll_fn(|cx| {
-            let mut polled = Poll::Ready(());
-            if let Some(exit) = &mut exit {
-                shared.hooks.contain(|| polled = exit.as_mut().poll(cx));
-            }
-            if polled.is_ready() {
-                let done = exit.take();
-                shared.hooks.contain(|| drop(done));
-            }
-            polled
-        })
-        .await;
-    }
-    shared.close();
-}
-
-impl Shared {
-    /// Ends the exit at the close of the runtime (rule 4).
-    pub(crate) fn end_exit(&self) {
-        if self.exits.is_used() {
-            for left in self.exits.end() {
-                self.hooks.contain(|| drop(left));
-            }
-        }
-    }
 }
 
 #[cfg(all(test, not(selvedge_count)))]

@@ -73,6 +73,7 @@ mod group;
 mod in_group;
 mod inherit;
 mod metrics;
+mod plain;
 mod queue;
 mod turns;
 mod values;

@@ -7,7 +7,6 @@ use super::{
     turns::{State, Stolen, Turns},
 };
 use crate::{
-    core::Core,
     queue::Plain,
     scheduler::{Scheduler, Task},
 };
@@ -24,10 +23,10 @@ const ALONE: u32 = 256;
 /// A worker's queue.
 pub(crate) struct GroupQueue {
     /// Main's tasks.
-    own: Plain,
-    sharing: Cell<bool>,
+    pub(super) own: Plain,
+    pub(super) sharing: Cell<bool>,
     /// Main, unless the worker shares.
-    plain: Cell<Option<Scheduler>>,
+    pub(super) plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
     main: Scheduler,
@@ -381,32 +380,6 @@ impl GroupQueue {
         });
         let first = self.next_by_shares(hooks)?.item;
         Some(Batch { first, moved })
-    }
-}
-
-impl Core {
-    /// Whether the worker shares its time among groups: then its queue is not plain.
-    #[inline(always)]
-    pub(crate) fn is_sharing(&self) -> bool {
-        self.queue.sharing.get()
-    }
-
-    /// Main's queue, which is the whole one while it is plain.
-    #[inline(always)]
-    pub(crate) fn plain(&self) -> &Plain {
-        &self.queue.own
-    }
-
-    /// The scheduler of the tasks that the polled task spawns, if the queue is plain.
-    #[inline(always)]
-    pub(crate) fn plain_scheduler(&self) -> Option<Scheduler> {
-        self.queue.plain.get()
-    }
-
-    /// Whether tasks with this scheduler go to the queue, and it is plain.
-    #[inline(always)]
-    pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
-        self.queue.plain.get() == Some(scheduler)
     }
 }
 
