@@ -22,6 +22,11 @@ const PAIRS: &[(&str, [&str; 2], &str)] = &[
     ),
     (
         "selvedge",
+        ["fs::file", "fs::open_options"],
+        "options open a file, and `File::options` returns new ones",
+    ),
+    (
+        "selvedge",
         ["groups", "groups::turns"],
         "the groups list each worker's turns, and a turn takes over what changed in the groups",
     ),
