@@ -1,7 +1,31 @@
 //! Contains a panic of user code where it happened, and reports it to the task's scheduler.
 use crate::cell::{TaskPtr, vtable};
 
-pub(crate) use sync_shim::panics::{Payload, catch, contain, discard_and};
+pub(crate) use sync_shim::panics::Payload;
+#[cfg(feature = "std")]
+pub(crate) use sync_shim::panics::{catch, contain, discard_and};
+
+/// The containers without std, where nothing is caught. The tests of this crate also use them
+/// beside a `sync-shim` with std, which other packages ask for.
+#[cfg(not(feature = "std"))]
+mod without_std {
+    use super::Payload;
+
+    pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+        Ok(f())
+    }
+
+    pub(crate) fn contain(f: impl FnOnce()) {
+        f();
+    }
+
+    pub(crate) fn discard_and(payload: Payload, _: impl FnOnce(&Payload)) {
+        drop(payload);
+    }
+}
+
+#[cfg(not(feature = "std"))]
+pub(crate) use without_std::{catch, contain, discard_and};
 
 /// Runs `f` as [`contain`] does, and then `rest`, even where nothing can be contained and the panic
 /// of `f` unwinds on.
