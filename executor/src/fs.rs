@@ -1,7 +1,7 @@
 //! Files and directories, under tokio's names.
 //!
 //! The kernel has no readiness for files, so each operation runs on one of the threads of
-//! [`spawn_blocking`](crate::spawn_blocking), and costs a trip there: some microseconds. Make few
+//! [`spawn_blocking`], and costs a trip there: some microseconds. Make few
 //! and large trips. [`read()`] and [`write()`] are one each, a [`File`] makes one for each buffer,
 //! and a [`ReadDir`] one for each [batch of entries](ReadDir#batches). For several calls that belong
 //! together, call `std::fs` in one `spawn_blocking`.
@@ -35,7 +35,7 @@
 //! are still done.
 //!
 //! # Panics
-//! Outside of a runtime, as [`spawn_blocking`](crate::spawn_blocking) does, when the future is
+//! Outside of a runtime, as [`spawn_blocking`] does, when the future is
 //! first polled.
 use crate::spawn_blocking;
 use std::{

@@ -229,6 +229,15 @@ impl File {
     /// Returns the file of std, once all that was written is in it.
     ///
     /// The error of a buffered write is lost: `flush` before.
+    ///
+    /// ```
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let file = selvedge::fs::File::open("Cargo.toml").await?.into_std().await;
+    /// assert!(file.metadata()?.is_file());
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
     pub async fn into_std(self) -> fs::File {
         let mut this = self;
         loop {
@@ -244,6 +253,15 @@ impl File {
     ///
     /// # Errors
     /// The file, if one is.
+    ///
+    /// ```
+    /// # selvedge::Runtime::new()?.block_on(async {
+    /// let file = selvedge::fs::File::open("Cargo.toml").await?;
+    /// assert!(file.try_into_std().is_ok()); // Nothing was read or written.
+    /// # std::io::Result::Ok(())
+    /// # })?;
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn try_into_std(self) -> Result<fs::File, Self> {
         let Self { cursor, limit } = self;
         cursor.into_file().map_err(|cursor| Self { cursor, limit })

@@ -15,11 +15,7 @@ const ROOM: usize = 64 * 1024;
 
 /// Defines what the three have.
 macro_rules! end {
-    ($(#[$doc:meta])* $end:ident, $pipe:ident) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $end(pub(super) $pipe);
-
+    ($end:ident, $pipe:ident) => {
         impl $end {
             /// Takes over a pipe of std, which becomes non-blocking.
             ///
@@ -66,8 +62,8 @@ macro_rules! end {
 }
 
 macro_rules! reading_end {
-    ($(#[$doc:meta])* $end:ident) => {
-        end!($(#[$doc])* $end, Receiver);
+    ($end:ident) => {
+        end!($end, Receiver);
 
         impl AsyncRead for $end {
             fn poll_read(
@@ -100,72 +96,75 @@ macro_rules! reading_end {
     };
 }
 
-end!(
-    /// The pipe to a child's standard input. A drop closes it; `close` does nothing.
-    ///
-    /// ```
-    /// use futures::AsyncWriteExt;
-    /// use selvedge::process::{ChildStdin, Command};
-    /// use std::process::Stdio;
-    ///
-    /// # selvedge::Runtime::new()?.block_on(async {
-    /// let mut command = std::process::Command::new("cat");
-    /// let mut cat = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-    /// let mut stdin = ChildStdin::from_std(cat.stdin.take().expect("a pipe"))?;
-    /// stdin.write_all(b"hello").await?;
-    /// drop(stdin.into_owned_fd()?);
-    /// cat.wait()?;
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    ChildStdin, Sender
-);
+/// The pipe to a child's standard input. A drop closes it; `close` does nothing.
+///
+/// ```
+/// use futures::AsyncWriteExt;
+/// use selvedge::process::{ChildStdin, Command};
+/// use std::process::Stdio;
+///
+/// # selvedge::Runtime::new()?.block_on(async {
+/// let mut command = std::process::Command::new("cat");
+/// let mut cat = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+/// let mut stdin = ChildStdin::from_std(cat.stdin.take().expect("a pipe"))?;
+/// stdin.write_all(b"hello").await?;
+/// drop(stdin.into_owned_fd()?);
+/// cat.wait()?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct ChildStdin(pub(super) Sender);
 
-reading_end!(
-    /// The pipe from a child's standard output.
-    ///
-    /// ```
-    /// use futures::AsyncReadExt;
-    /// use selvedge::process::{ChildStdout, Command};
-    /// use std::process::Stdio;
-    ///
-    /// # selvedge::Runtime::new()?.block_on(async {
-    /// let mut command = std::process::Command::new("echo");
-    /// let mut echo = command.arg("a").stdout(Stdio::piped()).spawn()?;
-    /// let mut stdout = ChildStdout::from_std(echo.stdout.take().expect("a pipe"))?;
-    /// stdout.read_exact(&mut [0]).await?;
-    /// let rest = Stdio::from(stdout.into_owned_fd()?);
-    /// assert_eq!(Command::new("cat").stdin(rest).output().await?.stdout, b"\n");
-    /// echo.wait()?;
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    ChildStdout
-);
+end!(ChildStdin, Sender);
 
-reading_end!(
-    /// The pipe from a child's standard error.
-    ///
-    /// ```
-    /// use futures::AsyncReadExt;
-    /// use selvedge::process::{ChildStderr, Command};
-    /// use std::process::Stdio;
-    ///
-    /// # selvedge::Runtime::new()?.block_on(async {
-    /// let mut command = std::process::Command::new("sh");
-    /// let mut sh = command.args(["-c", "echo a >&2"]).stderr(Stdio::piped()).spawn()?;
-    /// let mut stderr = ChildStderr::from_std(sh.stderr.take().expect("a pipe"))?;
-    /// stderr.read_exact(&mut [0]).await?;
-    /// drop(stderr.into_owned_fd()?);
-    /// sh.wait()?;
-    /// # std::io::Result::Ok(())
-    /// # })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    ChildStderr
-);
+/// The pipe from a child's standard output.
+///
+/// ```
+/// use futures::AsyncReadExt;
+/// use selvedge::process::{ChildStdout, Command};
+/// use std::process::Stdio;
+///
+/// # selvedge::Runtime::new()?.block_on(async {
+/// let mut command = std::process::Command::new("echo");
+/// let mut echo = command.arg("a").stdout(Stdio::piped()).spawn()?;
+/// let mut stdout = ChildStdout::from_std(echo.stdout.take().expect("a pipe"))?;
+/// stdout.read_exact(&mut [0]).await?;
+/// let rest = Stdio::from(stdout.into_owned_fd()?);
+/// assert_eq!(Command::new("cat").stdin(rest).output().await?.stdout, b"\n");
+/// echo.wait()?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct ChildStdout(pub(super) Receiver);
+
+reading_end!(ChildStdout);
+
+/// The pipe from a child's standard error.
+///
+/// ```
+/// use futures::AsyncReadExt;
+/// use selvedge::process::{ChildStderr, Command};
+/// use std::process::Stdio;
+///
+/// # selvedge::Runtime::new()?.block_on(async {
+/// let mut command = std::process::Command::new("sh");
+/// let mut sh = command.args(["-c", "echo a >&2"]).stderr(Stdio::piped()).spawn()?;
+/// let mut stderr = ChildStderr::from_std(sh.stderr.take().expect("a pipe"))?;
+/// stderr.read_exact(&mut [0]).await?;
+/// drop(stderr.into_owned_fd()?);
+/// sh.wait()?;
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct ChildStderr(pub(super) Receiver);
+
+reading_end!(ChildStderr);
 
 impl AsyncWrite for ChildStdin {
     fn poll_write(
