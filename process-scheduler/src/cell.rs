@@ -391,6 +391,7 @@ impl<P: Process> Cell<P> {
             linked,
         };
         for linked in links {
+            self.handle.forget_remote(linked, pid);
             guarded(|| drop(self.handle.route(linked, exit(true))));
         }
         for watcher in watchers {

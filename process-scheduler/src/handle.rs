@@ -453,7 +453,8 @@ impl Handle {
     }
 
     /// Links two processes: if one ends abnormally, the other ends for the same reason, or gets
-    /// [`Event::Exit`](crate::Event::Exit) if it [traps exits](Spawn::trap_exits).
+    /// [`Event::Exit`](crate::Event::Exit) if it [traps exits](Spawn::trap_exits). If one has ended
+    /// already, the reason is [`ExitReason::NoProcess`].
     ///
     /// ```
     /// use process_scheduler::{ExitReason, Scheduler};
@@ -466,15 +467,37 @@ impl Handle {
     /// assert_eq!(end.wait(), ExitReason::Killed);
     /// ```
     pub fn link(&self, a: Pid, b: Pid) {
-        for (one, other) in [(a, b), (b, a)] {
-            if one.node != self.node() {
-                self.note_remote(one, other, true);
-            }
-            if self.route(one, Signal::Link { with: other }).is_err() {
-                self.forget_remote(one, other);
-                self.no_process(other, one, true);
-            }
+        if self.add_link(a, b) && self.add_link(b, a) && !self.may_notify(a, b) {
+            // `a` ended between the two halves. Its end has notified `b`, perhaps before `b` had
+            // its half, which nothing else would remove.
+            self.forget_remote(b, a);
+            drop(self.route(b, Signal::Unlink { with: a }));
         }
+    }
+
+    /// Adds one half of a link: `one` will notify `other`. If `one` is not there, notifies `other`,
+    /// which removes its half, and returns false.
+    fn add_link(&self, one: Pid, other: Pid) -> bool {
+        if one.node != self.node() {
+            self.note_remote(one, other, true);
+        }
+        let added = self.route(one, Signal::Link { with: other }).is_ok();
+        if !added {
+            self.forget_remote(one, other);
+            self.no_process(other, one, true);
+        }
+        added
+    }
+
+    /// Whether the end of `one` is still to come, of which `other` is to be notified by a link. An
+    /// end leaves the registry, and that of a remote process the table, before it notifies.
+    fn may_notify(&self, one: Pid, other: Pid) -> bool {
+        if one.node == self.node() {
+            return self.registry().get(one).is_some();
+        }
+        let table = self.shared.remote.lock();
+        let noted = table.get(&one);
+        noted.is_some_and(|watchers| watchers.contains(&(other, true)))
     }
 
     /// Ends a [`link`](Self::link).
@@ -508,7 +531,7 @@ impl Handle {
         table.entry(remote).or_default().push((by, linked));
     }
 
-    fn forget_remote(&self, remote: Pid, by: Pid) {
+    pub(crate) fn forget_remote(&self, remote: Pid, by: Pid) {
         if remote.node == self.node() {
             return;
         }
@@ -553,16 +576,15 @@ impl Handle {
     /// Hands the parcel back if there is no such process here, if it takes other messages, or if
     /// its mailbox is full.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
+        if let Parcel::Signal(Signal::Exit { pid, .. }) = &parcel {
+            // Also if `to` has ended.
+            self.forget_remote(*pid, to);
+        }
         let Some(cell) = self.registry().get(to) else {
             return Err(parcel);
         };
         match parcel {
-            Parcel::Signal(signal) => {
-                if let Signal::Exit { pid, .. } = &signal {
-                    self.forget_remote(*pid, to);
-                }
-                cell.signal(signal).map_err(Parcel::Signal)
-            }
+            Parcel::Signal(signal) => cell.signal(signal).map_err(Parcel::Signal),
             Parcel::Message(message) => match cell.send_boxed(message) {
                 Ok(()) => Ok(()),
                 Err(message) => Err(Parcel::Message(message)),

@@ -1,7 +1,7 @@
-//! Models of the end of an incarnation.
+//! Models of the end of an incarnation, and of relations to a process that ends.
 use super::*;
 use crate::{EventsOf, NoCommand, OutputOf, StepOf, scheduler::models::without_threads};
-use sync_shim::{Model, thread};
+use sync_shim::{Model, model, thread};
 
 /// A process that nothing in these models steps.
 struct Still;
@@ -71,5 +71,28 @@ fn stop_racing_the_shutdown_does_not_stay_stopped() {
             handle.registry().remove(cell.pid);
         }
         drop(handle.shared.injector.pop());
+    });
+}
+
+/// A process ends while it is linked to another: the other is notified once, and keeps no link.
+///
+/// Fails if `link` does not look for the first process after the second half.
+#[test]
+fn link_racing_the_end_of_a_process_leaves_no_link() {
+    model(|| {
+        let handle = without_threads();
+        let [ending, other] = [(); 2].map(|()| spawn(&handle, None));
+        ending.core.state.begin();
+        let worker = {
+            let ending = ending.clone();
+            // SAFETY: the token of the new process is this thread's, and the process runs.
+            thread::spawn(move || unsafe { ending.finish(ExitReason::Normal) })
+        };
+        handle.link(ending.pid, other.pid);
+        worker.join().unwrap();
+        assert_eq!(other.info().links, []);
+        assert_eq!(other.core.take_urgent().count(), 1);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(other.pid);
     });
 }
