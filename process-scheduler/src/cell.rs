@@ -581,7 +581,13 @@ impl<P: Process> AnyCell for Cell<P> {
     }
 
     fn revive(self: Arc<Self>) {
-        let Some(token) = self.core.revive() else {
+        // Under one lock, as in `kill`: the bit goes with its reason.
+        let token = self.relate(|more| {
+            let token = self.core.revive()?;
+            more.killed = None;
+            Some(token)
+        });
+        let Some(token) = token.flatten() else {
             return;
         };
         self.core.state.begin();
@@ -590,7 +596,6 @@ impl<P: Process> AnyCell for Cell<P> {
         let inner = unsafe { &mut *inner };
         inner.waits = None;
         inner.cancelled = false;
-        self.relate(|more| more.killed = None);
         let Some(restart) = &inner.restart else {
             unreachable!("a process that is not supervised does not stop")
         };
@@ -715,8 +720,12 @@ impl<P: Process> AnyCell for Cell<P> {
     }
 
     fn kill(&self, reason: ExitReason, is_final: bool) {
-        self.relate(|more| more.killed.get_or_insert(reason).clone());
-        self.submit(self.core.kill(is_final));
+        // Under one lock, as in `revive`: the bit has this reason, or an earlier one.
+        let token = self.relate(|more| {
+            more.killed.get_or_insert(reason);
+            self.core.kill(is_final)
+        });
+        self.submit(token.flatten());
     }
 
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher> {

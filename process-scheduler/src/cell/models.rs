@@ -96,3 +96,34 @@ fn link_racing_the_end_of_a_process_leaves_no_link() {
         handle.registry().remove(other.pid);
     });
 }
+
+/// A kill of a process that restarts: if the next incarnation is killed, it is for that reason, and
+/// otherwise the next kill has its own.
+///
+/// Fails if a kill or a restart changes the bit or the reason without the lock of both.
+#[test]
+fn kill_racing_a_restart_keeps_its_reason() {
+    model(|| {
+        let handle = without_threads();
+        let supervisor = spawn(&handle, None);
+        let child = spawn(&handle, Some(supervisor.pid));
+        child.core.state.begin();
+        // SAFETY: the token of the new process is this thread's, and the process runs.
+        let stopped = unsafe { Core::stop(&raw const child.core, Runnable(child.clone())) };
+        assert!(stopped.is_none());
+        let killer = {
+            let child = child.clone();
+            thread::spawn(move || child.kill(ExitReason::NodeDown, false))
+        };
+        AnyCell::revive(child.clone());
+        killer.join().unwrap();
+        let reason = child.relate(|more| more.killed.take()).flatten();
+        let is_killed = child.core.state.is_killed();
+        assert_eq!(reason, is_killed.then_some(ExitReason::NodeDown));
+        // The cells and the scheduler refer to each other.
+        for cell in [supervisor, child] {
+            handle.registry().remove(cell.pid);
+        }
+        drop(handle.shared.injector.pop());
+    });
+}
