@@ -99,16 +99,39 @@ enum Related {
 struct More {
     links: Vec<Pid>,
     watchers: Vec<Watcher>,
+    /// The processes that this one watches.
+    monitored: Vec<Pid>,
     names: Vec<String>,
     groups: Vec<String>,
     killed: Option<ExitReason>,
     supervisor: Option<Pid>,
 }
 
+impl More {
+    /// Takes out the threads that wait no longer, whenever the list would grow. Then half of its
+    /// room is free, so that the cost of a look is spread over as many new watchers.
+    fn take_abandoned(&mut self) -> Vec<Watcher> {
+        if self.watchers.len() < self.watchers.capacity() {
+            return Vec::new();
+        }
+        let all = mem::take(&mut self.watchers).into_iter();
+        let (abandoned, mut rest): (_, Vec<_>) = all.partition(Watcher::is_abandoned);
+        rest.reserve(rest.len() + 1);
+        self.watchers = rest;
+        abandoned
+    }
+}
+
 /// A process or thread that is notified of the process's end.
 pub(crate) enum Watcher {
     Process(Pid),
     Thread(oneshot::Sender<ExitReason>),
+}
+
+impl Watcher {
+    fn is_abandoned(&self) -> bool {
+        matches!(self, Self::Thread(sender) if sender.is_abandoned())
+    }
 }
 
 /// The state of any process. See [`Handle::inspect`].
@@ -165,6 +188,9 @@ pub(crate) trait AnyCell: Send + Sync {
     fn kill(&self, reason: ExitReason, is_final: bool);
     /// Hands the watcher back if the process has ended.
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
+    /// Notes that this process monitors another. False if it has ended.
+    fn monitors(&self, target: Pid) -> bool;
+    fn unmonitor(&self, target: Pid);
     fn name(&self, name: String, is_group: bool) -> bool;
     fn unname(&self, name: &str);
     fn leave(&self, group: &str);
@@ -373,6 +399,7 @@ impl<P: Process> Cell<P> {
         let related = mem::replace(&mut *self.related.lock(), Related::Ended);
         let mut watchers = Vec::new();
         let mut links = Vec::new();
+        let mut monitored = Vec::new();
         if let Related::Some(more) = related {
             for name in more.names {
                 self.handle.unname(&name, self.pid);
@@ -382,6 +409,7 @@ impl<P: Process> Cell<P> {
             }
             watchers = more.watchers;
             links = more.links;
+            monitored = more.monitored;
         }
         self.handle.registry().remove(self.pid);
         let pid = self.pid;
@@ -393,6 +421,9 @@ impl<P: Process> Cell<P> {
         for linked in links {
             self.handle.forget_remote(linked, pid);
             guarded(|| drop(self.handle.route(linked, exit(true))));
+        }
+        for target in monitored {
+            guarded(|| self.handle.demonitor(pid, target));
         }
         for watcher in watchers {
             match watcher {
@@ -700,6 +731,8 @@ impl<P: Process> AnyCell for Cell<P> {
                         }
                         return Ok(());
                     }
+                } else {
+                    self.unmonitor(pid);
                 }
                 Urgent::Exit { pid, reason }
             }
@@ -730,8 +763,23 @@ impl<P: Process> AnyCell for Cell<P> {
 
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher> {
         let mut watcher = Some(watcher);
-        self.relate(|more| more.watchers.extend(watcher.take()));
+        let abandoned = self.relate(|more| {
+            let abandoned = more.take_abandoned();
+            more.watchers.extend(watcher.take());
+            abandoned
+        });
+        drop(abandoned);
         watcher.map_or(Ok(()), Err)
+    }
+
+    fn monitors(&self, target: Pid) -> bool {
+        self.relate(|more| more.monitored.push(target)).is_some()
+    }
+
+    fn unmonitor(&self, target: Pid) {
+        if let Related::Some(more) = &mut *self.related.lock() {
+            more.monitored.retain(|pid| *pid != target);
+        }
     }
 
     fn name(&self, name: String, is_group: bool) -> bool {
@@ -867,6 +915,32 @@ mod tests {
 
     fn bytes<P: Process>(_: &P) -> usize {
         bytes_of::<P>()
+    }
+
+    /// Fails if the end of a process leaves it among the watchers of others, or the drop of the
+    /// future of an end leaves the future there.
+    #[test]
+    fn watchers_that_are_gone_do_not_pile_up() {
+        let handle = crate::scheduler::models::without_threads();
+        let [server, live] = [(); 2].map(|()| models::spawn(&handle, None));
+        let watchers = || server.relate(|more| more.watchers.len());
+        handle.monitor(live.pid, server.pid);
+        for _ in 0..100 {
+            let client = models::spawn(&handle, None);
+            handle.monitor(client.pid, server.pid);
+            let gone = client.pid;
+            client.abandon();
+            handle.monitor(gone, server.pid);
+        }
+        assert_eq!(watchers(), Some(1));
+        for _ in 0..100 {
+            drop(handle.exit_of(server.pid));
+        }
+        assert!(watchers() < Some(10));
+        server.abandon();
+        assert_eq!(live.core.take_urgent().count(), 1);
+        assert_eq!(live.relate(|more| more.monitored.len()), Some(0));
+        live.abandon();
     }
 
     /// The cell with the two counts of its `Arc`, and the slot of the registry. A block of glibc's

@@ -429,12 +429,24 @@ impl Handle {
     /// assert_eq!(end.wait(), ExitReason::Killed);
     /// ```
     pub fn monitor(&self, by: Pid, target: Pid) {
+        let is_here = by.node == self.node();
+        if is_here
+            && !self
+                .registry()
+                .get(by)
+                .is_some_and(|by| by.monitors(target))
+        {
+            return;
+        }
         if target.node != self.node() {
             self.note_remote(target, by, false);
         }
         if self.route(target, Signal::Monitor { by }).is_err() {
             self.forget_remote(target, by);
             self.no_process(by, target, false);
+        } else if is_here && self.registry().get(by).is_none() {
+            // Its end has perhaps demonitored the target before the target knew of it.
+            self.demonitor(by, target);
         }
     }
 
@@ -449,6 +461,9 @@ impl Handle {
     /// ```
     pub fn demonitor(&self, by: Pid, target: Pid) {
         self.forget_remote(target, by);
+        if let Some(by) = self.registry().get(by) {
+            by.unmonitor(target);
+        }
         drop(self.route(target, Signal::Demonitor { by }));
     }
 

@@ -4,7 +4,7 @@ use crate::{EventsOf, NoCommand, OutputOf, StepOf, scheduler::models::without_th
 use sync_shim::{Model, model, thread};
 
 /// A process that nothing in these models steps.
-struct Still;
+pub(super) struct Still;
 
 impl Process for Still {
     type Message = ();
@@ -18,7 +18,7 @@ impl Process for Still {
 }
 
 /// Puts a cell into the registry. The caller has its token.
-fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
+pub(super) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
     assert!(handle.shared.begin());
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {
@@ -125,5 +125,26 @@ fn kill_racing_a_restart_keeps_its_reason() {
             handle.registry().remove(cell.pid);
         }
         drop(handle.shared.injector.pop());
+    });
+}
+
+/// A process ends while it begins to monitor another, which does not keep it as a watcher.
+///
+/// Fails if `monitor` does not look for the process afterwards.
+#[test]
+fn monitor_racing_the_end_of_its_process_is_undone() {
+    model(|| {
+        let handle = without_threads();
+        let [ending, other] = [(); 2].map(|()| spawn(&handle, None));
+        let worker = {
+            let ending = ending.clone();
+            thread::spawn(move || ending.abandon())
+        };
+        handle.monitor(ending.pid, other.pid);
+        worker.join().unwrap();
+        let watchers = other.relate(|more| more.watchers.len());
+        assert_eq!(watchers, Some(0));
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(other.pid);
     });
 }

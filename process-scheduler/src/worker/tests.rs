@@ -34,6 +34,10 @@ impl AnyCell for Panics {
     fn watch(&self, _: Watcher) -> Result<(), Watcher> {
         unreachable!()
     }
+    fn monitors(&self, _: Pid) -> bool {
+        unreachable!()
+    }
+    fn unmonitor(&self, _: Pid) {}
     fn name(&self, _: String, _: bool) -> bool {
         unreachable!()
     }
