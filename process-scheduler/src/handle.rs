@@ -1,8 +1,10 @@
 //! The shared handle of a scheduler: spawn, send, signals, names and groups.
 //!
-//! 1. No lock is held while user code runs, or while another lock is taken.
-//! 2. A name or a group is first added to the table, and then to its process. If the process has
-//!    ended meanwhile, it is taken out again. So an ended process is in no table.
+//! 1. No lock is held while user code runs, or while another lock is taken, but for rule 2. An
+//!    `Arc` of a cell is dropped after the lock, since its drop may run user code.
+//! 2. The table of names, or of groups, and the process change under the lock of the table: so the
+//!    two agree. A process that ends first refuses names and groups, and then takes its own out of
+//!    the tables. So an ended process is in no table.
 use crate::{
     Address, CancelReason, ExitReason, Handler, Mailbox, Metrics, Parcel, Pid, Process, SendError,
     Signal, SpawnError,
@@ -22,6 +24,7 @@ use crate::{
 };
 use std::{
     any::{Any, TypeId},
+    collections::HashMap,
     fmt,
     future::Future,
     pin::Pin,
@@ -655,25 +658,23 @@ impl Handle {
             return false;
         };
         let mut names = self.shared.names.lock();
-        if names.contains_key(name) {
-            return false;
+        let added = !names.contains_key(name) && cell.name(name.to_owned(), false);
+        if added {
+            names.insert(name.to_owned(), pid);
         }
-        names.insert(name.to_owned(), pid);
-        drop(names);
-        let there = cell.name(name.to_owned(), false);
-        if !there {
-            self.unname(name, pid);
-        }
-        there
+        added
     }
 
     /// Removes a registered name. False if no process has it.
     pub fn unregister(&self, name: &str) -> bool {
-        let pid = self.shared.names.lock().remove(name);
-        if let Some(cell) = pid.and_then(|pid| self.registry().get(pid)) {
-            cell.unname(name);
-        }
-        pid.is_some()
+        let cell;
+        let mut names = self.shared.names.lock();
+        let Some(pid) = names.remove(name) else {
+            return false;
+        };
+        cell = self.registry().get(pid);
+        cell.iter().for_each(|cell| cell.unname(name));
+        true
     }
 
     /// Returns the process with a name.
@@ -714,35 +715,26 @@ impl Handle {
             return false;
         };
         let mut groups = self.shared.groups.lock();
-        let members = groups.entry(group.to_owned()).or_default();
-        if members.contains(&pid) {
+        if groups.get(group).is_some_and(|pids| pids.contains(&pid)) {
             return true;
         }
-        members.push(pid);
-        drop(groups);
-        let there = cell.name(group.to_owned(), true);
-        if !there {
-            self.ungroup(group, pid);
+        let added = cell.name(group.to_owned(), true);
+        if added {
+            groups.entry(group.to_owned()).or_default().push(pid);
         }
-        there
+        added
     }
 
     /// Takes a process out of a group.
     pub fn leave(&self, group: &str, pid: Pid) {
-        self.ungroup(group, pid);
-        if let Some(cell) = self.registry().get(pid) {
-            cell.leave(group);
-        }
+        let cell = self.registry().get(pid);
+        let mut groups = self.shared.groups.lock();
+        remove_member(&mut groups, group, pid);
+        cell.iter().for_each(|cell| cell.leave(group));
     }
 
     pub(crate) fn ungroup(&self, group: &str, pid: Pid) {
-        let mut groups = self.shared.groups.lock();
-        if let Some(members) = groups.get_mut(group) {
-            members.retain(|member| *member != pid);
-            if members.is_empty() {
-                groups.remove(group);
-            }
-        }
+        remove_member(&mut self.shared.groups.lock(), group, pid);
     }
 
     /// Returns the processes of a group.
@@ -848,6 +840,15 @@ impl Handle {
 
     pub(crate) fn ended(&self) {
         self.shared.ended();
+    }
+}
+
+fn remove_member(groups: &mut HashMap<String, Vec<Pid>>, group: &str, pid: Pid) {
+    if let Some(members) = groups.get_mut(group) {
+        members.retain(|member| *member != pid);
+        if members.is_empty() {
+            groups.remove(group);
+        }
     }
 }
 

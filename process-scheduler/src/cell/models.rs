@@ -148,3 +148,45 @@ fn monitor_racing_the_end_of_its_process_is_undone() {
         handle.registry().remove(other.pid);
     });
 }
+
+/// A process gets a name while the name is removed: it has the name if the table does.
+///
+/// Fails if `register` or `unregister` changes the process without the lock of the table.
+#[test]
+fn register_racing_unregister_leaves_table_and_process_alike() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let other = {
+            let handle = handle.clone();
+            thread::spawn(move || handle.unregister("clerk"))
+        };
+        assert!(handle.register("clerk", process.pid));
+        let removed = other.join().unwrap();
+        assert_eq!(handle.whereis("clerk").is_none(), removed);
+        assert_eq!(process.info().names.is_empty(), removed);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(process.pid);
+    });
+}
+
+/// As above, with a group.
+///
+/// Fails if `join` or `leave` changes the process without the lock of the table.
+#[test]
+fn join_racing_leave_leaves_group_and_process_alike() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let other = {
+            let (handle, pid) = (handle.clone(), process.pid);
+            thread::spawn(move || handle.leave("clerks", pid))
+        };
+        assert!(handle.join("clerks", process.pid));
+        other.join().unwrap();
+        let is_member = !handle.members("clerks").is_empty();
+        assert_eq!(!process.info().groups.is_empty(), is_member);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(process.pid);
+    });
+}
