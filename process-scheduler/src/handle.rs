@@ -502,6 +502,7 @@ impl Handle {
         let added = self.route(one, Signal::Link { with: other }).is_ok();
         if !added {
             self.forget_remote(one, other);
+            self.forget_remote(other, one);
             self.no_process(other, one, true);
         }
         added
@@ -896,5 +897,46 @@ impl Future for Exit {
 impl fmt::Debug for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Exit")
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests {
+    use crate::{Loopback, Pid, Scheduler};
+
+    fn still(scheduler: &Scheduler) -> Pid {
+        scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid()
+    }
+
+    fn end(scheduler: &Scheduler, pid: Pid) {
+        let end = scheduler.exit_of(pid);
+        scheduler.cancel(pid);
+        end.wait();
+    }
+
+    /// Fails if the table of relations to remote processes keeps a local process that has ended.
+    #[test]
+    fn ended_process_leaves_no_relation_to_remote_ones() {
+        let loopback = Loopback::new();
+        let [here, there] = [1, 2].map(|node| {
+            let builder = Scheduler::builder().workers(1).node(node);
+            let scheduler = builder.relay(loopback.clone()).build();
+            loopback.connect(&scheduler);
+            scheduler
+        });
+        let relate: [fn(&Scheduler, Pid, Pid); 3] = [
+            |here, near, far| here.link(near, far),
+            |here, near, far| here.link(far, near),
+            |here, near, far| here.monitor(near, far),
+        ];
+        for relate in relate {
+            let (near, far) = (still(&here), still(&there));
+            relate(&here, near, far);
+            assert_eq!(here.shared.remote.lock().len(), 1);
+            end(&here, near);
+            assert_eq!(here.shared.remote.lock().len(), 0);
+            relate(&here, near, far);
+            assert_eq!(here.shared.remote.lock().len(), 0);
+        }
     }
 }
