@@ -8,7 +8,7 @@
 use crate::{
     Address, CancelReason, ExitReason, Metrics, Parcel, Pid, SendError, Signal,
     address::Receive,
-    cell::Info,
+    info::Info,
     lane::Refused,
     metrics::Counters,
     registry::Registry,

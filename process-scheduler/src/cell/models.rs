@@ -1,6 +1,9 @@
 //! Models of the end of an incarnation, and of relations to a process that ends.
 use super::*;
-use crate::{EventsOf, NoCommand, OutputOf, StepOf, scheduler::models::without_threads};
+use crate::{
+    EventsOf, NoCommand, OutputOf, Phase, Policy, Step, StepOf, core::Core,
+    scheduler::models::without_threads,
+};
 use sync_shim::{Model, model, thread};
 
 /// A process that nothing in these models steps.

@@ -1,11 +1,6 @@
 //! The last guard of a worker: no process panics out of its run, so the test makes one up.
 use super::*;
-use crate::{
-    Pid, Scheduler, Signal,
-    cell::{Info, Watcher},
-    error::ExitReason,
-    lane::Refused,
-};
+use crate::{Info, Pid, Scheduler, Signal, cell::Watcher, error::ExitReason, lane::Refused};
 use std::{any::Any, panic, sync::mpsc};
 
 struct Panics;
