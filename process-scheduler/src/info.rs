@@ -1,4 +1,4 @@
-//! What is to be said of a process.
+//! The state of a process, as `inspect` returns it.
 use crate::{Phase, Pid};
 
 /// The state of any process. See [`Handle::inspect`].
