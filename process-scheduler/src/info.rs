@@ -1,7 +1,7 @@
 //! The state of a process, as `inspect` returns it.
 use crate::{Phase, Pid};
 
-/// The state of any process. See [`Handle::inspect`].
+/// The state of any process. See [`Handle::inspect`](crate::Handle::inspect).
 ///
 /// ```
 /// use process_scheduler::{Phase, Scheduler, Spawn};
