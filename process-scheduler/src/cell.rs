@@ -1,4 +1,7 @@
-//! The allocation of a process, and the way in which a worker runs the process.
+//! The allocation of a process, and its start.
+//!
+//! The other paths are in files of their own: `run.rs`, `end.rs`, `restart.rs`, and `notify.rs` for
+//! other threads.
 //!
 //! | field | who touches it |
 //! |---|---|
@@ -18,32 +21,31 @@
 //! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
 //!    and outside of every lock.
 use crate::{
-    Handle, Pid, SendError,
-    address::Receive,
-    core::Core,
+    Handle, Pid,
     error::{ExitReason, InitError, SpawnError},
-    guard::{drop_guarded, guarded},
-    handler::{CommandError, Complete, Completer, HandlerOf},
-    lane::{Key, Mailbox, Refused, Taken},
-    oneshot,
-    process::{
-        BoxProcess, CancelReason, Context, CoreOf, Events, Input, Pending, Process, Step,
-        StepOutput, Urgent,
-    },
-    relay::Signal,
-    state::{Phase, Wait},
-    supervisor::Policy,
-    worker::{Runnable, Slice},
+    guard::drop_guarded,
+    handler::HandlerOf,
+    lane::{Mailbox, Taken},
+    process::{BoxProcess, Context, CoreOf, Input, Pending, Process},
+    state::Wait,
+    worker::Runnable,
 };
+use end::{close, panicked};
 use queue_global::mpsc::Batch;
-use std::{
-    any::Any,
-    mem,
-    sync::Arc,
-    task::{Poll, Wake, Waker},
-};
+use related::{More, Related};
+use std::sync::Arc;
 use sync_shim::{cell::UnsafeCell, panics, sync::Mutex};
-use waker_vtable::WakerRef;
+
+mod any;
+mod end;
+mod notify;
+mod related;
+mod restart;
+mod run;
+
+pub(crate) use any::AnyCell;
+pub(crate) use related::Watcher;
+pub(crate) use restart::Restart;
 
 pub(crate) struct Cell<P: Process> {
     core: CoreOf<P::Message, P::Output, P::Error>,
@@ -73,101 +75,6 @@ enum Body<P: Process> {
     Own(P),
     Upgraded(BoxProcess<P::Message, P::Cmd, P::Output, P::Error>),
     Closed,
-}
-
-/// How a supervisor restarts a process.
-pub(crate) struct Restart<P> {
-    pub(crate) supervisor: Pid,
-    pub(crate) policy: Policy,
-    pub(crate) keep_mail: bool,
-    pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
-    pub(crate) method: String,
-    pub(crate) input: Option<Arc<dyn Fn() -> Input + Send + Sync>>,
-    /// The reason of its last end.
-    pub(crate) last: ExitReason,
-}
-
-/// The relations of a process to other processes.
-enum Related {
-    None,
-    Some(Box<More>),
-    Ended,
-}
-
-#[derive(Default)]
-struct More {
-    links: Vec<Pid>,
-    watchers: Vec<Watcher>,
-    names: Vec<String>,
-    groups: Vec<String>,
-    killed: Option<ExitReason>,
-    supervisor: Option<Pid>,
-}
-
-/// A process or thread that is notified of the process's end.
-pub(crate) enum Watcher {
-    Process(Pid),
-    Thread(oneshot::Sender<ExitReason>),
-}
-
-/// The state of any process. See [`Handle::inspect`].
-///
-/// ```
-/// use process_scheduler::{Phase, Scheduler, Spawn};
-///
-/// let scheduler = Scheduler::new();
-/// let spawn = Spawn::new().name("clerk");
-/// let clerk = scheduler.spawn_with(spawn, |_: u8, _| ()).unwrap();
-/// let info = scheduler.inspect(clerk.pid()).unwrap();
-/// assert_eq!(info.names, ["clerk"]);
-/// assert_ne!(info.phase, Phase::Done);
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Info {
-    /// The pid.
-    pub pid: Pid,
-    /// The phase of its life.
-    pub phase: Phase,
-    /// The name of its type, before upgrades.
-    pub kind: &'static str,
-    /// Its names.
-    pub names: Vec<String>,
-    /// Its groups.
-    pub groups: Vec<String>,
-    /// The processes that it is linked to.
-    pub links: Vec<Pid>,
-    /// Its supervisor.
-    pub supervisor: Option<Pid>,
-    /// The number of messages in its mailbox. `None` if the mailbox is unbounded and not empty.
-    pub messages: Option<usize>,
-    /// The number of its restarts.
-    pub restarts: u32,
-}
-
-/// The cell of a process of any type.
-pub(crate) trait AnyCell: Send + Sync {
-    /// Runs the process until it waits, ends, or has used up the slice. In the last case it returns
-    /// the token.
-    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable>;
-    /// Restarts a stopped process.
-    fn revive(self: Arc<Self>);
-    fn pid(&self) -> Pid;
-    /// Takes the message out, if the process accepts its type.
-    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
-    /// Hands the message back if it is not accepted.
-    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
-    /// Returns a boxed `Arc<dyn Receive<M>>`.
-    fn receiver(self: Arc<Self>) -> Box<dyn Any>;
-    /// Hands the signal back if the process has ended.
-    fn signal(&self, signal: Signal) -> Result<(), Signal>;
-    fn kill(&self, reason: ExitReason, is_final: bool);
-    /// Hands the watcher back if the process has ended.
-    fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
-    fn name(&self, name: String, is_group: bool) -> bool;
-    fn unname(&self, name: &str);
-    fn leave(&self, group: &str);
-    fn info(&self) -> Info;
 }
 
 /// The parts of a new cell.
@@ -256,17 +163,6 @@ impl<P: Process> Cell<P> {
         }
     }
 
-    /// Ends a new process that was never started: the caller has the token.
-    pub(crate) fn abandon(self: Arc<Self>) {
-        self.core.state.begin();
-        let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: a new cell's token is with the caller.
-        let inner = unsafe { &mut *inner };
-        drop_guarded(inner.restart.take());
-        close(inner);
-        self.end(inner, ExitReason::NoProcess);
-    }
-
     /// Starts a new process: the caller has the token, which this submits.
     pub(crate) fn start(
         self: Arc<Self>,
@@ -289,555 +185,12 @@ impl<P: Process> Cell<P> {
         handle.submit(Runnable(self));
         Ok(())
     }
-
-    /// Ends this incarnation, and closes the body (rule 3). Then the supervisor may restart the
-    /// process.
-    ///
-    /// # Safety
-    /// The caller has the token, which this takes over, and uses no reference to `inner` any more.
-    /// The process runs.
-    unsafe fn finish(self: Arc<Self>, reason: ExitReason) {
-        let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: the caller promises this (rule 2).
-        let Some(supervisor) = self.close(unsafe { &mut *inner }, &reason) else {
-            // SAFETY: as above.
-            return self.end(unsafe { &mut *inner }, reason);
-        };
-        let (handle, pid) = (self.handle.clone(), self.pid);
-        let this = Arc::as_ptr(&self);
-        // SAFETY: the token, which is this thread's, keeps the cell live.
-        let core = unsafe { &raw const (*this).core };
-        // SAFETY: as above. `this` is not used after `None`.
-        if let Some(token) = unsafe { Core::stop(core, Runnable(self)) } {
-            // SAFETY: the token keeps the cell live.
-            let this = unsafe { &*this };
-            // SAFETY: rule 2: this has the token.
-            this.end(unsafe { &mut *inner }, reason);
-            drop(token);
-            return;
-        }
-        let exit = Signal::Exit {
-            pid,
-            reason,
-            linked: false,
-        };
-        // The supervisor is a process of this scheduler, so `route` takes a lock of the registry,
-        // after the stop and before the load of `is_closed`. A shutdown takes all these locks
-        // between its store and its look for stopped processes. So one of the two sees the other.
-        let routed = guarded(|| handle.route(supervisor, exit).is_ok());
-        if routed != Some(true) || handle.is_closed() {
-            // Nobody is left to restart it.
-            handle.kill_for_good(pid, ExitReason::Killed);
-        }
-    }
-
-    /// Closes the body. Returns the supervisor if it may restart the process.
-    fn close(&self, inner: &mut Inner<P>, reason: &ExitReason) -> Option<Pid> {
-        if !matches!(inner.body, Body::Closed) {
-            self.handle.counters().exited(reason);
-        }
-        close(inner);
-        let supervised = inner.restart.as_mut();
-        let restart = supervised.filter(|restart| restart.policy != Policy::Temporary)?;
-        if self.core.state.is_final() {
-            return None;
-        }
-        restart.last = reason.clone();
-        let (supervisor, keep_mail) = (restart.supervisor, restart.keep_mail);
-        if !keep_mail {
-            mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
-            let mut left = Taken::default();
-            self.core.messages.take(&mut left);
-            left.for_each(|message| self.dead_letter(message));
-        }
-        drop_guarded(mem::take(&mut inner.pending.urgent));
-        Some(supervisor)
-    }
-
-    fn dead_letter(&self, message: P::Message) {
-        self.handle.counters().dead_letter();
-        drop_guarded(message);
-    }
-
-    /// Ends the process for good. Only the owner of the token calls this.
-    fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
-        let (urgent, messages) = self.core.end();
-        drop_guarded(urgent);
-        drop_guarded(mem::take(&mut inner.pending.urgent));
-        mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
-        messages.for_each(|message| self.dead_letter(message));
-        let restart = inner.restart.take();
-        let supervisor = restart.as_ref().map(|restart| restart.supervisor);
-        drop_guarded(restart);
-        let related = mem::replace(&mut *self.related.lock(), Related::Ended);
-        let mut watchers = Vec::new();
-        let mut links = Vec::new();
-        if let Related::Some(more) = related {
-            for name in more.names {
-                self.handle.unname(&name, self.pid);
-            }
-            for group in more.groups {
-                self.handle.ungroup(&group, self.pid);
-            }
-            watchers = more.watchers;
-            links = more.links;
-        }
-        self.handle.registry().remove(self.pid);
-        let pid = self.pid;
-        let exit = |linked| Signal::Exit {
-            pid,
-            reason: reason.clone(),
-            linked,
-        };
-        for linked in links {
-            guarded(|| drop(self.handle.route(linked, exit(true))));
-        }
-        for watcher in watchers {
-            match watcher {
-                Watcher::Process(by) => {
-                    guarded(|| drop(self.handle.route(by, exit(false))));
-                }
-                Watcher::Thread(sender) => drop(sender.send(reason.clone())),
-            }
-        }
-        if let Some(supervisor) = supervisor {
-            guarded(|| drop(self.handle.route(supervisor, exit(false))));
-        }
-        self.handle.ended();
-    }
-
-    /// Changes the relations by `f`. `None` if the process has ended.
-    fn relate<R>(&self, f: impl FnOnce(&mut More) -> R) -> Option<R> {
-        let mut related = self.related.lock();
-        if let Related::None = *related {
-            *related = Related::Some(Box::default());
-        }
-        match &mut *related {
-            Related::Some(more) => Some(f(more)),
-            _ => None,
-        }
-    }
-
-    /// Returns the reason of a kill.
-    fn killed(&self) -> ExitReason {
-        let killed = self.relate(|more| more.killed.take()).flatten();
-        killed.unwrap_or(ExitReason::Killed)
-    }
-
-    /// Hands the commands of a step to the handler.
-    fn dispatch(self: &Arc<Self>, commands: Vec<(u64, P::Cmd)>, incarnation: u32) {
-        for (tag, command) in commands {
-            let Some(handler) = &self.handler else {
-                drop_guarded(command);
-                let result = Err(CommandError::NoHandler);
-                drop(Complete::complete(&**self, tag, incarnation, result));
-                continue;
-            };
-            let completer = Completer {
-                target: Some(self.clone()),
-                pid: self.pid,
-                tag,
-                incarnation,
-            };
-            guarded(|| handler.handle(command, completer));
-        }
-    }
 }
 
 /// The drop of a handler is user code, and the last `Arc` may be a worker's.
 impl<P: Process> Drop for Cell<P> {
     fn drop(&mut self) {
         drop_guarded(self.handler.take());
-    }
-}
-
-/// Rule 3: closes and drops the body, once.
-fn close<P: Process>(inner: &mut Inner<P>) {
-    match mem::replace(&mut inner.body, Body::Closed) {
-        Body::Own(mut body) => {
-            guarded(|| body.close());
-            drop_guarded(body);
-        }
-        Body::Upgraded(mut body) => {
-            guarded(|| body.close());
-            drop_guarded(body);
-        }
-        Body::Closed => {}
-    }
-}
-
-/// Returns the reason of a panic. Drops the payload, which leaks if its drop panics too.
-fn panicked(panic: panics::Payload) -> ExitReason {
-    let reason = ExitReason::panicked(&*panic);
-    panics::discard(panic);
-    reason
-}
-
-impl<P: Process> AnyCell for Cell<P> {
-    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable> {
-        let woken = self.core.state.begin();
-        let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: the caller gave the token. The reference is not used after the token has
-        // left.
-        let inner = unsafe { &mut *inner };
-        let incarnation = self.core.state.incarnation();
-        let mut must_step = woken || inner.waits.is_none();
-        loop {
-            if self.core.state.is_killed() {
-                let reason = self.killed();
-                let reason = match (&inner.body, &inner.restart) {
-                    // The process had ended before, and is not restarted any more.
-                    (Body::Closed, Some(restart)) => restart.last.clone(),
-                    _ => reason,
-                };
-                // SAFETY: this has the token, and `inner` is not used any more.
-                unsafe { self.finish(reason) };
-                return None;
-            }
-            let has_urgent = !inner.pending.urgent.is_empty() || self.core.has_urgent();
-            let has_messages = |inner: &Inner<P>| {
-                !inner.pending.messages.is_empty() || !self.core.messages.is_empty()
-            };
-            let may_wait = match inner.waits {
-                Some(Wait::Blocked) => !has_urgent,
-                _ => !has_urgent && !has_messages(inner),
-            };
-            if let (Some(wait), true, false) = (inner.waits, may_wait, must_step) {
-                let this = Arc::as_ptr(&self);
-                // SAFETY: the token, which is this thread's, keeps the cell live.
-                let core = unsafe { &raw const (*this).core };
-                // SAFETY: as above. `core` and `inner` are not used any more.
-                return unsafe { Core::suspend(core, Runnable(self), wait) };
-            }
-            must_step = false;
-            slice.steps_left -= 1;
-            slice.count_step();
-            let waker = WakerRef::from_wake(&self);
-            let mut events = Events {
-                core: &self.core,
-                pending: &mut inner.pending,
-                incarnation,
-                messages_left: slice.messages,
-                delivered: 0,
-                cancelled: &mut inner.cancelled,
-            };
-            let mut output = StepOutput {
-                commands: Vec::new(),
-                pid: self.pid,
-                handle: &self.handle,
-                waker: &waker,
-            };
-            let stepped = panics::catch(|| match &mut inner.body {
-                Body::Own(body) => body.step(&mut events, &mut output),
-                Body::Upgraded(body) => body.step(&mut events, &mut output),
-                Body::Closed => Step::Done,
-            });
-            slice.count_delivered(events.delivered);
-            let commands = output.commands;
-            if !commands.is_empty() {
-                self.dispatch(commands, incarnation);
-            }
-            let reason = match stepped {
-                Ok(Step::Idle) => {
-                    inner.waits = Some(Wait::Idle);
-                    None
-                }
-                Ok(Step::Blocked) => {
-                    inner.waits = Some(Wait::Blocked);
-                    None
-                }
-                Ok(Step::Continue) => {
-                    inner.waits = None;
-                    must_step = true;
-                    None
-                }
-                Ok(Step::Upgrade(body)) => {
-                    close(inner);
-                    inner.body = Body::Upgraded(body);
-                    inner.waits = None;
-                    must_step = true;
-                    None
-                }
-                Ok(Step::Done) if inner.cancelled => Some(ExitReason::Cancelled),
-                Ok(Step::Done) => Some(ExitReason::Normal),
-                Ok(Step::Failed(reason)) => Some(reason),
-                Err(panic) => {
-                    slice.count_panic();
-                    Some(panicked(panic))
-                }
-            };
-            if let Some(reason) = reason {
-                // SAFETY: this has the token, and `inner` is not used any more.
-                unsafe { self.finish(reason) };
-                return None;
-            }
-            if slice.steps_left == 0 {
-                self.core.state.requeue();
-                return Some(Runnable(self));
-            }
-        }
-    }
-
-    fn revive(self: Arc<Self>) {
-        let Some(token) = self.core.revive() else {
-            return;
-        };
-        self.core.state.begin();
-        let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: this has the token.
-        let inner = unsafe { &mut *inner };
-        inner.waits = None;
-        inner.cancelled = false;
-        self.relate(|more| more.killed = None);
-        let Some(restart) = &inner.restart else {
-            unreachable!("a process that is not supervised does not stop")
-        };
-        let (make, method) = (restart.make.clone(), restart.method.clone());
-        let input = restart.input.clone();
-        let made = panics::catch(move || (make(), input.map_or_else(Input::none, |input| input())));
-        let started = match made {
-            Ok((body, input)) => {
-                inner.body = Body::Own(body);
-                let started = self.init(inner, &method, input);
-                started.map_err(|error| ExitReason::failed(&error))
-            }
-            Err(panic) => Err(panicked(panic)),
-        };
-        match started {
-            Ok(()) => {
-                self.core.state.requeue();
-                self.submit(Some(token));
-            }
-            Err(reason) => {
-                // The other `Arc` of the same token.
-                drop(token);
-                // SAFETY: this has the token, and `inner` is not used any more.
-                unsafe { self.finish(reason) };
-            }
-        }
-    }
-
-    fn pid(&self) -> Pid {
-        self.pid
-    }
-
-    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>> {
-        let place = message.downcast_mut::<Option<P::Message>>()?;
-        let message = place.take()?;
-        Some(self.send(message).map_err(|refused| {
-            let (kind, message) = match refused {
-                SendError::Full(message) => (Refused::Full(()), message),
-                SendError::Closed(message) | SendError::NotFound(message) => {
-                    (Refused::Closed(()), message)
-                }
-            };
-            *place = Some(message);
-            kind
-        }))
-    }
-
-    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>> {
-        let message: Box<P::Message> = message.downcast()?;
-        match self.send(*message) {
-            Ok(()) => Ok(()),
-            Err(refused) => Err(Box::new(refused.into_inner())),
-        }
-    }
-
-    fn receiver(self: Arc<Self>) -> Box<dyn Any> {
-        let receiver: Arc<dyn Receive<P::Message>> = self;
-        Box::new(receiver)
-    }
-
-    fn signal(&self, signal: Signal) -> Result<(), Signal> {
-        let urgent = match signal {
-            Signal::Kill => {
-                self.kill(ExitReason::Killed, false);
-                return Ok(());
-            }
-            Signal::Monitor { by } => {
-                let watched = self.watch(Watcher::Process(by));
-                return watched.map_err(|_| Signal::Monitor { by });
-            }
-            Signal::Demonitor { by } => {
-                self.relate(|more| {
-                    let is_by = |w: &Watcher| matches!(w, Watcher::Process(pid) if *pid == by);
-                    more.watchers.retain(|watcher| !is_by(watcher));
-                });
-                return Ok(());
-            }
-            Signal::Link { with } => {
-                let linked = self.relate(|more| {
-                    if !more.links.contains(&with) {
-                        more.links.push(with);
-                    }
-                });
-                return linked.ok_or(Signal::Link { with });
-            }
-            Signal::Unlink { with } => {
-                self.relate(|more| more.links.retain(|pid| *pid != with));
-                return Ok(());
-            }
-            Signal::Exit {
-                pid,
-                reason,
-                linked,
-            } => {
-                if linked {
-                    self.relate(|more| more.links.retain(|other| *other != pid));
-                    if !self.traps_exits {
-                        if reason.is_abnormal() {
-                            self.kill(reason, false);
-                        }
-                        return Ok(());
-                    }
-                }
-                Urgent::Exit { pid, reason }
-            }
-            Signal::Cancel(reason) => Urgent::Cancel(reason),
-        };
-        match self.core.signal(urgent) {
-            Ok(token) => {
-                self.submit(token);
-                Ok(())
-            }
-            Err(Urgent::Exit { pid, reason }) => Err(Signal::Exit {
-                pid,
-                reason,
-                linked: false,
-            }),
-            Err(_) => Err(Signal::Cancel(CancelReason::Requested)),
-        }
-    }
-
-    fn kill(&self, reason: ExitReason, is_final: bool) {
-        self.relate(|more| more.killed.get_or_insert(reason).clone());
-        self.submit(self.core.kill(is_final));
-    }
-
-    fn watch(&self, watcher: Watcher) -> Result<(), Watcher> {
-        let mut watcher = Some(watcher);
-        self.relate(|more| more.watchers.extend(watcher.take()));
-        watcher.map_or(Ok(()), Err)
-    }
-
-    fn name(&self, name: String, is_group: bool) -> bool {
-        self.relate(|more| match is_group {
-            true => more.groups.push(name),
-            false => more.names.push(name),
-        })
-        .is_some()
-    }
-
-    fn unname(&self, name: &str) {
-        self.relate(|more| more.names.retain(|other| other != name));
-    }
-
-    fn leave(&self, group: &str) {
-        self.relate(|more| more.groups.retain(|name| name != group));
-    }
-
-    fn info(&self) -> Info {
-        let mut info = Info {
-            pid: self.pid,
-            phase: self.core.state.phase(),
-            kind: std::any::type_name::<P>(),
-            names: Vec::new(),
-            groups: Vec::new(),
-            links: Vec::new(),
-            supervisor: None,
-            messages: self.core.messages.len(),
-            restarts: self.core.state.incarnation(),
-        };
-        if let Related::Some(more) = &*self.related.lock() {
-            info.names.clone_from(&more.names);
-            info.groups.clone_from(&more.groups);
-            info.links.clone_from(&more.links);
-            info.supervisor = more.supervisor;
-        }
-        info
-    }
-}
-
-impl<P: Process> Receive<P::Message> for Cell<P> {
-    fn send(&self, message: P::Message) -> Result<(), SendError<P::Message>> {
-        match self.core.send(message) {
-            Ok(sent) => {
-                self.submit(sent.submit);
-                if let Some(dropped) = sent.dropped {
-                    self.dead_letter(dropped);
-                }
-                Ok(())
-            }
-            Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
-            Err(Refused::Full(message)) => Err(SendError::Full(message)),
-        }
-    }
-
-    fn poll_send(
-        &self,
-        message: &mut Option<P::Message>,
-        key: &mut Option<Key>,
-        waker: &Waker,
-    ) -> Poll<Result<(), SendError<P::Message>>> {
-        let sent = self.core.poll_send(message, key, waker);
-        sent.map(|sent| match sent {
-            Ok(sent) => {
-                self.submit(sent.submit);
-                sent.dropped.into_iter().for_each(|m| self.dead_letter(m));
-                Ok(())
-            }
-            Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
-            Err(Refused::Full(message)) => Err(SendError::Full(message)),
-        })
-    }
-
-    fn forget_send(&self, key: Key) {
-        self.core.messages.forget(key);
-    }
-
-    fn pid(&self) -> Pid {
-        self.pid
-    }
-
-    fn handle(&self) -> &Handle {
-        &self.handle
-    }
-}
-
-impl<P: Process> Complete<P::Output, P::Error> for Cell<P> {
-    fn complete(
-        &self,
-        tag: u64,
-        incarnation: u32,
-        result: Result<P::Output, CommandError<P::Error>>,
-    ) -> Result<(), Result<P::Output, CommandError<P::Error>>> {
-        if self.core.state.incarnation() != incarnation {
-            return Err(result);
-        }
-        let urgent = Urgent::Complete {
-            tag,
-            incarnation,
-            result,
-        };
-        match self.core.signal(urgent) {
-            Ok(token) => {
-                self.submit(token);
-                Ok(())
-            }
-            Err(Urgent::Complete { result, .. }) => Err(result),
-            Err(_) => unreachable!("it was given a completion"),
-        }
-    }
-}
-
-impl<P: Process> Wake for Cell<P> {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.submit(self.core.wake());
     }
 }
 
@@ -854,6 +207,32 @@ mod tests {
 
     fn bytes<P: Process>(_: &P) -> usize {
         bytes_of::<P>()
+    }
+
+    /// Fails if the end of a process leaves it among the watchers of others, or the drop of the
+    /// future of an end leaves the future there.
+    #[test]
+    fn watchers_that_are_gone_do_not_pile_up() {
+        let handle = crate::scheduler::models::without_threads();
+        let [server, live] = [(); 2].map(|()| models::spawn(&handle, None));
+        let watchers = || server.relate(|more| more.watchers.len());
+        handle.monitor(live.pid, server.pid);
+        for _ in 0..100 {
+            let client = models::spawn(&handle, None);
+            handle.monitor(client.pid, server.pid);
+            let gone = client.pid;
+            client.abandon();
+            handle.monitor(gone, server.pid);
+        }
+        assert_eq!(watchers(), Some(1));
+        for _ in 0..100 {
+            drop(handle.exit_of(server.pid));
+        }
+        assert!(watchers() < Some(10));
+        server.abandon();
+        assert_eq!(live.core.take_urgent().count(), 1);
+        assert_eq!(live.relate(|more| more.monitored.len()), Some(0));
+        live.abandon();
     }
 
     /// The cell with the two counts of its `Arc`, and the slot of the registry. A block of glibc's

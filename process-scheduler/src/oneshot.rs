@@ -29,6 +29,13 @@ pub(crate) fn channel<R>() -> (Sender<R>, Receiver<R>) {
 }
 
 impl<R> Sender<R> {
+    /// Returns whether nobody waits for the value any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|slot| Arc::strong_count(slot) == 1)
+    }
+
     /// Sends the value, or hands it back if the receiver was dropped.
     pub(crate) fn send(mut self, value: R) -> Result<(), R> {
         let Some(slot) = self.0.take() else {

@@ -177,8 +177,8 @@ impl State {
     /// Returns whether this incarnation must end. One load.
     #[inline]
     pub(crate) fn is_killed(&self) -> bool {
-        // Ordering: Relaxed. The reason is under a lock, which the killer has left before it sets
-        // the bit. So whoever sees the bit takes the lock after the killer.
+        // Ordering: Relaxed. The killer sets the bit and the reason under one lock. So whoever sees
+        // the bit takes the lock after the killer.
         self.0.load(Relaxed) & (KILL | FINAL) != 0
     }
 

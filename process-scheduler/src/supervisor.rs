@@ -22,8 +22,8 @@
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,
-    handle::Supervised,
     process::Context,
+    spawn::Supervised,
     timer::{Deadline, Timer},
 };
 use std::{

@@ -4,8 +4,9 @@
 //!    and then polls the future with the process's own waker.
 //! 2. A future that awaits the inbox leaves the process idle; one that awaits anything else leaves
 //!    it blocked, so that messages do not wake it in vain.
-//! 3. The inbox may be awaited with another waker, as in a set of futures, or on another thread.
-//!    Then it keeps that waker, and a step wakes it when an event comes.
+//! 3. The inbox may be awaited with another waker, as in a set of futures, or outside of a step, as
+//!    on another thread. Then it keeps that waker, and a step wakes it when an event comes. Outside
+//!    of a step that may be the process's own waker: until an event comes, no step forgets it.
 use crate::{
     Address, CancelReason, Context, Event, EventsOf, ExitReason, Flow, Handle, InitError, Input,
     NoCommand, OutputOf, Pid, Process, Spawn, SpawnError, Step, StepOf,
@@ -17,19 +18,29 @@ use std::{
     marker::PhantomData,
     mem,
     pin::Pin,
+    ptr,
     sync::Arc,
     task::{Poll, Waker},
 };
 use sync_shim::sync::Mutex;
 
+/// Returns an address that no other live thread has, and which is not 0.
+#[inline]
+fn thread_address() -> usize {
+    thread_local!(static OWN: u8 = const { 0 });
+    OWN.with(|own| ptr::from_ref(own).addr())
+}
+
 struct Queue<M> {
     messages: VecDeque<M>,
     exits: VecDeque<(Pid, ExitReason)>,
     cancelled: Option<CancelReason>,
-    /// The future awaits the inbox.
+    /// The future awaits the inbox, as its last step has shown.
     receives: bool,
-    /// The waker of whoever awaits the inbox, unless it is the process's.
+    /// The waker of whoever awaits the inbox otherwise (rule 3).
     waker: Option<Waker>,
+    /// The thread that polls the future, or 0.
+    stepped_by: usize,
     own: Option<Waker>,
 }
 
@@ -133,8 +144,9 @@ impl<M: Send + 'static> Inbox<M> {
             if let Some(taken) = take(&mut queue) {
                 return Poll::Ready(taken);
             }
-            let is_own = |own: &Waker| own.will_wake(waker);
-            if queue.own.as_ref().is_some_and(is_own) {
+            let is_same = |known: &Waker| known.will_wake(waker);
+            let in_step = queue.stepped_by == thread_address();
+            if in_step && queue.own.as_ref().is_some_and(is_same) {
                 queue.receives = true;
                 return Poll::Pending;
             }
@@ -147,7 +159,7 @@ impl<M: Send + 'static> Inbox<M> {
                 own.inspect(Waker::wake_by_ref);
                 return Poll::Pending;
             }
-            let known = queue.waker.as_ref().is_some_and(is_own);
+            let known = queue.waker.as_ref().is_some_and(is_same);
             drop(queue);
             if known {
                 return Poll::Pending;
@@ -231,6 +243,7 @@ where
             cancelled: None,
             receives: false,
             waker: None,
+            stepped_by: 0,
             own: None,
         })),
         marker: PhantomData,
@@ -276,6 +289,7 @@ where
         }
         let mut queue = self.queue.lock();
         queue.receives = false;
+        queue.stepped_by = thread_address();
         if queue.own.is_none() {
             drop(queue);
             // A clone of the process's own waker is no user code, but the lock need not be held.
@@ -290,18 +304,18 @@ where
             return Step::Done;
         };
         let mut cx = std::task::Context::from_waker(out.waker());
-        match future.as_mut().poll(&mut cx) {
+        let polled = future.as_mut().poll(&mut cx);
+        let mut queue = self.queue.lock();
+        queue.stepped_by = 0;
+        let is_awaited = queue.receives || queue.waker.is_some();
+        drop(queue);
+        match polled {
             Poll::Ready(flow) => match flow.into() {
                 Flow::Fail(reason) => Step::Failed(reason),
                 Flow::Continue | Flow::Stop => Step::Done,
             },
-            Poll::Pending => {
-                let queue = self.queue.lock();
-                match queue.receives || queue.waker.is_some() {
-                    true => Step::Idle,
-                    false => Step::Blocked,
-                }
-            }
+            Poll::Pending if is_awaited => Step::Idle,
+            Poll::Pending => Step::Blocked,
         }
     }
 

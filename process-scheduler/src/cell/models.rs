@@ -1,10 +1,13 @@
-//! Models of the end of an incarnation.
+//! Models of the end of an incarnation, and of relations to a process that ends.
 use super::*;
-use crate::{EventsOf, NoCommand, OutputOf, StepOf, scheduler::models::without_threads};
-use sync_shim::{Model, thread};
+use crate::{
+    EventsOf, NoCommand, OutputOf, Phase, Policy, Step, StepOf, core::Core,
+    scheduler::models::without_threads,
+};
+use sync_shim::{Model, model, thread};
 
 /// A process that nothing in these models steps.
-struct Still;
+pub(super) struct Still;
 
 impl Process for Still {
     type Message = ();
@@ -18,7 +21,7 @@ impl Process for Still {
 }
 
 /// Puts a cell into the registry. The caller has its token.
-fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
+pub(super) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
     assert!(handle.shared.begin());
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {
@@ -71,5 +74,122 @@ fn stop_racing_the_shutdown_does_not_stay_stopped() {
             handle.registry().remove(cell.pid);
         }
         drop(handle.shared.injector.pop());
+    });
+}
+
+/// A process ends while it is linked to another: the other is notified once, and keeps no link.
+///
+/// Fails if `link` does not look for the first process after the second half.
+#[test]
+fn link_racing_the_end_of_a_process_leaves_no_link() {
+    model(|| {
+        let handle = without_threads();
+        let [ending, other] = [(); 2].map(|()| spawn(&handle, None));
+        ending.core.state.begin();
+        let worker = {
+            let ending = ending.clone();
+            // SAFETY: the token of the new process is this thread's, and the process runs.
+            thread::spawn(move || unsafe { ending.finish(ExitReason::Normal) })
+        };
+        handle.link(ending.pid, other.pid);
+        worker.join().unwrap();
+        assert_eq!(other.info().links, []);
+        assert_eq!(other.core.take_urgent().count(), 1);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(other.pid);
+    });
+}
+
+/// A kill of a process that restarts: if the next incarnation is killed, it is for that reason, and
+/// otherwise the next kill has its own.
+///
+/// Fails if a kill or a restart changes the bit or the reason without the lock of both.
+#[test]
+fn kill_racing_a_restart_keeps_its_reason() {
+    model(|| {
+        let handle = without_threads();
+        let supervisor = spawn(&handle, None);
+        let child = spawn(&handle, Some(supervisor.pid));
+        child.core.state.begin();
+        // SAFETY: the token of the new process is this thread's, and the process runs.
+        let stopped = unsafe { Core::stop(&raw const child.core, Runnable(child.clone())) };
+        assert!(stopped.is_none());
+        let killer = {
+            let child = child.clone();
+            thread::spawn(move || child.kill(ExitReason::NodeDown, false))
+        };
+        AnyCell::revive(child.clone());
+        killer.join().unwrap();
+        let reason = child.relate(|more| more.killed.take()).flatten();
+        let is_killed = child.core.state.is_killed();
+        assert_eq!(reason, is_killed.then_some(ExitReason::NodeDown));
+        // The cells and the scheduler refer to each other.
+        for cell in [supervisor, child] {
+            handle.registry().remove(cell.pid);
+        }
+        drop(handle.shared.injector.pop());
+    });
+}
+
+/// A process ends while it begins to monitor another, which does not keep it as a watcher.
+///
+/// Fails if `monitor` does not look for the process afterwards.
+#[test]
+fn monitor_racing_the_end_of_its_process_is_undone() {
+    model(|| {
+        let handle = without_threads();
+        let [ending, other] = [(); 2].map(|()| spawn(&handle, None));
+        let worker = {
+            let ending = ending.clone();
+            thread::spawn(move || ending.abandon())
+        };
+        handle.monitor(ending.pid, other.pid);
+        worker.join().unwrap();
+        let watchers = other.relate(|more| more.watchers.len());
+        assert_eq!(watchers, Some(0));
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(other.pid);
+    });
+}
+
+/// A process gets a name while the name is removed: it has the name if the table does.
+///
+/// Fails if `register` or `unregister` changes the process without the lock of the table.
+#[test]
+fn register_racing_unregister_leaves_table_and_process_alike() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let other = {
+            let handle = handle.clone();
+            thread::spawn(move || handle.unregister("clerk"))
+        };
+        assert!(handle.register("clerk", process.pid));
+        let removed = other.join().unwrap();
+        assert_eq!(handle.whereis("clerk").is_none(), removed);
+        assert_eq!(process.info().names.is_empty(), removed);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(process.pid);
+    });
+}
+
+/// As above, with a group.
+///
+/// Fails if `join` or `leave` changes the process without the lock of the table.
+#[test]
+fn join_racing_leave_leaves_group_and_process_alike() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let other = {
+            let (handle, pid) = (handle.clone(), process.pid);
+            thread::spawn(move || handle.leave("clerks", pid))
+        };
+        assert!(handle.join("clerks", process.pid));
+        other.join().unwrap();
+        let is_member = !handle.members("clerks").is_empty();
+        assert_eq!(!process.info().groups.is_empty(), is_member);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(process.pid);
     });
 }

@@ -1,11 +1,6 @@
 //! The last guard of a worker: no process panics out of its run, so the test makes one up.
 use super::*;
-use crate::{
-    Pid, Scheduler, Signal,
-    cell::{Info, Watcher},
-    error::ExitReason,
-    lane::Refused,
-};
+use crate::{Info, Pid, Scheduler, Signal, cell::Watcher, error::ExitReason, lane::Refused};
 use std::{any::Any, panic, sync::mpsc};
 
 struct Panics;
@@ -34,6 +29,10 @@ impl AnyCell for Panics {
     fn watch(&self, _: Watcher) -> Result<(), Watcher> {
         unreachable!()
     }
+    fn monitors(&self, _: Pid) -> bool {
+        unreachable!()
+    }
+    fn unmonitor(&self, _: Pid) {}
     fn name(&self, _: String, _: bool) -> bool {
         unreachable!()
     }

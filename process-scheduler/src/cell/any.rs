@@ -1,0 +1,213 @@
+//! The cell of a process whose types the caller does not know: of a pid, or of a token.
+use super::{
+    Cell,
+    related::{Related, Watcher},
+};
+use crate::{
+    CancelReason, ExitReason, Info, Pid, Process, SendError, Signal,
+    address::Receive,
+    lane::Refused,
+    process::Urgent,
+    worker::{Runnable, Slice},
+};
+use std::{any::Any, sync::Arc};
+
+/// The cell of a process of any type.
+pub(crate) trait AnyCell: Send + Sync {
+    /// Runs the process until it waits, ends, or has used up the slice. In the last case it returns
+    /// the token.
+    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable>;
+    /// Restarts a stopped process.
+    fn revive(self: Arc<Self>);
+    fn pid(&self) -> Pid;
+    /// Takes the message out, if the process accepts its type.
+    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
+    /// Hands the message back if it is not accepted.
+    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
+    /// Returns a boxed `Arc<dyn Receive<M>>`.
+    fn receiver(self: Arc<Self>) -> Box<dyn Any>;
+    /// Hands the signal back if the process has ended.
+    fn signal(&self, signal: Signal) -> Result<(), Signal>;
+    fn kill(&self, reason: ExitReason, is_final: bool);
+    /// Hands the watcher back if the process has ended.
+    fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
+    /// Notes that this process monitors another. False if it has ended.
+    fn monitors(&self, target: Pid) -> bool;
+    fn unmonitor(&self, target: Pid);
+    fn name(&self, name: String, is_group: bool) -> bool;
+    fn unname(&self, name: &str);
+    fn leave(&self, group: &str);
+    fn info(&self) -> Info;
+}
+
+impl<P: Process> AnyCell for Cell<P> {
+    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable> {
+        self.run_slice(slice)
+    }
+
+    fn revive(self: Arc<Self>) {
+        self.restart();
+    }
+
+    fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>> {
+        let place = message.downcast_mut::<Option<P::Message>>()?;
+        let message = place.take()?;
+        Some(self.send(message).map_err(|refused| {
+            let (kind, message) = match refused {
+                SendError::Full(message) => (Refused::Full(()), message),
+                SendError::Closed(message) | SendError::NotFound(message) => {
+                    (Refused::Closed(()), message)
+                }
+            };
+            *place = Some(message);
+            kind
+        }))
+    }
+
+    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>> {
+        let message: Box<P::Message> = message.downcast()?;
+        match self.send(*message) {
+            Ok(()) => Ok(()),
+            Err(refused) => Err(Box::new(refused.into_inner())),
+        }
+    }
+
+    fn receiver(self: Arc<Self>) -> Box<dyn Any> {
+        let receiver: Arc<dyn Receive<P::Message>> = self;
+        Box::new(receiver)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), Signal> {
+        let urgent = match signal {
+            Signal::Kill => {
+                self.kill(ExitReason::Killed, false);
+                return Ok(());
+            }
+            Signal::Monitor { by } => {
+                let watched = self.watch(Watcher::Process(by));
+                return watched.map_err(|_| Signal::Monitor { by });
+            }
+            Signal::Demonitor { by } => {
+                self.relate(|more| {
+                    let is_by = |w: &Watcher| matches!(w, Watcher::Process(pid) if *pid == by);
+                    more.watchers.retain(|watcher| !is_by(watcher));
+                });
+                return Ok(());
+            }
+            Signal::Link { with } => {
+                let linked = self.relate(|more| {
+                    if !more.links.contains(&with) {
+                        more.links.push(with);
+                    }
+                });
+                return linked.ok_or(Signal::Link { with });
+            }
+            Signal::Unlink { with } => {
+                self.relate(|more| more.links.retain(|pid| *pid != with));
+                return Ok(());
+            }
+            Signal::Exit {
+                pid,
+                reason,
+                linked,
+            } => {
+                if linked {
+                    self.relate(|more| more.links.retain(|other| *other != pid));
+                    if !self.traps_exits {
+                        if reason.is_abnormal() {
+                            self.kill(reason, false);
+                        }
+                        return Ok(());
+                    }
+                } else {
+                    self.unmonitor(pid);
+                }
+                Urgent::Exit { pid, reason }
+            }
+            Signal::Cancel(reason) => Urgent::Cancel(reason),
+        };
+        match self.core.signal(urgent) {
+            Ok(token) => {
+                self.submit(token);
+                Ok(())
+            }
+            Err(Urgent::Exit { pid, reason }) => Err(Signal::Exit {
+                pid,
+                reason,
+                linked: false,
+            }),
+            Err(_) => Err(Signal::Cancel(CancelReason::Requested)),
+        }
+    }
+
+    fn kill(&self, reason: ExitReason, is_final: bool) {
+        // Under one lock, as in `revive`: the bit has this reason, or an earlier one.
+        let token = self.relate(|more| {
+            more.killed.get_or_insert(reason);
+            self.core.kill(is_final)
+        });
+        self.submit(token.flatten());
+    }
+
+    fn watch(&self, watcher: Watcher) -> Result<(), Watcher> {
+        let mut watcher = Some(watcher);
+        let abandoned = self.relate(|more| {
+            let abandoned = more.take_abandoned();
+            more.watchers.extend(watcher.take());
+            abandoned
+        });
+        drop(abandoned);
+        watcher.map_or(Ok(()), Err)
+    }
+
+    fn monitors(&self, target: Pid) -> bool {
+        self.relate(|more| more.monitored.push(target)).is_some()
+    }
+
+    fn unmonitor(&self, target: Pid) {
+        if let Related::Some(more) = &mut *self.related.lock() {
+            more.monitored.retain(|pid| *pid != target);
+        }
+    }
+
+    fn name(&self, name: String, is_group: bool) -> bool {
+        self.relate(|more| match is_group {
+            true => more.groups.push(name),
+            false => more.names.push(name),
+        })
+        .is_some()
+    }
+
+    fn unname(&self, name: &str) {
+        self.relate(|more| more.names.retain(|other| other != name));
+    }
+
+    fn leave(&self, group: &str) {
+        self.relate(|more| more.groups.retain(|name| name != group));
+    }
+
+    fn info(&self) -> Info {
+        let mut info = Info {
+            pid: self.pid,
+            phase: self.core.state.phase(),
+            kind: std::any::type_name::<P>(),
+            names: Vec::new(),
+            groups: Vec::new(),
+            links: Vec::new(),
+            supervisor: None,
+            messages: self.core.messages.len(),
+            restarts: self.core.state.incarnation(),
+        };
+        if let Related::Some(more) = &*self.related.lock() {
+            info.names.clone_from(&more.names);
+            info.groups.clone_from(&more.groups);
+            info.links.clone_from(&more.links);
+            info.supervisor = more.supervisor;
+        }
+        info
+    }
+}

@@ -1,0 +1,172 @@
+//! The end of an incarnation, and the end for good.
+use super::{
+    Body, Cell, Inner,
+    related::{Related, Watcher},
+};
+use crate::{
+    ExitReason, Pid, Process, Signal,
+    core::Core,
+    guard::{drop_guarded, guarded},
+    lane::Taken,
+    supervisor::Policy,
+    worker::Runnable,
+};
+use std::{mem, sync::Arc};
+use sync_shim::panics;
+
+impl<P: Process> Cell<P> {
+    /// Ends a new process that was never started: the caller has the token.
+    pub(crate) fn abandon(self: Arc<Self>) {
+        self.core.state.begin();
+        let inner = self.inner.with_mut(|inner| inner);
+        // SAFETY: rule 2: a new cell's token is with the caller.
+        let inner = unsafe { &mut *inner };
+        drop_guarded(inner.restart.take());
+        close(inner);
+        self.end(inner, ExitReason::NoProcess);
+    }
+
+    /// Ends this incarnation, and closes the body (rule 3). Then the supervisor may restart the
+    /// process.
+    ///
+    /// # Safety
+    /// The caller has the token, which this takes over, and uses no reference to `inner` any more.
+    /// The process runs.
+    pub(super) unsafe fn finish(self: Arc<Self>, reason: ExitReason) {
+        let inner = self.inner.with_mut(|inner| inner);
+        // SAFETY: the caller promises this (rule 2).
+        let Some(supervisor) = self.close(unsafe { &mut *inner }, &reason) else {
+            // SAFETY: as above.
+            return self.end(unsafe { &mut *inner }, reason);
+        };
+        let (handle, pid) = (self.handle.clone(), self.pid);
+        let this = Arc::as_ptr(&self);
+        // SAFETY: the token, which is this thread's, keeps the cell live.
+        let core = unsafe { &raw const (*this).core };
+        // SAFETY: as above. `this` is not used after `None`.
+        if let Some(token) = unsafe { Core::stop(core, Runnable(self)) } {
+            // SAFETY: the token keeps the cell live.
+            let this = unsafe { &*this };
+            // SAFETY: rule 2: this has the token.
+            this.end(unsafe { &mut *inner }, reason);
+            drop(token);
+            return;
+        }
+        let exit = Signal::Exit {
+            pid,
+            reason,
+            linked: false,
+        };
+        // The supervisor is a process of this scheduler, so `route` takes a lock of the registry,
+        // after the stop and before the load of `is_closed`. A shutdown takes all these locks
+        // between its store and its look for stopped processes. So one of the two sees the other.
+        let routed = guarded(|| handle.route(supervisor, exit).is_ok());
+        if routed != Some(true) || handle.is_closed() {
+            // Nobody is left to restart it.
+            handle.kill_for_good(pid, ExitReason::Killed);
+        }
+    }
+
+    /// Closes the body. Returns the supervisor if it may restart the process.
+    pub(super) fn close(&self, inner: &mut Inner<P>, reason: &ExitReason) -> Option<Pid> {
+        if !matches!(inner.body, Body::Closed) {
+            self.handle.counters().exited(reason);
+        }
+        close(inner);
+        let supervised = inner.restart.as_mut();
+        let restart = supervised.filter(|restart| restart.policy != Policy::Temporary)?;
+        if self.core.state.is_final() {
+            return None;
+        }
+        restart.last = reason.clone();
+        let (supervisor, keep_mail) = (restart.supervisor, restart.keep_mail);
+        if !keep_mail {
+            mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
+            let mut left = Taken::default();
+            self.core.messages.take(&mut left);
+            left.for_each(|message| self.dead_letter(message));
+        }
+        drop_guarded(mem::take(&mut inner.pending.urgent));
+        Some(supervisor)
+    }
+
+    pub(super) fn dead_letter(&self, message: P::Message) {
+        self.handle.counters().dead_letter();
+        drop_guarded(message);
+    }
+
+    /// Ends the process for good. Only the owner of the token calls this.
+    pub(super) fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
+        let (urgent, messages) = self.core.end();
+        drop_guarded(urgent);
+        drop_guarded(mem::take(&mut inner.pending.urgent));
+        mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
+        messages.for_each(|message| self.dead_letter(message));
+        let restart = inner.restart.take();
+        let supervisor = restart.as_ref().map(|restart| restart.supervisor);
+        drop_guarded(restart);
+        let related = mem::replace(&mut *self.related.lock(), Related::Ended);
+        let mut watchers = Vec::new();
+        let mut links = Vec::new();
+        let mut monitored = Vec::new();
+        if let Related::Some(more) = related {
+            for name in more.names {
+                self.handle.unname(&name, self.pid);
+            }
+            for group in more.groups {
+                self.handle.ungroup(&group, self.pid);
+            }
+            watchers = more.watchers;
+            links = more.links;
+            monitored = more.monitored;
+        }
+        self.handle.registry().remove(self.pid);
+        let pid = self.pid;
+        let exit = |linked| Signal::Exit {
+            pid,
+            reason: reason.clone(),
+            linked,
+        };
+        for linked in links {
+            self.handle.forget_remote(linked, pid);
+            guarded(|| drop(self.handle.route(linked, exit(true))));
+        }
+        for target in monitored {
+            guarded(|| self.handle.demonitor(pid, target));
+        }
+        for watcher in watchers {
+            match watcher {
+                Watcher::Process(by) => {
+                    guarded(|| drop(self.handle.route(by, exit(false))));
+                }
+                Watcher::Thread(sender) => drop(sender.send(reason.clone())),
+            }
+        }
+        if let Some(supervisor) = supervisor {
+            guarded(|| drop(self.handle.route(supervisor, exit(false))));
+        }
+        self.handle.ended();
+    }
+}
+
+/// Rule 3: closes and drops the body, once.
+pub(super) fn close<P: Process>(inner: &mut Inner<P>) {
+    match mem::replace(&mut inner.body, Body::Closed) {
+        Body::Own(mut body) => {
+            guarded(|| body.close());
+            drop_guarded(body);
+        }
+        Body::Upgraded(mut body) => {
+            guarded(|| body.close());
+            drop_guarded(body);
+        }
+        Body::Closed => {}
+    }
+}
+
+/// Returns the reason of a panic. Drops the payload, which leaks if its drop panics too.
+pub(super) fn panicked(panic: panics::Payload) -> ExitReason {
+    let reason = ExitReason::panicked(&*panic);
+    panics::discard(panic);
+    reason
+}

@@ -1,0 +1,63 @@
+//! The restart of a stopped process, as the next incarnation.
+use super::{Body, Cell, end::panicked};
+use crate::{ExitReason, Input, Pid, Process, supervisor::Policy};
+use std::sync::Arc;
+use sync_shim::panics;
+
+/// How a supervisor restarts a process.
+pub(crate) struct Restart<P> {
+    pub(crate) supervisor: Pid,
+    pub(crate) policy: Policy,
+    pub(crate) keep_mail: bool,
+    pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
+    pub(crate) method: String,
+    pub(crate) input: Option<Arc<dyn Fn() -> Input + Send + Sync>>,
+    /// The reason of its last end.
+    pub(crate) last: ExitReason,
+}
+
+impl<P: Process> Cell<P> {
+    pub(super) fn restart(self: Arc<Self>) {
+        // Under one lock, as in `kill`: the bit goes with its reason.
+        let token = self.relate(|more| {
+            let token = self.core.revive()?;
+            more.killed = None;
+            Some(token)
+        });
+        let Some(token) = token.flatten() else {
+            return;
+        };
+        self.core.state.begin();
+        let inner = self.inner.with_mut(|inner| inner);
+        // SAFETY: rule 2: this has the token.
+        let inner = unsafe { &mut *inner };
+        inner.waits = None;
+        inner.cancelled = false;
+        let Some(restart) = &inner.restart else {
+            unreachable!("a process that is not supervised does not stop")
+        };
+        let (make, method) = (restart.make.clone(), restart.method.clone());
+        let input = restart.input.clone();
+        let made = panics::catch(move || (make(), input.map_or_else(Input::none, |input| input())));
+        let started = match made {
+            Ok((body, input)) => {
+                inner.body = Body::Own(body);
+                let started = self.init(inner, &method, input);
+                started.map_err(|error| ExitReason::failed(&error))
+            }
+            Err(panic) => Err(panicked(panic)),
+        };
+        match started {
+            Ok(()) => {
+                self.core.state.requeue();
+                self.submit(Some(token));
+            }
+            Err(reason) => {
+                // The other `Arc` of the same token.
+                drop(token);
+                // SAFETY: this has the token, and `inner` is not used any more.
+                unsafe { self.finish(reason) };
+            }
+        }
+    }
+}

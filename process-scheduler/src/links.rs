@@ -1,0 +1,252 @@
+//! Links and monitors, here and across nodes.
+//!
+//! Each process of a link has the other among its `links`. If a process monitors another, it has
+//! the other among its `monitored`, and the other has it among its `watchers`.
+//!
+//! 1. A relation has two halves, which are added one after the other, without a lock of both. An
+//!    end removes the other half from each process that it knows of.
+//! 2. If one half is refused, the other is removed, or not added. After the second half, the maker
+//!    looks once more for the process of the first, which may have ended before the second was
+//!    there. So a process that has ended is in no half for ever.
+//! 3. The table of remote relations has an entry for each end on another node that a process here
+//!    is to be notified of, so that it is notified if the node is down.
+use crate::{ExitReason, Handle, Pid, Signal};
+
+impl Handle {
+    /// Tells `by` when `target` ends, by [`Event::Exit`](crate::Event::Exit): with
+    /// [`ExitReason::NoProcess`] if it is not there.
+    ///
+    /// A process that its supervisor restarts has not ended.
+    ///
+    /// ```
+    /// use process_scheduler::{
+    ///     Event, EventsOf, ExitReason, NoCommand, OutputOf, Process, Scheduler, Step, StepOf,
+    /// };
+    ///
+    /// struct Widow;
+    ///
+    /// impl Process for Widow {
+    ///     type Message = ();
+    ///     type Cmd = NoCommand;
+    ///     type Output = ();
+    ///     type Error = ();
+    ///     fn step(
+    ///         &mut self,
+    ///         events: &mut EventsOf<Self>,
+    ///         _: &mut OutputOf<Self>,
+    ///     ) -> StepOf<Self> {
+    ///         match events.next() {
+    ///             Some(Event::Exit { reason, .. }) => Step::Failed(reason),
+    ///             _ => Step::Idle,
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let widow = scheduler.spawn(Widow).unwrap();
+    /// let other = scheduler.spawn_fn(|_: u8, _| ()).unwrap();
+    /// let end = scheduler.exit_of(widow.pid());
+    /// scheduler.monitor(widow.pid(), other.pid());
+    /// scheduler.kill(other.pid());
+    /// assert_eq!(end.wait(), ExitReason::Killed);
+    /// ```
+    pub fn monitor(&self, by: Pid, target: Pid) {
+        let is_here = by.node == self.node();
+        if is_here
+            && !self
+                .registry()
+                .get(by)
+                .is_some_and(|by| by.monitors(target))
+        {
+            return;
+        }
+        if target.node != self.node() {
+            self.note_remote(target, by, false);
+        }
+        if self.route(target, Signal::Monitor { by }).is_err() {
+            self.forget_remote(target, by);
+            self.no_process(by, target, false);
+        } else if is_here && self.registry().get(by).is_none() {
+            // Its end has perhaps demonitored the target before the target knew of it.
+            self.demonitor(by, target);
+        }
+    }
+
+    /// Ends a [`monitor`](Self::monitor).
+    ///
+    /// ```
+    /// # let scheduler = process_scheduler::Scheduler::new();
+    /// # let a = scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
+    /// # let b = scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
+    /// scheduler.monitor(a, b);
+    /// scheduler.demonitor(a, b);
+    /// ```
+    pub fn demonitor(&self, by: Pid, target: Pid) {
+        self.forget_remote(target, by);
+        if let Some(by) = self.registry().get(by) {
+            by.unmonitor(target);
+        }
+        drop(self.route(target, Signal::Demonitor { by }));
+    }
+
+    /// Links two processes: if one ends abnormally, the other ends for the same reason, or gets
+    /// [`Event::Exit`](crate::Event::Exit) if it [traps exits](crate::Spawn::trap_exits). If one has
+    /// ended already, the reason is [`ExitReason::NoProcess`].
+    ///
+    /// ```
+    /// use process_scheduler::{ExitReason, Scheduler};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let [a, b] = [(); 2].map(|()| scheduler.spawn_fn(|_: u8, _| ()).unwrap());
+    /// let end = scheduler.exit_of(b.pid());
+    /// scheduler.link(a.pid(), b.pid());
+    /// scheduler.kill(a.pid());
+    /// assert_eq!(end.wait(), ExitReason::Killed);
+    /// ```
+    pub fn link(&self, a: Pid, b: Pid) {
+        if self.add_link(a, b) && self.add_link(b, a) && !self.may_notify(a, b) {
+            // `a` ended between the two halves. Its end has notified `b`, perhaps before `b` had
+            // its half, which nothing else would remove.
+            self.forget_remote(b, a);
+            drop(self.route(b, Signal::Unlink { with: a }));
+        }
+    }
+
+    /// Adds one half of a link: `one` will notify `other`. If `one` is not there, notifies `other`,
+    /// which removes its half, and returns false.
+    fn add_link(&self, one: Pid, other: Pid) -> bool {
+        if one.node != self.node() {
+            self.note_remote(one, other, true);
+        }
+        let added = self.route(one, Signal::Link { with: other }).is_ok();
+        if !added {
+            self.forget_remote(one, other);
+            self.forget_remote(other, one);
+            self.no_process(other, one, true);
+        }
+        added
+    }
+
+    /// Whether the end of `one` is still to come, of which `other` is to be notified by a link. An
+    /// end leaves the registry, and that of a remote process the table, before it notifies.
+    fn may_notify(&self, one: Pid, other: Pid) -> bool {
+        if one.node == self.node() {
+            return self.registry().get(one).is_some();
+        }
+        let table = self.shared.remote.lock();
+        let noted = table.get(&one);
+        noted.is_some_and(|watchers| watchers.contains(&(other, true)))
+    }
+
+    /// Ends a [`link`](Self::link).
+    ///
+    /// ```
+    /// # let scheduler = process_scheduler::Scheduler::new();
+    /// # let a = scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
+    /// # let b = scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
+    /// scheduler.link(a, b);
+    /// scheduler.unlink(a, b);
+    /// ```
+    pub fn unlink(&self, a: Pid, b: Pid) {
+        for (one, other) in [(a, b), (b, a)] {
+            self.forget_remote(one, other);
+            drop(self.route(one, Signal::Unlink { with: other }));
+        }
+    }
+
+    fn no_process(&self, to: Pid, pid: Pid, linked: bool) {
+        let reason = ExitReason::NoProcess;
+        let exit = Signal::Exit {
+            pid,
+            reason,
+            linked,
+        };
+        drop(self.route(to, exit));
+    }
+
+    fn note_remote(&self, remote: Pid, by: Pid, linked: bool) {
+        let mut table = self.shared.remote.lock();
+        table.entry(remote).or_default().push((by, linked));
+    }
+
+    pub(crate) fn forget_remote(&self, remote: Pid, by: Pid) {
+        if remote.node == self.node() {
+            return;
+        }
+        let mut table = self.shared.remote.lock();
+        if let Some(watchers) = table.get_mut(&remote) {
+            watchers.retain(|(pid, _)| *pid != by);
+            if watchers.is_empty() {
+                table.remove(&remote);
+            }
+        }
+    }
+
+    /// Tells all processes that monitor or are linked to one of that node that it is down: what a
+    /// [`Relay`](crate::Relay) calls.
+    ///
+    /// ```
+    /// # let scheduler = process_scheduler::Scheduler::new();
+    /// scheduler.node_down(7);
+    /// ```
+    pub fn node_down(&self, node: u32) {
+        let mut table = self.shared.remote.lock();
+        let of_node = |pid: &&Pid| pid.node == node;
+        let pids: Vec<_> = table.keys().filter(of_node).copied().collect();
+        let taken = pids.into_iter().filter_map(|pid| table.remove_entry(&pid));
+        let down: Vec<_> = taken.collect();
+        drop(table);
+        for (pid, watchers) in down {
+            for (by, linked) in watchers {
+                let reason = ExitReason::NodeDown;
+                let exit = Signal::Exit {
+                    pid,
+                    reason,
+                    linked,
+                };
+                drop(self.route(by, exit));
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests {
+    use crate::{Loopback, Pid, Scheduler};
+
+    fn still(scheduler: &Scheduler) -> Pid {
+        scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid()
+    }
+
+    fn end(scheduler: &Scheduler, pid: Pid) {
+        let end = scheduler.exit_of(pid);
+        scheduler.cancel(pid);
+        end.wait();
+    }
+
+    /// Fails if the table of relations to remote processes keeps a local process that has ended.
+    #[test]
+    fn ended_process_leaves_no_relation_to_remote_ones() {
+        let loopback = Loopback::new();
+        let [here, there] = [1, 2].map(|node| {
+            let builder = Scheduler::builder().workers(1).node(node);
+            let scheduler = builder.relay(loopback.clone()).build();
+            loopback.connect(&scheduler);
+            scheduler
+        });
+        let relate: [fn(&Scheduler, Pid, Pid); 3] = [
+            |here, near, far| here.link(near, far),
+            |here, near, far| here.link(far, near),
+            |here, near, far| here.monitor(near, far),
+        ];
+        for relate in relate {
+            let (near, far) = (still(&here), still(&there));
+            relate(&here, near, far);
+            assert_eq!(here.shared.remote.lock().len(), 1);
+            end(&here, near);
+            assert_eq!(here.shared.remote.lock().len(), 0);
+            relate(&here, near, far);
+            assert_eq!(here.shared.remote.lock().len(), 0);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Names and groups.
+//!
+//! The table of names, or of groups, and the process change under the lock of the table: so the two
+//! agree. A process that ends first refuses names and groups, and then takes its own out of the
+//! tables. So an ended process is in no table.
+use crate::{Address, Handle, Pid};
+use std::collections::HashMap;
+
+impl Handle {
+    /// Gives a process a name. False if the name is taken, or the process is not here.
+    ///
+    /// ```
+    /// let scheduler = process_scheduler::Scheduler::new();
+    /// let [a, b] = [(); 2].map(|()| scheduler.spawn_fn(|_: u8, _| ()).unwrap());
+    /// assert!(scheduler.register("primary", a.pid()));
+    /// assert!(!scheduler.register("primary", b.pid()));
+    /// assert!(scheduler.named::<u8>("primary").is_some());
+    /// assert!(scheduler.unregister("primary"));
+    /// assert!(scheduler.register("primary", b.pid()));
+    /// ```
+    pub fn register(&self, name: &str, pid: Pid) -> bool {
+        let Some(cell) = self.registry().get(pid) else {
+            return false;
+        };
+        let mut names = self.shared.names.lock();
+        let added = !names.contains_key(name) && cell.name(name.to_owned(), false);
+        if added {
+            names.insert(name.to_owned(), pid);
+        }
+        added
+    }
+
+    /// Removes a registered name. False if no process has it.
+    pub fn unregister(&self, name: &str) -> bool {
+        let cell;
+        let mut names = self.shared.names.lock();
+        let Some(pid) = names.remove(name) else {
+            return false;
+        };
+        cell = self.registry().get(pid);
+        cell.iter().for_each(|cell| cell.unname(name));
+        true
+    }
+
+    /// Returns the process with a name.
+    pub fn whereis(&self, name: &str) -> Option<Pid> {
+        self.shared.names.lock().get(name).copied()
+    }
+
+    /// Returns the address of the process with a name, if it takes such messages.
+    pub fn named<M: Send + 'static>(&self, name: &str) -> Option<Address<M>> {
+        self.address(self.whereis(name)?)
+    }
+
+    pub(crate) fn unname(&self, name: &str, pid: Pid) {
+        let mut names = self.shared.names.lock();
+        if names.get(name) == Some(&pid) {
+            names.remove(name);
+        }
+    }
+
+    /// Adds a process to a group. False if it is not here.
+    ///
+    /// ```
+    /// let scheduler = process_scheduler::Scheduler::new();
+    /// let (sender, seen) = std::sync::mpsc::channel();
+    /// for _ in 0..3 {
+    ///     let sender = sender.clone();
+    ///     let reader = scheduler.spawn_fn(move |n: u32, _| sender.send(n).unwrap()).unwrap();
+    ///     assert!(scheduler.join("readers", reader.pid()));
+    /// }
+    /// assert_eq!(scheduler.publish("readers", &7_u32), 3);
+    /// assert_eq!(seen.iter().take(3).sum::<u32>(), 21);
+    /// let first = scheduler.members("readers")[0];
+    /// scheduler.leave("readers", first);
+    /// assert_eq!(scheduler.members("readers").len(), 2);
+    /// ```
+    pub fn join(&self, group: &str, pid: Pid) -> bool {
+        let Some(cell) = self.registry().get(pid) else {
+            return false;
+        };
+        let mut groups = self.shared.groups.lock();
+        if groups.get(group).is_some_and(|pids| pids.contains(&pid)) {
+            return true;
+        }
+        let added = cell.name(group.to_owned(), true);
+        if added {
+            groups.entry(group.to_owned()).or_default().push(pid);
+        }
+        added
+    }
+
+    /// Takes a process out of a group.
+    pub fn leave(&self, group: &str, pid: Pid) {
+        let cell = self.registry().get(pid);
+        let mut groups = self.shared.groups.lock();
+        remove_member(&mut groups, group, pid);
+        cell.iter().for_each(|cell| cell.leave(group));
+    }
+
+    pub(crate) fn ungroup(&self, group: &str, pid: Pid) {
+        remove_member(&mut self.shared.groups.lock(), group, pid);
+    }
+
+    /// Returns the processes of a group.
+    pub fn members(&self, group: &str) -> Vec<Pid> {
+        let groups = self.shared.groups.lock();
+        groups.get(group).cloned().unwrap_or_default()
+    }
+
+    /// Sends a copy of a message to each process of a group that takes such messages. Returns how
+    /// many accepted it.
+    pub fn publish<M: Clone + Send + 'static>(&self, group: &str, message: &M) -> usize {
+        let members = self.members(group).into_iter();
+        let sent = members.filter(|pid| self.try_send(*pid, message.clone()).is_ok());
+        sent.count()
+    }
+}
+
+fn remove_member(groups: &mut HashMap<String, Vec<Pid>>, group: &str, pid: Pid) {
+    if let Some(members) = groups.get_mut(group) {
+        members.retain(|member| *member != pid);
+        if members.is_empty() {
+            groups.remove(group);
+        }
+    }
+}

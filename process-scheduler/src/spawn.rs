@@ -1,0 +1,247 @@
+//! Spawns: settings, and the way of a new process into the tables and to its first step.
+use crate::{
+    Address, ExitReason, Handle, Handler, Mailbox, Pid, Process, SpawnError,
+    address::Receive,
+    cell::{Cell, Parts, Restart},
+    handler::HandlerOf,
+    process::Input,
+};
+use std::{
+    any::{Any, TypeId},
+    fmt,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+/// Settings of a new process.
+///
+/// ```
+/// use process_scheduler::{Mailbox, Scheduler, Spawn};
+///
+/// let scheduler = Scheduler::new();
+/// let spawn = Spawn::new().name("teller").group("bank").mailbox(Mailbox::Bounded(100));
+/// let teller = scheduler.spawn_with(spawn, |n: u32, _| println!("{n}")).unwrap();
+/// assert_eq!(scheduler.whereis("teller"), Some(teller.pid()));
+/// assert_eq!(scheduler.members("bank"), [teller.pid()]);
+/// ```
+#[derive(Clone, Default)]
+#[must_use = "settings do nothing until a process is spawned with them"]
+pub struct Spawn {
+    name: Option<String>,
+    groups: Vec<String>,
+    mailbox: Option<Mailbox>,
+    method: String,
+    input: Option<Arc<dyn Fn() -> Input + Send + Sync>>,
+    handler: Option<Arc<dyn Any + Send + Sync>>,
+    traps_exits: bool,
+}
+
+impl Spawn {
+    /// Creates the default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers the process under a name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds the process to a group.
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
+        self
+    }
+
+    /// Sets the mailbox: by default, that of [`Builder::mailbox`](crate::Builder::mailbox).
+    pub fn mailbox(mut self, mailbox: Mailbox) -> Self {
+        self.mailbox = Some(mailbox);
+        self
+    }
+
+    /// Sets the method of [`Process::init`]: the empty one by default.
+    ///
+    /// ```
+    /// use process_scheduler::{Scheduler, Spawn, SpawnError, from_fn};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let spawned = scheduler.spawn_process(from_fn(|_: u8, _| ()), Spawn::new().method("bake"));
+    /// assert!(matches!(spawned, Err(SpawnError::UnknownMethod(_))));
+    /// ```
+    pub fn method(mut self, method: impl Into<String>) -> Self {
+        self.method = method.into();
+        self
+    }
+
+    /// Sets the input of [`Process::init`]: none by default. A restart makes another.
+    ///
+    /// ```
+    /// use process_scheduler::{Input, Spawn};
+    ///
+    /// let spawn = Spawn::new().method("serve").input(|| Input::new(8080_u16));
+    /// # let _ = spawn;
+    /// ```
+    pub fn input(mut self, input: impl Fn() -> Input + Send + Sync + 'static) -> Self {
+        self.input = Some(Arc::new(input));
+        self
+    }
+
+    /// Sets the handler of the process's commands: by default, that of
+    /// [`Builder::handler`](crate::Builder::handler).
+    ///
+    /// ```
+    /// use process_scheduler::{Completer, Spawn};
+    ///
+    /// let spawn = Spawn::new().handler(|n: u32, completer: Completer<u32, ()>| {
+    ///     drop(completer.complete(Ok(n + 1)));
+    /// });
+    /// # let _ = spawn;
+    /// ```
+    pub fn handler<C, O, E>(mut self, handler: impl Handler<C, O, E>) -> Self
+    where
+        C: 'static,
+        O: 'static,
+        E: 'static,
+    {
+        let handler: Arc<dyn Handler<C, O, E>> = Arc::new(handler);
+        self.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Sets whether the end of a linked process is an event. By default, an abnormal one ends this
+    /// process too.
+    ///
+    /// ```
+    /// use process_scheduler::Spawn;
+    ///
+    /// let spawn = Spawn::new().trap_exits(true);
+    /// # let _ = spawn;
+    /// ```
+    pub fn trap_exits(mut self, traps: bool) -> Self {
+        self.traps_exits = traps;
+        self
+    }
+}
+
+impl fmt::Debug for Spawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawn")
+            .field("name", &self.name)
+            .field("groups", &self.groups)
+            .field("mailbox", &self.mailbox)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a supervisor keeps a process: see [`Restart`].
+pub(crate) struct Supervised<P> {
+    pub(crate) supervisor: Pid,
+    pub(crate) policy: crate::supervisor::Policy,
+    pub(crate) keep_mail: bool,
+    pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
+}
+
+impl Handle {
+    /// Spawns a process with the default settings.
+    ///
+    /// # Errors
+    /// As [`spawn_process`](Self::spawn_process).
+    pub fn spawn<P: Process>(&self, process: P) -> Result<Address<P::Message>, SpawnError> {
+        self.spawn_process(process, Spawn::new())
+    }
+
+    /// Spawns a process. Its `init` runs before this returns, its first step on a worker.
+    ///
+    /// One allocation, if it has neither name nor group.
+    ///
+    /// # Errors
+    /// If the scheduler shuts down or is full, the name is taken, or the process's `init` fails.
+    pub fn spawn_process<P: Process>(
+        &self,
+        process: P,
+        spawn: Spawn,
+    ) -> Result<Address<P::Message>, SpawnError> {
+        self.spawn_supervised(process, spawn, None)
+    }
+
+    pub(crate) fn spawn_supervised<P: Process>(
+        &self,
+        process: P,
+        spawn: Spawn,
+        supervised: Option<Supervised<P>>,
+    ) -> Result<Address<P::Message>, SpawnError> {
+        // Before the process is in any table: this may panic.
+        let input = spawn
+            .input
+            .as_ref()
+            .map_or_else(Input::none, |input| input());
+        let cell = self.prepare(process, &spawn, supervised)?;
+        let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
+        cell.start(self, &spawn.method, input)?;
+        // Ordering: Relaxed, as the other counters.
+        self.shared.counters.spawned.fetch_add(1, Relaxed);
+        Ok(Address::new(receiver))
+    }
+
+    /// Makes a process with a pid and its names, which does not run yet.
+    fn prepare<P: Process>(
+        &self,
+        process: P,
+        spawn: &Spawn,
+        supervised: Option<Supervised<P>>,
+    ) -> Result<Arc<Cell<P>>, SpawnError> {
+        let handler = self.handler_of::<P>(spawn)?;
+        if !self.shared.begin() {
+            return Err(SpawnError::Full);
+        }
+        let restart = supervised.map(|supervised| {
+            Box::new(Restart {
+                supervisor: supervised.supervisor,
+                policy: supervised.policy,
+                keep_mail: supervised.keep_mail,
+                make: supervised.make,
+                method: spawn.method.clone(),
+                input: spawn.input.clone(),
+                last: ExitReason::Killed,
+            })
+        });
+        let cell = Cell::new(Parts {
+            body: process,
+            node: self.node(),
+            handle: self.clone(),
+            handler,
+            mailbox: spawn.mailbox.unwrap_or(self.shared.config.mailbox),
+            traps_exits: spawn.traps_exits,
+            restart,
+        });
+        let inserted = self.registry().insert(cell, Cell::set_pid);
+        let cell = inserted.inspect_err(|_| self.ended())?;
+        let pid = cell.own_pid();
+        if let Some(name) = &spawn.name {
+            if !self.register(name, pid) {
+                cell.abandon();
+                return Err(SpawnError::NameTaken(name.clone()));
+            }
+        }
+        for group in &spawn.groups {
+            self.join(group, pid);
+        }
+        Ok(cell)
+    }
+
+    fn handler_of<P: Process>(&self, spawn: &Spawn) -> Result<Option<HandlerOf<P>>, SpawnError> {
+        if let Some(handler) = &spawn.handler {
+            let wrong = || SpawnError::Init("the handler is one for other commands".to_owned());
+            let handler = handler.downcast_ref::<HandlerOf<P>>();
+            return handler.cloned().map(Some).ok_or_else(wrong);
+        }
+        if self.shared.handlers.is_empty() {
+            return Ok(None);
+        }
+        let key = TypeId::of::<(P::Cmd, P::Output, P::Error)>();
+        let handler = self.shared.handlers.get(&key);
+        Ok(handler
+            .and_then(|any| any.downcast_ref::<HandlerOf<P>>())
+            .cloned())
+    }
+}
