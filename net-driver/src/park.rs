@@ -114,9 +114,10 @@ impl Token {
             .store(if waits { IN_THREAD } else { EMPTY }, Relaxed);
     }
 
-    /// Returns whether the next park ends at once. A hint.
-    fn is_notified(&self) -> bool {
-        // Ordering: Relaxed. Whoever takes the token acquires what it publishes.
+    /// Returns whether the next park ends at once. A hint for all but the test clock.
+    pub(crate) fn is_notified(&self) -> bool {
+        // Ordering: Relaxed. Whoever takes the token acquires what it publishes. The test clock
+        // reads `waits` before and after this.
         self.state.load(Relaxed) == NOTIFIED
     }
 
@@ -360,6 +361,9 @@ impl WorkerPark {
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
             poller.note_end();
+        } else {
+            // Also a park without a wait ends by the token, which keeps a paused clock from jumping.
+            self.token.take();
         }
         drop(role);
         self.collect(MAX_TIMERS);

@@ -6,14 +6,17 @@
 //!
 //! 1. The poller decides. It looks at the tokens of all others, which say whether their threads
 //!    wait. A thread that was unparked counts as running from that moment, as its token is
-//!    `NOTIFIED`. A worker whose thread has not started counts as waiting: it has no task yet.
+//!    `NOTIFIED`. So does the poller itself: its park then ends without a jump, and the executor
+//!    looks for the task. A worker whose thread has not started counts as waiting: it has no task
+//!    yet.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
 //!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role and
 //!    the look: the one of `Role::publish_until`. The poller's park returns to the executor, which
 //!    first looks whether there are tasks.
 //! 3. The poller looks at one token after the other. A thread that it saw waiting may have been
 //!    unparked since, by a thread that it sees waiting later. So a thread adds to `waits` before it
-//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile.
+//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile. The same
+//!    holds for the poller's own token, which it reads between the two loads of `waits`.
 //! 4. With this feature a tick is a nanosecond, so that a paused sleep takes exactly its time.
 use super::{Instant, clock};
 use crate::{
@@ -129,8 +132,9 @@ impl Clock {
 }
 
 impl Inner {
-    /// Returns whether everything but this worker waits (rule 1). The worker has taken the role,
-    /// and has published its deadline since: that fences (rule 2).
+    /// Returns whether everything but this worker waits, and nobody has unparked the worker (rule
+    /// 1). The worker has taken the role, and has published its deadline since: that fences (rule
+    /// 2).
     fn is_idle_but(&self, worker: usize) -> bool {
         let clock = &self.clock;
         // Ordering: Acquire pairs with `will_wait`.
@@ -139,9 +143,10 @@ impl Inner {
         // Ordering: Acquire pairs with the drop of a hold: what it unparked before counts as
         // running.
         let all_wait = clock.holds.load(Acquire) == 0
-            && workers.all(|(index, (token, started))| {
+            && workers.all(|(index, (token, started))| match index == worker {
+                true => !token.is_notified(),
                 // Ordering: Relaxed, as in `set_started`.
-                index == worker || !started.load(Relaxed) || token.is_waiting()
+                false => !started.load(Relaxed) || token.is_waiting(),
             })
             && clock.guests.lock().iter().all(|token| token.is_waiting());
         // Ordering: Acquire pairs with the fence in `will_wait`.
@@ -419,3 +424,5 @@ pub async fn advance(span: Duration) {
 
 #[cfg(test)]
 mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -33,6 +33,29 @@ fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
     });
 }
 
+/// A worker unparks the poller, and then waits: the poller has a task, or the worker runs.
+///
+/// Fails if the poller does not read its own token, or reads it before the first load of `waits`.
+#[test]
+fn look_racing_a_worker_that_unparks_the_poller_is_void() {
+    model(|| {
+        let driver = driver(2);
+        driver.inner().tokens[1].set_waiting(false);
+        let other = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                inner.tokens[0].unpark();
+                inner.clock.will_wait();
+                inner.tokens[1].set_waiting(true);
+                inner.began_to_wait();
+            })
+        };
+        assert!(!driver.inner().is_idle_but(0), "a worker has a task");
+        other.join().unwrap();
+    });
+}
+
 /// A thread that holds the clock unparks the worker, and then lets the clock go.
 ///
 /// Fails if the subtraction or the load of `holds` is Relaxed.
