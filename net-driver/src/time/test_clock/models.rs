@@ -11,6 +11,10 @@ fn driver(workers: usize) -> Driver {
     driver
 }
 
+fn is_idle_but_the_poller(driver: &Driver) -> bool {
+    driver.inner().if_idle_but(0, || {}).is_some()
+}
+
 /// A worker unparks another one, and then waits: one of the two runs at any time.
 ///
 /// Fails if the look does not count the waits, or if an ordering of `waits` is weaker.
@@ -28,7 +32,7 @@ fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
                 inner.began_to_wait();
             })
         };
-        assert!(!driver.inner().is_idle_but(0), "a worker runs");
+        assert!(!is_idle_but_the_poller(&driver), "a worker runs");
         other.join().unwrap();
     });
 }
@@ -51,7 +55,32 @@ fn look_racing_a_worker_that_unparks_the_poller_is_void() {
                 inner.began_to_wait();
             })
         };
-        assert!(!driver.inner().is_idle_but(0), "a worker has a task");
+        assert!(!is_idle_but_the_poller(&driver), "a worker has a task");
+        other.join().unwrap();
+    });
+}
+
+/// A thread in a `block_on` arms a timer: a poller that sees the timer does not jump to it.
+///
+/// Fails if the entry does not add to `waits`, if the deadline is read after the second load, or if
+/// one of the two fences at the count is left out.
+#[test]
+fn look_that_reads_a_timer_of_a_new_thread_is_void() {
+    model(|| {
+        let driver = driver(2);
+        let is_armed = Arc::new(AtomicBool::new(false));
+        let other = {
+            let (driver, is_armed) = (driver.clone(), is_armed.clone());
+            thread::spawn(move || {
+                let _guest = Guest::enter(driver.inner());
+                // Ordering: Relaxed. The count of the entry, and of the end, orders them.
+                is_armed.store(true, Relaxed);
+                is_armed.store(false, Relaxed); // It is cancelled before the thread leaves.
+            })
+        };
+        // Ordering: Relaxed, as above.
+        let read = driver.inner().if_idle_but(0, || is_armed.load(Relaxed));
+        assert_ne!(read, Some(true), "the thread runs");
         other.join().unwrap();
     });
 }
@@ -68,7 +97,7 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
             hold.0.inner().tokens[1].unpark();
             drop(hold);
         });
-        assert!(!driver.inner().is_idle_but(0), "the worker runs");
+        assert!(!is_idle_but_the_poller(&driver), "the worker runs");
         other.join().unwrap();
     });
 }
@@ -100,7 +129,7 @@ fn pause_racing_the_last_wait_and_the_poller_is_seen() {
         loop {
             assert!(inner.role.try_take(0));
             inner.role.publish_until(u64::MAX);
-            if inner.clock.is_paused() && inner.is_idle_but(0) {
+            if inner.clock.is_paused() && is_idle_but_the_poller(&driver) {
                 break;
             }
             inner.tokens[0].wait_in_thread(None);
