@@ -14,13 +14,16 @@
 //!    that it has: its inner `block_on` panics.
 //! 5. A panic of user code outside of tasks, such as that of a waker, is contained as in a thread
 //!    of a runtime. So it does not reach the `block_on` of a thread that has nothing to do with it.
-//! 6. The runtime's end takes the worker, which drops the futures of all tasks.
+//! 6. A thread that waits does so in the `block_on` of the runtime's driver of timers, so that a
+//!    paused clock knows of it.
+//! 7. The runtime's end takes the worker, which drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},
-    park::{Park, ThreadPark, Unpark, waker},
+    events::Events,
+    park::{Park, ThreadPark, Unpark},
 };
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Wake, Waker},
@@ -117,7 +120,11 @@ impl CurrentThread {
     }
 
     /// Runs the tasks, or waits while another thread does, until the future is ready.
-    pub(crate) fn block_on<F: Future>(&self, mut future: Pin<&mut F>) -> F::Output {
+    pub(crate) fn block_on<F: Future>(
+        &self,
+        events: &Events,
+        mut future: Pin<&mut F>,
+    ) -> F::Output {
         let key = {
             let mut state = self.lock();
             if let Some(worker) = state.take() {
@@ -135,19 +142,15 @@ impl CurrentThread {
             );
             key
         };
-        let mut park = ThreadPark::new();
-        let unpark = waker(park.unparker());
-        let _leaves = Waiting { all: self, key };
-        loop {
-            if let Some(worker) = self.take_or_wait(&unpark, key) {
-                return Driver::new(self, worker).run(future);
+        let leaves = Waiting { all: self, key };
+        let ended = events.block_on(poll_fn(|cx| {
+            if let Some(worker) = self.take_or_wait(cx.waker(), key) {
+                return Poll::Ready(Err(Driver::new(self, worker)));
             }
-            let cx = &mut Context::from_waker(&unpark);
-            if let Poll::Ready(output) = future.as_mut().poll(cx) {
-                return output;
-            }
-            park.park();
-        }
+            future.as_mut().poll(cx).map(Ok)
+        }));
+        drop(leaves);
+        ended.unwrap_or_else(|driver| driver.run(future))
     }
 
     fn take_or_wait(&self, unpark: &Waker, own: u64) -> Option<Box<Worker<ThreadPark>>> {
@@ -159,7 +162,7 @@ impl CurrentThread {
         worker
     }
 
-    /// Ends the tasks, after the runtime has closed (rule 6). Gives up after `limit`: then the drop
+    /// Ends the tasks, after the runtime has closed (rule 7). Gives up after `limit`: then the drop
     /// of the worker ends what is left.
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
         let worker = self.lock().worker.take();
