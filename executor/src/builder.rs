@@ -1075,10 +1075,20 @@ impl Builder {
             queue
         };
         let queues: Vec<Queue> = (0..parks.len()).map(queue).collect();
-        let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
+        let mut unparkers: Vec<_> = parks.iter().map(unparker).collect();
+        let events = match events {
+            Some(events) => events,
+            None => {
+                let events = Events::over(unparkers.iter().cloned());
+                let marking = unparkers.into_iter().enumerate();
+                unparkers = marking.map(|(n, unpark)| events.waker(n, unpark)).collect();
+                events
+            }
+        };
+        let remotes = queues.iter().zip(unparkers).map(|(queue, unpark)| {
             Arc::new(Remote {
                 stealer: queue.stealer(),
-                unpark: unparker(park),
+                unpark,
                 unstarted: Lent::new(),
                 lent: Lent::new(),
                 #[cfg(feature = "monitor")]
@@ -1090,8 +1100,6 @@ impl Builder {
             })
         });
         let remotes: Vec<_> = remotes.collect();
-        let wakers = || remotes.iter().map(|remote| remote.unpark.clone());
-        let events = events.unwrap_or_else(|| Events::over(wakers()));
         #[cfg(all(
             feature = "net",
             target_os = "linux",

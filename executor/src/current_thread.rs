@@ -20,7 +20,7 @@
 use crate::{
     driven::{Tick, Worker},
     events::Events,
-    park::{Park, ThreadPark, Unpark},
+    park::ThreadPark,
 };
 use std::{
     future::{Future, poll_fn},
@@ -68,12 +68,12 @@ struct Driver<'a> {
 }
 
 /// The waker of the driver's own future.
-struct Signal<U> {
+struct Signal {
     woken: AtomicBool,
-    unpark: U,
+    unpark: Waker,
 }
 
-impl<U> Signal<U> {
+impl Signal {
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
         // Ordering: Acquire pairs with the store in `wake`. Nobody acquires the `false`. Not a
@@ -84,7 +84,7 @@ impl<U> Signal<U> {
     }
 }
 
-impl<U: Unpark> Wake for Signal<U> {
+impl Wake for Signal {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -92,7 +92,7 @@ impl<U: Unpark> Wake for Signal<U> {
     fn wake_by_ref(self: &Arc<Self>) {
         // Ordering: Release pairs with the exchange in `take`: the poll sees what was done before.
         self.woken.store(true, Release);
-        self.unpark.unpark();
+        self.unpark.wake_by_ref();
     }
 }
 
@@ -197,7 +197,7 @@ impl<'a> Driver<'a> {
         let worker = self.worker.as_mut().expect("only the drop takes it");
         let signal = Arc::new(Signal {
             woken: AtomicBool::new(true),
-            unpark: worker.park_mut().unparker(),
+            unpark: worker.unpark_waker(),
         });
         let woken = Waker::from(signal.clone());
         let mut cx = Context::from_waker(&woken);
@@ -234,6 +234,7 @@ impl Drop for Driver<'_> {
 #[cfg(test)]
 mod models {
     use super::*;
+    use crate::park::{Park, waker};
     use sync_shim::{cell::UnsafeCell, model, thread};
 
     struct Done(UnsafeCell<bool>);
@@ -251,7 +252,7 @@ mod models {
             let done = Arc::new(Done(UnsafeCell::new(false)));
             let signal = Arc::new(Signal {
                 woken: AtomicBool::new(false),
-                unpark: ThreadPark::new().unparker(),
+                unpark: waker(ThreadPark::new().unparker()),
             });
             let other = {
                 let (done, signal) = (done.clone(), signal.clone());

@@ -14,6 +14,7 @@ use std::{
     fmt,
     mem::{self, ManuallyDrop},
     panic::{AssertUnwindSafe, catch_unwind},
+    task::Waker,
     time::{Duration, Instant},
 };
 use worker_idle::announce::Registry;
@@ -250,6 +251,11 @@ impl<P: Park> Worker<P> {
                 return tick;
             }
         }
+    }
+
+    /// Returns the waker by which the runtime unparks this worker.
+    pub(crate) fn unpark_waker(&self) -> Waker {
+        self.core.shared.remotes[self.core.index].unpark.clone()
     }
 
     /// Runs a method, and contains a panic of user code outside of tasks, as the loop of a thread

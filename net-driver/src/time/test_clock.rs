@@ -353,7 +353,8 @@ fn current() -> Driver {
 /// When everything in the runtime waits, the clock jumps to the next deadline, however many workers
 /// there are. So a test of long sleeps takes no time, and the sleeps end in their order. The clock
 /// does not wait for sockets, nor for threads that the runtime does not know of: see
-/// [`Driver::hold_clock`].
+/// [`Driver::hold_clock`]. A worker that parks in a parker of its own counts as waiting until it is
+/// unparked by [`Driver::waker`].
 ///
 /// ```
 /// use net_driver::{Driver, time};

@@ -7,7 +7,7 @@ fn driver(workers: usize) -> Driver {
     let driver = Driver::new(workers);
     let inner = driver.inner();
     (0..workers).for_each(|worker| inner.clock.set_started(worker));
-    inner.tokens[1].set_waiting(true);
+    inner.tokens[1].begin_wait();
     driver
 }
 
@@ -28,7 +28,7 @@ fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
                 let inner = driver.inner();
                 inner.tokens[1].unpark();
                 inner.clock.will_wait();
-                inner.tokens[2].set_waiting(true);
+                inner.tokens[2].begin_wait();
                 inner.began_to_wait();
             })
         };
@@ -44,18 +44,50 @@ fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
 fn look_racing_a_worker_that_unparks_the_poller_is_void() {
     model(|| {
         let driver = driver(2);
-        driver.inner().tokens[1].set_waiting(false);
+        driver.inner().tokens[1].end_wait();
         let other = {
             let driver = driver.clone();
             thread::spawn(move || {
                 let inner = driver.inner();
                 inner.tokens[0].unpark();
                 inner.clock.will_wait();
-                inner.tokens[1].set_waiting(true);
+                inner.tokens[1].begin_wait();
                 inner.began_to_wait();
             })
         };
         assert!(!is_idle_but_the_poller(&driver), "a worker has a task");
+        other.join().unwrap();
+    });
+}
+
+/// A worker unparks the poller, which parks in a parker of its own, and then waits.
+///
+/// Fails if the poller takes such a token without an Acquire, or does not read it.
+#[test]
+fn token_beside_a_parker_voids_the_look_and_publishes() {
+    model(|| {
+        let driver = driver(2);
+        driver.inner().tokens[1].end_wait();
+        let queued = Arc::new(AtomicBool::new(false));
+        let other = {
+            let (driver, queued) = (driver.clone(), queued.clone());
+            thread::spawn(move || {
+                let inner = driver.inner();
+                // Ordering: Relaxed. The token publishes it.
+                queued.store(true, Relaxed);
+                inner.tokens[0].unpark();
+                inner.clock.will_wait();
+                inner.tokens[1].begin_wait();
+                inner.began_to_wait();
+            })
+        };
+        let token = &driver.inner().tokens[0];
+        token.begin_wait();
+        assert!(!is_idle_but_the_poller(&driver), "a worker has a task");
+        let was_unparked = token.is_notified();
+        token.end_wait();
+        // Ordering: Relaxed, as above.
+        assert!(!was_unparked || queued.load(Relaxed));
         other.join().unwrap();
     });
 }
@@ -112,7 +144,7 @@ fn pause_racing_the_last_wait_and_the_poller_is_seen() {
     Model::new().bound(2).check(|| {
         let driver = driver(2);
         let inner = driver.inner();
-        inner.tokens[1].set_waiting(false);
+        inner.tokens[1].end_wait();
         let pauser = {
             let driver = driver.clone();
             thread::spawn(move || driver.pause())
@@ -122,7 +154,7 @@ fn pause_racing_the_last_wait_and_the_poller_is_seen() {
             thread::spawn(move || {
                 let inner = driver.inner();
                 inner.clock.will_wait();
-                inner.tokens[1].set_waiting(true);
+                inner.tokens[1].begin_wait();
                 inner.began_to_wait();
             })
         };

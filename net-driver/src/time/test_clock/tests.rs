@@ -2,7 +2,7 @@
 use super::*;
 use crate::time;
 use std::thread;
-use worker_idle::park::{Park, Unpark};
+use worker_idle::park::{self, Park, ThreadPark, Unpark};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -75,4 +75,28 @@ fn unparked_poller_that_never_waits_jumps_at_last() {
     park.park_timeout(Duration::ZERO);
     assert_eq!(driver.scope(Some(0), || begun.elapsed()), HOUR);
     park.deliver();
+}
+
+/// Fails if an unpark of a worker with a parker of its own does not mark its token.
+#[test]
+fn poller_over_a_parker_returns_before_a_jump() {
+    let mut park = ThreadPark::new();
+    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    driver.pause();
+    let mut timers = driver.timers(0);
+    let mut park = timers.over(&mut park);
+    let begun = activate(&driver, &mut park);
+    let waker = driver.waker(0);
+    unpark_and_wait(&driver, move || waker.wake());
+    jumps_after_one_park(&driver, &mut park, begun);
+}
+
+/// Fails if a park over a parker waits for a token that the parker has lost.
+#[test]
+fn park_over_a_parker_that_lost_its_token_ends() {
+    let mut park = ThreadPark::new();
+    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    driver.waker(0).wake();
+    park.park(); // Takes the parker's token, and not the driver's.
+    driver.timers(0).over(&mut park).park();
 }
