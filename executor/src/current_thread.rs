@@ -15,14 +15,16 @@
 //!    that it has: its inner `block_on` panics.
 //! 5. A panic of user code outside of tasks, such as that of a waker, is contained as in a thread
 //!    of a runtime. So it does not reach the `block_on` of a thread that has nothing to do with it.
-//! 6. The runtime's end takes the worker, which drops the futures of all tasks.
+//! 6. A thread that waits does so in the `block_on` of the runtime's driver of timers, so that a
+//!    paused clock knows of it.
+//! 7. The runtime's end takes the worker, which drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},
-    events::EventsPark,
-    park::{Park, ThreadPark, Unpark, waker},
+    events::{Events, EventsPark},
+    park::ThreadPark,
 };
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Wake, Waker},
@@ -67,12 +69,12 @@ struct Driver<'a> {
 }
 
 /// The waker of the driver's own future.
-struct Signal<U> {
+struct Signal {
     woken: AtomicBool,
-    unpark: U,
+    unpark: Waker,
 }
 
-impl<U> Signal<U> {
+impl Signal {
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
         // Ordering: Acquire pairs with the store in `wake`. Nobody acquires the `false`. Not a
@@ -83,7 +85,7 @@ impl<U> Signal<U> {
     }
 }
 
-impl<U: Unpark> Wake for Signal<U> {
+impl Wake for Signal {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -91,7 +93,7 @@ impl<U: Unpark> Wake for Signal<U> {
     fn wake_by_ref(self: &Arc<Self>) {
         // Ordering: Release pairs with the exchange in `take`: the poll sees what was done before.
         self.woken.store(true, Release);
-        self.unpark.unpark();
+        self.unpark.wake_by_ref();
     }
 }
 
@@ -119,7 +121,11 @@ impl CurrentThread {
     }
 
     /// Runs the tasks, or waits while another thread does, until the future is ready.
-    pub(crate) fn block_on<F: Future>(&self, mut future: Pin<&mut F>) -> F::Output {
+    pub(crate) fn block_on<F: Future>(
+        &self,
+        events: &Events,
+        mut future: Pin<&mut F>,
+    ) -> F::Output {
         let key = {
             let mut state = self.lock();
             if let Some(worker) = state.take() {
@@ -137,19 +143,15 @@ impl CurrentThread {
             );
             key
         };
-        let mut park = ThreadPark::new();
-        let unpark = waker(park.unparker());
-        let _leaves = Waiting { all: self, key };
-        loop {
-            if let Some(worker) = self.take_or_wait(&unpark, key) {
-                return Driver::new(self, worker).run(future);
+        let leaves = Waiting { all: self, key };
+        let ended = events.block_on(poll_fn(|cx| {
+            if let Some(worker) = self.take_or_wait(cx.waker(), key) {
+                return Poll::Ready(Err(Driver::new(self, worker)));
             }
-            let cx = &mut Context::from_waker(&unpark);
-            if let Poll::Ready(output) = future.as_mut().poll(cx) {
-                return output;
-            }
-            park.park();
-        }
+            future.as_mut().poll(cx).map(Ok)
+        }));
+        drop(leaves);
+        ended.unwrap_or_else(|driver| driver.run(future))
     }
 
     fn take_or_wait(&self, unpark: &Waker, own: u64) -> Option<Box<Worker<EventsPark>>> {
@@ -184,7 +186,7 @@ impl CurrentThread {
         }
     }
 
-    /// Ends the tasks, after the runtime has closed (rule 6). Gives up after `limit`: then the drop
+    /// Ends the tasks, after the runtime has closed (rule 7). Gives up after `limit`: then the drop
     /// of the worker ends what is left.
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
         let worker = self.lock().worker.take();
@@ -219,7 +221,7 @@ impl<'a> Driver<'a> {
         let worker = self.worker.as_mut().expect("only the drop takes it");
         let signal = Arc::new(Signal {
             woken: AtomicBool::new(true),
-            unpark: worker.park_mut().unparker(),
+            unpark: worker.unpark_waker(),
         });
         let woken = Waker::from(signal.clone());
         let mut cx = Context::from_waker(&woken);
@@ -256,6 +258,7 @@ impl Drop for Driver<'_> {
 #[cfg(test)]
 mod models {
     use super::*;
+    use crate::park::{Park, waker};
     use sync_shim::{cell::UnsafeCell, model, thread};
 
     struct Done(UnsafeCell<bool>);
@@ -273,7 +276,7 @@ mod models {
             let done = Arc::new(Done(UnsafeCell::new(false)));
             let signal = Arc::new(Signal {
                 woken: AtomicBool::new(false),
-                unpark: ThreadPark::new().unparker(),
+                unpark: waker(ThreadPark::new().unparker()),
             });
             let other = {
                 let (done, signal) = (done.clone(), signal.clone());

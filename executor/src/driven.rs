@@ -12,6 +12,7 @@ use coop_budget::{Budget, Scope, Turns};
 use std::{
     fmt,
     mem::{self, ManuallyDrop},
+    task::Waker,
     time::{Duration, Instant},
 };
 use sync_shim::panics;
@@ -261,6 +262,14 @@ impl<P: Park> Worker<P> {
                 return tick;
             }
         }
+    }
+
+    /// Returns the waker by which the runtime unparks this worker.
+    pub(crate) fn unpark_waker(&self) -> Waker {
+        self.core.shared.remotes[self.core.index]
+            .unparker
+            .waker()
+            .clone()
     }
 
     /// Runs a method, and contains a panic of user code outside of tasks, as the loop of a thread

@@ -211,7 +211,7 @@ impl Handle {
             let polls = unhandled::or_panic(&self.shared, polls);
             match driven {
                 None => self.shared.events.block_on(polls),
-                Some(driven) => driven.block_on(pin!(polls)),
+                Some(driven) => driven.block_on(&self.shared.events, pin!(polls)),
             }
         })
     }

@@ -7,7 +7,11 @@ use selvedge::{
     spawn, spawn_blocking,
     time::{self, Duration, Instant},
 };
-use std::{future::pending, sync::mpsc, thread};
+use std::{
+    future::pending,
+    sync::{Arc, mpsc},
+    thread,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -159,5 +163,77 @@ fn paused_driven_worker_jumps() {
     drop(runtime);
     for thread in threads {
         thread.join().unwrap();
+    }
+}
+
+/// Two threads are in the `block_on` of a runtime of one thread: the first drives, and the second
+/// works in its own future, which the first waits for.
+///
+/// Fails if the clock does not know of the second.
+#[test]
+fn clock_waits_for_a_thread_that_another_drives_for() {
+    let builder = Builder::new_current_thread().start_paused(true);
+    let runtime = Arc::new(builder.build().unwrap());
+    for _ in 0..20 {
+        let (sender, receiver) = async_channel::bounded(1);
+        let (drives, driven) = mpsc::channel();
+        let (enters, entered) = mpsc::channel();
+        let first = {
+            let runtime = runtime.clone();
+            thread::spawn(move || {
+                runtime.block_on(async {
+                    drives.send(()).unwrap();
+                    entered.recv().unwrap();
+                    time::timeout(HOUR, receiver.recv()).await
+                })
+            })
+        };
+        driven.recv().unwrap();
+        runtime.block_on(async {
+            enters.send(()).unwrap();
+            thread::sleep(Duration::from_millis(1)); // It works, and the driver parks.
+            sender.send(7).await.unwrap();
+        });
+        assert_eq!(first.join().unwrap(), Ok(Ok(7)));
+    }
+}
+
+/// Fails if a thread that waits counts as running.
+#[test]
+fn clock_jumps_while_two_threads_of_one_runtime_wait() {
+    let builder = Builder::new_current_thread().start_paused(true);
+    let runtime = Arc::new(builder.build().unwrap());
+    let (drives, driven) = mpsc::channel();
+    let begun = runtime.block_on(async { Instant::now() });
+    let first = {
+        let runtime = runtime.clone();
+        thread::spawn(move || {
+            runtime.block_on(async {
+                let mut sleep = Box::pin(time::sleep_until(begun + 2 * HOUR));
+                assert!(futures::poll!(sleep.as_mut()).is_pending());
+                drives.send(()).unwrap();
+                sleep.await;
+            })
+        })
+    };
+    driven.recv().unwrap();
+    runtime.block_on(time::sleep_until(begun + 3 * HOUR));
+    first.join().unwrap();
+    assert_eq!(runtime.block_on(async { begun.elapsed() }), 3 * HOUR);
+}
+
+/// Fails if the clock jumps beside a thread that enters `block_on`, or overtakes the task's wake.
+#[test]
+fn clock_waits_for_tasks_that_are_spawned_outside() {
+    for workers in [1, 2] {
+        let runtime = paused(workers);
+        for _ in 0..2_000 {
+            let task = runtime.spawn(async {});
+            runtime.block_on(async {
+                let begun = Instant::now();
+                assert!(time::timeout(HOUR, task).await.is_ok());
+                assert_eq!(begun.elapsed(), Duration::ZERO);
+            });
+        }
     }
 }

@@ -122,6 +122,8 @@ impl Driver {
         let tokens: Box<[_]> = (0..workers)
             .map(|_| Arc::new(Token::new(poller.clone())))
             .collect();
+        #[cfg(feature = "test-util")]
+        let wakers = mark_tokens(wakers, &tokens);
         Self(Arc::new_cyclic(|driver| Inner {
             role: Role::new(),
             tokens,
@@ -163,6 +165,37 @@ impl Driver {
             "there are {workers} workers, and no number {worker}"
         );
         WorkerTimers::new(self.clone(), worker)
+    }
+
+    /// Returns a waker that ends the present or the next park of the worker with this index.
+    ///
+    /// For a driver made by [`with_wakers`](Self::with_wakers) it is the waker that was given. With
+    /// the feature `test-util` it also tells a paused clock that the worker has something to do.
+    /// The clock does not know of unparks by other ways: it may jump before such a worker looks.
+    ///
+    /// ```
+    /// use net_driver::Driver;
+    /// use worker_idle::park::{self, Park, ThreadPark};
+    ///
+    /// let mut park = ThreadPark::new();
+    /// let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    /// driver.waker(0).wake();
+    /// driver.timers(0).over(&mut park).park(); // Returns at once.
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[track_caller]
+    pub fn waker(&self, worker: usize) -> Waker {
+        let workers = self.0.tokens.len();
+        assert!(
+            worker < workers,
+            "there are {workers} workers, and no number {worker}"
+        );
+        match self.0.wakers.get(worker) {
+            None => Waker::from(self.0.tokens[worker].clone()),
+            Some(waker) => waker.clone(),
+        }
     }
 
     /// Returns whether a busy worker should poll its park soon: a timer is due that no parked
@@ -422,6 +455,25 @@ impl Inner {
         }
         (next != u64::MAX).then(|| clock::span_until(self.timers.park_until(next), self.now()))
     }
+}
+
+/// Makes each waker mark its worker's token before it wakes, for the test clock.
+#[cfg(feature = "test-util")]
+fn mark_tokens(wakers: Box<[Waker]>, tokens: &[Arc<Token>]) -> Box<[Waker]> {
+    struct Marks(Arc<Token>, Waker);
+    impl std::task::Wake for Marks {
+        fn wake(self: Arc<Self>) {
+            self.wake_by_ref();
+        }
+
+        fn wake_by_ref(self: &Arc<Self>) {
+            self.0.unpark();
+            self.1.wake_by_ref();
+        }
+    }
+    let pairs = wakers.into_iter().zip(tokens);
+    let marking = pairs.map(|(waker, token)| Arc::new(Marks(token.clone(), waker)).into());
+    marking.collect()
 }
 
 /// Runs `f` on the thread's current driver, with the index of the wheel for its timers. `None`

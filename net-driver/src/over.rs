@@ -4,6 +4,9 @@
 //! The worker has the poller role, if it is vacant, while its parker parks, and limits that park to
 //! the next deadline. A thread that arms an earlier timer unparks it by its waker, as
 //! [`role`](crate::role) says.
+//!
+//! A paused clock knows of an unpark by [`Driver::waker`], which marks the worker's token first. It
+//! does not know of one by the parker's own unparker.
 use crate::driver::{Driver, Inner};
 use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
 use worker_idle::park::Park;
@@ -89,7 +92,7 @@ impl<P: Park> OverPark<'_, P> {
         };
         let driver = self.timers.driver.inner();
         #[cfg(feature = "test-util")]
-        let waits = Waits::begin(driver, self.timers.worker);
+        let (waits, limit) = Waits::begin(driver, self.timers.worker, limit);
         if !driver.role.is_active() || !driver.role.try_take(self.timers.worker) {
             #[cfg(feature = "test-util")]
             driver.began_to_wait();
@@ -111,9 +114,10 @@ impl<P: Park> OverPark<'_, P> {
                 park(self.park, Some(limit));
             }
         }
-        drop(role);
+        // Before another worker may look, in the role.
         #[cfg(feature = "test-util")]
         drop(waits);
+        drop(role);
         self.timers.collect(MAX_TIMERS);
     }
 }
@@ -124,18 +128,27 @@ struct Waits<'a>(&'a crate::park::Token);
 
 #[cfg(feature = "test-util")]
 impl<'a> Waits<'a> {
-    fn begin(driver: &'a Inner, worker: usize) -> Self {
+    /// Also limits the park: after an unpark it does not wait. The parker finds a token of its own
+    /// then, but for one that another park of it has taken.
+    fn begin(
+        driver: &'a Inner,
+        worker: usize,
+        limit: Option<Duration>,
+    ) -> (Self, Option<Duration>) {
         let token = &driver.tokens[worker];
         driver.clock.will_wait();
-        token.set_waiting(true);
-        Self(token)
+        let limit = match token.begin_wait() {
+            true => limit,
+            false => Some(Duration::ZERO),
+        };
+        (Self(token), limit)
     }
 }
 
 #[cfg(feature = "test-util")]
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.0.set_waiting(false);
+        self.0.end_wait();
     }
 }
 

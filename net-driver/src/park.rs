@@ -106,17 +106,28 @@ impl Token {
         matches!(self.state.load(Relaxed), IN_THREAD | IN_REACTOR)
     }
 
-    /// Says whether the thread waits, for a worker that parks elsewhere.
+    /// Says that the thread waits, for a worker that parks elsewhere. Returns false if it was
+    /// unparked before.
     #[cfg(feature = "test-util")]
-    pub(crate) fn set_waiting(&self, waits: bool) {
-        // Ordering: Relaxed, as in `is_waiting`.
+    pub(crate) fn begin_wait(&self) -> bool {
+        // Ordering: Relaxed, as in `is_waiting`. `end_wait` acquires a token.
         self.state
-            .store(if waits { IN_THREAD } else { EMPTY }, Relaxed);
+            .compare_exchange(EMPTY, IN_THREAD, Relaxed, Relaxed)
+            .is_ok()
     }
 
-    /// Returns whether the next park ends at once. A hint.
-    fn is_notified(&self) -> bool {
-        // Ordering: Relaxed. Whoever takes the token acquires what it publishes.
+    /// Says that the thread of a worker that parks elsewhere runs. Takes the token.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn end_wait(&self) {
+        // Ordering: Acquire pairs with `unpark`. The parker's own token may come later than this
+        // one, and the worker looks for tasks now.
+        self.state.swap(EMPTY, Acquire);
+    }
+
+    /// Returns whether the next park ends at once. A hint for all but the test clock.
+    pub(crate) fn is_notified(&self) -> bool {
+        // Ordering: Relaxed. Whoever takes the token acquires what it publishes. The test clock
+        // reads `waits` before and after this.
         self.state.load(Relaxed) == NOTIFIED
     }
 
@@ -360,6 +371,9 @@ impl WorkerPark {
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
             poller.note_end();
+        } else {
+            // Also a park without a wait ends by the token, which keeps a paused clock from jumping.
+            self.token.take();
         }
         drop(role);
         self.collect(MAX_TIMERS);

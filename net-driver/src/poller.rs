@@ -121,8 +121,9 @@ impl Poller {
         self.polling == Polling::EveryQuota
     }
 
-    /// Returns the reactor, and whether this call has opened it.
-    fn open(&self) -> io::Result<(&Arc<Reactor<Os>>, bool)> {
+    /// Returns the reactor, and whether this call has opened it. It has a thread of its own, if
+    /// asked for (rule 3).
+    fn open(&self, with_thread: bool) -> io::Result<(&Arc<Reactor<Os>>, bool)> {
         if let Some(reactor) = self.reactor.get() {
             return Ok((reactor, false));
         }
@@ -135,6 +136,10 @@ impl Poller {
             return Ok((reactor, false));
         }
         let reactor = Arc::new(Reactor::open()?);
+        if with_thread {
+            // Before anybody sees the reactor: if the thread is refused, the next call tries again.
+            self.spawn_poller(reactor.clone())?;
+        }
         Ok((self.reactor.get_or_init(|| reactor), true))
     }
 
@@ -207,8 +212,10 @@ impl Poller {
         }
     }
 
-    /// Starts the thread that polls for workers that park elsewhere (rule 3).
+    /// Starts the thread that polls the sockets instead of the workers (rule 3).
     fn spawn_poller(&self, reactor: Arc<Reactor<Os>>) -> io::Result<()> {
+        #[cfg(all(test, target_os = "linux", not(selvedge_loom)))]
+        tests::refuse_thread()?;
         let builder = std::thread::Builder::new().name("net-poller".into());
         let is_shut_down = self.is_shut_down.clone();
         let handle = builder.spawn(move || {
@@ -296,16 +303,12 @@ impl Inner {
 
     /// Returns the reactor, which the first socket opens.
     pub(crate) fn open_reactor(&self) -> io::Result<Arc<Reactor<Os>>> {
-        let (reactor, opened) = self.poller.open()?;
-        if opened {
-            if self.parks_elsewhere() || self.poller.polling == Polling::Thread {
-                self.poller.spawn_poller(reactor.clone())?;
-            } else {
-                // Each worker is unparked here, whether or not a timer has activated the role
-                // before.
-                let _ = self.role.activate();
-                self.unpark(0..self.tokens.len());
-            }
+        let with_thread = self.parks_elsewhere() || self.poller.polling == Polling::Thread;
+        let (reactor, opened) = self.poller.open(with_thread)?;
+        if opened && !with_thread {
+            // Each worker is unparked here, whether or not a timer has activated the role before.
+            let _ = self.role.activate();
+            self.unpark(0..self.tokens.len());
         }
         Ok(reactor.clone())
     }
@@ -401,3 +404,5 @@ impl Driver {
 /// The model's kernel makes the events.
 #[cfg(all(test, selvedge_loom))]
 mod models;
+#[cfg(all(test, target_os = "linux", not(selvedge_loom)))]
+mod tests;

@@ -150,10 +150,20 @@ impl Builder {
             queue
         };
         let queues: Vec<Queue> = (0..parks.len()).map(queue).collect();
-        let remotes = queues.iter().zip(&parks).map(|(queue, park)| {
+        let mut unparkers: Vec<_> = parks.iter().map(unparker).collect();
+        let events = match events {
+            Some(events) => events,
+            None => {
+                let events = Events::over(unparkers.iter().cloned());
+                let marking = unparkers.into_iter().enumerate();
+                unparkers = marking.map(|(n, unpark)| events.waker(n, unpark)).collect();
+                events
+            }
+        };
+        let remotes = queues.iter().zip(unparkers).map(|(queue, unpark)| {
             Arc::new(Remote {
                 stealer: queue.stealer(),
-                unparker: Unparker::new(unparker(park)),
+                unparker: Unparker::new(unpark),
                 lent: Lent::new(),
                 #[cfg(feature = "monitor")]
                 call: sched_monitor::Handoff::new(),
@@ -164,8 +174,6 @@ impl Builder {
             })
         });
         let remotes: Vec<_> = remotes.collect();
-        let wakers = || remotes.iter().map(|remote| remote.unparker.waker().clone());
-        let events = events.unwrap_or_else(|| Events::over(wakers()));
         #[cfg(all(
             feature = "net",
             target_os = "linux",

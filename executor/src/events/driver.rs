@@ -87,6 +87,12 @@ impl Events {
         Self(Driver::with_wakers(wakers))
     }
 
+    /// Returns the waker by which the runtime unparks a worker whose own is `unpark`.
+    pub(crate) fn waker(&self, worker: usize, unpark: Waker) -> Waker {
+        drop(unpark);
+        self.0.waker(worker)
+    }
+
     /// Sets how the driver runs what blocks.
     #[cfg(all(feature = "net", target_os = "linux"))]
     pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {

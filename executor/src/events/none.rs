@@ -59,6 +59,10 @@ impl Events {
         Self
     }
 
+    pub(crate) fn waker(&self, _: usize, unpark: Waker) -> Waker {
+        unpark
+    }
+
     pub(crate) fn park(&self, _: usize) -> EventsPark {
         ThreadPark::new()
     }

@@ -139,7 +139,7 @@ fn first_socket_without_an_unpark_is_not_polled() {
         let other = {
             let driver = driver.clone();
             thread::spawn(move || {
-                driver.inner().poller.open().unwrap();
+                driver.inner().poller.open(false).unwrap();
                 let (registration, _) = wait(&driver);
                 let reactor = driver.inner().open_reactor().unwrap();
                 reactor.sys().event(FD, Ready::READABLE);

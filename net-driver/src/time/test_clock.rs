@@ -6,15 +6,21 @@
 //!
 //! 1. The poller decides. It looks at the tokens of all others, which say whether their threads
 //!    wait. A thread that was unparked counts as running from that moment, as its token is
-//!    `NOTIFIED`. A worker whose thread has not started counts as waiting: it has no task yet.
+//!    `NOTIFIED`. So does the poller itself: its park then ends without a jump, and the executor
+//!    looks for the task. A worker whose thread has not started counts as waiting: it has no task
+//!    yet.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
 //!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role and
 //!    the look: the one of `Role::publish_until`. The poller's park returns to the executor, which
 //!    first looks whether there are tasks.
 //! 3. The poller looks at one token after the other. A thread that it saw waiting may have been
 //!    unparked since, by a thread that it sees waiting later. So a thread adds to `waits` before it
-//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile.
-//! 4. With this feature a tick is a nanosecond, so that a paused sleep takes exactly its time.
+//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile. The same
+//!    holds for the poller's own token, which it reads between the two loads of `waits`.
+//! 4. A thread may enter a `block_on`, and arm a timer there, after the poller has looked. So a
+//!    thread also adds to `waits` when it enters or leaves, or when a worker's thread starts, and
+//!    the poller reads the deadline before the second load.
+//! 5. With this feature a tick is a nanosecond, so that a paused sleep takes exactly its time.
 use super::{Instant, clock};
 use crate::{
     Driver,
@@ -49,7 +55,8 @@ pub(crate) struct Clock {
     /// The threads in a `block_on`.
     guests: Mutex<Vec<Arc<Token>>>,
     holds: AtomicUsize,
-    /// Counts the waits that were about to begin (rule 3).
+    /// Counts the waits that were about to begin, and the threads that came or went (rules 3 and
+    /// 4).
     waits: AtomicUsize,
 }
 
@@ -99,21 +106,23 @@ impl Clock {
     pub(crate) fn set_started(&self, worker: usize) {
         if let Some(started) = self.started.get(worker) {
             // Ordering: Relaxed. A worker that starts beside the poller's look may as well start
-            // after it.
+            // after it, if the poller does not see its timers: `will_wait` is for those.
             if !started.load(Relaxed) {
                 // Ordering: as above.
                 started.store(true, Relaxed);
+                self.will_wait();
             }
         }
     }
 
-    /// Records that a thread is about to count as waiting, or to leave (rule 3).
+    /// Records that a thread is about to count as waiting, or has entered or is about to leave
+    /// (rules 3 and 4).
     pub(crate) fn will_wait(&self) {
-        // Ordering: Release pairs with the first load of `is_idle_but`: the poller sees that this
+        // Ordering: Release pairs with the first load of `if_idle_but`: the poller sees that this
         // thread has unparked others.
         self.waits.fetch_add(1, Release);
-        // Ordering: Release pairs with the last fence there: a poller that sees this thread waiting
-        // sees the count.
+        // Ordering: Release pairs with the last fence there: a poller that sees this thread
+        // waiting, or its timers, sees the count.
         fence(Release);
     }
 
@@ -129,9 +138,10 @@ impl Clock {
 }
 
 impl Inner {
-    /// Returns whether everything but this worker waits (rule 1). The worker has taken the role,
-    /// and has published its deadline since: that fences (rule 2).
-    fn is_idle_but(&self, worker: usize) -> bool {
+    /// Returns what `read` reads, if everything but this worker waits meanwhile, and nobody has
+    /// unparked the worker (rules 1 and 4). The worker has taken the role, and has published its
+    /// deadline since: that fences (rule 2).
+    fn if_idle_but<R>(&self, worker: usize, read: impl FnOnce() -> R) -> Option<R> {
         let clock = &self.clock;
         // Ordering: Acquire pairs with `will_wait`.
         let waits = clock.waits.load(Acquire);
@@ -139,15 +149,17 @@ impl Inner {
         // Ordering: Acquire pairs with the drop of a hold: a thread that the holder unparked before
         // counts as running.
         let all_wait = clock.holds.load(Acquire) == 0
-            && workers.all(|(index, (token, started))| {
+            && workers.all(|(index, (token, started))| match index == worker {
+                true => !token.is_notified(),
                 // Ordering: Relaxed, as in `set_started`.
-                index == worker || !started.load(Relaxed) || token.is_waiting()
+                false => !started.load(Relaxed) || token.is_waiting(),
             })
             && clock.guests.lock().iter().all(|token| token.is_waiting());
+        let result = all_wait.then(read);
         // Ordering: Acquire pairs with the fence in `will_wait`.
         fence(Acquire);
         // Ordering: Relaxed, after the fence.
-        all_wait && clock.waits.load(Relaxed) == waits
+        result.filter(|_| clock.waits.load(Relaxed) == waits)
     }
 
     /// Lets the poller look again, after a thread has begun to wait (rule 2).
@@ -170,14 +182,11 @@ impl Inner {
 
     /// Sets a paused clock to the next deadline, if the runtime is idle. Returns whether it has.
     pub(crate) fn jump_if_idle(&self, poller: usize) -> bool {
-        if !self.is_idle_but(poller) {
-            return false;
-        }
-        let next = self.timers.next_exact();
-        if let Some(tick) = next {
+        let next = self.if_idle_but(poller, || self.timers.next_exact());
+        if let Some(tick) = next.flatten() {
             self.clock.jump_to(clock::time_of(tick));
         }
-        next.is_some()
+        next.flatten().is_some()
     }
 }
 
@@ -251,23 +260,8 @@ impl Driver {
     /// assert_eq!(driver.block_on(async { 7 }), 7);
     /// ```
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        /// Takes the token out of the list when it is dropped.
-        struct Guest<'a>(&'a Inner, Arc<Token>);
-        impl Drop for Guest<'_> {
-            fn drop(&mut self) {
-                self.0.clock.will_wait();
-                self.0
-                    .clock
-                    .guests
-                    .lock()
-                    .retain(|token| !Arc::ptr_eq(token, &self.1));
-                self.0.began_to_wait();
-            }
-        }
         let inner = self.inner();
-        let token = Arc::new(Token::new(inner.poller.clone()));
-        inner.clock.guests.lock().push(token.clone());
-        let guest = Guest(inner, token);
+        let guest = Guest::enter(inner);
         let mut future = pin!(future);
         let waker = Waker::from(guest.1.clone());
         let mut cx = Context::from_waker(&waker);
@@ -280,6 +274,29 @@ impl Driver {
                 guest.1.wait_in_thread_and(None, || inner.began_to_wait());
             }
         })
+    }
+}
+
+/// A thread in a `block_on`, with its token. Its drop takes the token out of the list.
+struct Guest<'a>(&'a Inner, Arc<Token>);
+
+impl<'a> Guest<'a> {
+    fn enter(inner: &'a Inner) -> Self {
+        let token = Arc::new(Token::new(inner.poller.clone()));
+        inner.clock.guests.lock().push(token.clone());
+        inner.clock.will_wait();
+        Self(inner, token)
+    }
+}
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        let clock = &self.0.clock;
+        clock.will_wait();
+        let mut guests = clock.guests.lock();
+        guests.retain(|token| !Arc::ptr_eq(token, &self.1));
+        drop(guests);
+        self.0.began_to_wait();
     }
 }
 
@@ -308,7 +325,7 @@ pub struct ClockHold(Driver);
 impl Drop for ClockHold {
     fn drop(&mut self) {
         let inner = self.0.inner();
-        // Ordering: Release pairs with `is_idle_but`.
+        // Ordering: Release pairs with `if_idle_but`.
         inner.clock.holds.fetch_sub(1, Release);
         inner.began_to_wait();
     }
@@ -336,7 +353,8 @@ fn current() -> Driver {
 /// When everything in the runtime waits, the clock jumps to the next deadline, however many workers
 /// there are. So a test of long sleeps takes no time, and the sleeps end in their order. The clock
 /// does not wait for sockets, nor for threads that the runtime does not know of: see
-/// [`Driver::hold_clock`].
+/// [`Driver::hold_clock`]. A worker that parks in a parker of its own counts as waiting until it is
+/// unparked by [`Driver::waker`].
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -419,3 +437,5 @@ pub async fn advance(span: Duration) {
 
 #[cfg(test)]
 mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

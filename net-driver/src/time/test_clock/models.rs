@@ -7,8 +7,12 @@ fn driver(workers: usize) -> Driver {
     let driver = Driver::new(workers);
     let inner = driver.inner();
     (0..workers).for_each(|worker| inner.clock.set_started(worker));
-    inner.tokens[1].set_waiting(true);
+    inner.tokens[1].begin_wait();
     driver
+}
+
+fn is_idle_but_the_poller(driver: &Driver) -> bool {
+    driver.inner().if_idle_but(0, || {}).is_some()
 }
 
 /// A worker unparks another one, and then waits: one of the two runs at any time.
@@ -24,11 +28,91 @@ fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
                 let inner = driver.inner();
                 inner.tokens[1].unpark();
                 inner.clock.will_wait();
-                inner.tokens[2].set_waiting(true);
+                inner.tokens[2].begin_wait();
                 inner.began_to_wait();
             })
         };
-        assert!(!driver.inner().is_idle_but(0), "a worker runs");
+        assert!(!is_idle_but_the_poller(&driver), "a worker runs");
+        other.join().unwrap();
+    });
+}
+
+/// A worker unparks the poller, and then waits: the poller has a task, or the worker runs.
+///
+/// Fails if the poller does not read its own token, or reads it before the first load of `waits`.
+#[test]
+fn look_racing_a_worker_that_unparks_the_poller_is_void() {
+    model(|| {
+        let driver = driver(2);
+        driver.inner().tokens[1].end_wait();
+        let other = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                inner.tokens[0].unpark();
+                inner.clock.will_wait();
+                inner.tokens[1].begin_wait();
+                inner.began_to_wait();
+            })
+        };
+        assert!(!is_idle_but_the_poller(&driver), "a worker has a task");
+        other.join().unwrap();
+    });
+}
+
+/// A worker unparks the poller, which parks in a parker of its own, and then waits.
+///
+/// Fails if the poller takes such a token without an Acquire, or does not read it.
+#[test]
+fn token_beside_a_parker_voids_the_look_and_publishes() {
+    model(|| {
+        let driver = driver(2);
+        driver.inner().tokens[1].end_wait();
+        let queued = Arc::new(AtomicBool::new(false));
+        let other = {
+            let (driver, queued) = (driver.clone(), queued.clone());
+            thread::spawn(move || {
+                let inner = driver.inner();
+                // Ordering: Relaxed. The token publishes it.
+                queued.store(true, Relaxed);
+                inner.tokens[0].unpark();
+                inner.clock.will_wait();
+                inner.tokens[1].begin_wait();
+                inner.began_to_wait();
+            })
+        };
+        let token = &driver.inner().tokens[0];
+        token.begin_wait();
+        assert!(!is_idle_but_the_poller(&driver), "a worker has a task");
+        let was_unparked = token.is_notified();
+        token.end_wait();
+        // Ordering: Relaxed, as above.
+        assert!(!was_unparked || queued.load(Relaxed));
+        other.join().unwrap();
+    });
+}
+
+/// A thread in a `block_on` arms a timer: a poller that sees the timer does not jump to it.
+///
+/// Fails if the entry does not add to `waits`, if the deadline is read after the second load, or if
+/// one of the two fences at the count is left out.
+#[test]
+fn look_that_reads_a_timer_of_a_new_thread_is_void() {
+    model(|| {
+        let driver = driver(2);
+        let is_armed = Arc::new(AtomicBool::new(false));
+        let other = {
+            let (driver, is_armed) = (driver.clone(), is_armed.clone());
+            thread::spawn(move || {
+                let _guest = Guest::enter(driver.inner());
+                // Ordering: Relaxed. The count of the entry, and of the end, orders them.
+                is_armed.store(true, Relaxed);
+                is_armed.store(false, Relaxed); // It is cancelled before the thread leaves.
+            })
+        };
+        // Ordering: Relaxed, as above.
+        let read = driver.inner().if_idle_but(0, || is_armed.load(Relaxed));
+        assert_ne!(read, Some(true), "the thread runs");
         other.join().unwrap();
     });
 }
@@ -45,7 +129,7 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
             hold.0.inner().tokens[1].unpark();
             drop(hold);
         });
-        assert!(!driver.inner().is_idle_but(0), "the worker runs");
+        assert!(!is_idle_but_the_poller(&driver), "the worker runs");
         other.join().unwrap();
     });
 }
@@ -60,7 +144,7 @@ fn pause_racing_the_last_wait_and_the_poller_is_seen() {
     Model::new().bound(2).check(|| {
         let driver = driver(2);
         let inner = driver.inner();
-        inner.tokens[1].set_waiting(false);
+        inner.tokens[1].end_wait();
         let pauser = {
             let driver = driver.clone();
             thread::spawn(move || driver.pause())
@@ -70,14 +154,14 @@ fn pause_racing_the_last_wait_and_the_poller_is_seen() {
             thread::spawn(move || {
                 let inner = driver.inner();
                 inner.clock.will_wait();
-                inner.tokens[1].set_waiting(true);
+                inner.tokens[1].begin_wait();
                 inner.began_to_wait();
             })
         };
         loop {
             assert!(inner.role.try_take(0));
             inner.role.publish_until(u64::MAX);
-            if inner.clock.is_paused() && inner.is_idle_but(0) {
+            if inner.clock.is_paused() && is_idle_but_the_poller(&driver) {
                 break;
             }
             inner.tokens[0].wait_in_thread(None);

@@ -1,0 +1,102 @@
+//! The poller's look in its park, beside a thread that has unparked it and waits.
+use super::*;
+use crate::time;
+use std::thread;
+use worker_idle::park::{self, Park, ThreadPark, Unpark};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Activates the role of worker 0, by a sleep. Returns the time after that.
+fn activate(driver: &Driver, park: &mut impl Park) -> Instant {
+    driver.scope(Some(0), || {
+        let mut sleep = pin!(time::sleep(Duration::from_millis(1)));
+        let mut cx = Context::from_waker(Waker::noop());
+        while sleep.as_mut().poll(&mut cx).is_pending() {
+            park.park();
+            park.deliver();
+        }
+        Instant::now()
+    })
+}
+
+/// Calls `unpark` on a thread that then waits for an hour. Returns when it waits.
+fn unpark_and_wait(driver: &Driver, unpark: impl FnOnce() + Send + 'static) {
+    let guest = driver.clone();
+    thread::spawn(move || {
+        guest.block_on(async {
+            unpark();
+            time::sleep(HOUR).await;
+        });
+    });
+    let waits = || {
+        let guests = driver.inner().clock.guests.lock();
+        !guests.is_empty() && guests.iter().all(|token| token.is_waiting())
+    };
+    while !waits() {
+        thread::yield_now();
+    }
+}
+
+/// Parks once, which takes the token, and then until the clock jumps.
+fn jumps_after_one_park(driver: &Driver, park: &mut impl Park, begun: Instant) {
+    let passed = || driver.scope(Some(0), || begun.elapsed());
+    park.park();
+    assert_eq!(passed(), Duration::ZERO, "a task is queued");
+    while passed().is_zero() {
+        park.park();
+    }
+    assert_eq!(passed(), HOUR);
+    park.deliver();
+}
+
+/// Fails if the poller does not look at its own token.
+#[test]
+fn poller_that_was_unparked_returns_before_a_jump() {
+    let driver = Driver::new(1);
+    driver.pause();
+    let mut park = driver.park(0);
+    let begun = activate(&driver, &mut park);
+    let unparker = park.unparker();
+    unpark_and_wait(&driver, move || unparker.unpark());
+    jumps_after_one_park(&driver, &mut park, begun);
+}
+
+/// Fails if a park without a wait leaves the token, which keeps the clock from jumping.
+#[test]
+fn unparked_poller_that_never_waits_jumps_at_last() {
+    let driver = Driver::new(1);
+    driver.pause();
+    let mut park = driver.park(0);
+    let begun = activate(&driver, &mut park);
+    let unparker = park.unparker();
+    unpark_and_wait(&driver, move || unparker.unpark());
+    park.park_timeout(Duration::ZERO);
+    assert!(driver.scope(Some(0), || begun.elapsed()).is_zero());
+    park.park_timeout(Duration::ZERO);
+    assert_eq!(driver.scope(Some(0), || begun.elapsed()), HOUR);
+    park.deliver();
+}
+
+/// Fails if an unpark of a worker with a parker of its own does not mark its token.
+#[test]
+fn poller_over_a_parker_returns_before_a_jump() {
+    let mut park = ThreadPark::new();
+    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    driver.pause();
+    let mut timers = driver.timers(0);
+    let mut park = timers.over(&mut park);
+    let begun = activate(&driver, &mut park);
+    let waker = driver.waker(0);
+    unpark_and_wait(&driver, move || waker.wake());
+    jumps_after_one_park(&driver, &mut park, begun);
+}
+
+/// Fails if a park over a parker waits for a token that the parker has lost.
+#[test]
+fn park_over_a_parker_that_lost_its_token_ends() {
+    let mut park = ThreadPark::new();
+    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    driver.waker(0).wake();
+    park.park(); // Takes the parker's token, and not the driver's.
+    driver.timers(0).over(&mut park).park();
+}
