@@ -372,7 +372,8 @@ impl WorkerPark {
             self.token.wait_in_thread(limit);
             poller.note_end();
         } else {
-            // Also a park without a wait ends by the token, which keeps a paused clock from jumping.
+            // Also a park without a wait ends by the token, which keeps a paused clock from
+            // jumping.
             self.token.take();
         }
         drop(role);
