@@ -20,12 +20,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         return Ok(true);
     }
     let mut build = cargo();
-    build.args([
-        "build",
-        "--profile=bench",
-        "--package=bench",
-        "--bin=compare",
-    ]);
+    build.args("build --profile=bench --package=bench --bin=compare".split(' '));
     if !options.instructions {
         workspace::writable(options.json.as_deref())?;
         build.arg("--bin=bench");

@@ -75,13 +75,8 @@ fn book(root: &Path, site: &Path) -> Result<bool> {
         None => {
             say!("mdbook is not installed: cargo install --locked mdbook --root target/tools");
             let mut install = cargo();
-            install.current_dir(root).args([
-                "install",
-                "--locked",
-                "mdbook",
-                "--root",
-                "target/tools",
-            ]);
+            let arguments = "install --locked mdbook --root target/tools";
+            install.current_dir(root).args(arguments.split(' '));
             if !succeeds(&mut install)? {
                 return Ok(false);
             }
@@ -219,11 +214,9 @@ fn links(text: &str) -> BTreeSet<String> {
 /// Opens a page. Returns its text, as its scripts have left it, and what it writes to its console.
 fn open(browser: &str, page: &Path) -> Result<(String, Vec<String>)> {
     let mut open = Command::new(browser);
+    let options = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage";
+    open.args(options.split(' '));
     open.args([
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
         "--enable-logging=stderr",
         "--virtual-time-budget=2000",
         "--dump-dom",

@@ -3,6 +3,7 @@ use anyhow::{Context, Result, bail};
 use project::workspace::cargo;
 use std::{
     env,
+    ffi::OsStr,
     process::{Command, ExitCode, ExitStatus},
 };
 
@@ -13,13 +14,11 @@ pub(crate) const COMMANDS: [&str; 6] =
 /// Whether the command line has a command of the program, or asks for help with one.
 pub(crate) fn has_command() -> bool {
     let mut words = env::args_os().skip(1).skip_while(|word| word == "help");
-    words
-        .next()
-        .is_some_and(|word| COMMANDS.iter().any(|command| word == *command))
+    let command = words.next().unwrap_or_default();
+    COMMANDS.map(OsStr::new).contains(&&*command)
 }
 
-/// Runs the program with the arguments of this one. Returns its exit code, which follows its
-/// message.
+/// Runs the program with the arguments of this one, and returns its exit code.
 pub(crate) fn hand_over() -> ExitCode {
     let code = |status: ExitStatus| status.code().context("`verify` was killed");
     match status(program().args(env::args_os().skip(1))).and_then(code) {
