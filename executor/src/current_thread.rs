@@ -171,18 +171,13 @@ impl CurrentThread {
         let mut driver = Driver::new(self, worker);
         let worker = driver.worker.as_mut().expect("only the drop takes it");
         while !is_over() {
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            if deadline.is_some_and(|at| at <= Instant::now()) {
                 return;
             }
-            if worker.contained(Worker::tick).unwrap_or(Tick::Ran) != Tick::Idle {
-                continue;
+            let tick = worker.contained(Worker::tick).unwrap_or(Tick::Ran);
+            if tick == Tick::Idle && !park_until(worker, deadline) {
+                return;
             }
-            let park = |worker: &mut Worker<EventsPark>| match left {
-                None => worker.park(),
-                Some(left) => worker.park_timeout(left),
-            };
-            worker.contained(park).unwrap_or_default();
         }
     }
 
@@ -194,20 +189,30 @@ impl CurrentThread {
             // A thread drives it, and ends them.
             return false;
         };
-        let begun = Instant::now();
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
-            let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ended => return true,
-                Tick::Ran => {}
-                Tick::Idle => match left {
-                    None => worker.park(),
-                    Some(left) if left.is_zero() => return false,
-                    Some(left) => worker.park_timeout(left),
-                },
+                Tick::Idle if !park_until(&mut worker, deadline) => return false,
+                Tick::Idle | Tick::Ran => {}
             }
         }
     }
+}
+
+/// Parks, at most until the deadline, and contains panics (rule 5). Returns false, at once, if the
+/// deadline has passed. The clock is read here, as the tick before the park may have been long.
+fn park_until(worker: &mut Worker<EventsPark>, deadline: Option<Instant>) -> bool {
+    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+    if left == Some(Duration::ZERO) {
+        return false;
+    }
+    let park = |worker: &mut Worker<EventsPark>| match left {
+        None => worker.park(),
+        Some(left) => worker.park_timeout(left),
+    };
+    worker.contained(park).unwrap_or_default();
+    true
 }
 
 impl<'a> Driver<'a> {
@@ -319,5 +324,61 @@ mod models {
             }));
             other.unwrap().join().unwrap();
         });
+    }
+}
+
+#[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::scheduler::Task;
+    use std::{
+        future::poll_fn,
+        panic::{AssertUnwindSafe, catch_unwind},
+        pin::pin,
+    };
+
+    /// Gives up the task that it holds, and panics.
+    struct Panics(Mutex<Option<Task>>);
+
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().unwrap().take());
+            panic!("in a waker");
+        }
+    }
+
+    /// The end of the runtime waits for a task that is held elsewhere. A sleep ends meanwhile, and
+    /// wakes a waker that is not the runtime's.
+    ///
+    /// Fails if the park of the end lets a panic through (rule 5).
+    #[test]
+    fn panic_of_a_waker_stays_out_of_the_drop() {
+        let runtime = crate::Builder::new_current_thread().build().unwrap();
+        let woken = Arc::new(Mutex::new(None));
+        let leaves = woken.clone();
+        runtime.spawn_detached(poll_fn(move |cx| {
+            *leaves.lock().unwrap() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        runtime.block_on(async {
+            while woken.lock().unwrap().is_none() {
+                crate::yield_now().await;
+            }
+        });
+        // Nothing drives the runtime now, so the woken task stays in the injector.
+        woken.lock().unwrap().take().unwrap().wake();
+        let held = runtime.handle().shared().pop_injected().unwrap();
+
+        let panics = Arc::new(Panics(Mutex::new(Some(held))));
+        let mut sleep = pin!(crate::time::sleep(Duration::from_millis(1)));
+        let entered = runtime.enter();
+        let waker = panics.clone().into();
+        let cx = &mut Context::from_waker(&waker);
+        assert!(sleep.as_mut().poll(cx).is_pending());
+        drop(entered);
+
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(runtime)));
+        assert!(panics.0.lock().unwrap().is_none(), "the end did not park");
+        assert!(dropped.is_ok());
     }
 }

@@ -265,7 +265,6 @@ impl fmt::Debug for Connecting {
 /// });
 /// # Ok::<(), io::Error>(())
 /// ```
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URI's scheme is not `http`.
@@ -293,7 +292,43 @@ impl ConnectError {
     }
 }
 
-/// A message without the URI's user and password.
+/// The fields, with the URI as `scheme://host:port` alone: a log gets no user, password, path or
+/// query.
+impl fmt::Debug for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, detail): (_, Option<&dyn fmt::Debug>) = match self {
+            Self::Scheme(_) => ("Scheme", None),
+            Self::Host(_) => ("Host", None),
+            Self::Lookup(_, error) => ("Lookup", Some(error)),
+            Self::Connect(_, error) => ("Connect", Some(error)),
+            Self::TimedOut(_, limit) => ("TimedOut", Some(limit)),
+        };
+        let mut tuple = f.debug_tuple(name);
+        tuple.field(&Origin(self.uri()));
+        if let Some(detail) = detail {
+            tuple.field(detail);
+        }
+        tuple.finish()
+    }
+}
+
+/// The parts of a URI that are no secret.
+struct Origin<'a>(&'a Uri);
+
+impl fmt::Debug for Origin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(scheme) = self.0.scheme_str() {
+            write!(f, "{scheme}://")?;
+        }
+        f.write_str(self.0.host().unwrap_or_default())?;
+        match self.0.port() {
+            Some(port) => write!(f, ":{port}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A message without the URI's user and password, and without the [`source`](Error::source)'s.
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = self.uri().host().unwrap_or_default();
@@ -303,8 +338,8 @@ impl fmt::Display for ConnectError {
                 write!(f, "the scheme of {scheme}://{host} is not http")
             }
             Self::Host(_) => f.write_str("the URI has no host"),
-            Self::Lookup(_, error) => write!(f, "the lookup of {host} failed: {error}"),
-            Self::Connect(_, error) => write!(f, "no connection to {host}: {error}"),
+            Self::Lookup(..) => write!(f, "the lookup of {host} failed"),
+            Self::Connect(..) => write!(f, "no connection to {host}"),
             Self::TimedOut(_, limit) => write!(f, "no connection to {host} within {limit:?}"),
         }
     }

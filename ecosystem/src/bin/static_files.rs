@@ -5,10 +5,11 @@
 //! curl http://127.0.0.1:8080/
 //! ```
 //!
-//! A file is read on the blocking threads, 64 KiB at a time, and only when the client has taken the
-//! last piece: a slow client of a large file costs one piece of memory.
+//! A file is read by [`selvedge::fs`], 64 KiB at a time, and only when the client has taken the
+//! last piece: a slow client of a large file costs two pieces of memory, the file's buffer and the
+//! piece that is being sent.
 use bytes::Bytes;
-use futures_util::{TryStreamExt, stream};
+use futures_util::{AsyncReadExt, TryStreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
@@ -16,18 +17,20 @@ use hyper::{
     header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue},
     service::service_fn,
 };
-use selvedge::{Runtime, net::TcpListener, spawn_blocking};
+use selvedge::{
+    Runtime,
+    fs::{self, File},
+    net::TcpListener,
+};
 use std::{
     convert::Infallible,
-    env,
-    fs::File,
-    io::{self, Read},
+    env, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-/// A read of the blocking threads.
-const PIECE: u64 = 64 * 1024;
+/// The most bytes of a read.
+const PIECE: usize = 64 * 1024;
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
@@ -56,17 +59,14 @@ async fn answer(root: Arc<Path>, request: Request<Incoming>) -> Result<Answer, I
         refusal.headers_mut().insert(ALLOW, allowed);
         return Ok(refusal);
     }
-    let path = request.uri().path().to_owned();
-    let opened = spawn_blocking(move || open(&root, &path)).await;
-    Ok(match opened {
-        Ok(Ok((file, path, length))) => contents(file, &path, length),
-        Ok(Err(error)) => status(match error.kind() {
+    Ok(match open(&root, request.uri().path()).await {
+        Ok((file, path, length)) => contents(file, &path, length),
+        Err(error) => status(match error.kind() {
             io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
             io::ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
             io::ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }),
-        Err(_) => status(StatusCode::INTERNAL_SERVER_ERROR),
     })
 }
 
@@ -79,22 +79,26 @@ fn status(status: StatusCode) -> Answer {
 }
 
 /// Opens the file of a URI's path. No `..` and no symbolic link leads out of the directory.
-fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
+async fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
     let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = decoded(path).filter(|name| !name.contains('\0'));
     let name = name.ok_or_else(wrong)?;
-    let mut path = root.join(name.trim_start_matches('/')).canonicalize()?;
+    let mut path = fs::canonicalize(root.join(name.trim_start_matches('/'))).await?;
     if !path.starts_with(root) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    if path.is_dir() {
-        path = path.join("index.html").canonicalize()?;
+    let mut metadata = fs::metadata(&path).await?;
+    if metadata.is_dir() {
+        path = fs::canonicalize(path.join("index.html")).await?;
+        metadata = fs::metadata(&path).await?;
     }
-    if !path.starts_with(root) || !path.is_file() {
+    // Not a pipe, whose opening would wait for a writer.
+    if !path.starts_with(root) || !metadata.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }
-    let file = File::open(&path)?;
-    let length = file.metadata()?.len();
+    let mut file = File::open(&path).await?;
+    file.set_max_buf_size(PIECE);
+    let length = file.metadata().await?.len();
     Ok((file, path, length))
 }
 
@@ -119,14 +123,9 @@ fn contents(file: File, path: &Path, length: u64) -> Answer {
         if left == 0 {
             return Ok(None);
         }
-        let read = move || {
-            let mut piece = vec![0; PIECE.min(left) as usize];
-            // An error if the file has become shorter: the length was promised.
-            file.read_exact(&mut piece)?;
-            Ok::<_, io::Error>((file, piece))
-        };
-        let read = spawn_blocking(read).await;
-        let (file, piece) = read.map_err(io::Error::other)??;
+        let mut piece = vec![0; left.min(PIECE as u64) as usize];
+        // An error if the file has become shorter: the length was promised.
+        file.read_exact(&mut piece).await?;
         let left = left - piece.len() as u64;
         Ok(Some((Bytes::from(piece), (file, left))))
     });

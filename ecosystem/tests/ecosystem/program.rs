@@ -21,16 +21,18 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let address = line.trim_end().strip_prefix("listens on ");
-        let address = address.expect("the program says where it listens").into();
-        Self {
+        let output = BufReader::new(child.stdout.take().unwrap());
+        // From here on, a panic ends the program.
+        let mut server = Self {
             child,
             output,
-            address,
-        }
+            address: String::new(),
+        };
+        let mut line = String::new();
+        server.output.read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listens on ");
+        server.address = address.expect("the program says where it listens").into();
+        server
     }
 
     pub fn url(&self, path: &str) -> String {

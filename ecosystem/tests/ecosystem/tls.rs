@@ -4,13 +4,24 @@ use std::{
     env, fs,
     io::{Read, Write},
     net::TcpStream,
+    path::PathBuf,
     process,
 };
 
+/// The certificate that the program writes. It is removed at the end.
+struct Certificate(PathBuf);
+
+impl Drop for Certificate {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 #[test]
 fn hello_over_tls_and_nothing_without_it() {
-    let file = env::temp_dir().join(format!("selvedge-tls-{}.pem", process::id()));
-    let file = file.to_str().unwrap();
+    let name = format!("selvedge-tls-{}.pem", process::id());
+    let certificate = Certificate(env::temp_dir().join(name));
+    let file = certificate.0.to_str().unwrap();
     let server = Server::start(env!("CARGO_BIN_EXE_tls"), &["127.0.0.1:0", file]);
     // A handshake that never goes on is in a task of its own: it does not stop the others.
     let mut stuck = TcpStream::connect(&server.address).unwrap();
@@ -38,5 +49,4 @@ fn hello_over_tls_and_nothing_without_it() {
     // A shutdown would wait for it, as for each connection.
     drop(stuck);
     server.stop();
-    fs::remove_file(file).unwrap();
 }
