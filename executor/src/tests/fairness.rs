@@ -610,7 +610,10 @@ fn pushes_beside_long_polls_wait_for_few() {
 #[test]
 fn long_task_of_the_injector_leaves_time_to_own_tasks() {
     const TASKS: usize = 100;
-    let runtime = Builder::new().workers(1).monitor(false).build().unwrap();
+    let builder = Builder::new().workers(1);
+    #[cfg(feature = "monitor")]
+    let builder = builder.monitor(false);
+    let runtime = builder.build().unwrap();
     let (polls, ended) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
     let (counted, all, handle) = (polls.clone(), ended.clone(), runtime.handle().clone());
     let long = async move {

@@ -144,7 +144,15 @@ impl Server {
         wrap: impl FnOnce(TcpListener) -> L,
         set: impl FnOnce(Serve<L, Make<L>>) -> Serve<L, Make<L>>,
     ) -> Self {
-        let runtime = Runtime::new().unwrap();
+        Self::on(Runtime::new().unwrap(), wrap, set)
+    }
+
+    /// Starts a server on a runtime.
+    pub fn on<L: Listener<Io: 'static> + Send + 'static>(
+        runtime: Runtime,
+        wrap: impl FnOnce(TcpListener) -> L,
+        set: impl FnOnce(Serve<L, Make<L>>) -> Serve<L, Make<L>>,
+    ) -> Self {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let state = State::new();
