@@ -12,7 +12,8 @@ use std::{
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
     pin::Pin,
-    task::{Context, Poll, Waker},
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
 };
 
 fn run<R>(future: impl Future<Output = R>) -> R {
@@ -299,7 +300,7 @@ fn operations_of_many_tasks_wait_for_the_write() {
     run(async {
         let (mut file, mut reader, room) = full_pipe();
         file.write_all(b"a").await.unwrap();
-        let file = std::sync::Arc::new(file);
+        let file = Arc::new(file);
         let tasks: Vec<_> = (0..20)
             .map(|_| {
                 let file = file.clone();
@@ -313,6 +314,51 @@ fn operations_of_many_tasks_wait_for_the_write() {
             task.await.unwrap();
         }
         read.await.unwrap();
+    });
+}
+
+struct PanickingWake;
+
+impl Wake for PanickingWake {
+    fn wake(self: Arc<Self>) {
+        panic!("in a wake");
+    }
+}
+
+/// Fails if a waker that panics ends the job of a write, or keeps other tasks waiting.
+#[test]
+fn panicking_wakers_lose_no_bytes_and_no_wakes() {
+    run(async {
+        let (mut file, mut reader, room) = full_pipe();
+        file.set_max_buf_size(4);
+        file.write_all(b"aaaa").await.unwrap();
+        file.write_all(b"bbbb").await.unwrap(); // The job has taken the first four.
+        let waker = Waker::from(Arc::new(PanickingWake));
+        let mut cx = Context::from_waker(&waker);
+        let write = futures::AsyncWrite::poll_write(Pin::new(&mut file), &mut cx, b"c");
+        assert!(write.is_pending());
+        let file = Arc::new(file);
+        let mut waits = Box::pin(file.metadata());
+        assert!(waits.poll_unpin(&mut cx).is_pending());
+        let mut waits_too = Box::pin(file.metadata());
+        assert!(waits_too.poll_unpin(&mut cx).is_pending());
+        let same = file.clone();
+        let mut ends = Box::pin(selvedge::spawn(async move {
+            same.metadata().await.unwrap();
+        }));
+        assert!(cancel(&mut ends).is_none());
+
+        let read = selvedge::spawn_blocking(move || {
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).unwrap();
+            all.split_off(room)
+        });
+        ends.await.unwrap();
+        drop((waits, waits_too));
+        let mut file = Arc::into_inner(file).expect("no task has it");
+        file.flush().await.unwrap();
+        drop(file);
+        assert_eq!(read.await.unwrap(), b"aaaabbbb");
     });
 }
 

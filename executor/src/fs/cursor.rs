@@ -26,6 +26,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker, ready},
 };
+use sync_shim::panics::contain;
 
 pub(super) struct Cursor {
     file: Arc<fs::File>,
@@ -271,13 +272,16 @@ impl Drop for Running {
         self.file = None;
         let mut state = self.shared.lock();
         let kind = state.job.take();
-        if !self.began {
-            match kind {
-                Some(Kind::Read) => state.read_nothing = Some(Err(shut_down())),
-                Some(Kind::Write) => state.fail_write(shut_down()),
-                Some(Kind::Seek(to)) => state.sought = Some((to, Err(shut_down()))),
-                Some(Kind::Other) | None => {}
+        match kind {
+            // A write that ends well changes its kind. So this one panicked: its bytes may be lost.
+            Some(Kind::Write) if self.began => {
+                state.fail_write(io::Error::other("the write panicked"));
             }
+            _ if self.began => {}
+            Some(Kind::Read) => state.read_nothing = Some(Err(shut_down())),
+            Some(Kind::Write) => state.fail_write(shut_down()),
+            Some(Kind::Seek(to)) => state.sought = Some((to, Err(shut_down()))),
+            Some(Kind::Other) | None => {}
         }
         state.wake_all();
     }
@@ -289,7 +293,7 @@ impl Shared {
     }
 }
 
-/// Wakes without the lock.
+/// Wakes without the lock. A waker that panics keeps no other task waiting, and ends no job.
 trait WakeAll {
     fn wake_all(self);
 }
@@ -298,7 +302,9 @@ impl WakeAll for MutexGuard<'_, State> {
     fn wake_all(mut self) {
         let waiting = mem::take(&mut self.waiting);
         drop(self);
-        waiting.into_iter().for_each(Waker::wake);
+        for waker in waiting {
+            contain(|| waker.wake());
+        }
     }
 }
 
