@@ -3,7 +3,7 @@
 
 use futures::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, FutureExt, future};
 use selvedge::{
-    Runtime,
+    Builder, Runtime,
     fs::{self, DirBuilder, File, OpenOptions},
 };
 use std::{
@@ -12,12 +12,26 @@ use std::{
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, mpsc},
     task::{Context, Poll, Wake, Waker},
 };
 
 fn run<R>(future: impl Future<Output = R>) -> R {
     Runtime::new().unwrap().block_on(future)
+}
+
+/// Runs a future where one thread runs all jobs, as [`cancel_waiting`] needs.
+fn run_one_by_one<R>(future: impl Future<Output = R>) -> R {
+    let runtime = Builder::new().blocking_threads(1).build().unwrap();
+    runtime.block_on(future)
+}
+
+/// Polls a future once and drops it, while its job waits.
+fn cancel_waiting<R>(future: impl Future<Output = R>) {
+    let (gate, holds) = mpsc::channel::<()>();
+    drop(selvedge::spawn_blocking(move || holds.recv()));
+    assert!(cancel(future).is_none(), "the only thread waits");
+    drop(gate);
 }
 
 fn directory() -> (tempfile::TempDir, PathBuf) {
@@ -88,10 +102,10 @@ fn short_reads_return_every_byte_once() {
 fn cancelled_read_loses_no_bytes() {
     let (_held, directory) = directory();
     let all = bytes(1_000);
-    run(async {
+    run_one_by_one(async {
         fs::write(directory.join("a"), &all).await.unwrap();
         let mut file = File::open(directory.join("a")).await.unwrap();
-        assert!(cancel(file.read(&mut [0; 600])).is_none());
+        cancel_waiting(file.read(&mut [0; 600]));
         let (mut read, mut part) = (Vec::new(), [0; 7]);
         loop {
             // Every second read is cancelled, and takes what is there if there is any.
@@ -113,14 +127,14 @@ fn cancelled_read_loses_no_bytes() {
 #[test]
 fn position_is_where_the_program_has_read_to() {
     let (_held, directory) = directory();
-    run(async {
+    run_one_by_one(async {
         let at = directory.join("a");
         fs::write(&at, bytes(100)).await.unwrap();
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let ahead = async || {
             let mut file = options.open(&at).await.unwrap();
-            assert!(cancel(file.read(&mut [0; 50])).is_none());
+            cancel_waiting(file.read(&mut [0; 50]));
             file.read_exact(&mut [0; 10]).await.unwrap();
             file
         };
@@ -154,10 +168,10 @@ fn position_is_where_the_program_has_read_to() {
 #[test]
 fn failed_seek_keeps_what_was_read() {
     let (_held, directory) = directory();
-    run(async {
+    run_one_by_one(async {
         fs::write(directory.join("a"), bytes(100)).await.unwrap();
         let mut file = File::open(directory.join("a")).await.unwrap();
-        assert!(cancel(file.read(&mut [0; 50])).is_none());
+        cancel_waiting(file.read(&mut [0; 50]));
         for place in [
             SeekFrom::Current(-1),
             SeekFrom::Current(i64::MIN),
@@ -176,14 +190,14 @@ fn failed_seek_keeps_what_was_read() {
 #[test]
 fn cancelled_seek_takes_place_once() {
     let (_held, directory) = directory();
-    run(async {
+    run_one_by_one(async {
         fs::write(directory.join("a"), bytes(100)).await.unwrap();
         let mut file = File::open(directory.join("a")).await.unwrap();
-        assert!(cancel(file.seek(SeekFrom::Current(5))).is_none());
+        cancel_waiting(file.seek(SeekFrom::Current(5)));
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 5);
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 10);
         // A read between them makes them two.
-        assert!(cancel(file.seek(SeekFrom::Current(5))).is_none());
+        cancel_waiting(file.seek(SeekFrom::Current(5)));
         file.read_exact(&mut [0; 5]).await.unwrap();
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 25);
     });
@@ -279,11 +293,11 @@ fn buffered_write_reports_its_error_once() {
 /// Fails if a file without a position loses what was read ahead when it is written to.
 #[test]
 fn write_to_a_socket_keeps_what_was_read() {
-    run(async {
+    run_one_by_one(async {
         let (one, mut other) = UnixStream::pair().unwrap();
         let mut file = File::from(OwnedFd::from(one));
         other.write_all(b"hello").unwrap();
-        assert!(cancel(file.read(&mut [0; 5])).is_none());
+        cancel_waiting(file.read(&mut [0; 5]));
         file.read_exact(&mut [0; 2]).await.unwrap();
         file.write_all(b"back").await.unwrap();
         file.flush().await.unwrap();
@@ -505,7 +519,7 @@ fn operations_after_the_shutdown_fail() {
 fn shutdown_waits_for_buffered_writes() {
     let (mut file, mut reader, room) = full_pipe();
     let runtime = Runtime::new().unwrap();
-    let (begun, waits) = std::sync::mpsc::channel();
+    let (begun, waits) = mpsc::channel();
     drop(runtime.spawn(async move {
         file.write_all(b"abc").await.unwrap();
         begun.send(()).unwrap();
