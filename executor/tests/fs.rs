@@ -203,6 +203,57 @@ fn cancelled_seek_takes_place_once() {
     });
 }
 
+/// Fails if a read returns bytes, or the end, that it has found before the file's length was set.
+#[test]
+fn set_len_drops_what_was_read_ahead() {
+    let (_held, directory) = directory();
+    run_one_by_one(async {
+        fs::write(directory.join("a"), bytes(10)).await.unwrap();
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .open(directory.join("a"))
+            .await
+            .unwrap();
+        let mut to = [1; 20];
+        cancel_waiting(file.read(&mut to));
+        file.metadata().await.unwrap();
+        file.set_len(0).await.unwrap();
+        assert_eq!(file.read(&mut to).await.unwrap(), 0);
+        cancel_waiting(file.read(&mut to));
+        file.metadata().await.unwrap();
+        file.set_len(15).await.unwrap();
+        assert_eq!(file.read(&mut to).await.unwrap(), 15);
+        assert_eq!(to[..15], [0; 15]);
+    });
+}
+
+/// Fails if a seek returns the result of a cancelled one that came before another operation.
+#[test]
+fn cancelled_seek_ends_before_other_operations() {
+    let (_held, directory) = directory();
+    run_one_by_one(async {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true);
+        let mut file = options.open(directory.join("a")).await.unwrap();
+        let end = SeekFrom::End(0);
+        file.set_len(10).await.unwrap();
+        cancel_waiting(file.seek(end));
+        file.set_len(50).await.unwrap();
+        assert_eq!(file.seek(end).await.unwrap(), 50);
+        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 50);
+
+        let by = SeekFrom::Current(-5);
+        cancel_waiting(file.seek(by));
+        assert_eq!(file.read(&mut []).await.unwrap(), 0);
+        assert_eq!(file.seek(by).await.unwrap(), 40);
+        cancel_waiting(file.seek(by));
+        assert_eq!(file.write(&[]).await.unwrap(), 0);
+        assert_eq!(file.seek(by).await.unwrap(), 30);
+    });
+}
+
 /// Fails if a write waits for the system, if the buffers have no bound, or if bytes that were
 /// gathered get lost or out of order.
 #[test]

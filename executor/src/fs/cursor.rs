@@ -48,7 +48,9 @@ struct State {
     /// Bytes for the next system call.
     queued: Vec<u8>,
     write_error: Option<io::Error>,
+    /// The result of the last seek, until a task takes it or another operation begins.
     sought: Option<(SeekFrom, io::Result<u64>)>,
+    /// The file's position after the last seek.
     position: u64,
 }
 
@@ -97,6 +99,7 @@ impl Cursor {
 
     fn enter(&self, mut state: MutexGuard<'_, State>, kind: Kind) -> Running {
         state.job = Some(kind);
+        state.sought = None;
         Running {
             file: Some(self.file.clone()),
             shared: self.shared.clone(),
@@ -106,11 +109,10 @@ impl Cursor {
 
     fn start(
         &self,
-        mut state: MutexGuard<'_, State>,
+        state: MutexGuard<'_, State>,
         kind: Kind,
         job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
     ) {
-        state.sought = None;
         // The lock is released: a job that is refused ends in the call.
         let running = self.enter(state, kind);
         drop(spawn_blocking(|| running.run(job)));
@@ -125,6 +127,7 @@ impl Cursor {
         let progress = ready!(poll_proceed(cx));
         loop {
             let mut state = ready!(self.poll_idle(cx));
+            state.sought = None;
             let taken = state.take_ahead(to);
             if taken > 0 || to.is_empty() {
                 progress.made_progress();
@@ -159,6 +162,7 @@ impl Cursor {
             return Poll::Pending;
         }
         progress.made_progress();
+        state.sought = None;
         let taken = state.queue(from, limit);
         if taken > 0 && state.job.is_none() {
             state.read_nothing = None;
@@ -240,6 +244,17 @@ impl Cursor {
         let shared = self.shared.clone();
         let clone = move |file: &fs::File| rewind(file, &shared).and_then(|()| file.try_clone());
         self.run(true, clone).await
+    }
+
+    /// Sets the file's length. A read that follows finds what the file has then.
+    pub(super) async fn set_len(&self, size: u64) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let set = move |file: &fs::File| {
+            rewind(file, &shared)?;
+            shared.lock().read_nothing = None;
+            file.set_len(size)
+        };
+        self.run(true, set).await
     }
 
     /// Waits until all that was started has ended.

@@ -44,8 +44,9 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// A read makes one system call for as much as its buffer takes, up to
 /// [`max_buf_size`](Self::max_buf_size): wrap the file in a `BufReader` for small reads. Bytes that
 /// arrive after the read's future was dropped are kept for the next read. A seek, a write,
-/// [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first move the file's position
-/// back, if there are such bytes; so they act where the program has read to.
+/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first
+/// move the file's position back, if there are such bytes; so they act where the program has read
+/// to.
 ///
 /// # Writes
 /// **A write returns when its bytes are buffered.** They are on the way to the file then, and get
@@ -185,7 +186,7 @@ impl File {
     /// # Errors
     /// The error of a buffered write, or as [`std::fs::File::set_len`].
     pub async fn set_len(&self, size: u64) -> io::Result<()> {
-        self.cursor.run(true, move |file| file.set_len(size)).await
+        self.cursor.set_len(size).await
     }
 
     /// Returns the file's metadata, with what was written before.
