@@ -382,6 +382,32 @@ fn operations_of_many_tasks_wait_for_the_write() {
     });
 }
 
+struct NoWake;
+
+impl Wake for NoWake {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Fails if a file keeps the wakers of futures that were polled again or dropped.
+#[test]
+fn file_keeps_one_waker_for_each_task() {
+    run(async {
+        let (mut file, reader, _) = full_pipe();
+        file.write_all(b"a").await.unwrap();
+        let polls: Vec<_> = (0..50).map(|_| Arc::new(NoWake)).collect();
+        for poll in &polls {
+            let waker = Waker::from(poll.clone());
+            let mut cx = Context::from_waker(&waker);
+            assert!(file.read(&mut [0]).poll_unpin(&mut cx).is_pending());
+            assert!(file.flush().poll_unpin(&mut cx).is_pending());
+            assert!(Box::pin(file.metadata()).poll_unpin(&mut cx).is_pending());
+        }
+        let kept = polls.iter().filter(|poll| Arc::strong_count(poll) > 1);
+        assert_eq!(kept.count(), 1, "the last");
+        drop(reader);
+    });
+}
+
 struct PanickingWake;
 
 impl Wake for PanickingWake {
