@@ -584,7 +584,7 @@ fn operations_after_the_shutdown_fail() {
         entries.next_entry().await.unwrap().unwrap();
         assert!(
             entries.next_entry().await.unwrap().is_none(),
-            "all came with the first trip"
+            "all came with the first job"
         );
         drop(file.into_std().await);
     });
