@@ -1,10 +1,10 @@
 //! Files and directories, under tokio's names.
 //!
-//! The kernel has no readiness for files, so each operation runs on one of the threads of
-//! [`spawn_blocking`], and costs a trip there: some microseconds. Make few
-//! and large trips. [`read()`] and [`write()`] are one each, a [`File`] makes one for each buffer,
-//! and a [`ReadDir`] one for each [batch of entries](ReadDir#batches). For several calls that belong
-//! together, call `std::fs` in one `spawn_blocking`.
+//! The kernel has no readiness for files, so each operation is a job for the threads of
+//! [`spawn_blocking`], which costs some microseconds. Make few and large jobs.
+//! [`read()`] and [`write()`] are one each, a [`File`] makes one for each buffer, and a [`ReadDir`]
+//! one for each [batch of entries](ReadDir#batches). For several calls that belong together, call
+//! `std::fs` in one `spawn_blocking`.
 //!
 //! ```
 //! use selvedge::fs;
@@ -56,7 +56,7 @@ pub use open_options::OpenOptions;
 pub use std::fs::FileTimes;
 
 /// Runs `f` on a thread that may block.
-async fn asyncify<T: Send + 'static>(
+async fn on_blocking_thread<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     spawn_blocking(f)
@@ -64,7 +64,7 @@ async fn asyncify<T: Send + 'static>(
         .unwrap_or_else(|error| Err(no_thread(error)))
 }
 
-/// Says why an operation was not done.
+/// Returns the error of an operation that was not done.
 fn no_thread(error: JoinError) -> io::Error {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
@@ -90,7 +90,7 @@ fn shut_down() -> io::Error {
 /// As [`std::fs::read`].
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::read(path)).await
+    on_blocking_thread(|| fs::read(path)).await
 }
 
 /// Reads a whole file, which must be UTF-8.
@@ -107,7 +107,7 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// As [`std::fs::read_to_string`].
 pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::read_to_string(path)).await
+    on_blocking_thread(|| fs::read_to_string(path)).await
 }
 
 /// Makes `contents` the whole contents of a file. It is copied once.
@@ -127,7 +127,7 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// As [`std::fs::write`].
 pub async fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
     let (path, contents) = (path.as_ref().to_owned(), contents.as_ref().to_owned());
-    asyncify(|| fs::write(path, contents)).await
+    on_blocking_thread(|| fs::write(path, contents)).await
 }
 
 /// Returns the absolute path without links and dots.
@@ -144,7 +144,7 @@ pub async fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Re
 /// As [`std::fs::canonicalize`].
 pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::canonicalize(path)).await
+    on_blocking_thread(|| fs::canonicalize(path)).await
 }
 
 /// Makes a directory.
@@ -166,7 +166,7 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// As [`std::fs::create_dir`].
 pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::create_dir(path)).await
+    on_blocking_thread(|| fs::create_dir(path)).await
 }
 
 /// Makes a directory, and its parents where they are missing.
@@ -185,7 +185,7 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// As [`std::fs::create_dir_all`].
 pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::create_dir_all(path)).await
+    on_blocking_thread(|| fs::create_dir_all(path)).await
 }
 
 /// Returns the metadata of a file or directory. It follows links.
@@ -202,7 +202,7 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// As [`std::fs::metadata`].
 pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::metadata(path)).await
+    on_blocking_thread(|| fs::metadata(path)).await
 }
 
 /// Returns the path to which a link leads.
@@ -224,7 +224,7 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// As [`std::fs::read_link`].
 pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::read_link(path)).await
+    on_blocking_thread(|| fs::read_link(path)).await
 }
 
 /// Removes an empty directory.
@@ -246,7 +246,7 @@ pub async fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// As [`std::fs::remove_dir`].
 pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::remove_dir(path)).await
+    on_blocking_thread(|| fs::remove_dir(path)).await
 }
 
 /// Removes a directory with all that is in it.
@@ -268,7 +268,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// As [`std::fs::remove_dir_all`].
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::remove_dir_all(path)).await
+    on_blocking_thread(|| fs::remove_dir_all(path)).await
 }
 
 /// Removes a file.
@@ -290,7 +290,7 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// As [`std::fs::remove_file`].
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::remove_file(path)).await
+    on_blocking_thread(|| fs::remove_file(path)).await
 }
 
 /// Returns the metadata of a file, a directory or a link. It follows no link.
@@ -313,7 +313,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 /// As [`std::fs::symlink_metadata`].
 pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::symlink_metadata(path)).await
+    on_blocking_thread(|| fs::symlink_metadata(path)).await
 }
 
 /// Copies the contents and the permissions of a file. Returns the number of bytes.
@@ -336,7 +336,7 @@ pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 /// As [`std::fs::copy`].
 pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
     let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
-    asyncify(|| fs::copy(from, to)).await
+    on_blocking_thread(|| fs::copy(from, to)).await
 }
 
 /// Gives a file another name.
@@ -360,7 +360,7 @@ pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u6
 /// As [`std::fs::hard_link`].
 pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
     let (original, link) = (original.as_ref().to_owned(), link.as_ref().to_owned());
-    asyncify(|| fs::hard_link(original, link)).await
+    on_blocking_thread(|| fs::hard_link(original, link)).await
 }
 
 /// Renames a file or directory. It replaces a file of the new name.
@@ -384,7 +384,7 @@ pub async fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io
 /// As [`std::fs::rename`].
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
-    asyncify(|| fs::rename(from, to)).await
+    on_blocking_thread(|| fs::rename(from, to)).await
 }
 
 /// Sets the permissions of a file or directory.
@@ -410,7 +410,7 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
 /// As [`std::fs::set_permissions`].
 pub async fn set_permissions(path: impl AsRef<Path>, permissions: Permissions) -> io::Result<()> {
     let path = path.as_ref().to_owned();
-    asyncify(|| fs::set_permissions(path, permissions)).await
+    on_blocking_thread(|| fs::set_permissions(path, permissions)).await
 }
 
 /// Makes a link that leads to `original`. On Unix.
@@ -430,7 +430,7 @@ pub async fn set_permissions(path: impl AsRef<Path>, permissions: Permissions) -
 #[cfg(unix)]
 pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
     let (original, link) = (original.as_ref().to_owned(), link.as_ref().to_owned());
-    asyncify(|| std::os::unix::fs::symlink(original, link)).await
+    on_blocking_thread(|| std::os::unix::fs::symlink(original, link)).await
 }
 
 /// Returns whether a path leads to something. It follows links.
@@ -447,5 +447,5 @@ pub async fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::
 /// As [`std::path::Path::try_exists`].
 pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
     let path = path.as_ref().to_owned();
-    asyncify(move || path.try_exists()).await
+    on_blocking_thread(move || path.try_exists()).await
 }

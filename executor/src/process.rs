@@ -275,12 +275,11 @@ impl Command {
     /// Outside of a runtime, at once.
     #[track_caller]
     pub fn status(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + use<> {
-        let child = self.spawn();
-        async {
-            let mut child = child?;
-            (child.stdout, child.stderr) = (None, None);
-            child.wait().await
+        let mut child = self.spawn();
+        if let Ok(child) = &mut child {
+            (child.stdin, child.stdout, child.stderr) = (None, None, None);
         }
+        async { child?.wait().await }
     }
 
     /// Starts the program, and returns a future that waits for its end and for the end of its

@@ -3,7 +3,7 @@
 
 use futures::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, FutureExt, future};
 use selvedge::{
-    Runtime,
+    Builder, Runtime,
     fs::{self, DirBuilder, File, OpenOptions},
 };
 use std::{
@@ -12,11 +12,26 @@ use std::{
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
     pin::Pin,
-    task::{Context, Poll, Waker},
+    sync::{Arc, mpsc},
+    task::{Context, Poll, Wake, Waker},
 };
 
 fn run<R>(future: impl Future<Output = R>) -> R {
     Runtime::new().unwrap().block_on(future)
+}
+
+/// Runs a future where one thread runs all jobs, as [`cancel_waiting`] needs.
+fn run_one_by_one<R>(future: impl Future<Output = R>) -> R {
+    let runtime = Builder::new().blocking_threads(1).build().unwrap();
+    runtime.block_on(future)
+}
+
+/// Polls a future once and drops it, while its job waits.
+fn cancel_waiting<R>(future: impl Future<Output = R>) {
+    let (gate, holds) = mpsc::channel::<()>();
+    drop(selvedge::spawn_blocking(move || holds.recv()));
+    assert!(cancel(future).is_none(), "the only thread waits");
+    drop(gate);
 }
 
 fn directory() -> (tempfile::TempDir, PathBuf) {
@@ -87,10 +102,10 @@ fn short_reads_return_every_byte_once() {
 fn cancelled_read_loses_no_bytes() {
     let (_held, directory) = directory();
     let all = bytes(1_000);
-    run(async {
+    run_one_by_one(async {
         fs::write(directory.join("a"), &all).await.unwrap();
         let mut file = File::open(directory.join("a")).await.unwrap();
-        assert!(cancel(file.read(&mut [0; 600])).is_none());
+        cancel_waiting(file.read(&mut [0; 600]));
         let (mut read, mut part) = (Vec::new(), [0; 7]);
         loop {
             // Every second read is cancelled, and takes what is there if there is any.
@@ -112,14 +127,14 @@ fn cancelled_read_loses_no_bytes() {
 #[test]
 fn position_is_where_the_program_has_read_to() {
     let (_held, directory) = directory();
-    run(async {
+    run_one_by_one(async {
         let at = directory.join("a");
         fs::write(&at, bytes(100)).await.unwrap();
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let ahead = async || {
             let mut file = options.open(&at).await.unwrap();
-            assert!(cancel(file.read(&mut [0; 50])).is_none());
+            cancel_waiting(file.read(&mut [0; 50]));
             file.read_exact(&mut [0; 10]).await.unwrap();
             file
         };
@@ -153,10 +168,10 @@ fn position_is_where_the_program_has_read_to() {
 #[test]
 fn failed_seek_keeps_what_was_read() {
     let (_held, directory) = directory();
-    run(async {
+    run_one_by_one(async {
         fs::write(directory.join("a"), bytes(100)).await.unwrap();
         let mut file = File::open(directory.join("a")).await.unwrap();
-        assert!(cancel(file.read(&mut [0; 50])).is_none());
+        cancel_waiting(file.read(&mut [0; 50]));
         for place in [
             SeekFrom::Current(-1),
             SeekFrom::Current(i64::MIN),
@@ -175,16 +190,67 @@ fn failed_seek_keeps_what_was_read() {
 #[test]
 fn cancelled_seek_takes_place_once() {
     let (_held, directory) = directory();
-    run(async {
+    run_one_by_one(async {
         fs::write(directory.join("a"), bytes(100)).await.unwrap();
         let mut file = File::open(directory.join("a")).await.unwrap();
-        assert!(cancel(file.seek(SeekFrom::Current(5))).is_none());
+        cancel_waiting(file.seek(SeekFrom::Current(5)));
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 5);
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 10);
         // A read between them makes them two.
-        assert!(cancel(file.seek(SeekFrom::Current(5))).is_none());
+        cancel_waiting(file.seek(SeekFrom::Current(5)));
         file.read_exact(&mut [0; 5]).await.unwrap();
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 25);
+    });
+}
+
+/// Fails if a read returns bytes, or the end, that it has found before the file's length was set.
+#[test]
+fn set_len_drops_what_was_read_ahead() {
+    let (_held, directory) = directory();
+    run_one_by_one(async {
+        fs::write(directory.join("a"), bytes(10)).await.unwrap();
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .open(directory.join("a"))
+            .await
+            .unwrap();
+        let mut to = [1; 20];
+        cancel_waiting(file.read(&mut to));
+        file.metadata().await.unwrap();
+        file.set_len(0).await.unwrap();
+        assert_eq!(file.read(&mut to).await.unwrap(), 0);
+        cancel_waiting(file.read(&mut to));
+        file.metadata().await.unwrap();
+        file.set_len(15).await.unwrap();
+        assert_eq!(file.read(&mut to).await.unwrap(), 15);
+        assert_eq!(to[..15], [0; 15]);
+    });
+}
+
+/// Fails if a seek returns the result of a cancelled one that came before another operation.
+#[test]
+fn cancelled_seek_ends_before_other_operations() {
+    let (_held, directory) = directory();
+    run_one_by_one(async {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true);
+        let mut file = options.open(directory.join("a")).await.unwrap();
+        let end = SeekFrom::End(0);
+        file.set_len(10).await.unwrap();
+        cancel_waiting(file.seek(end));
+        file.set_len(50).await.unwrap();
+        assert_eq!(file.seek(end).await.unwrap(), 50);
+        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 50);
+
+        let by = SeekFrom::Current(-5);
+        cancel_waiting(file.seek(by));
+        assert_eq!(file.read(&mut []).await.unwrap(), 0);
+        assert_eq!(file.seek(by).await.unwrap(), 40);
+        cancel_waiting(file.seek(by));
+        assert_eq!(file.write(&[]).await.unwrap(), 0);
+        assert_eq!(file.seek(by).await.unwrap(), 30);
     });
 }
 
@@ -278,11 +344,11 @@ fn buffered_write_reports_its_error_once() {
 /// Fails if a file without a position loses what was read ahead when it is written to.
 #[test]
 fn write_to_a_socket_keeps_what_was_read() {
-    run(async {
+    run_one_by_one(async {
         let (one, mut other) = UnixStream::pair().unwrap();
         let mut file = File::from(OwnedFd::from(one));
         other.write_all(b"hello").unwrap();
-        assert!(cancel(file.read(&mut [0; 5])).is_none());
+        cancel_waiting(file.read(&mut [0; 5]));
         file.read_exact(&mut [0; 2]).await.unwrap();
         file.write_all(b"back").await.unwrap();
         file.flush().await.unwrap();
@@ -299,7 +365,7 @@ fn operations_of_many_tasks_wait_for_the_write() {
     run(async {
         let (mut file, mut reader, room) = full_pipe();
         file.write_all(b"a").await.unwrap();
-        let file = std::sync::Arc::new(file);
+        let file = Arc::new(file);
         let tasks: Vec<_> = (0..20)
             .map(|_| {
                 let file = file.clone();
@@ -313,6 +379,77 @@ fn operations_of_many_tasks_wait_for_the_write() {
             task.await.unwrap();
         }
         read.await.unwrap();
+    });
+}
+
+struct NoWake;
+
+impl Wake for NoWake {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Fails if a file keeps the wakers of futures that were polled again or dropped.
+#[test]
+fn file_keeps_one_waker_for_each_task() {
+    run(async {
+        let (mut file, reader, _) = full_pipe();
+        file.write_all(b"a").await.unwrap();
+        let polls: Vec<_> = (0..50).map(|_| Arc::new(NoWake)).collect();
+        for poll in &polls {
+            let waker = Waker::from(poll.clone());
+            let mut cx = Context::from_waker(&waker);
+            assert!(file.read(&mut [0]).poll_unpin(&mut cx).is_pending());
+            assert!(file.flush().poll_unpin(&mut cx).is_pending());
+            assert!(Box::pin(file.metadata()).poll_unpin(&mut cx).is_pending());
+        }
+        let kept = polls.iter().filter(|poll| Arc::strong_count(poll) > 1);
+        assert_eq!(kept.count(), 1, "the last");
+        drop(reader);
+    });
+}
+
+struct PanickingWake;
+
+impl Wake for PanickingWake {
+    fn wake(self: Arc<Self>) {
+        panic!("in a wake");
+    }
+}
+
+/// Fails if a waker that panics ends the job of a write, or keeps other tasks waiting.
+#[test]
+fn panicking_wakers_lose_no_bytes_and_no_wakes() {
+    run(async {
+        let (mut file, mut reader, room) = full_pipe();
+        file.set_max_buf_size(4);
+        file.write_all(b"aaaa").await.unwrap();
+        file.write_all(b"bbbb").await.unwrap(); // The job has taken the first four.
+        let waker = Waker::from(Arc::new(PanickingWake));
+        let mut cx = Context::from_waker(&waker);
+        let write = futures::AsyncWrite::poll_write(Pin::new(&mut file), &mut cx, b"c");
+        assert!(write.is_pending());
+        let file = Arc::new(file);
+        let mut waits = Box::pin(file.metadata());
+        assert!(waits.poll_unpin(&mut cx).is_pending());
+        let mut waits_too = Box::pin(file.metadata());
+        assert!(waits_too.poll_unpin(&mut cx).is_pending());
+        let same = file.clone();
+        let mut ends = Box::pin(selvedge::spawn(async move {
+            same.metadata().await.unwrap();
+        }));
+        assert!(cancel(&mut ends).is_none());
+
+        let read = selvedge::spawn_blocking(move || {
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).unwrap();
+            all.split_off(room)
+        });
+        ends.await.unwrap();
+        drop((waits, waits_too));
+        let mut file = Arc::into_inner(file).expect("no task has it");
+        file.flush().await.unwrap();
+        drop(file);
+        assert_eq!(read.await.unwrap(), b"aaaabbbb");
     });
 }
 
@@ -447,7 +584,7 @@ fn operations_after_the_shutdown_fail() {
         entries.next_entry().await.unwrap().unwrap();
         assert!(
             entries.next_entry().await.unwrap().is_none(),
-            "all came with the first trip"
+            "all came with the first job"
         );
         drop(file.into_std().await);
     });
@@ -459,7 +596,7 @@ fn operations_after_the_shutdown_fail() {
 fn shutdown_waits_for_buffered_writes() {
     let (mut file, mut reader, room) = full_pipe();
     let runtime = Runtime::new().unwrap();
-    let (begun, waits) = std::sync::mpsc::channel();
+    let (begun, waits) = mpsc::channel();
     drop(runtime.spawn(async move {
         file.write_all(b"abc").await.unwrap();
         begun.send(()).unwrap();

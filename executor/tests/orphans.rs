@@ -31,6 +31,35 @@ fn has_thread(name: &str) -> bool {
     names.any(|found| found.is_ok_and(|found| name.starts_with(found.trim())))
 }
 
+/// Forks, and returns whether the copy reaps an orphan of its own.
+fn reaps_in_a_copy() -> bool {
+    // SAFETY: the copy only runs this function. No other thread of the process holds a lock: the
+    // harness's waits for the test, and the orphans' is in a system call.
+    let copy = unsafe { libc::fork() };
+    if copy == 0 {
+        // SAFETY: the call takes no pointers. It ends a copy that hangs.
+        unsafe { libc::alarm(20) };
+        let mut builder = selvedge::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut command = Command::new("cat");
+            let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+            let stdin = child.stdin.take();
+            drop(child);
+            drop(stdin);
+        });
+        while children() != (0, 0) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // SAFETY: the copy has nothing to clean up.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 1;
+    // SAFETY: the pointer is valid for a write.
+    assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
+    status == 0
+}
+
 /// Fails if a dropped child stays a zombie, in the runtime or after it, or if the thread that waits
 /// for such children stays.
 #[test]
@@ -61,7 +90,9 @@ fn orphans_leave_no_zombie_and_no_thread() {
     while !has_thread("selvedge-orphans") {
         thread::sleep(Duration::from_millis(1)); // The thread has yet to set its name.
     }
+    let copied = reaps_in_a_copy();
     drop(held);
+    assert!(copied, "a copy of the process has no thread yet");
     while children() != (0, 0) || has_thread("selvedge-orphans") {
         thread::sleep(Duration::from_millis(1));
     }

@@ -10,7 +10,7 @@ use selvedge::{
 };
 use std::{
     future::Future,
-    io::ErrorKind,
+    io::{self, ErrorKind, Read as _},
     os::unix::process::ExitStatusExt,
     path::Path,
     process::Stdio,
@@ -150,8 +150,12 @@ fn kill_on_drop_ends_a_child() {
         assert!(is_pending(wait));
         wait_until_gone(id);
 
-        let command = sh("sleep 100000").kill_on_drop(true).status();
-        assert!(is_pending(command));
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut command = sh("exec sleep 100000");
+        let status = command.stdout(writer).kill_on_drop(true).status();
+        drop(command);
+        assert!(is_pending(status));
+        reader.read_to_end(&mut Vec::new()).unwrap(); // It ends when no child has the pipe.
     });
 }
 
@@ -238,7 +242,13 @@ fn write_to_an_ended_child_fails() {
         let mut child = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         child.wait().await.unwrap();
-        let error = stdin.write_all(b"a").await.unwrap_err();
+        // A child of another test has the reading end until it calls `exec`.
+        let error = loop {
+            match stdin.write_all(b"a").await {
+                Ok(()) => selvedge::yield_now().await,
+                Err(error) => break error,
+            }
+        };
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);
     });
 }
@@ -262,4 +272,11 @@ fn start_fails_without_program_or_runtime() {
         command.stdin(Stdio::piped()).spawn().is_err(),
         "the runtime has ended"
     );
+    // Without pipes of its own.
+    let (mut reader, writer) = io::pipe().unwrap();
+    let mut command = Command::new("sleep");
+    let error = command.arg("100000").stdout(writer).spawn().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other);
+    drop(command);
+    reader.read_to_end(&mut Vec::new()).unwrap(); // It ends when no child has the pipe.
 }

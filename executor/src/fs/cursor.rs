@@ -6,8 +6,9 @@
 //! 1. A task starts a job only while there is none, and enters its kind before it queues it. The
 //!    job ends with [`Running::drop`], which removes the kind and wakes each task that waits. So a
 //!    job that no thread takes also ends.
-//! 2. While there is a job, only the job and [`Cursor::poll_write`] change the state. The latter
-//!    appends to `queued`, and only while the kind is [`Kind::Write`].
+//! 2. While there is a job, tasks change three parts of the state: the wakers, `write_error`, which
+//!    a write or a flush takes, and `queued`. [`Cursor::poll_write`] appends to that, and only while
+//!    the kind is [`Kind::Write`]. The job changes the rest.
 //! 3. A job of that kind writes until it finds `queued` empty. In the same critical section it
 //!    changes its kind, so no byte is appended that it does not see.
 //! 4. A job drops its reference to the file before its kind is removed. So without a job the
@@ -26,6 +27,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker, ready},
 };
+use sync_shim::panics::contain;
 
 pub(super) struct Cursor {
     file: Arc<fs::File>,
@@ -37,8 +39,13 @@ struct Shared(Mutex<State>);
 #[derive(Default)]
 struct State {
     job: Option<Kind>,
-    /// The tasks that wait for the end of the job, or for room in `queued`.
-    waiting: Vec<Waker>,
+    /// The task that reads or seeks. It waits for the end of the job.
+    reader: Option<Waker>,
+    /// The task that writes or flushes. It waits for the end of the job, or for room in `queued`.
+    writer: Option<Waker>,
+    /// The other tasks that wait for the end of the job. A [`Waiting`] has each key.
+    others: Vec<(u64, Waker)>,
+    next_key: u64,
     buffer: Vec<u8>,
     /// The bytes of `buffer` that were read and that no task has taken.
     ahead: Range<usize>,
@@ -47,7 +54,9 @@ struct State {
     /// Bytes for the next system call.
     queued: Vec<u8>,
     write_error: Option<io::Error>,
+    /// The result of the last seek, until a task takes it or another operation begins.
     sought: Option<(SeekFrom, io::Result<u64>)>,
+    /// The file's position after the last seek.
     position: u64,
 }
 
@@ -67,6 +76,22 @@ struct Running {
     began: bool,
 }
 
+/// A task among the others that wait. Its drop removes the waker.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    key: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let at = state.others.iter().position(|(key, _)| *key == self.key);
+        let waker = at.map(|at| state.others.swap_remove(at));
+        drop(state);
+        drop(waker);
+    }
+}
+
 impl Cursor {
     pub(super) fn new(file: fs::File) -> Self {
         let file = Arc::new(file);
@@ -82,13 +107,41 @@ impl Cursor {
         self.shared.lock().job.is_none()
     }
 
-    /// Waits until there is no job.
+    /// Waits until there is no job, and then runs `f` with the lock.
+    async fn when_idle<R>(&self, mut f: impl FnMut(MutexGuard<'_, State>) -> R) -> R {
+        let mut waiting = None;
+        poll_fn(move |cx| {
+            let mut state = self.shared.lock();
+            if state.job.is_none() {
+                return Poll::Ready(f(state));
+            }
+            let shared = &self.shared;
+            let Waiting { key, .. } = waiting.get_or_insert_with(|| {
+                state.next_key += 1;
+                let key = state.next_key;
+                Waiting { shared, key }
+            });
+            let waker = cx.waker().clone();
+            match state.others.iter_mut().find(|(other, _)| other == key) {
+                Some((_, old)) => {
+                    let old = mem::replace(old, waker);
+                    drop(state);
+                    drop(old);
+                }
+                None => state.others.push((*key, waker)),
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until there is no job, as the task that reads or seeks.
     fn poll_idle(&self, cx: &mut Context<'_>) -> Poll<MutexGuard<'_, State>> {
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         match state.job {
             None => Poll::Ready(state),
             Some(_) => {
-                state.wait(cx);
+                state.wait(cx, |state| &mut state.reader);
                 Poll::Pending
             }
         }
@@ -96,6 +149,7 @@ impl Cursor {
 
     fn enter(&self, mut state: MutexGuard<'_, State>, kind: Kind) -> Running {
         state.job = Some(kind);
+        state.sought = None;
         Running {
             file: Some(self.file.clone()),
             shared: self.shared.clone(),
@@ -105,11 +159,10 @@ impl Cursor {
 
     fn start(
         &self,
-        mut state: MutexGuard<'_, State>,
+        state: MutexGuard<'_, State>,
         kind: Kind,
         job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
     ) {
-        state.sought = None;
         // The lock is released: a job that is refused ends in the call.
         let running = self.enter(state, kind);
         drop(spawn_blocking(|| running.run(job)));
@@ -124,6 +177,7 @@ impl Cursor {
         let progress = ready!(poll_proceed(cx));
         loop {
             let mut state = ready!(self.poll_idle(cx));
+            state.sought = None;
             let taken = state.take_ahead(to);
             if taken > 0 || to.is_empty() {
                 progress.made_progress();
@@ -154,10 +208,11 @@ impl Cursor {
         }
         let is_open = matches!(state.job, None | Some(Kind::Write));
         if !is_open || state.queued.len() >= limit {
-            state.wait(cx);
+            state.wait(cx, |state| &mut state.writer);
             return Poll::Pending;
         }
         progress.made_progress();
+        state.sought = None;
         let taken = state.queue(from, limit);
         if taken > 0 && state.job.is_none() {
             state.read_nothing = None;
@@ -169,7 +224,7 @@ impl Cursor {
     pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.shared.lock();
         if state.job == Some(Kind::Write) {
-            state.wait(cx);
+            state.wait(cx, |state| &mut state.writer);
             return Poll::Pending;
         }
         Poll::Ready(state.write_error.take().map_or(Ok(()), Err))
@@ -224,10 +279,9 @@ impl Cursor {
         reports: bool,
         job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let running = poll_fn(|cx| {
-            let mut state = ready!(self.poll_idle(cx));
+        let running = self.when_idle(|mut state| {
             let error = state.write_error.take_if(|_| reports);
-            Poll::Ready(error.map_or_else(|| Ok(self.enter(state, Kind::Other)), Err))
+            error.map_or_else(|| Ok(self.enter(state, Kind::Other)), Err)
         });
         let running = running.await?;
         let done = spawn_blocking(|| running.run(|file, _| job(file)));
@@ -241,9 +295,20 @@ impl Cursor {
         self.run(true, clone).await
     }
 
+    /// Sets the file's length. A read that follows finds what the file has then.
+    pub(super) async fn set_len(&self, size: u64) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let set = move |file: &fs::File| {
+            rewind(file, &shared)?;
+            shared.lock().read_nothing = None;
+            file.set_len(size)
+        };
+        self.run(true, set).await
+    }
+
     /// Waits until all that was started has ended.
     pub(super) async fn idle(&self) {
-        poll_fn(|cx| self.poll_idle(cx).map(drop)).await;
+        self.when_idle(|_| {}).await;
     }
 
     /// Returns the file, at the position up to which tasks have read, if there is no job.
@@ -271,13 +336,16 @@ impl Drop for Running {
         self.file = None;
         let mut state = self.shared.lock();
         let kind = state.job.take();
-        if !self.began {
-            match kind {
-                Some(Kind::Read) => state.read_nothing = Some(Err(shut_down())),
-                Some(Kind::Write) => state.fail_write(shut_down()),
-                Some(Kind::Seek(to)) => state.sought = Some((to, Err(shut_down()))),
-                Some(Kind::Other) | None => {}
+        match kind {
+            // A write that ends well changes its kind. So this one panicked: its bytes may be lost.
+            Some(Kind::Write) if self.began => {
+                state.fail_write(io::Error::other("the write panicked"));
             }
+            _ if self.began => {}
+            Some(Kind::Read) => state.read_nothing = Some(Err(shut_down())),
+            Some(Kind::Write) => state.fail_write(shut_down()),
+            Some(Kind::Seek(to)) => state.sought = Some((to, Err(shut_down()))),
+            Some(Kind::Other) | None => {}
         }
         state.wake_all();
     }
@@ -289,26 +357,40 @@ impl Shared {
     }
 }
 
-/// Wakes without the lock.
-trait WakeAll {
+/// Wakes without the lock. A waker that panics keeps no other task waiting, and ends no job.
+trait Wakers {
+    /// Keeps the task's waker, and drops the one before without the lock.
+    fn wait(self, cx: &Context<'_>, slot: fn(&mut State) -> &mut Option<Waker>);
+
     fn wake_all(self);
 }
 
-impl WakeAll for MutexGuard<'_, State> {
-    fn wake_all(mut self) {
-        let waiting = mem::take(&mut self.waiting);
+impl Wakers for MutexGuard<'_, State> {
+    fn wait(mut self, cx: &Context<'_>, slot: fn(&mut State) -> &mut Option<Waker>) {
+        let slot = slot(&mut self);
+        if slot.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
+            return;
+        }
+        let old = slot.replace(cx.waker().clone());
         drop(self);
-        waiting.into_iter().for_each(Waker::wake);
+        drop(old);
+    }
+
+    fn wake_all(mut self) {
+        let ends = [self.reader.take(), self.writer.take()];
+        let others = mem::take(&mut self.others).into_iter();
+        drop(self);
+        for waker in ends
+            .into_iter()
+            .flatten()
+            .chain(others.map(|(_, waker)| waker))
+        {
+            contain(|| waker.wake());
+        }
     }
 }
 
 impl State {
-    fn wait(&mut self, cx: &Context<'_>) {
-        if !self.waiting.iter().any(|one| one.will_wake(cx.waker())) {
-            self.waiting.push(cx.waker().clone());
-        }
-    }
-
     fn take_ahead(&mut self, to: &mut [u8]) -> usize {
         let count = self.ahead.len().min(to.len());
         let from = self.ahead.start;

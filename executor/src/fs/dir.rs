@@ -1,4 +1,4 @@
-use super::{asyncify, no_thread};
+use super::{no_thread, on_blocking_thread};
 use crate::spawn_blocking;
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use std::{
 };
 use task_header::JoinHandle;
 
-/// Entries that one trip to another thread collects, at most. With names of usual length the system
+/// Entries that one job collects, at most. With names of usual length the system
 /// reads about so many in two calls; std keeps some 100 bytes of each.
 const BATCH: usize = 1_024;
 
@@ -38,7 +38,7 @@ const BATCH: usize = 1_024;
 /// As [`std::fs::read_dir`].
 pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     let path = path.as_ref().to_owned();
-    let batch = asyncify(|| Ok(Batch::of(fs::read_dir(path)?))).await?;
+    let batch = on_blocking_thread(|| Ok(Batch::of(fs::read_dir(path)?))).await?;
     Ok(ReadDir(State::Here(batch)))
 }
 
@@ -55,7 +55,7 @@ pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
 /// ```
 ///
 /// # Batches
-/// [`read_dir`] brings the first 1,024 entries with it, and each further trip brings as many. An
+/// [`read_dir`] brings the first 1,024 entries with it, and each further job brings as many. An
 /// entry knows its type where the file system tells it.
 #[derive(Debug)]
 pub struct ReadDir(State);
@@ -191,10 +191,10 @@ impl DirEntry {
     /// As [`std::fs::DirEntry::metadata`].
     pub async fn metadata(&self) -> io::Result<Metadata> {
         let entry = self.entry.clone();
-        asyncify(move || entry.metadata()).await
+        on_blocking_thread(move || entry.metadata()).await
     }
 
-    /// Returns the type, as a rule without a trip to another thread. It follows no link.
+    /// Returns the type, as a rule without a job on another thread. It follows no link.
     ///
     /// # Errors
     /// As [`std::fs::DirEntry::file_type`].
@@ -203,7 +203,7 @@ impl DirEntry {
             return Ok(file_type);
         }
         let entry = self.entry.clone();
-        asyncify(move || entry.file_type()).await
+        on_blocking_thread(move || entry.file_type()).await
     }
 
     /// Returns the number of the inode. On Unix.
@@ -280,6 +280,6 @@ impl DirBuilder {
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
         }
         let path = path.as_ref().to_owned();
-        asyncify(move || builder.create(path)).await
+        on_blocking_thread(move || builder.create(path)).await
     }
 }

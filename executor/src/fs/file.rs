@@ -1,4 +1,4 @@
-use super::{OpenOptions, asyncify, cursor::Cursor};
+use super::{OpenOptions, cursor::Cursor, on_blocking_thread};
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
     fmt,
@@ -44,8 +44,9 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// A read makes one system call for as much as its buffer takes, up to
 /// [`max_buf_size`](Self::max_buf_size): wrap the file in a `BufReader` for small reads. Bytes that
 /// arrive after the read's future was dropped are kept for the next read. A seek, a write,
-/// [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first move the file's position
-/// back, if there are such bytes; so they act where the program has read to.
+/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first
+/// move the file's position back, if there are such bytes; so they act where the program has read
+/// to.
 ///
 /// # Writes
 /// **A write returns when its bytes are buffered.** They are on the way to the file then, and get
@@ -57,7 +58,7 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// **If a buffered write fails**, the bytes that wait behind it are dropped. The error is returned
 /// once, by the first of these that follows: a write, `flush`, `close`, [`sync_all`](Self::sync_all),
 /// [`sync_data`](Self::sync_data), [`set_len`](Self::set_len), [`try_clone`](Self::try_clone). Reads
-/// and seeks leave it for them. If the `File` is dropped, nobody learns of it: end with a `flush`.
+/// and seeks leave it for them. A dropped `File` drops its error: end with a `flush`.
 ///
 /// # Cancellation
 /// A seek that is dropped and called again with the same argument takes place once. Any other
@@ -74,7 +75,9 @@ impl File {
     /// As [`std::fs::File::open`].
     pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
-        asyncify(|| fs::File::open(path)).await.map(Self::from_std)
+        on_blocking_thread(|| fs::File::open(path))
+            .await
+            .map(Self::from_std)
     }
 
     /// Opens a file for writing, and empties it or makes it.
@@ -83,7 +86,7 @@ impl File {
     /// As [`std::fs::File::create`].
     pub async fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
-        asyncify(|| fs::File::create(path))
+        on_blocking_thread(|| fs::File::create(path))
             .await
             .map(Self::from_std)
     }
@@ -107,7 +110,7 @@ impl File {
     /// As [`std::fs::File::create_new`].
     pub async fn create_new(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
-        asyncify(|| fs::File::create_new(path))
+        on_blocking_thread(|| fs::File::create_new(path))
             .await
             .map(Self::from_std)
     }
@@ -185,7 +188,7 @@ impl File {
     /// # Errors
     /// The error of a buffered write, or as [`std::fs::File::set_len`].
     pub async fn set_len(&self, size: u64) -> io::Result<()> {
-        self.cursor.run(true, move |file| file.set_len(size)).await
+        self.cursor.set_len(size).await
     }
 
     /// Returns the file's metadata, with what was written before.
@@ -250,6 +253,8 @@ impl File {
     }
 
     /// Returns the file of std, if no operation is under way.
+    ///
+    /// The error of a buffered write is lost: `flush` before.
     ///
     /// # Errors
     /// The file, if one is.

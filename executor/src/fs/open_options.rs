@@ -1,4 +1,4 @@
-use super::{File, asyncify};
+use super::{File, on_blocking_thread};
 use std::{fs, io, path::Path};
 
 /// How to open a file, as [`std::fs::OpenOptions`].
@@ -74,7 +74,9 @@ impl OpenOptions {
     /// As [`std::fs::OpenOptions::open`].
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let (options, path) = (self.0.clone(), path.as_ref().to_owned());
-        asyncify(move || options.open(path)).await.map(File::from)
+        on_blocking_thread(move || options.open(path))
+            .await
+            .map(File::from)
     }
 }
 

@@ -80,14 +80,15 @@ pub(super) fn check_runtime() {
 impl Child {
     pub(super) fn new(mut std: std_process::Child, kill_on_drop: bool) -> io::Result<Self> {
         let pipes = (std.stdin.take(), std.stdout.take(), std.stderr.take());
-        let exit = Exit::of(std.id());
+        let id = std.id();
         let mut process = Process {
             std: Some(std),
-            exit,
+            exit: Exit::by_thread(id),
             status: None,
-            // Until it has its pipes: an error ends the child.
+            // Until the driver has all: an error ends the child.
             kill_on_drop: true,
         };
+        process.exit = Exit::of(id)?;
         let stdin = pipes.0.map(ChildStdin::from_std).transpose()?;
         let stdout = pipes.1.map(ChildStdout::from_std).transpose()?;
         let stderr = pipes.2.map(ChildStderr::from_std).transpose()?;

@@ -28,11 +28,14 @@ struct State {
 
 impl Exit {
     /// Prepares for a child that was not reaped.
-    pub(super) fn of(id: u32) -> Self {
-        match pidfd_open(id).and_then(AsyncFd::new) {
-            Ok(fd) => Self::Pidfd(fd),
+    ///
+    /// # Errors
+    /// If the driver cannot wait for the descriptor: the runtime has shut down.
+    pub(super) fn of(id: u32) -> io::Result<Self> {
+        match pidfd_open(id) {
+            Ok(fd) => AsyncFd::new(fd).map(Self::Pidfd),
             // No such system call, or no descriptor left.
-            Err(_) => Self::by_thread(id),
+            Err(_) => Ok(Self::by_thread(id)),
         }
     }
 
@@ -91,7 +94,7 @@ impl Ended {
     }
 }
 
-/// A thread of its own, as the end of a runtime would wait for one of its threads.
+/// Starts a thread that waits. It is not a pool thread: the runtime's shutdown would wait for it.
 fn wait_in_thread(id: u32) -> io::Result<Arc<Ended>> {
     let ended = Arc::new(Ended::default());
     let report = ended.clone();

@@ -1,7 +1,7 @@
 //! Children whose handles were dropped before they ended.
 //!
 //! They must be reaped when they end, also after their runtime. A task could not do so: its runtime
-//! drops it. A queue that is checked now and then leaves zombies until somebody checks. So one
+//! drops it. A queue that is checked now and then leaves zombies between checks. So one
 //! thread waits for all orphans of the process. It is there only while there are any:
 //!
 //! 1. [`adopt`] adds to `arrived` under the lock. It starts the thread if there is none, and wakes
@@ -15,7 +15,7 @@ use std::{
     io::{self, PipeReader, PipeWriter, Read, Write},
     iter,
     os::fd::{AsFd, OwnedFd},
-    process::Child,
+    process::{self, Child},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -28,8 +28,14 @@ static ORPHANS: Mutex<Orphans> = Mutex::new(Orphans {
 
 struct Orphans {
     arrived: Vec<Orphan>,
-    /// Wakes the thread, if there is one.
-    thread: Option<PipeWriter>,
+    /// There while the thread is.
+    thread: Option<Thread>,
+}
+
+struct Thread {
+    /// The process that has the thread. A copy of it that `fork` makes has none.
+    process: u32,
+    wake: PipeWriter,
 }
 
 struct Orphan {
@@ -56,14 +62,24 @@ pub(super) fn adopt(mut child: Child, pidfd: Option<OwnedFd>) {
         return;
     };
     let mut orphans = lock();
+    let process = process::id();
+    if orphans
+        .thread
+        .as_ref()
+        .is_some_and(|thread| thread.process != process)
+    {
+        // The orphans before are another process's.
+        orphans.thread = None;
+        orphans.arrived.clear();
+    }
     let is_first = orphans.arrived.is_empty();
     orphans.arrived.push(Orphan { child, pidfd });
     match &mut orphans.thread {
         // There are two bytes in the pipe at most, so the write does not wait.
-        Some(wake) if is_first => drop(wake.write_all(b"!")),
+        Some(thread) if is_first => drop(thread.wake.write_all(b"!")),
         Some(_) => {}
         // If there is no thread or descriptor, the next call tries again.
-        None => orphans.thread = start().ok(),
+        None => orphans.thread = start().ok().map(|wake| Thread { process, wake }),
     }
 }
 
@@ -90,13 +106,17 @@ fn reap(mut woken: PipeReader) {
         }
         drop(orphans);
         let pidfds = mine.iter().map(|orphan| orphan.pidfd.as_fd());
-        match poll_readable(iter::once(woken.as_fd()).chain(pidfds)) {
+        // The call's only error is that there is no memory for it.
+        let is_woken = poll_readable(iter::once(woken.as_fd()).chain(pidfds)).unwrap_or(false);
+        if is_woken {
             // One byte, or two: a wake came before `arrived` was taken.
-            Ok(true) => drop(woken.read(&mut [0; 8])),
-            Ok(false) => {}
-            // There is no memory for the call. It has no other error.
-            Err(_) => thread::sleep(Duration::from_millis(10)),
+            drop(woken.read(&mut [0; 8]));
         }
+        let before = mine.len();
         mine.retain_mut(|orphan| !orphan.has_ended());
+        if !is_woken && mine.len() == before {
+            // An error, or an orphan that has ended and whose tracer has not taken its status.
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }

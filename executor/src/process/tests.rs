@@ -24,7 +24,7 @@ fn exit_of_a_child_is_waited_for_by_the_driver() {
     Runtime::new().unwrap().block_on(async {
         let mut child = Command::new("true").spawn().unwrap();
         let id = child.id().unwrap();
-        assert!(matches!(Exit::of(id), Exit::Pidfd(_)));
+        assert!(matches!(Exit::of(id), Ok(Exit::Pidfd(_))));
         child.wait().await.unwrap();
     });
 }
