@@ -7,8 +7,8 @@
 //!    job ends with [`Running::drop`], which removes the kind and wakes each task that waits. So a
 //!    job that no thread takes also ends.
 //! 2. While there is a job, tasks change three parts of the state: the wakers, `write_error`, which
-//!    a write or a flush takes, and `queued`. [`Cursor::poll_write`] appends to that, and only while
-//!    the kind is [`Kind::Write`]. The job changes the rest.
+//!    a write or a flush takes, and `queued`. [`Cursor::poll_write`] appends to that, and only
+//!    while the kind is [`Kind::Write`]. The job changes the rest.
 //! 3. A job of that kind writes until it finds `queued` empty. In the same critical section it
 //!    changes its kind, so no byte is appended that it does not see.
 //! 4. A job drops its reference to the file before its kind is removed. So without a job the
