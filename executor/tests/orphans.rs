@@ -31,14 +31,27 @@ fn has_thread(name: &str) -> bool {
     names.any(|found| found.is_ok_and(|found| name.starts_with(found.trim())))
 }
 
+/// Returns whether a thread of this name sleeps.
+fn sleeps(name: &str) -> bool {
+    let mut tasks = fs::read_dir("/proc/self/task").unwrap();
+    tasks.any(|task| {
+        let stat = fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+        let parts = stat
+            .split_once(" (")
+            .and_then(|(_, rest)| rest.rsplit_once(") "));
+        parts.is_some_and(|(found, rest)| name.starts_with(found) && rest.starts_with('S'))
+    })
+}
+
 /// Forks, and returns whether the copy reaps an orphan of its own.
 fn reaps_in_a_copy() -> bool {
     // SAFETY: the copy only runs this function. No other thread of the process holds a lock: the
-    // harness's waits for the test, and the orphans' is in a system call.
+    // harness's waits for the test, and the orphans' sleeps in a system call, which the caller has
+    // seen.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
         // SAFETY: the call takes no pointers. It ends a copy that hangs.
-        unsafe { libc::alarm(20) };
+        unsafe { libc::alarm(600) };
         let mut builder = selvedge::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build().unwrap();
         runtime.block_on(async {
@@ -87,8 +100,9 @@ fn orphans_leave_no_zombie_and_no_thread() {
 
     // It starts again.
     let held = Runtime::new().unwrap().block_on(async { spawn() });
-    while !has_thread("selvedge-orphans") {
-        thread::sleep(Duration::from_millis(1)); // The thread has yet to set its name.
+    // The thread has yet to set its name, and to find its first child.
+    while !sleeps("selvedge-orphans") {
+        thread::sleep(Duration::from_millis(1));
     }
     let copied = reaps_in_a_copy();
     drop(held);
