@@ -248,5 +248,7 @@ mod tests {
             relate(&here, near, far);
             assert_eq!(here.shared.remote.lock().len(), 0);
         }
+        // They keep each other in memory.
+        [1, 2].map(|node| loopback.disconnect(node));
     }
 }

@@ -122,7 +122,8 @@ impl Loopback {
     }
 
     /// Adds a scheduler under its node's number. The relay keeps the handle until
-    /// [`disconnect`](Self::disconnect).
+    /// [`disconnect`](Self::disconnect), and the scheduler keeps the relay: without a `disconnect`
+    /// neither is freed.
     pub fn connect(&self, handle: &Handle) {
         let node = handle.node();
         let old = self.nodes().insert(node, handle.clone());

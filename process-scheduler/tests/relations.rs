@@ -46,9 +46,12 @@ fn link_to_an_ended_process_leaves_no_link() {
 /// Fails as above, across nodes.
 #[test]
 fn link_to_an_ended_remote_process_leaves_no_link() {
-    let [here, there] = connected(&Loopback::new());
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
     let live = still(&here);
     here.link(live, ended(&there));
     here.link(ended(&there), live);
     assert_eq!(links(&here, live), []);
+    // They keep each other in memory.
+    [1, 2].map(|node| loopback.disconnect(node));
 }
