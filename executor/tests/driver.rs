@@ -109,7 +109,9 @@ fn driver_wakes_go_to_the_delivering_workers_queue() {
     let metrics = runtime.metrics();
     assert_eq!(metrics.remote_schedules, 0, "{metrics}");
     let woken = timers.1.load(SeqCst) as u64;
-    assert_eq!(metrics.local_schedules, woken, "{metrics}");
+    // A wake that meets its task in a poll is no schedule: the polling worker requeues the task.
+    assert!(metrics.local_schedules <= woken, "{metrics}");
+    assert_eq!(metrics.polls, 100 + woken, "{metrics}");
     assert_eq!(metrics.injected, 100, "the spawns alone: {metrics}");
 }
 
