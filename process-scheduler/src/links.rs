@@ -249,6 +249,6 @@ mod tests {
             assert_eq!(here.shared.remote.lock().len(), 0);
         }
         // They keep each other in memory.
-        [1, 2].map(|node| loopback.disconnect(node));
+        [1, 2].iter().for_each(|&node| loopback.disconnect(node));
     }
 }

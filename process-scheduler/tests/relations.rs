@@ -53,5 +53,5 @@ fn link_to_an_ended_remote_process_leaves_no_link() {
     here.link(ended(&there), live);
     assert_eq!(links(&here, live), []);
     // They keep each other in memory.
-    [1, 2].map(|node| loopback.disconnect(node));
+    [1, 2].iter().for_each(|&node| loopback.disconnect(node));
 }
