@@ -310,12 +310,14 @@ mod models {
             let mut other = None;
             let woken = Arc::new(AtomicBool::new(false));
             runtime.block_on(std::future::poll_fn(|cx| {
+                // Ordering: Acquire pairs with the store of the other thread.
                 if woken.load(Acquire) {
                     return Poll::Ready(());
                 }
                 if other.is_none() {
                     let (waker, woken) = (cx.waker().clone(), woken.clone());
                     other = Some(thread::spawn(move || {
+                        // Ordering: Release pairs with the load in the future.
                         woken.store(true, Release);
                         waker.wake();
                     }));

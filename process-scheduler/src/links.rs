@@ -90,8 +90,8 @@ impl Handle {
     }
 
     /// Links two processes: if one ends abnormally, the other ends for the same reason, or gets
-    /// [`Event::Exit`](crate::Event::Exit) if it [traps exits](crate::Spawn::trap_exits). If one has
-    /// ended already, the reason is [`ExitReason::NoProcess`].
+    /// [`Event::Exit`](crate::Event::Exit) if it [traps exits](crate::Spawn::trap_exits). If one
+    /// has ended already, the reason is [`ExitReason::NoProcess`].
     ///
     /// ```
     /// use process_scheduler::{ExitReason, Scheduler};

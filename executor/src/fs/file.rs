@@ -44,9 +44,9 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// A read makes one system call for as much as its buffer takes, up to
 /// [`max_buf_size`](Self::max_buf_size): wrap the file in a `BufReader` for small reads. Bytes that
 /// arrive after the read's future was dropped are kept for the next read. A seek, a write,
-/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std) first
-/// move the file's position back, if there are such bytes; so they act where the program has read
-/// to.
+/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std)
+/// first move the file's position back, if there are such bytes; so they act where the program has
+/// read to.
 ///
 /// # Writes
 /// **A write returns when its bytes are buffered.** They are on the way to the file then, and get
@@ -56,9 +56,10 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// [`sync_all`](Self::sync_all) waits until the disk has them.
 ///
 /// **If a buffered write fails**, the bytes that wait behind it are dropped. The error is returned
-/// once, by the first of these that follows: a write, `flush`, `close`, [`sync_all`](Self::sync_all),
-/// [`sync_data`](Self::sync_data), [`set_len`](Self::set_len), [`try_clone`](Self::try_clone). Reads
-/// and seeks leave it for them. A dropped `File` drops its error: end with a `flush`.
+/// once, by the first of these that follows: a write, `flush`, `close`,
+/// [`sync_all`](Self::sync_all), [`sync_data`](Self::sync_data), [`set_len`](Self::set_len),
+/// [`try_clone`](Self::try_clone). Reads and seeks leave it for them. A dropped `File` drops its
+/// error: end with a `flush`.
 ///
 /// # Cancellation
 /// A seek that is dropped and called again with the same argument takes place once. Any other

@@ -48,6 +48,28 @@ impl OneWorker {
         self.runtime.group(name).shares(shares).build().unwrap()
     }
 
+    /// Spawns a task of steps of 100 µs that never ends. After each step, turns that are overdue
+    /// end, and the task awaits `may_end`. Returns the count of steps.
+    fn steps<F: Future<Output = ()> + Send>(
+        &self,
+        group: &SchedulingGroup,
+        may_end: impl Fn() -> F + Send + 'static,
+    ) -> Arc<AtomicU64> {
+        let steps = Arc::new(AtomicU64::new(0));
+        let (count, time) = (steps.clone(), self.time.clone());
+        let handle = self.runtime.handle().clone();
+        let task = async move {
+            loop {
+                time.fetch_add(100 * US, Relaxed);
+                count.fetch_add(1, Relaxed);
+                handle.preempt_overdue_groups();
+                may_end().await;
+            }
+        };
+        drop(spawn_in(group, task).unwrap());
+        steps
+    }
+
     /// Spawns tasks that never end, each poll of which takes `nanos`. Returns the count of polls.
     fn load(&self, group: &SchedulingGroup, tasks: usize, nanos: u64) -> Arc<AtomicU64> {
         let polls = Arc::new(AtomicU64::new(0));
@@ -467,21 +489,7 @@ fn woken_task_of_main_runs_in_mains_turn() {
 fn overdue_turn_ends_at_the_next_operation() {
     let mut one = OneWorker::of(Builder::new().budget(crate::Budget::UNLIMITED));
     let (a, b) = (one.group("a", 100), one.group("b", 100));
-    let operations = Arc::new(AtomicU64::new(0));
-    let (count, time, handle) = (
-        operations.clone(),
-        one.time.clone(),
-        one.runtime.handle().clone(),
-    );
-    let long = async move {
-        loop {
-            time.fetch_add(100 * US, Relaxed);
-            count.fetch_add(1, Relaxed);
-            handle.preempt_overdue_groups();
-            crate::task::consume_budget().await;
-        }
-    };
-    drop(spawn_in(&a, long).unwrap());
+    let operations = one.steps(&a, crate::task::consume_budget);
     let other = one.load(&b, 1, 500 * US);
     one.run_until(100 * MS);
     assert_near(operations.load(Relaxed), 500, 4);
@@ -496,21 +504,7 @@ fn overdue_turn_ends_at_the_next_operation() {
 fn overdue_turn_ends_where_the_task_may_yield() {
     let mut one = OneWorker::new();
     let (a, b) = (one.group("a", 100), one.group("b", 100));
-    let steps = Arc::new(AtomicU64::new(0));
-    let (count, time, handle) = (
-        steps.clone(),
-        one.time.clone(),
-        one.runtime.handle().clone(),
-    );
-    let long = async move {
-        loop {
-            time.fetch_add(100 * US, Relaxed);
-            count.fetch_add(1, Relaxed);
-            handle.preempt_overdue_groups();
-            crate::task::yield_if_needed().await;
-        }
-    };
-    drop(spawn_in(&a, long).unwrap());
+    let steps = one.steps(&a, crate::task::yield_if_needed);
     let other = one.load(&b, 1, 500 * US);
     one.run_until(100 * MS);
     assert_near(steps.load(Relaxed), 500, 4);
