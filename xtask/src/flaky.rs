@@ -1,30 +1,34 @@
-//! `cargo xtask flaky`: repeats tests with cargo-nextest, which counts how often each fails.
+//! `cargo xtask flaky`: repeats the test binaries, and counts how often each test fails.
 //!
 //! A test that passes once may count on time, on the allocator, or on threads being quick. So the
-//! tests run alone, beside busy loops, and on one processor, as on a machine that is slower or
-//! smaller than its author's. cargo-nextest gives each test a process of its own; `cargo test` has
-//! those of a binary share one.
+//! binaries run alone, beside busy loops, and on one processor, as on a machine that is slower or
+//! smaller than its author's. One binary runs at a time, and its tests share a process, as under
+//! `cargo test`: what one test leaves behind meets the others.
 use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
-    workspace::{self, cargo, is_installed},
+    workspace::{self, cargo, chosen, output_of},
 };
+use serde::Deserialize;
 use std::{
-    fs, hint,
+    collections::BTreeMap,
+    fs::{self, File},
+    hint,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, ExitStatus},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 /// Options of `cargo xtask flaky`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Runs of each test in each setting.
+    /// Runs of each binary in each setting.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Only the tests of these packages.
@@ -44,10 +48,7 @@ pub(crate) struct Options {
         value_delimiter = ','
     )]
     settings: Vec<Setting>,
-    /// Tests at a time, beside busy loops and on one processor. Alone, one at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = 4)]
-    at_once: usize,
-    /// The longest that a test may take. Then it is killed, and has failed.
+    /// The longest that a binary may take. Then it is killed, and has failed.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
     /// Runs the tests of another workspace.
@@ -73,83 +74,230 @@ const BUSY_LOOPS: usize = 2;
 /// Repeats the tests that the options name; returns `false` when one failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit > 0, "--limit is at least 1");
-    ensure!(
-        is_installed(cargo().arg("nextest")),
-        "cargo-nextest is not installed: `cargo install --locked cargo-nextest`"
-    );
-    let (_, root) = workspace::load_at(options.path.as_deref())?;
-    let limits = root.join("target/flaky.toml");
-    write_limits(&limits, options.limit)?;
+    let binaries = build(options)?;
     let settings = match options.settings.is_empty() {
         true => &SETTINGS[..],
         false => &options.settings,
     };
     interrupt::watch();
-    let mut steady = true;
+    let mut failures = BTreeMap::<String, u32>::new();
     for setting in settings {
-        let Some(mut nextest) = setting.nextest(options, &root, &limits)? else {
-            continue;
+        let wrapper = match setting.wrapper() {
+            Ok(wrapper) => wrapper,
+            Err(why) => {
+                say!("not on one processor: {why}");
+                continue;
+            }
         };
         let _busy = (*setting == Setting::Busy).then(|| BusyLoops::start(BUSY_LOOPS));
-        steady &= nextest.status().context("running cargo")?.success();
-        if interrupt::came() {
-            return Ok(false);
+        for run in 1..=options.runs {
+            let begun = Instant::now();
+            for binary in &binaries {
+                for failed in binary.run(&wrapper, options)? {
+                    let words = setting.words();
+                    say!("{words}, run {run}: {} {failed} failed", binary.name);
+                    *failures
+                        .entry(format!("{words}: {} {failed}", binary.name))
+                        .or_default() += 1;
+                }
+                if interrupt::came() {
+                    break;
+                }
+            }
+            let seconds = begun.elapsed().as_secs_f64();
+            say!("{}, run {run}: {seconds:.1} s", setting.words());
+            if interrupt::came() {
+                break;
+            }
         }
     }
-    Ok(steady)
+    for (test, count) in &failures {
+        say!("{test}: failed in {count} of {} runs", options.runs);
+    }
+    if failures.is_empty() {
+        say!("no test failed in {} binaries", binaries.len());
+    }
+    Ok(failures.is_empty() && !interrupt::came())
 }
 
-/// Writes the file of cargo-nextest's settings for which it has no options.
-fn write_limits(file: &Path, seconds: u64) -> Result<()> {
-    let period = format!("period = \"{seconds}s\", terminate-after = 1, grace-period = \"0s\"");
-    fs::create_dir_all(file.parent().context("a file has a folder")?)?;
-    fs::write(
-        file,
-        format!("[profile.default]\nslow-timeout = {{ {period} }}\n"),
-    )
-    .with_context(|| format!("writing {}", file.display()))
+/// A message of cargo about what it has built.
+#[derive(Deserialize)]
+struct Built {
+    manifest_path: PathBuf,
+    target: Target,
+    profile: Profile,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// A binary with tests.
+struct Binary {
+    /// The names of its package's folder and of its target.
+    name: String,
+    file: PathBuf,
+    /// The folder of its package, in which its tests run.
+    folder: PathBuf,
+    /// Where its output goes.
+    output: PathBuf,
+    /// The folder of the compiler's libraries, which the tests of a procedural macro load.
+    libraries: PathBuf,
+}
+
+/// Builds the tests, and returns the binaries that the options name.
+fn build(options: &Options) -> Result<Vec<Binary>> {
+    let (packages, root) = workspace::load_at(options.path.as_deref())?;
+    chosen(packages.iter(), &options.packages, "tests")?;
+    let mut build = cargo();
+    build
+        .current_dir(&root)
+        .args(["test", "--no-run", "--all-features"])
+        .args(["--lib", "--bins", "--tests"])
+        .arg("--message-format=json-render-diagnostics")
+        .args(options.packages.is_empty().then_some("--workspace"));
+    for package in &options.packages {
+        build.args(["--package", package]);
+    }
+    let built = output_of(&mut build)?;
+    let sysroot = output_of(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let libraries = Path::new(sysroot.trim()).join("lib");
+    let logs = root.join("target/flaky");
+    fs::create_dir_all(&logs).with_context(|| format!("writing {}", logs.display()))?;
+    let built = built.lines().map(serde_json::from_str::<Built>);
+    let tests = built.flatten().filter(|built| built.profile.test);
+    let mut binaries = Vec::new();
+    for built in tests {
+        let Some(file) = built.executable else {
+            continue;
+        };
+        let named = &options.binaries;
+        if !named.is_empty() && !named.contains(&built.target.name) {
+            continue;
+        }
+        let folder = built.manifest_path.parent();
+        let folder = folder.context("a manifest has a folder")?.to_owned();
+        let package = folder.file_name().unwrap_or_default().to_string_lossy();
+        binaries.push(Binary {
+            name: format!("{package}/{}", built.target.name),
+            output: logs.join(file.file_name().context("a binary has a name")?),
+            libraries: libraries.clone(),
+            file,
+            folder,
+        });
+    }
+    ensure!(!binaries.is_empty(), "no test binary has such a name");
+    Ok(binaries)
+}
+
+impl Binary {
+    /// Runs the tests once; returns those that failed, or what else ended the process.
+    fn run(&self, wrapper: &[String], options: &Options) -> Result<Vec<String>> {
+        let output = File::create(&self.output)
+            .with_context(|| format!("writing {}", self.output.display()))?;
+        let mut words = wrapper
+            .iter()
+            .map(AsRef::as_ref)
+            .chain([self.file.as_os_str()]);
+        let mut command = Command::new(words.next().context("a command has a program")?);
+        command
+            .args(words)
+            .args(&options.filter)
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("LD_LIBRARY_PATH", &self.libraries)
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        // Ctrl-C ends this command between two binaries, and must not make a test fail.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn();
+        let mut child = child.with_context(|| format!("running {}", self.name))?;
+        let Some(status) = end_of(&mut child, Duration::from_secs(options.limit))? else {
+            let kept = self.keep()?;
+            return Ok(vec![format!(
+                "(killed after {} s, see {kept})",
+                options.limit
+            )]);
+        };
+        if status.success() {
+            return Ok(Vec::new());
+        }
+        let said = fs::read(&self.output)?;
+        let mut failed = failures(&String::from_utf8_lossy(&said));
+        let kept = self.keep()?;
+        match failed.is_empty() {
+            true => failed.push(format!("({status}, see {kept})")),
+            false => say!("the output of {} is in {kept}", self.name),
+        }
+        Ok(failed)
+    }
+
+    /// Keeps the output of a run that failed, under a name of its own.
+    fn keep(&self) -> Result<String> {
+        let kept = |n: &u32| self.output.with_extension(format!("{n}.txt"));
+        let free = (1..).find(|n| !kept(n).exists());
+        let kept = kept(&free.context("too many outputs are kept")?);
+        fs::copy(&self.output, &kept)?;
+        Ok(kept.display().to_string())
+    }
+}
+
+/// Waits for a process; kills it, and those that it started, when the limit has passed.
+fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > limit {
+            // SAFETY: the call has no premises. The group is the child's, which is not reaped yet.
+            #[cfg(unix)]
+            unsafe {
+                libc::killpg(child.id() as libc::pid_t, libc::SIGKILL)
+            };
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Reads the names from the last list of failures that a test binary prints.
+fn failures(said: &str) -> Vec<String> {
+    let Some((_, list)) = said.rsplit_once("\nfailures:\n") else {
+        return Vec::new();
+    };
+    let names = list.lines().map_while(|line| line.strip_prefix("    "));
+    names.map(str::to_owned).collect()
 }
 
 impl Setting {
-    /// Returns the command that repeats the tests in this setting; `None`, with words, where that
-    /// is not possible.
-    fn nextest(self, options: &Options, root: &Path, limits: &Path) -> Result<Option<Command>> {
-        let cargo = cargo();
-        let (words, at_once, mut nextest) = match self {
-            Self::Alone => ("alone", 1, cargo),
-            Self::Busy => ("beside busy loops", options.at_once, cargo),
-            Self::One => match processor() {
-                Ok(processor) => {
-                    let bound = taskset(&processor, Path::new(cargo.get_program()));
-                    ("on one processor", options.at_once, bound)
-                }
-                Err(why) => {
-                    say!("== not on one processor: {why}");
-                    return Ok(None);
-                }
-            },
-        };
-        say!("== {words}");
-        nextest
-            .current_dir(root)
-            .env_remove("CARGO_TARGET_DIR")
-            .args(["nextest", "run", "--all-features", "--no-fail-fast"])
-            .args(["--status-level", "fail", "--final-status-level", "fail"])
-            .args(["--stress-count", &options.runs.to_string()])
-            .args(["--test-threads", &at_once.to_string()])
-            .arg("--tool-config-file")
-            .arg(format!("xtask:{}", limits.display()))
-            .args(options.packages.is_empty().then_some("--workspace"));
-        for package in &options.packages {
-            nextest.args(["--package", package]);
+    fn words(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Busy => "beside busy loops",
+            Self::One => "on one processor",
         }
-        if !options.binaries.is_empty() {
-            let binaries = options.binaries.iter();
-            let binaries: Vec<_> = binaries.map(|name| format!("binary(={name})")).collect();
-            nextest.args(["--filterset", &binaries.join(" | ")]);
+    }
+
+    /// Returns the command that starts a binary in this setting; an error says why it is not
+    /// possible.
+    fn wrapper(self) -> Result<Vec<String>, String> {
+        match self {
+            Self::Alone | Self::Busy => Ok(Vec::new()),
+            Self::One => Ok(["taskset", "--cpu-list", &processor()?]
+                .map(str::to_owned)
+                .to_vec()),
         }
-        nextest.args(&options.filter);
-        Ok(Some(nextest))
     }
 }
 
@@ -157,7 +305,8 @@ impl Setting {
 fn processor() -> Result<String, String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let first = first_processor(&status).ok_or("the system names no processors")?;
-    let bound = taskset(first, Path::new("true")).output();
+    let mut bound = Command::new("taskset");
+    let bound = bound.args(["--cpu-list", first, "true"]).output();
     match bound {
         Ok(output) if output.status.success() => Ok(first.to_owned()),
         Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
@@ -171,12 +320,6 @@ fn first_processor(status: &str) -> Option<&str> {
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let first = list.trim().split([',', '-']).next()?;
     (!first.is_empty()).then_some(first)
-}
-
-fn taskset(processor: &str, program: &Path) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["--cpu-list", processor]).arg(program);
-    command
 }
 
 /// Threads of this process that never block. They end with the process at the latest.
@@ -210,5 +353,18 @@ impl Drop for BusyLoops {
         for thread in self.threads.drain(..) {
             thread.join().expect("a busy loop does not panic");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_the_names_of_the_last_list() {
+        let said = "\nfailures:\n\n---- a stdout ----\nx\n\n\nfailures:\n    a\n    b::c\n\n\
+                    test result: FAILED.\n";
+        assert_eq!(failures(said), ["a", "b::c"]);
+        assert!(failures("thread panicked").is_empty());
     }
 }

@@ -55,7 +55,7 @@ enum Command {
     TraceView(trace::Options),
     /// Compares tokio's public items with the table docs/from-tokio.md.
     TokioItems(tokio_items::Options),
-    /// Repeats tests with cargo-nextest, also on a busy machine, and counts the failures.
+    /// Repeats the test binaries, also on a busy machine, and counts the failures.
     Flaky(flaky::Options),
 }
 

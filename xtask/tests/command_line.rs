@@ -123,53 +123,64 @@ fn the_bench_lists_without_a_build() {
     assert!(list.contains("\n  tokio\n") && list.contains("\n  yield_one "));
 }
 
+/// Makes a cargo that builds one test binary, a script, of `xtask` in `folder`.
+fn cargo_of_one_test(folder: &Path, test: &str) {
+    program(folder, "tests", test);
+    let built = format!(
+        "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"{0}/Cargo.toml\",\
+         \"target\":{{\"name\":\"scripted\"}},\"profile\":{{\"test\":true}},\
+         \"executable\":\"{0}/tests\"}}",
+        folder.display()
+    );
+    let cargo = format!(
+        "case $* in metadata*) exec {} \"$@\";; *) echo '{built}';; esac\n",
+        env!("CARGO")
+    );
+    program(folder, "cargo", &cargo);
+}
+
 #[test]
-fn flaky_without_nextest_says_how_to_install_it() {
+fn flaky_counts_the_failures_of_each_test() {
     let folder = tempfile::tempdir().unwrap();
-    program(folder.path(), "cargo", "exit 101\n");
-    let mut flaky = xtask("flaky");
+    // Fails in the second run and the third.
+    cargo_of_one_test(
+        folder.path(),
+        "echo x >>runs\n\
+         [ $(wc -l <runs) = 1 ] && exit\n\
+         printf '\\nfailures:\\n    a::b\\n\\ntest result: FAILED.\\n'\n\
+         exit 101\n",
+    );
+    let mut flaky = xtask("flaky --runs 3 --setting alone --test scripted");
     let output = flaky.env("CARGO", folder.path().join("cargo")).output();
     let output = output.unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        said.contains("cargo install --locked cargo-nextest"),
+        said.contains("/scripted a::b: failed in 2 of 3 runs"),
         "{said}"
     );
 }
 
 #[test]
-#[cfg(target_os = "linux")]
-fn flaky_repeats_the_named_tests_in_each_setting() {
+fn flaky_kills_a_binary_that_exceeds_the_limit() {
     let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    let cargo = format!(
-        "case $* in metadata*) exec {} \"$@\";; *--version) exit;; esac\necho \"$@\" >>{}\nexit 1\n",
-        env!("CARGO"),
-        log.display()
-    );
-    program(folder.path(), "cargo", &cargo);
-    let mut flaky = xtask("flaky --runs 7 --package queue-spmc --test threads,memory --limit 30");
+    cargo_of_one_test(folder.path(), "exec sleep 3600\n");
+    let mut flaky = xtask("flaky --runs 1 --setting busy --limit 1");
     let output = flaky.env("CARGO", folder.path().join("cargo")).output();
-    assert_eq!(output.unwrap().status.code(), Some(1));
-    let log = fs::read_to_string(log).unwrap();
-    let at_once = log.lines().map(|line| {
-        for part in [
-            "nextest run --all-features --no-fail-fast",
-            "--stress-count 7",
-            "--package queue-spmc",
-            "--filterset binary(=threads) | binary(=memory)",
-        ] {
-            assert!(line.contains(part), "{line}");
-        }
-        line.split(' ')
-            .skip_while(|word| *word != "--test-threads")
-            .nth(1)
-    });
-    // Alone, beside busy loops, and on one processor where a process can be bound to it.
-    let at_once: Vec<_> = at_once.flatten().collect();
-    assert!(
-        at_once.starts_with(&["1", "4"]) && at_once.len() <= 3,
-        "{log}"
-    );
+    let output = output.unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(said.contains("/scripted (killed after 1 s"), "{said}");
+}
+
+#[test]
+fn flaky_refuses_a_binary_that_is_not_built() {
+    let folder = tempfile::tempdir().unwrap();
+    cargo_of_one_test(folder.path(), "exit\n");
+    let mut flaky = xtask("flaky --test nosuch");
+    let output = flaky.env("CARGO", folder.path().join("cargo")).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("no test binary has such a name"), "{said}");
 }
