@@ -7,7 +7,7 @@
 //! 1. [`Shared::close`] refuses spawns from then on, and unparks every worker. It refuses no wake:
 //!    a task that is woken while the runtime is closing is queued, and ends in its queue.
 //! 2. Each worker ends its own tasks ([`Core::end`]): those in its list, and those in the queues.
-//!    Their futures are dropped there, so nobody walks the list of another worker.
+//!    Their futures are dropped there, so no worker walks the list of another one.
 //! 3. A worker leaves when its list and the queues are empty after the fence in `end`. Until then
 //!    it waits: another thread may hold a task of it, which comes by the injector or by the release
 //!    stack.
@@ -16,9 +16,9 @@
 //! 5. A core that was lent when the runtime closed ends on the thread that has it. A thread whose
 //!    poll has lost its core queues its task, and ends the queued tasks itself if the workers may
 //!    have left ([`Shared::take_in`]).
-//! 6. A driven worker that is dropped before its end closes the runtime, and ends what it finds
-//!    ([`Core::abandon`]). From then on a wake from outside may find no worker: its thread ends
-//!    what is queued.
+//! 6. A driven worker that is dropped before its end closes the runtime, and ends the tasks that it
+//!    finds ([`Core::abandon`]). From then on a wake from outside may find no worker: then the
+//!    waking thread ends the queued tasks.
 //! 7. The runtime's owner waits for the threads where it may ([`scope`]). A wait that times out
 //!    leaves the threads to end by themselves, and they keep the memory that they need.
 use crate::{

@@ -67,7 +67,7 @@ fn spawn_from_outside_costs_two_a_fence_and_its_notification() {
     assert_eq!(spawn(), (2 + 1, 1));
     assert_eq!(spawn(), (2, 1));
     worker.core.shared.idle.sleep(0, false);
-    // The unpark also tells a clock that may be paused.
+    // The unpark also informs the clock, which a test may pause.
     let token = u64::from(cfg!(feature = "test-util"));
     assert_eq!(spawn(), (2 + 2 + 1 + token, 1));
     // The worker is awake now, and searches.
@@ -96,7 +96,7 @@ fn a_yield_beside_the_slots_task_costs_one_and_a_fence() {
         }
     });
     let [_] = turns(&worker);
-    // To take the slot's task costs one, and its end another.
+    // To take the slot's task costs one, and the end of that task another.
     assert_eq!(turns(&worker), [(1 + 2, 1); 20]);
 }
 
@@ -127,7 +127,7 @@ fn block_in_place_that_keeps_the_worker_costs_two() {
         }
         least
     });
-    // A clock that tests can pause counts the closure as somebody who may go on.
+    // The clock that tests can pause counts the closure as a thread that may go on.
     let cost = if cfg!(feature = "test-util") {
         (4, 1)
     } else {

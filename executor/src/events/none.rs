@@ -1,4 +1,4 @@
-//! Without a driver: nothing here does anything.
+//! Stands for the driver in builds without one. Nothing here does anything.
 use crate::park::{Park, ThreadPark};
 use std::{future::Future, task::Waker, time::Duration};
 

@@ -63,7 +63,7 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Read,
-    /// It takes more bytes.
+    /// This job takes more bytes.
     Write,
     Seek(SeekFrom),
     Other,
@@ -316,7 +316,8 @@ impl Cursor {
         if !self.is_idle() {
             return Err(self);
         }
-        // It only changes a number of the kernel's. A file that cannot seek stays as it is.
+        // This changes only the kernel's position of the file. A file that cannot seek stays as it
+        // is.
         let _ = rewind(&self.file, &self.shared);
         let Self { file, shared } = self;
         Arc::try_unwrap(file).map_err(|file| Self { file, shared })
@@ -408,7 +409,7 @@ impl State {
         self.queued.len() - before
     }
 
-    /// The queued bytes would leave a gap.
+    /// Keeps the error, and drops the queued bytes: written later, they would leave a gap.
     fn fail_write(&mut self, error: io::Error) {
         self.write_error = Some(error);
         self.queued.clear();

@@ -14,8 +14,8 @@ use std::{
 };
 use task_header::JoinHandle;
 
-/// Entries that one job collects, at most. With names of usual length the system
-/// reads about so many in two calls; std keeps some 100 bytes of each.
+/// The largest number of entries that one job collects. With names of usual length the system reads
+/// about so many in two calls; std keeps some 100 bytes of each.
 const BATCH: usize = 1_024;
 
 /// Lists a directory.
@@ -175,7 +175,7 @@ impl DirEntry {
         Self { entry, file_type }
     }
 
-    /// Returns the path: that of the directory, and the name.
+    /// Returns the path of the directory, with the entry's name appended.
     pub fn path(&self) -> PathBuf {
         self.entry.path()
     }
@@ -245,7 +245,7 @@ impl DirBuilder {
         Self::default()
     }
 
-    /// Makes the parents where they are missing. Then it is no error if the directory is there.
+    /// Makes the parents where they are missing. A directory that exists already is then no error.
     pub fn recursive(&mut self, on: bool) -> &mut Self {
         self.recursive = on;
         self

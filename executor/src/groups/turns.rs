@@ -9,7 +9,7 @@
 //!    worker finds the group gone. An entry keeps its group in memory, and is found by the group's
 //!    index. An index whose entry has another group was reused: then the entry's group is gone.
 //! 2. A group with tasks in its list is active. An active group has tasks in its list, or it had
-//!    when its turn began.
+//!    some when its turn began.
 //! 3. The address in `GroupQueue::turn` is that of the main group or of an entry's, or else in
 //!    `removed`, which is cleared when the next task is chosen.
 use super::{Groups, clock::Clock, group::Group};
@@ -253,7 +253,7 @@ impl State {
     /// the least virtual runtime that has tasks. If that is main, the tasks are in the ring, unless
     /// the thief has looked there.
     pub(super) fn steal(&mut self, ring_is_empty: bool) -> Stolen {
-        /// So many at a time at most, as long as the lock is held.
+        /// The most tasks to take while the lock is held once.
         const MOST: usize = 128;
         let has_tasks = |key: &GroupKey| {
             let entry = self.fair.get(*key);

@@ -80,7 +80,8 @@ impl Monitor {
         }
     }
 
-    /// Wakes the monitor, if there may be one, after a worker became busy. A fence and a load.
+    /// Wakes the monitor, if there may be one, after a worker became busy. Costs a fence and a
+    /// load.
     #[inline]
     pub(crate) fn ring(&self) {
         if WATCHES && self.settings.on {

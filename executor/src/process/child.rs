@@ -85,7 +85,7 @@ impl Child {
             std: Some(std),
             exit: Exit::by_thread(id),
             status: None,
-            // Until the driver has all: an error ends the child.
+            // Set until the driver has everything, so that an error kills the child.
             kill_on_drop: true,
         };
         process.exit = Exit::of(id)?;
@@ -115,7 +115,8 @@ impl Child {
     /// Sends `SIGKILL`. [`wait`](Self::wait) for the end.
     ///
     /// # Errors
-    /// `InvalidInput` if a wait has returned its status. No error if it has ended unknown to this.
+    /// `InvalidInput` if a wait has returned its status. It is no error if the child has ended and
+    /// no wait has noticed this yet.
     pub fn start_kill(&mut self) -> io::Result<()> {
         match self.process.status {
             None => self.process.std().kill(),
@@ -135,7 +136,7 @@ impl Child {
         self.wait().await.map(drop)
     }
 
-    /// Closes the pipe to its standard input, and waits for its end.
+    /// Closes the pipe to the child's standard input, and waits for the child's end.
     ///
     /// A dropped future loses nothing: wait again. If a status was returned once, it is returned
     /// again.
@@ -155,8 +156,8 @@ impl Child {
         self.process.try_wait()
     }
 
-    /// Closes the pipe to its standard input, and waits for its end and for all that it writes to
-    /// the pipes that are there.
+    /// Closes the pipe to the child's standard input. Waits for the child's end, and for all that
+    /// the child writes to the pipes that are there.
     ///
     /// It reads both pipes at the same time, so the child never waits for room in one of them. The
     /// pipes end when the last process that has them ends: a child's own child may keep them open.
@@ -219,8 +220,8 @@ impl Process {
             if let Some(status) = self.try_wait()? {
                 return Poll::Ready(Ok(status));
             }
-            // It takes the event away, so the end is either before the next `try_wait`, or brings
-            // another event.
+            // This takes the event. So the child has ended before the next `try_wait`, or its end
+            // brings another event.
             ready!(self.exit.poll_event(cx))?;
         }
     }

@@ -1,6 +1,6 @@
 //! Waits for the end of a child, without reaping it.
 //!
-//! As long as nobody reaps the child, its id stays its own. So both waits may use it.
+//! Until the child is reaped, no other process has its id. So both kinds of wait may use the id.
 use net_driver::net::AsyncFd;
 use std::{
     io,

@@ -7,7 +7,7 @@
 //! 1. [`adopt`] adds to `arrived` under the lock. It starts the thread if there is none, and wakes
 //!    it otherwise.
 //! 2. The thread takes `arrived` under the lock. It ends only if nothing arrived and it has no
-//!    orphan left, and in the same critical section says that it is gone.
+//!    orphan left, and it records its end in the same critical section.
 //!
 //! So an orphan that arrives is seen by the thread, or by the next one.
 use super::exit::poll_readable;
@@ -28,7 +28,7 @@ static ORPHANS: Mutex<Orphans> = Mutex::new(Orphans {
 
 struct Orphans {
     arrived: Vec<Orphan>,
-    /// There while the thread is.
+    /// Set while the thread runs.
     thread: Option<Thread>,
 }
 
@@ -45,7 +45,7 @@ struct Orphan {
 
 impl Orphan {
     fn has_ended(&mut self) -> bool {
-        // An error says that somebody else has reaped it.
+        // An error says that other code has reaped it.
         !matches!(self.child.try_wait(), Ok(None))
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn adopt(mut child: Child, pidfd: Option<OwnedFd>) {
         .as_ref()
         .is_some_and(|thread| thread.process != process)
     {
-        // The orphans before are another process's.
+        // This process is a fork: the thread and the earlier orphans are its parent's.
         orphans.thread = None;
         orphans.arrived.clear();
     }
