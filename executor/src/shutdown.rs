@@ -79,7 +79,7 @@ impl Runtime {
         self.over = true;
         let shared = self.handle.shared();
         if shared.process != std::process::id() {
-            // The copy of a `fork`: the threads, which may have held locks, are the parent's.
+            // This process is a fork: the threads, which may have held locks, are its parent's.
             return false;
         }
         // Without a wait each thread still ends by itself.
@@ -87,7 +87,7 @@ impl Runtime {
         let limit = if waits { limit } else { Some(Duration::ZERO) };
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         if !self.exit(deadline) {
-            return false; // Its driven workers close it.
+            return false; // The driven workers close the runtime.
         }
         shared.close();
         let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
@@ -124,7 +124,7 @@ impl Shared {
         // ends finds the injector closed, and so every task that was pushed before. Tasks that come
         // in later are found by that fence and the one of `Idle::notify`, in `take_in`.
         self.closing.store(true, Release);
-        // Before the workers, which look at the pool when they end.
+        // This comes before the workers are unparked: they look at the pool when they end.
         self.blocking.finish();
         for (worker, remote) in self.remotes.iter().enumerate() {
             if remote.unparker.take_unstarted().is_some() {
@@ -169,7 +169,8 @@ impl Shared {
         });
     }
 
-    /// Closes the runtime because a driven worker is dropped before its end, which it tries next.
+    /// Closes the runtime because a driven worker is dropped before its end. The caller then tries
+    /// to end that worker.
     pub(crate) fn abandon(&self) {
         // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in
         // `schedule`: a wake that comes in after the end's last check sees this.
@@ -210,7 +211,7 @@ impl Core {
         owned.is_empty() && !self.shared.has_injected() && self.queue.is_empty()
     }
 
-    /// Returns whether an end that failed has something to do if it is tried again at once.
+    /// Returns whether a second try right after an end that failed would find something to do.
     pub(crate) fn has_leftovers(&self) -> bool {
         self.shared.has_injected() || !self.queue.is_empty() || self.has_releases()
     }
@@ -248,9 +249,9 @@ impl Core {
         let has_ended = self.as_worker(|| {
             loop {
                 let has_ended = self.end();
-                // Else a task came in after the check of its queue: by a thread that may not have
-                // seen that the worker is dropped, by a drop in this end, or by an end on another
-                // thread.
+                // Otherwise a task came in after the check of its queue: from a thread that may not
+                // have seen that the worker is dropped, from a drop in this end, or from an end on
+                // another thread.
                 if has_ended || !self.has_leftovers() {
                     return has_ended;
                 }
@@ -259,7 +260,7 @@ impl Core {
         if has_ended {
             Registry::wait_keeping(&shared.announcements, || shared.clone());
         } else {
-            // Tasks that other threads hold point to it.
+            // Tasks that other threads hold point to the runtime.
             std::mem::forget(shared);
         }
     }

@@ -77,7 +77,7 @@ impl Core {
                 .store(thread, sync_shim::atomic::Ordering::Relaxed);
         }
         if self.index > 0 {
-            // There are tasks for several workers.
+            // A thread other than the first has started, so there are tasks for several workers.
             self.shared.monitor.start(&self.shared);
         }
         self.shared.monitor.ring();

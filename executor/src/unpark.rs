@@ -7,7 +7,7 @@
 //!    sleep. So a notifier that chooses the worker finds the core.
 //! 2. One exchange takes the core out again, for one thread. Either a notifier takes it, to start
 //!    the thread, or the thread that closes the runtime, to drop it. Two notifiers do not meet
-//!    here: each has chosen a worker of its own, as a worker is chosen once for each sleep.
+//!    here: each has chosen another worker, as a worker is chosen once for each sleep.
 //! 3. A worker counts as searching from the moment when it is chosen, and its thread begins as a
 //!    searcher. So only its notifier may start it. A waker that any thread may wake, at any time,
 //!    is [`waker`](Unparker::waker), which starts nothing.

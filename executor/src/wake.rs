@@ -5,8 +5,8 @@
 //! 2. A wake on any other thread goes to the injector. The thread announces itself first, because
 //!    the task may complete, and its runtime end, as soon as the task is pushed (rule 2 of
 //!    [`shared`](crate::shared)). It then notifies a sleeping worker, or nudges a busy one.
-//! 3. A wake that comes in after a driven worker was dropped may find no worker: then its thread
-//!    ends what is queued.
+//! 3. A wake that comes in after a driven worker was dropped may find no worker: then the waking
+//!    thread ends the queued tasks.
 use crate::{
     context,
     scheduler::{Scheduler, Task},
@@ -31,7 +31,7 @@ impl Scheduler {
         Self::of(shared)
     }
 
-    /// The scheduler of a task that the task spawns which this worker runs.
+    /// The scheduler of a task that is spawned by the task that this worker runs.
     pub(crate) fn inherited_on(core: &Core) -> Self {
         Self::of(&core.shared)
     }
@@ -61,7 +61,8 @@ impl Schedule for Scheduler {
         }
     }
 
-    /// Reports a panic by the task's metadata: its runtime may be gone where its handle is dropped.
+    /// Reports a panic through the task's metadata: the runtime may be gone when the task's handle
+    /// is dropped.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         if let Some(by) = task.metadata::<Option<PanicReporter>>() {
             by.panicked(payload);
@@ -127,7 +128,7 @@ impl Shared {
         });
     }
 
-    /// Notifies after a push into the injector by a thread that is no worker. If all workers are
+    /// Notifies after a push into the injector by a thread that is not a worker. If all workers are
     /// busy and the push was not taken at once, one worker is nudged: the next operation of the
     /// task that it polls is refused, which usually ends the poll, and the worker looks at the
     /// injector after the poll. A worker that was just nudged ignores the nudge, and the task waits

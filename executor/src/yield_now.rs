@@ -12,7 +12,7 @@ use std::{
 /// The worker requeues the task itself when its poll ends: it wakes no waker, and clones none.
 /// Until the task runs again, this costs:
 /// - no read-modify-write if the worker has no other task;
-/// - one if it has: that of the pop;
+/// - one if it has other tasks: that of the pop;
 /// - also a `SeqCst` fence if the task that it spawned or woke last is still in the LIFO slot.
 ///
 /// ```

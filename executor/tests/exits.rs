@@ -5,8 +5,8 @@
 //! runtime the thread is in.
 //!
 //! Each test runs itself again, in a process that exits in this way. That process does not free
-//! memory, but fills it with a pattern. A last destructor checks that nobody has written to it
-//! since.
+//! memory, but fills it with a pattern. A last destructor checks that no code has written to this
+//! memory since.
 #![cfg(target_os = "linux")]
 #![cfg(not(any(selvedge_plain_alloc, selvedge_tsan, selvedge_loom, selvedge_shuttle)))]
 use selvedge::{

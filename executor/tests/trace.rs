@@ -43,7 +43,7 @@ async fn wait_once(waker: Arc<Mutex<Option<Waker>>>) {
 }
 
 #[test]
-fn poll_that_yields_is_followed_by_its_next() {
+fn poll_that_yields_is_followed_by_the_next_poll() {
     let capture = driven(|runtime| runtime.spawn_detached(yield_now()));
     let [Event::Inject { tasks: 1 }, begin, again, begin2, ready] = events(&capture, 0)[..] else {
         panic!("{capture:?}");
@@ -182,7 +182,7 @@ fn two_workers_park_are_notified_and_steal() {
     let runtime = Builder::new().workers(2).build().unwrap();
     let tracer = runtime.handle().trace();
     tracer.start();
-    // Until a worker has stolen, and has been notified in its sleep.
+    // Runs until a worker has stolen, and has been notified in its sleep.
     loop {
         let parent = runtime.spawn(async {
             let children: Vec<_> = (0..64).map(|_| spawn(yield_now())).collect();

@@ -2,7 +2,7 @@
 use super::*;
 use crate::park::ThreadPark;
 
-/// Far more than a busy machine needs.
+/// Limit of a wait: far more than a busy machine needs.
 const LONG: Duration = Duration::from_secs(600);
 
 type Log = Arc<Mutex<Vec<&'static str>>>;

@@ -117,7 +117,7 @@ fn tasks_that_overflow_count_as_injected() {
     tick_until_idle(&mut workers);
     let metrics = end(runtime, workers);
     assert_eq!((metrics.spawned, metrics.polls), (11, 11));
-    assert_eq!(metrics.overflows, overflows, "none is spilt once more");
+    assert_eq!(metrics.overflows, overflows, "none overflows twice");
     assert_eq!(metrics.injected, 1 + 10 - depth, "{metrics}");
     assert_eq!(metrics.lifo_hits, 0);
 }
