@@ -92,7 +92,7 @@ async fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
         path = fs::canonicalize(path.join("index.html")).await?;
         metadata = fs::metadata(&path).await?;
     }
-    // Not a pipe, whose opening would wait for a writer.
+    // This refuses a pipe, whose opening would wait for a writer.
     if !path.starts_with(root) || !metadata.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }
