@@ -26,7 +26,7 @@ fn has_lines(child: &mut Child, file: &Path, lines: usize) {
     }
 }
 
-/// Presses Ctrl-C: of a terminal, all processes get it.
+/// Presses Ctrl-C, which all processes of a terminal get.
 fn interrupt(child: &Child) {
     // SAFETY: it has no premises.
     unsafe { libc::killpg(child.id() as libc::pid_t, libc::SIGINT) };

@@ -3,7 +3,7 @@
 //! In the rows of throughput nothing is pinned and the runtime has all its workers, as with the
 //! usual tools that make requests: so a runtime pays for each thread that it wakes without need. In
 //! the rows of latencies the runtime has one worker, and the clients have the other processor: if
-//! the workers were busy on all processors, the system's scheduler would make the latencies.
+//! the workers were busy on all processors, the system's scheduler would determine the latencies.
 use super::{
     Measured,
     net::{
@@ -103,7 +103,7 @@ pub(super) fn async_io<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opti
     requests(runtime, Http::Foreign, at_least)
 }
 
-/// Connections of the rows that have as many requests at a time.
+/// Number of connections in `http_50`, `http_foreign` and `http_mixed`.
 const CONNECTIONS: usize = 50;
 
 fn requests<R: Rt>(runtime: &R, http: Http, at_least: Duration) -> Option<Measured> {
@@ -204,9 +204,9 @@ const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
-/// Of `DATA` and `HEADERS`.
+/// A flag of `DATA` and `HEADERS`.
 const END_STREAM: u8 = 1;
-/// Of `SETTINGS` and `PING`.
+/// A flag of `SETTINGS` and `PING`.
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 

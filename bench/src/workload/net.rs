@@ -2,7 +2,7 @@
 //!
 //! The clients are the same for all runtimes. In the rows of an idle machine they have a processor
 //! of their own, and the runtime's one worker has the other one, so that the rows measure the
-//! server. A row that loads the workers pins nobody.
+//! server. A row that loads the workers pins no thread.
 use super::{Done, Measured, size};
 use crate::{
     noise::{self, Window},
@@ -101,7 +101,7 @@ impl Clients {
     }
 
     /// Sends a message on each connection, and the next one at each answer, for at least a time.
-    /// Returns how long the answers took that count, in nanoseconds.
+    /// Returns how long the answers whose times count took, in nanoseconds.
     pub(super) fn exchange(
         &mut self,
         dialog: &mut impl Dialog,
@@ -358,8 +358,8 @@ pub(super) fn connect<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Optio
 /// Idle connections, each of which the server limits to an hour.
 const IDLE: usize = size(9_000);
 
-/// Counts how often threads of the process wake up in a second while connections are idle. One of
-/// them is this thread, once.
+/// Counts how often threads of the process wake up in a second while connections are idle. One
+/// wake-up is this thread's own.
 pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Service::Hold).ok()?;
     let streams: io::Result<Vec<_>> = (0..IDLE).map(|_| TcpStream::connect(to)).collect();
@@ -371,7 +371,7 @@ pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     } else {
         Duration::from_secs(1)
     };
-    // By then all are accepted, and all threads that will are asleep.
+    // By then all connections are accepted, and all threads that go to sleep are asleep.
     thread::sleep(second);
     let (window, before) = (Window::open(), switches()?);
     thread::sleep(second);
@@ -403,7 +403,7 @@ fn switches() -> Option<u64> {
     (!counts.is_empty()).then(|| counts.iter().sum())
 }
 
-/// Pins all threads of this process but some to a processor.
+/// Pins all threads of this process, except those in `but`, to a processor.
 fn pin_threads(processor: usize, but: &[i32]) {
     for thread in threads().filter(|thread| !but.contains(thread)) {
         noise::pin_thread(thread, processor);
