@@ -394,7 +394,7 @@ impl Core {
         task
     }
 
-    /// Releases tasks that ended on other threads. This may free their memory, which drops metadata
+    /// Releases tasks that ended on other threads. This may free their memory, and so drop metadata
     /// of users.
     pub(crate) fn drain(&self) {
         // SAFETY: borrowed for this call: the drops in it may reach the queues, but no list.

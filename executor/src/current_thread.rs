@@ -93,7 +93,8 @@ impl Wake for Signal {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Ordering: Release pairs with the exchange in `take`: the poll sees what was done before.
+        // Ordering: Release pairs with the exchange in `take`: the poll sees what the waking thread
+        // did before.
         self.woken.store(true, Release);
         self.unpark.wake_by_ref();
     }

@@ -155,8 +155,8 @@ impl Interval {
         Some(Reading { now, before })
     }
 
-    /// Chooses the interval, and the time of the next reading, after so many ticks, which `took` so
-    /// long.
+    /// Chooses the interval, and the time of the next reading, after this many ticks, which took
+    /// this long.
     fn adapt(&self, took: Duration, ticks: u64) {
         let took = u64::try_from(took.as_nanos()).map_or(u64::MAX, |took| took.max(1));
         let target = TARGET.as_nanos() as u64;

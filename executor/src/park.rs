@@ -255,7 +255,7 @@ impl OwnedDriver {
     }
 }
 
-/// A borrowed driver, which nobody asks for an unparker.
+/// A borrowed driver. Its unparker is never requested.
 pub(crate) struct Borrowed<'a>(&'a mut dyn Driver);
 
 /// Stands for the unparker, which was taken when the runtime was built.

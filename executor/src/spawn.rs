@@ -211,8 +211,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
+/// a runtime.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -239,8 +240,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
+/// a runtime.
 #[track_caller]
 pub fn spawn_detached<F>(future: F)
 where
@@ -268,8 +270,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
+/// a runtime.
 #[track_caller]
 pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
 where

@@ -109,7 +109,7 @@ fn cancelled_read_loses_no_bytes() {
         cancel_waiting(file.read(&mut [0; 600]));
         let (mut read, mut part) = (Vec::new(), [0; 7]);
         loop {
-            // Every second read is cancelled, and takes what is there if there is any.
+            // Every second read is cancelled, and takes the bytes that are there, if any.
             if let Some(count) = cancel(file.read(&mut part)) {
                 read.extend_from_slice(&part[..count.unwrap()]);
             }

@@ -148,7 +148,7 @@ fn timeout_ends_a_wait_and_returns_a_ready_output() {
     });
 }
 
-/// The timeout of a future that has used its budget up must come all the same.
+/// The timeout of a future that has used its budget up must still end it.
 #[test]
 fn timeout_of_a_future_without_budget_ends() {
     let runtime = runtime(1);

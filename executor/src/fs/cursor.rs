@@ -295,7 +295,7 @@ impl Cursor {
         self.run(true, clone).await
     }
 
-    /// Sets the file's length. A read that follows finds what the file has then.
+    /// Sets the file's length. A later read finds the contents that the file has then.
     pub(super) async fn set_len(&self, size: u64) -> io::Result<()> {
         let shared = self.shared.clone();
         let set = move |file: &fs::File| {
@@ -484,7 +484,8 @@ fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
     }
     match file.seek(SeekFrom::Current(-ahead)) {
         Ok(_) => shared.lock().ahead = 0..0,
-        // A pipe or a terminal has no position. What was read is for the next read.
+        // A pipe or a terminal has no position. The bytes that were read ahead stay for the next
+        // read.
         Err(error) if error.kind() == ErrorKind::NotSeekable => {}
         Err(error) => return Err(error),
     }

@@ -56,7 +56,7 @@ pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
 ///
 /// # Batches
 /// [`read_dir`] brings the first 1,024 entries with it, and each further job brings as many. An
-/// entry knows its type where the file system tells it.
+/// entry knows its type if the file system gives types with names.
 #[derive(Debug)]
 pub struct ReadDir(State);
 
@@ -167,8 +167,8 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// Runs on the thread that reads the directory: std asks the system again where the directory
-    /// does not tell the type.
+    /// Runs on the thread that reads the directory: std makes another system call if the directory
+    /// does not give the type.
     fn new(entry: fs::DirEntry) -> Self {
         let file_type = entry.file_type().ok();
         let entry = Arc::new(entry);

@@ -4,7 +4,7 @@ use std::time::Duration;
 use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
 use task_header::Id;
 
-/// Calls a macro with the list of the counters, each with what it says in a snapshot.
+/// Calls a macro with the list of the counters, each with its description in a snapshot.
 macro_rules! each_counter {
     ($of:ident) => {
         $of! {

@@ -5,8 +5,8 @@
 //! [`TaskLocalFuture`].
 //!
 //! 1. Only a scope writes the slot ([`LocalKey::within`]): at its start, its own value's address;
-//!    at its end, also by a panic, the address that was there. So the slot names the innermost
-//!    scope of this thread that has not ended.
+//!    at its end, also if it ends by a panic, the address that was there before. So the slot names
+//!    the innermost scope of this thread that has not ended.
 //! 2. A scope borrows its value, shared, until it has ended. It ends in the frame that began it. So
 //!    an address in the slot is valid, and no code moves, drops or changes the value.
 //! 3. [`LocalKey::with`] lends the value for one call. Scopes that begin in that call end in it.

@@ -196,8 +196,8 @@ fn runtimes_that_are_dropped_by_each_others_tasks_end() {
     let (sent, ended) = mpsc::channel::<()>();
     for (handle, runtime) in handles.into_iter().zip([two, one]) {
         let sent = sent.clone();
-        // The other task may cancel this one before it runs. The runtime that it owns is dropped
-        // all the same.
+        // The other task may cancel this one before it runs. The runtime that it owns is still
+        // dropped.
         handle.spawn_detached(async move {
             let _sent = sent;
             drop(runtime);

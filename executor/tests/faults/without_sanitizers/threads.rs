@@ -6,7 +6,7 @@ use std::{fs, time::Duration};
 
 const STACK: usize = 256 << 20;
 
-/// Limits this process to so many more stacks.
+/// Limits this process to this many more stacks.
 fn limit(stacks: usize) {
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').next().unwrap().parse().unwrap();
