@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p selvedge --features groups --example group_duty -- [--seconds 10]
 //! [--workers 1] [--sharded] [--svg FILE]` prints a line for each group. The first group has half
-//! of the second one's shares, and in the end twice its runtime: it has a third of the CPU while
+//! of the second one's shares, and in the end twice its runtime. It has a third of the CPU while
 //! the second group has work, and all of it while the second group rests. To rest earns no credit.
 #[path = "groups/demo.rs"]
 mod demo;

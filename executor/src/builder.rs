@@ -138,10 +138,10 @@ impl Builder {
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
     /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
-    /// thread that called `build`, as far as the system permits: to raise a priority again may need
-    /// a privilege. The thread inherits everything else from the thread that pushes: seccomp
-    /// filters, namespaces, credentials of a single thread. If one of your threads is confined by
-    /// such means and wakes tasks, use `prestart`.
+    /// thread that called `build`. It does so as far as the system permits: to raise a priority
+    /// again may need a privilege. The thread inherits everything else from the thread that pushes:
+    /// seccomp filters, namespaces, credentials of a single thread. If one of your threads is
+    /// confined by such means and wakes tasks, use `prestart`.
     ///
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();

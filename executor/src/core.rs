@@ -3,7 +3,7 @@
 //! A worker looks for its next task in this order ([`Core::next`]):
 //!
 //! 1. at the end of an [`interval`](crate::interval), after a nudge, and after a poll that a
-//!    refused operation ended: a fair share of the injector; at the end of an interval it fires due
+//!    refused operation ended: a fair share of the injector. At the end of an interval it fires due
 //!    timers before that;
 //! 2. the LIFO slot;
 //! 3. the ring;

@@ -16,8 +16,9 @@
 //!
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
 //! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
-//! runtime without groups. A spawn and a wake find this out by the comparison with main's pointer,
-//! and the look for the next task and a requeue by a flag that they test together with another.
+//! runtime without groups. A spawn and a wake find this out when they compare the task's scheduler
+//! with main's pointer. The look for the next task and a requeue test a flag, together with another
+//! one.
 //!
 //! # Rules
 //!
@@ -37,7 +38,7 @@
 //!    locks. A thief takes tasks from its victim's lists under the victim's lock, and then pushes
 //!    them under its own. In between it counts as searching, like a thief that copies from a ring.
 //! 5. *A group lives while a task of it does.* The table has a counted reference to a group until
-//!    the group is destroyed, and `destroy` refuses while the group has tasks or children: a task
+//!    the group is destroyed, and `destroy` refuses while the group has tasks or children. A task
 //!    enters its group before it is made, and leaves it when its future is gone
 //!    ([`Group`](group::Group)). After that no queue holds the task, so no thread follows its
 //!    pointer.

@@ -242,8 +242,9 @@ impl Handle {
     /// this for a worker whose slice is long. It costs one exchange.
     ///
     /// A time slice lasts until a request ends it, and then the worker begins another. A request
-    /// that comes while the worker is idle, or in a poll without operations, stays: it refuses the
-    /// next operation there, of any task, unless the worker has looked at the injector before.
+    /// may come while the worker is idle, or in a poll without operations. Then it stays: it
+    /// refuses the next operation on this worker, of any task, unless the worker has looked at the
+    /// injector before.
     ///
     /// ```
     /// use selvedge::{Budget, Builder};

@@ -16,7 +16,7 @@
 //! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new one.
 //!
 //! While a worker's own polls are long, tasks from outside get as much of its time as its own
-//! tasks, by the clock: after its own ticks the worker *owes* as much time to tasks from outside.
+//! tasks, by the clock. After its own ticks the worker *owes* as much time to tasks from outside.
 //! At a look it then takes tasks from the injector one by one, and runs each at once, until it owes
 //! nothing more. So a burst need not wait in the ring behind long polls. A worker that owes nothing
 //! moves its share into its ring, behind its own tasks.

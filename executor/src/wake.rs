@@ -129,10 +129,10 @@ impl Shared {
     }
 
     /// Notifies after a push into the injector by a thread that is not a worker. If all workers are
-    /// busy and the push was not taken at once, one worker is nudged: the next operation of the
-    /// task that it polls is refused, which usually ends the poll, and the worker looks at the
-    /// injector after the poll. A worker that was just nudged ignores the nudge, and the task waits
-    /// for that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
+    /// busy and the push was not taken at once, one worker is nudged. The next operation of the
+    /// task that it polls is refused, which usually ends the poll. After the poll the worker looks
+    /// at the injector. A worker that was just nudged ignores the nudge, and the task waits for
+    /// that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
     pub(crate) fn notify_from_outside(&self) {
         self.notify();
         // Correctness does not depend on it, so the models leave it out. coop-budget models it.

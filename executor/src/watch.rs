@@ -14,10 +14,10 @@
 //! other code of the runtime runs, so none could notice that the poll is long.
 //!
 //! If all this fails, the slot's task is not lost: it waits for its worker's poll to end. It may
-//! fail if a slot is filled in the nanoseconds in which the watcher leaves for work that keeps it:
-//! the filler still sees a watcher, and the watcher's own check as it leaves does not see the task
-//! yet. A fence at each push into a slot would prevent that, and cost every push. The next worker
-//! that goes to sleep looks again.
+//! fail if a slot is filled in the nanoseconds in which the watcher leaves for work that keeps it
+//! busy. Then the filler still sees a watcher, and the watcher's own check as it leaves does not
+//! see the task yet. A fence at each push into a slot would prevent that, and cost every push. The
+//! next worker that goes to sleep looks again.
 use crate::{core::Core, scheduler::Task, shared::Shared, trace};
 use std::mem;
 use worker_idle::Watch;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A file is read by [`selvedge::fs`], 64 KiB at a time, and only when the client has taken the
-//! last piece: a slow client of a large file costs two pieces of memory, the file's buffer and the
-//! piece that is being sent.
+//! last piece. So a slow client of a large file costs two pieces of memory: the file's buffer, and
+//! the piece that is being sent.
 use bytes::Bytes;
 use futures_util::{AsyncReadExt, TryStreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};

@@ -35,7 +35,7 @@ impl<P: Park> Park for Over<'_, P> {
     }
 }
 
-/// Stands for how sockets are polled.
+/// Stands for the choice of how sockets are polled.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Polling(());
 

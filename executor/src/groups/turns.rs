@@ -1,9 +1,9 @@
 //! A worker's turns: the lists of its groups' tasks, and the fair queue that chooses among them.
 //!
 //! The worker and its thieves use them under the lock. Only the worker pushes into the lists and
-//! gives turns; a thief takes tasks out, and ends the activity of a list that it has emptied,
-//! unless that group has the turn. The number of tasks in the lists is also kept outside of the
-//! lock, as a hint for thieves and for the last look before a sleep.
+//! gives turns. A thief takes tasks out. A thief that has emptied a list marks its group as
+//! inactive, unless that group has the turn. The number of tasks in the lists is also kept outside
+//! of the lock, as a hint for thieves and for the last look before a sleep.
 //!
 //! 1. A group's list is in the fair queue from the group's first task on this worker on, until the
 //!    worker finds the group gone. An entry keeps its group in memory, and is found by the group's

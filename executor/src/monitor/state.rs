@@ -21,7 +21,7 @@ pub(super) const REFUSED: u32 = 4;
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) on: bool,
-    /// Whether `build` starts it.
+    /// Whether `build` starts the monitor's thread.
     pub(crate) at_once: bool,
     pub(crate) threshold: Duration,
     pub(crate) reports_per_minute: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     /// Whether the start of the thread fails.
     #[cfg(test)]
     pub(crate) fails: bool,
-    /// Whether time slices last for ever, unless something else ends them.
+    /// Whether time slices may have any length: then only other events end them.
     #[cfg(test)]
     pub(crate) endless_slices: bool,
 }
