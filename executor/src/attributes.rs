@@ -73,7 +73,7 @@ mod linux {
             }
         }
 
-        /// Applies them to this thread, except those that the system refuses.
+        /// Applies the attributes to this thread, except those that the system refuses.
         pub(crate) fn apply(&self) {
             if let Some(signals) = &self.signals {
                 // SAFETY: `signals` is valid to read, and null says not to write the old mask.

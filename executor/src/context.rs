@@ -50,7 +50,7 @@ impl Core {
     /// Runs `f` in this worker's scope. The core stays with this thread.
     pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         debug_assert!(!self.lendable.get(), "it could be given away");
-        // SAFETY: it is borrowed for as long, and not given away.
+        // SAFETY: the core is borrowed until `f` returns, and is not given away.
         unsafe { as_worker(&self.shared, self, f) }
     }
 }
@@ -154,9 +154,9 @@ pub(crate) fn yield_task(waker: &Waker) {
 
 /// Core that was taken out of the thread-local, for `block_in_place`.
 pub(crate) enum TakenCore {
-    /// The task may give it away.
+    /// The task may give the core away.
     Lendable(Box<Core>),
-    /// It stays with this thread, and is put back when this is dropped.
+    /// The core stays with this thread. The drop of this puts it back.
     Pinned(#[expect(dead_code, reason = "its drop")] Outer),
 }
 

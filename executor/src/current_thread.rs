@@ -189,7 +189,7 @@ impl CurrentThread {
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
         let worker = self.lock().worker.take();
         let Some(mut worker) = worker else {
-            // A thread drives it, and ends them.
+            // Another thread drives the worker, and ends the tasks.
             return false;
         };
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));

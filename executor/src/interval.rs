@@ -161,7 +161,8 @@ impl Interval {
         let took = u64::try_from(took.as_nanos()).map_or(u64::MAX, |took| took.max(1));
         let target = TARGET.as_nanos() as u64;
         let wanted = (target.saturating_mul(ticks) / took).clamp(1, u64::from(self.longest)) as u32;
-        // It shrinks at once and grows step by step: polls of mixed lengths count as long ones.
+        // The interval shrinks at once and grows step by step: polls of mixed lengths count as long
+        // ones.
         let length = wanted.min(self.length.get().saturating_mul(2));
         self.length.set(length);
         self.left.set(length);

@@ -31,12 +31,12 @@ macro_rules! snapshots {
         #[non_exhaustive]
         pub struct WorkerSnapshot {
             $($(#[$doc])* pub $name: u64,)*
-            /// How long it was awake, up to its last sleep or the end, if
+            /// How long the worker was awake, up to its last sleep or the end, if
             /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first
             /// tick on. A worker that [`block_in_place`](crate::block_in_place()) offers to other
             /// threads is not awake until a thread takes it.
             pub busy: Duration,
-            /// Tasks in its ring.
+            /// Tasks in the worker's ring.
             pub ring_depth: u64,
         }
 

@@ -113,15 +113,16 @@ impl<'a> Scope<'a> {
         ptr::from_ref(self).cast()
     }
 
-    /// Puts it at the front of this thread's list.
+    /// Puts the scope at the front of this thread's list.
     ///
     /// # Safety
-    /// It is in no list. Until this thread [leaves](Self::leave) it, it is not moved or freed.
+    /// The scope is in no list. Until this thread [leaves](Self::leave) it, it is not moved or
+    /// freed.
     unsafe fn enter(&self) {
         INNERMOST.with(|innermost| self.outer.set(innermost.replace(self.link())));
     }
 
-    /// Takes it out of the list, from any position.
+    /// Takes the scope out of the list, from any position.
     fn leave(&self) {
         INNERMOST.with(|innermost| {
             let mut at = innermost;

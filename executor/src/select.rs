@@ -20,7 +20,7 @@ pub use selvedge_macros::select as branches;
 #[inline]
 pub fn must_yield(cx: &mut Context<'_>) -> bool {
     match coop_budget::poll_proceed(cx) {
-        // Its drop refunds the charge.
+        // The drop of `_progress` refunds the charge.
         Poll::Ready(_progress) => false,
         Poll::Pending => true,
     }

@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// Its address, which tasks and groups keep.
+    /// The address of this runtime, which tasks and groups keep.
     pub(crate) fn address(&self) -> RuntimePtr {
         RuntimePtr(NonNull::from(self).cast())
     }
@@ -274,9 +274,9 @@ impl Shared {
     /// tasks.
     pub(crate) fn take_in(&self, task: Task) {
         self.requeue(task);
-        // Its fence, between the push and the check for the close, pairs with the one in
-        // `Core::end`: either a worker that has seen the close sees the task, or this thread sees
-        // the close.
+        // The fence in `notify_from_outside`, between the push and the check for the close, pairs
+        // with the one in `Core::end`: either a worker that has seen the close sees the task, or
+        // this thread sees the close.
         self.notify_from_outside();
         if self.is_closing() {
             self.end_queued();

@@ -146,7 +146,7 @@ impl Shared {
         self.injector.close();
         #[cfg(feature = "groups")]
         self.groups.injector.close();
-        // Ordering: Relaxed, see its load.
+        // Ordering: Relaxed, see the load in `refuses_spawns`.
         self.refuses_spawns.store(true, Relaxed);
     }
 

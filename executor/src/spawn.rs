@@ -167,7 +167,7 @@ unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: passed on; it is not used after that drop.
+    // SAFETY: the caller's promise. The reference is not used after that drop.
     let core = unsafe { &*core };
     let Some(scheduler) = core.plain_scheduler() else {
         // SAFETY: as above.
@@ -190,7 +190,7 @@ unsafe fn spawn_on_sharing<F>(core: *const Core, future: F) -> JoinHandle<F::Out
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: passed on, as in `spawn_on`.
+    // SAFETY: the caller's promise, as in `spawn_on`.
     let core = unsafe { &*core };
     let (task, join) = task_header::new(future, Scheduler::inherited_on(core));
     trace::spawn(&core.shared, &task);

@@ -42,7 +42,7 @@ pub struct Stall {
     pub thread: Option<u32>,
     /// How long the poll has lasted, at least.
     pub lasted: Duration,
-    /// Why it lasts: the thread computes, waits for a CPU, or blocks in a system call.
+    /// Why the poll takes long: the thread computes, waits for a CPU, or blocks in a system call.
     pub cause: Cause,
     /// The CPU time of the thread, and its wait for a CPU, in about the second half of `lasted`.
     pub times: Option<Times>,

@@ -29,7 +29,7 @@ pub(crate) fn drive(core: Box<Core>) {
             .hook(&OnWorker)
             .turns(|turns| work(&shared, turns))
     };
-    // SAFETY: it is freed below.
+    // SAFETY: the core is freed below, after this call.
     let ended = unsafe { context::as_worker(&shared, core, turn) };
     if !ended {
         #[cfg(feature = "groups")]
@@ -45,7 +45,7 @@ pub(crate) fn drive(core: Box<Core>) {
 /// Runs tasks. Returns true at the runtime's end, and false when a task has lent the core.
 fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
     loop {
-        // SAFETY: it is not used after the run of a task, which may lend the core.
+        // SAFETY: the reference is not used after the run of a task, which may lend the core.
         let Some(core) = (unsafe { context::core() }) else {
             return false;
         };

@@ -145,7 +145,7 @@ mod on {
     /// The task that lends its worker, if its poll was recorded.
     pub(crate) type Lender = Option<u64>;
 
-    /// A task lends its worker. [`take_back`] is the end of that.
+    /// A task lends its worker. [`take_back`] ends that.
     pub(crate) fn lend(core: &Core) -> Lender {
         let mut polled = None;
         record(core, |lane| {

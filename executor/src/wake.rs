@@ -56,7 +56,7 @@ impl Schedule for Scheduler {
     fn ended(task: TaskRef<'_, Self>, _: task_header::Outcome) {
         let scheduler = *task.scheduler();
         if !scheduler.is_main() {
-            // SAFETY: it is called once for a task.
+            // SAFETY: `ended` is called once for a task.
             unsafe { Self::leave(scheduler.group()) };
         }
     }

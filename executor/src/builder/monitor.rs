@@ -53,7 +53,7 @@ impl Builder {
     ///
     /// The monitor calls the hook in its own thread while the poll goes on, and again each time the
     /// poll's age has doubled. It does so at most [five times a
-    /// minute](Self::stall_reports_per_minute) over all workers. It must not block: with the
+    /// minute](Self::stall_reports_per_minute) over all workers. The hook must not block: with the
     /// feature `backtrace` it lets another thread look up the names on the [stack](crate::Stall),
     /// which may take long. A worker in a [`syscall`](crate::syscall()), or one that another thread
     /// has taken over because its task [blocks in place](crate::block_in_place()), is not reported.

@@ -28,7 +28,7 @@ impl Handle {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        // It is dropped here if the runtime is over.
+        // The future is dropped here if the runtime is over.
         let _ = self.shared().exits.add(Box::pin(future));
     }
 }

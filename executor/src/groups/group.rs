@@ -32,7 +32,7 @@ const USE: usize = 2;
 /// A group of tasks of one runtime.
 pub(crate) struct Group {
     pub(super) is_main: bool,
-    /// Its place in the table, which a later group may have again.
+    /// The group's place in the table. A later group may have the same place.
     pub(super) index: usize,
     pub(super) depth: usize,
     pub(super) parent: Option<Arc<Group>>,

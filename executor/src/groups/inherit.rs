@@ -99,7 +99,7 @@ impl Scheduler {
 
     pub(crate) fn in_group(group: &Arc<Group>) -> Self {
         const { assert!(align_of::<Group>() > OTHER) };
-        // Its address has the provenance that `counted` needs.
+        // The address of the `Arc` has the provenance that `counted` needs.
         let at = NonNull::new(Arc::as_ptr(group).cast_mut()).expect("an `Arc` is not null");
         let is_main = group.is_main;
         Self(match is_main {

@@ -51,11 +51,11 @@ use std::{
 #[derive(Debug)]
 pub struct Child {
     process: Process,
-    /// The pipe to its standard input, if there is one.
+    /// The pipe to the child's standard input, if there is one.
     pub stdin: Option<ChildStdin>,
-    /// The pipe from its standard output, if there is one.
+    /// The pipe from the child's standard output, if there is one.
     pub stdout: Option<ChildStdout>,
-    /// The pipe from its standard error, if there is one.
+    /// The pipe from the child's standard error, if there is one.
     pub stderr: Option<ChildStderr>,
 }
 
@@ -148,7 +148,8 @@ impl Child {
         poll_fn(|cx| self.process.poll_wait(cx)).await
     }
 
-    /// Returns its status, or `None` while it runs. It leaves the pipe to its standard input open.
+    /// Returns the child's status, or `None` while the child runs. It leaves the pipe to the
+    /// child's standard input open.
     ///
     /// # Errors
     /// `ECHILD` if other code has reaped it.
@@ -236,7 +237,7 @@ impl Drop for Process {
             return;
         }
         if self.kill_on_drop {
-            // It fails if the child has ended.
+            // The kill fails if the child has ended.
             let _ = std.kill();
         }
         orphans::adopt(std, self.exit.take_pidfd());

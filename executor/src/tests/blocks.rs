@@ -295,7 +295,7 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
     let task = runtime.spawn(poll_fn(move |cx| {
         let polled = std::pin::Pin::new(&mut woken).poll(cx);
         match counted.fetch_add(1, SeqCst) {
-            // After it has waited once it is in a list.
+            // After the task has waited once, it is in a list.
             0 => {
                 let waker = cx.waker().clone();
                 spawn_detached(async move { waker.wake() });
