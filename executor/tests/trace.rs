@@ -119,7 +119,7 @@ fn wake_by_another_thread_is_in_that_thread_s_lane() {
 }
 
 #[test]
-fn abort_is_a_wake_of_its_own_kind() {
+fn abort_is_recorded_as_a_wake_of_its_own_kind() {
     let capture = driven(|runtime| {
         let task = runtime.spawn(std::future::pending::<()>());
         runtime.spawn_detached(async move {

@@ -108,7 +108,7 @@ impl Pair {
 }
 
 #[test]
-fn task_requeued_behind_none_is_next_without_a_queue() {
+fn task_requeued_behind_none_runs_next_and_is_in_no_queue() {
     let mut pair = Pair::new();
     let [task] = pair.tasks();
     let id = task.id();

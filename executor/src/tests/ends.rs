@@ -22,7 +22,7 @@ fn threads_named(prefix: &str) -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_build_that_fails_at_a_thread_leaves_none_behind() {
+fn build_that_fails_to_start_a_thread_leaves_none() {
     for fails in 0..3 {
         let mut builder = Builder::new().workers(3).prestart().thread_name("failing");
         builder.fail_at_thread(fails);

@@ -548,7 +548,7 @@ fn yield_with_another_waker_wakes_that_waker() {
 
 /// Fails if the worker looks at the injector only at a refused operation, or after 61 ticks.
 #[test]
-fn push_beside_polls_without_operations_waits_for_one() {
+fn push_beside_polls_without_operations_waits_for_one_poll() {
     let (runtime, mut worker) = driven();
     runtime.spawn_detached(async {
         loop {
@@ -571,7 +571,7 @@ fn push_beside_polls_without_operations_waits_for_one() {
 ///
 /// Fails if the interval stays at 61 ticks.
 #[test]
-fn pushes_beside_long_polls_wait_for_few() {
+fn pushes_beside_long_polls_wait_for_few_polls() {
     let runtime = Builder::new().workers(1).build().unwrap();
     let (polls, waited) = <(Arc<AtomicUsize>, Arc<Mutex<Vec<usize>>>)>::default();
     let (counted, waits, handle) = (polls.clone(), waited.clone(), runtime.handle().clone());
