@@ -1,12 +1,11 @@
 //! How a worker of a normal runtime waits: in the runtime's own driver ([`events`](crate::events)),
 //! or in the driver that the builder makes.
 //!
-//! A park belongs to its worker's core, and goes with the core to another thread
+//! A parker belongs to its worker's core, and goes with the core to another thread
 //! ([`block_in_place`](crate::block_in_place())).
 //!
-//! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile.
-//!    The driver's code does not find the core meanwhile, so its wakes take the path of wakes from
-//!    outside.
+//! 1. A worker that runs out of tasks parks in its driver. Meanwhile the driver collects events.
+//!    Its code does not find the core then, so its wakes take the path of wakes from outside.
 //! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
 //!    unless the builder says otherwise).
 //! 3. After a park and after a poll, the worker delivers the collected events. It has left the

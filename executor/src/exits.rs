@@ -4,8 +4,7 @@
 //!
 //! 1. The runtime's owner begins the exit, if there are futures. From then on spawns are refused,
 //!    and the workers go on with the tasks that there are. One task runs the futures, one after
-//!    another, the newest first. As spawns are refused by then, this task is queued as a requeued
-//!    one.
+//!    another, the newest first. As spawns are refused by then, this task is requeued, not spawned.
 //! 2. That task closes the runtime when no future is left. It decides so under the lock, so a
 //!    future that is added meanwhile either runs, or is refused.
 //! 3. Where the owner may wait for the runtime's end, it waits for the close, until its deadline,

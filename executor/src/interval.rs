@@ -13,7 +13,7 @@
 //!    waits for one poll, whatever the interval.
 //!
 //! A slice ignores nudges after a look that found work, because the worker will look again soon
-//! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new one.
+//! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new interval.
 //!
 //! While a worker's own polls are long, tasks from outside get as much of its time as its own
 //! tasks, by the clock. After its own ticks the worker *owes* as much time to tasks from outside.

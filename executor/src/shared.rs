@@ -1,18 +1,18 @@
 //! The state that all workers of a runtime share, and how a task reaches a queue.
 //!
 //! A task names its runtime by a plain pointer, so neither a spawn nor a completion writes to a
-//! count that all workers share. Why the pointer is good when it is used:
+//! count that all workers share. These rules say why the pointer is valid when it is used:
 //!
-//! 1. *A task's runtime is there while a `Notified` of it is.* A task that is not complete and has
-//!    been pending is in some worker's list. A task that has never been pending is queued or runs.
-//!    A worker leaves only when its list and the queues are empty, and its thread has a counted
-//!    `Shared` until then.
-//! 2. *A notifier's runtime is there until it has notified.* After its push the task may complete
-//!    at once, and the runtime end. A worker of this runtime has its own counted `Shared`. Any
-//!    other thread has announced itself in its [`announce`](worker_idle::announce) record, which
-//!    the workers await before they leave. A worker may leave within an announcement of its own
-//!    thread: a wake drops a task that owns a driven worker. Then it leaves its counted `Shared` to
-//!    that announcement, which awaits the others in the worker's place.
+//! 1. *A task's runtime exists while a `Notified` of the task exists.* A task that is not complete
+//!    and has been pending is in some worker's list. A task that has never been pending is queued
+//!    or runs. A worker leaves only when its list and the queues are empty, and its thread has a
+//!    counted `Shared` until then.
+//! 2. *A runtime exists until its notifiers have notified.* After a notifier's push the task may
+//!    complete at once, and the runtime may end. A worker of this runtime has its own counted
+//!    `Shared`. Any other thread has announced itself in its [`announce`](worker_idle::announce)
+//!    record, which the workers await before they leave. A worker may leave within an announcement
+//!    of its own thread: a wake drops a task that owns a driven worker. Then it leaves its counted
+//!    `Shared` to that announcement, which awaits the others in the worker's place.
 //! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues
 //!    the task that the poll leaves. If the workers have left by then, it ends the queued tasks.
 use crate::{

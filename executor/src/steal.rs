@@ -13,7 +13,7 @@
 //!    another worker, which does the same. So a burst that woke one worker soon wakes as many as it
 //!    needs.
 //! 5. A searcher that finds nothing stays a searcher until it sleeps: it announces its sleep, and
-//!    then checks every queue again. Tasks that a thief is copying count as there. So no task is
+//!    then checks every queue again. Tasks that a thief is copying count as queued. So no task is
 //!    missed: one whose push notified nobody, because there was a searcher, is found by that
 //!    searcher, by rule 4, or by this check. [`worker_idle`] proves that for each order of events.
 use crate::{

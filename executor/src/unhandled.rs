@@ -8,8 +8,8 @@
 //!
 //! 1. At its first `Pending` a `block_on` adds its waker. If there was a panic already, it panics
 //!    instead.
-//! 2. To record a panic takes all wakers out. After that the runtime is closed, and then the wakers
-//!    are woken.
+//! 2. The thread that records a panic takes all wakers out. It then closes the runtime, and after
+//!    that wakes the wakers.
 //! 3. A `block_on` that has waited checks for a panic before it polls its future again.
 //! 4. So no `block_on` sleeps on. The lock orders its waker and the panic: a waker that was added
 //!    before the panic is taken out and woken, and a `block_on` that comes later finds the panic.

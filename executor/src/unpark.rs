@@ -13,8 +13,8 @@
 //!    is [`waker`](Unparker::waker), which starts nothing.
 //! 4. If the thread cannot be started the core is dropped, and its notifier chooses another worker.
 //!    The worker then neither searches nor sleeps, so no notifier chooses it again.
-//! 5. A notifier that comes second to the close unparks a worker that does not exist. The close
-//!    takes the worker off the searchers, and then unparks all others, which look for the task.
+//! 5. A notifier that comes after the close unparks a worker that does not exist. The close takes
+//!    the worker off the searchers, and then unparks all others, which look for the task.
 use blocking_threads::Lent;
 use std::task::Waker;
 

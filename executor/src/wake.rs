@@ -3,7 +3,7 @@
 //! 1. A wake on a worker of the task's runtime goes to that worker's own queue: to the LIFO slot,
 //!    or behind the others ([`Core::schedule`](crate::core::Core::schedule)).
 //! 2. A wake on any other thread goes to the injector. The thread announces itself first, because
-//!    the task may complete, and its runtime end, as soon as the task is pushed (rule 2 of
+//!    the task may complete, and its runtime may end, as soon as the task is pushed (rule 2 of
 //!    [`shared`](crate::shared)). It then notifies a sleeping worker, or nudges a busy one.
 //! 3. A wake that comes in after a driven worker was dropped may find no worker: then the waking
 //!    thread ends the queued tasks.

@@ -3,16 +3,16 @@
 //! A *job* is a closure on a thread that may block. The state says which job of the file is queued
 //! or runs, and no task starts another one meanwhile:
 //!
-//! 1. A task starts a job only while there is none, and enters its kind before it queues it. The
-//!    job ends with [`Running::drop`], which removes the kind and wakes each task that waits. So a
-//!    job that no thread takes also ends.
-//! 2. While there is a job, tasks change three parts of the state: the wakers, `write_error`, which
-//!    a write or a flush takes, and `queued`. [`Cursor::poll_write`] appends to that, and only
-//!    while the kind is [`Kind::Write`]. The job changes the rest.
-//! 3. A job of that kind writes until it finds `queued` empty. In the same critical section it
-//!    changes its kind, so no byte is appended that it does not see.
-//! 4. A job drops its reference to the file before its kind is removed. So without a job the
-//!    cursor has the only one.
+//! 1. A task starts a job only while there is none, and records the job's kind before it queues the
+//!    job. The job ends with [`Running::drop`], which removes the kind and wakes each task that
+//!    waits. So a job that no thread takes also ends.
+//! 2. While there is a job, tasks change only three parts of the state: the wakers; `write_error`,
+//!    which a write or a flush takes; and `queued`, to which [`Cursor::poll_write`] appends while
+//!    the kind is [`Kind::Write`]. The job changes the rest.
+//! 3. A job of the kind [`Kind::Write`] writes until it finds `queued` empty. In the same critical
+//!    section it changes its kind, so no byte is appended that it does not see.
+//! 4. A job drops its reference to the file before its kind is removed. So without a job the cursor
+//!    has the only reference.
 //! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
 //!    back by their number. So a read whose future was dropped loses nothing.
 use super::{no_thread, shut_down};

@@ -1,7 +1,7 @@
 //! A worker's turns: the lists of its groups' tasks, and the fair queue that chooses among them.
 //!
-//! The worker and its thieves use them under the lock. Only the worker pushes into the lists and
-//! gives turns. A thief takes tasks out. A thief that has emptied a list marks its group as
+//! The worker and its thieves use the turns under the lock. Only the worker pushes into the lists
+//! and gives turns. A thief takes tasks out. A thief that has emptied a list marks its group as
 //! inactive, unless that group has the turn. The number of tasks in the lists is also kept outside
 //! of the lock, as a hint for thieves and for the last look before a sleep.
 //!
@@ -10,8 +10,8 @@
 //!    index. An index whose entry has another group was reused: then the entry's group is gone.
 //! 2. A group with tasks in its list is active. An active group has tasks in its list, or it had
 //!    some when its turn began.
-//! 3. The address in `GroupQueue::turn` is that of the main group or of an entry's, or else in
-//!    `removed`, which is cleared when the next task is chosen.
+//! 3. The address in `GroupQueue::turn` is that of the main group, of an entry's group, or of a
+//!    group in `removed`, which is cleared when the next task is chosen.
 use super::{Groups, clock::Clock, group::Group};
 use crate::scheduler::{Scheduler, Task};
 use queue_global::List;
