@@ -2,9 +2,9 @@
 //! reported. `cargo bench -p bench --bench monitor`.
 //!
 //! - `call of 100 ms`: a task is ready on the same worker when another task begins a `syscall`. The
-//!   figure is the time from the begin of the call to the run of the ready task.
+//!   figure is the time from the start of the call to the run of the ready task.
 //! - `report`: a task spins, or reads from a socket, for 50 ms. The figure is the time from the
-//!   begin to the task's first report.
+//!   start of that poll to its first report.
 //! - `polls of 50 ms`: each worker runs an endless task of such polls, and 1,000 tasks are spawned
 //!   from outside. The figures are the number of polls that end before the last of the 1,000 tasks
 //!   runs, and the time until then.
@@ -119,7 +119,7 @@ fn read() {
     reader.read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// Returns how long after the begin of each stall its first report came.
+/// Returns how long after the start of each stall its first report came.
 fn reports(stall: fn()) -> Vec<Duration> {
     let (sender, reports) = mpsc::channel();
     let hook = move |_: &Stall| {

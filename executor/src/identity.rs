@@ -44,12 +44,12 @@ impl fmt::Debug for Id {
 /// addresses, and it alone turns them back into references.
 pub(crate) struct Address(());
 
-/// The address of a runtime, to be compared, or to be turned back while the runtime is there.
+/// The address of a runtime, to be compared, or to be turned back while the runtime exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuntimePtr(pub(crate) NonNull<Address>);
 
 // SAFETY: it stands for a shared borrow of a `Shared`, which is `Sync`. The code that turns it back
-// proves that the runtime is there.
+// proves that the runtime exists.
 unsafe impl Send for RuntimePtr {}
 
 // SAFETY: as above.

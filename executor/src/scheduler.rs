@@ -21,7 +21,7 @@ pub(crate) type Task = Notified<Scheduler>;
 pub(crate) struct Scheduler(pub(crate) NonNull<Target>);
 
 // SAFETY: it is a shared borrow of a runtime, or of a group, which are `Sync`. Rules 1 and 2 of
-// `shared`, and rule 5 of `groups`, say for how long it is good.
+// `shared`, and rule 5 of `groups`, say for how long it is valid.
 unsafe impl Send for Scheduler {}
 
 // SAFETY: as above.

@@ -36,10 +36,10 @@ use task_header::Id;
 /// thread runs the worker's other tasks.
 ///
 /// This is [`block_in_place`](crate::block_in_place()) for calls that rarely block: reads of cached
-/// files, writes to a terminal, locks that are held briefly. The begin costs a store, and the end
-/// an exchange. The worker is handed over only if the call takes long: after about 1 ms if tasks
-/// wait for it, and after 10 ms otherwise. The runtime's monitor checks for this. For calls that
-/// usually take longer, use `block_in_place`, or [`spawn_blocking`](crate::spawn_blocking).
+/// files, writes to a terminal, locks that are held briefly. To begin a call costs a store, and to
+/// end it an exchange. The worker is handed over only if the call takes long: after about 1 ms if
+/// tasks wait for it, and after 10 ms otherwise. The runtime's monitor checks for this. For calls
+/// that usually take longer, use `block_in_place`, or [`spawn_blocking`](crate::spawn_blocking).
 ///
 /// The task itself waits meanwhile, and with it futures that run beside the call in the same task.
 /// The closure must not call [`block_on`](crate::Handle::block_on), which panics there:

@@ -74,7 +74,7 @@ impl Schedule for Scheduler {
         if let Some(task) = context::schedule(scheduler, task, why) {
             // SAFETY: this thread holds the `Notified`.
             let shared = Shared::at(unsafe { scheduler.runtime() });
-            // SAFETY: as above, so the runtime is there (rule 1 of `shared`).
+            // SAFETY: as above, so the runtime exists (rule 1 of `shared`).
             let registry = NonNull::from(unsafe { &(*shared.as_ptr()).announcements });
             let why = trace::reason(why);
             let push = move || {

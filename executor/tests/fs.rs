@@ -54,7 +54,7 @@ fn cancel<R>(future: impl Future<Output = R>) -> Option<R> {
     }
 }
 
-/// A file whose writes wait until a reader takes what is there, and the reader.
+/// A file whose writes wait until a reader takes the bytes in the pipe, and the reader.
 fn full_pipe() -> (File, io::PipeReader, usize) {
     let (reader, writer) = io::pipe().unwrap();
     let mut filler = std::fs::File::from(OwnedFd::from(writer));

@@ -167,7 +167,7 @@ fn pipeline_without_end(mut stream: TcpStream, ends: &AtomicBool) -> io::Result<
         };
         // SAFETY: the pointer is valid for one entry. The time limit lets it see the flag.
         unsafe { libc::poll(&mut wait, 1, 10) };
-        // At the end of `many` the requests go on at its begin.
+        // After the end of `many` the requests continue at its start.
         match stream.write(&many[next..]) {
             Ok(count) => next = (next + count) % many.len(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -240,7 +240,7 @@ pub struct DirBuilder {
 }
 
 impl DirBuilder {
-    /// Returns the default: the parent must be there.
+    /// Returns the default: the parent must exist.
     pub fn new() -> Self {
         Self::default()
     }

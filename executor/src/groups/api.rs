@@ -10,7 +10,7 @@ use task_header::JoinHandle;
 /// While several groups have tasks to run, a worker divides its time among them in proportion to
 /// their *shares*. A group without tasks leaves its time to the others, and earns no credit for
 /// later. A group with a parent has its share of the parent's time. Every runtime has the group
-/// `main`, whose shares are 1000: tasks that are spawned from outside are there, unless
+/// `main`, whose shares are 1000: tasks that are spawned from outside are in it, unless
 /// [`spawn_in`] names a group. A task that is spawned by a task is in the group of that task.
 ///
 /// A handle may be cloned and sent anywhere. It does not keep the group from being

@@ -2,7 +2,8 @@
 //!
 //! Such a child must be reaped when it ends, even after the end of its runtime. A task cannot do
 //! that: its runtime drops it. A queue that is checked now and then leaves zombies between checks.
-//! So one thread waits for all orphans of the process. It is there only while there are any:
+//! So one thread waits for all orphans of the process. The thread exists only while there are
+//! orphans:
 //!
 //! 1. [`adopt`] adds to `arrived` under the lock. It starts the thread if there is none, and wakes
 //!    it otherwise.
