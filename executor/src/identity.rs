@@ -23,7 +23,7 @@ impl Id {
     pub(crate) fn next() -> Self {
         // An atomic of std, so that models need not explore it.
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        // Ordering: Relaxed, only the numbers must differ.
+        // Ordering: Relaxed, as only the numbers must differ.
         Self(NEXT.fetch_add(1, Relaxed))
     }
 }

@@ -174,7 +174,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
         move |worker| report::subject(&subjects, worker),
         move |stall| {
             let monitor = &reporting.monitor;
-            // Ordering: Relaxed, a count.
+            // Ordering: Relaxed, as it is only a count.
             monitor.stalls.fetch_add(1 + stall.held_back, Relaxed);
             let hook = monitor.settings.on_stall.as_ref();
             reporting
@@ -228,7 +228,7 @@ mod models {
     fn two_starts_at_a_time_start_one_thread() {
         model(|| {
             let monitor = Arc::new(Monitor::new(Settings::new(), 1));
-            // Ordering: Relaxed, before the other thread. Under a model the monitor is off.
+            // Ordering: Relaxed, as no other thread runs yet. Under a model the monitor is off.
             monitor.state.store(UNSTARTED, Relaxed);
             let other = {
                 let monitor = monitor.clone();

@@ -146,7 +146,7 @@ fn observed_poll(shared: &Shared, task: Task) {
 #[inline]
 fn count_end(shared: &Shared) {
     if with_core(|core| core.counters().ended.add(1)).is_none() {
-        // Ordering: Relaxed, a count.
+        // Ordering: Relaxed, as it is only a count.
         shared.ended_outside.fetch_add(1, Relaxed);
     }
 }

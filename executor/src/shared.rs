@@ -262,7 +262,7 @@ impl Shared {
     pub(crate) fn inject(&self, task: Task) {
         // A refused task is dropped here, which cancels it.
         if self.injector_of(&task).push(task).is_ok() {
-            // Ordering: Relaxed, a count.
+            // Ordering: Relaxed, as it is only a count.
             self.spawned_outside.fetch_add(1, Relaxed);
             self.notify_from_outside();
         }
@@ -292,7 +292,7 @@ impl Shared {
 
     /// Returns whether the runtime is closing. A load of a line that is written once.
     pub(crate) fn is_closing(&self) -> bool {
-        // Ordering: Relaxed, a thread that acts on it fences (see `close`).
+        // Ordering: Relaxed, as a thread that acts on it fences (see `close`).
         self.closing.load(Relaxed)
     }
 

@@ -162,7 +162,7 @@ impl Shared {
             while let Some(task) = self.pop_injected() {
                 let meta = TaskMeta::of(&task);
                 drop(task);
-                // Ordering: Relaxed, a count.
+                // Ordering: Relaxed, as it is only a count.
                 self.ended_outside.fetch_add(1, Relaxed);
                 self.hooks.call_with(&self.hooks.on_end, meta);
             }

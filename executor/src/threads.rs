@@ -71,7 +71,7 @@ impl Core {
         #[cfg(feature = "monitor")]
         {
             let thread = sched_monitor::thread_id().unwrap_or(0);
-            // Ordering: Relaxed, a number.
+            // Ordering: Relaxed, as it is only a number.
             self.remote
                 .thread
                 .store(thread, sync_shim::atomic::Ordering::Relaxed);

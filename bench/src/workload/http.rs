@@ -145,7 +145,7 @@ pub(super) fn saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
         let others = [ids.recv().ok()?];
         let run = |span| clients.exchange(&mut requests, span);
         let measured = measure_beside(&others, true, at_least, run);
-        // Ordering: Relaxed, a flag alone.
+        // Ordering: Relaxed, as it is only a flag.
         ends.store(true, Relaxed);
         measured
     });
@@ -158,7 +158,7 @@ fn pipeline_without_end(mut stream: TcpStream, ends: &AtomicBool) -> io::Result<
     let many = one.repeat((1 << 16) / one.len());
     let (mut next, mut answers) = (0, vec![0; 1 << 16]);
     stream.set_nonblocking(true)?;
-    // Ordering: Relaxed, a flag alone.
+    // Ordering: Relaxed, as it is only a flag.
     while !ends.load(Relaxed) {
         let mut wait = libc::pollfd {
             fd: stream.as_raw_fd(),

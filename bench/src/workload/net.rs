@@ -276,7 +276,7 @@ pub(super) fn echo_busy<R: Rt>(
             while begun.elapsed() < BUSY {
                 spin_loop();
             }
-            // Ordering: Relaxed, a flag alone.
+            // Ordering: Relaxed, as it is only a flag.
             if ends.load(Relaxed) {
                 done.one();
                 return Poll::Ready(());
@@ -308,7 +308,7 @@ pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -
     let measured = thread::scope(|scope| {
         scope.spawn(|| flood(&floods.ok()?, &ends));
         let measured = measure(false, at_least, |span| clients.exchange(&mut Echo, span));
-        // Ordering: Relaxed, a flag alone.
+        // Ordering: Relaxed, as it is only a flag.
         ends.store(true, Relaxed);
         measured
     });
@@ -321,7 +321,7 @@ fn flood(streams: &[TcpStream], ends: &AtomicBool) -> Option<()> {
         stream.set_nonblocking(true).ok()?;
     }
     let data = vec![7; 1 << 16];
-    // Ordering: Relaxed, a flag alone.
+    // Ordering: Relaxed, as it is only a flag.
     while !ends.load(Relaxed) {
         for mut stream in streams {
             while stream.write(&data).is_ok_and(|written| written > 0) {}

@@ -98,7 +98,7 @@ impl Runtime {
 /// Makes the task that runs the futures (rule 1).
 fn exit_task(shared: &Arc<Shared>) -> Task {
     let task = task_header::new_detached(run(shared.clone()), scheduler(shared));
-    // Ordering: Relaxed, a count.
+    // Ordering: Relaxed, as it is only a count.
     shared.spawned_outside.fetch_add(1, Relaxed);
     let hooks = &shared.hooks;
     hooks.call_with(&hooks.on_spawn, TaskMeta::of(&task));

@@ -146,7 +146,7 @@ impl Group {
 
     /// The number of tasks and children.
     pub(super) fn uses(&self) -> usize {
-        // Ordering: Relaxed, a number to show.
+        // Ordering: Relaxed, as the number is only shown.
         self.uses.load(Relaxed) / USE
     }
 }

@@ -104,7 +104,7 @@ impl Turns {
         let ends = state.fair.turn_end().unwrap_or(NEVER);
         if state.ends != ends {
             state.ends = ends;
-            // Ordering: Relaxed, a number that publishes nothing.
+            // Ordering: Relaxed, as the number publishes nothing.
             self.ends.store(ends, Relaxed);
         }
         result

@@ -96,7 +96,7 @@ macro_rules! counters {
             pub(crate) fn set_polled(&self, task: Option<Id>) {
                 if cfg!(all(feature = "monitor", not(any(selvedge_loom, selvedge_shuttle)))) {
                     let number = task.map_or(0, |task| u64::from(task) as usize);
-                    // Ordering: Relaxed, a number that publishes nothing.
+                    // Ordering: Relaxed, as the number publishes nothing.
                     self.polled.store(number, Relaxed);
                 }
             }

@@ -11,7 +11,8 @@ use sync_shim::atomic::Ordering::Relaxed;
 pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
     let remote = &shared.remotes[worker];
     let task = remote.counters.polled();
-    // Ordering: Relaxed, a number. It is of the thread that has the core, or had it a moment ago.
+    // Ordering: Relaxed, as it is only a number: that of the thread that has the core, or had it a
+    // moment ago.
     let thread = remote.thread.load(Relaxed);
     Subject {
         task: (task != 0).then_some(task as u64),

@@ -109,13 +109,13 @@ impl Monitor {
 
     /// Reports of stalls, with those that were held back.
     pub(crate) fn stalls(&self) -> u64 {
-        // Ordering: Relaxed, for a snapshot.
+        // Ordering: Relaxed, as a snapshot is approximate.
         self.stalls.load(Relaxed)
     }
 
     /// Whether the thread could not be started.
     pub(crate) fn is_refused(&self) -> bool {
-        // Ordering: Relaxed, for a snapshot.
+        // Ordering: Relaxed, as a snapshot is approximate.
         self.state.load(Relaxed) == REFUSED
     }
 }
