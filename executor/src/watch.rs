@@ -10,7 +10,7 @@
 //! has ended it.
 //!
 //! The first push into a slot starts the thread of an unstarted worker, if no other worker sleeps.
-//! That thread starts only to watch. It cannot start later: while the only thread runs a poll, no
+//! The thread starts only to watch. It cannot start later: while the only thread runs a poll, no
 //! other code of the runtime runs, so none could notice that the poll is long.
 //!
 //! If all this fails, the slot's task is not lost: it waits for its worker's poll to end. It may
