@@ -1,5 +1,5 @@
-//! The cost of an annotated call that returns at once: `syscall` beside `block_in_place`, ours and
-//! tokio's. `cargo bench -p bench --bench call`.
+//! The cost of a call that returns at once, in `syscall` and in `block_in_place`, ours and tokio's.
+//! `cargo bench -p bench --bench call`.
 //!
 //! Figures are nanoseconds a call, with 100 calls in a poll, on a runtime of one worker.
 use criterion::Criterion;

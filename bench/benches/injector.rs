@@ -11,9 +11,9 @@
 //!
 //! The last two are the *contended* rows (`-- contended` runs them alone, `-- contended both` one
 //! of them). In a round each queue takes the row once, with a million items, and the order rotates.
-//! `ROUNDS` sets the number of rounds. The table gives medians of the rounds: one for rounds in
-//! which a cache line's round trip between the processors was short, before and after the round;
-//! and one for rounds in which it was long, as the figures then double.
+//! `ROUNDS` sets the number of rounds. The table gives two medians of the rounds. One is for the
+//! rounds before and after which a cache line's round trip between the processors was short. The
+//! other is for those in which it was long, as the figures then double.
 //!
 //! Our injector passes on boxed nodes that exist before the measurement. So it allocates as little
 //! in the loop as the other queues.

@@ -1,11 +1,13 @@
 //! How long work waits behind a task that blocks or polls for long, and how soon a stall is
 //! reported. `cargo bench -p bench --bench monitor`.
 //!
-//! - `call of 100 ms`: a task of the same worker is ready when a task begins an annotated call. The
-//!   time from the call's begin to that task's run.
-//! - `report`: a task spins, or reads from a socket, for 50 ms. The time from then to its report.
+//! - `call of 100 ms`: a task is ready on the same worker when another task begins a `syscall`. The
+//!   figure is the time from the start of the call to the run of the ready task.
+//! - `report`: a task spins, or reads from a socket, for 50 ms. The figure is the time from the
+//!   start of that poll to its first report.
 //! - `polls of 50 ms`: each worker runs an endless task of such polls, and 1,000 tasks are spawned
-//!   from outside. The polls that end before the last of the 1,000 runs, and the time.
+//!   from outside. The figures are the number of polls that end before the last of the 1,000 tasks
+//!   runs, and the time until then.
 //!
 //! The times are the median and the longest, in milliseconds.
 use selvedge::{Builder, Runtime, Stall};
@@ -117,7 +119,7 @@ fn read() {
     reader.read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// Returns how long after the begin of each stall its first report came.
+/// Returns how long after the start of each stall its first report came.
 fn reports(stall: fn()) -> Vec<Duration> {
     let (sender, reports) = mpsc::channel();
     let hook = move |_: &Stall| {
@@ -133,7 +135,7 @@ fn reports(stall: fn()) -> Vec<Duration> {
         });
         let begun = runtime.block_on(task).unwrap();
         let reported = reports.recv().unwrap() - begun;
-        while reports.try_recv().is_ok() {} // The age has doubled.
+        while reports.try_recv().is_ok() {} // Reports of later ages of the same poll.
         // Workers and the monitor fall asleep, as between two requests of a service.
         thread::sleep(Duration::from_millis(20));
         while reports.try_recv().is_ok() {}

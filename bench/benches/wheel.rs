@@ -30,8 +30,8 @@ trait Queue {
     fn new() -> Self;
     fn insert(&mut self, deadline: u64, value: u64) -> Self::Key;
     fn remove(&mut self, key: Self::Key);
-    /// Takes all timers that are due at a tick, which is the last one or the one after. Returns the
-    /// number of timers.
+    /// Takes all timers that are due at a tick: the tick of the last call, or the one after it.
+    /// Returns the number of timers.
     fn expire(&mut self, now: u64) -> u64;
 }
 

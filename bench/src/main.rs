@@ -193,7 +193,7 @@ fn wrk(rt: &str, foreign: bool, workers: usize, seconds: u16) -> Result<String, 
     let output = wrk.arg(format!("http://{to}/")).output();
     let output = output.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            "`wrk` is not installed (`apt-get install wrk`); the row `http_50` needs it not"
+            "`wrk` is not installed (`apt-get install wrk`); the row `http_50` does not need it"
                 .to_owned()
         }
         _ => format!("starting `wrk`: {error}"),

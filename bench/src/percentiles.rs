@@ -13,7 +13,7 @@ mod tests {
     use super::percentiles;
 
     #[test]
-    fn percentiles_of_unsorted_values_are_of_the_sorted() {
+    fn percentiles_of_unsorted_values_are_those_of_sorted_ones() {
         assert_eq!(percentiles((0..200).rev().collect()), Some((100.0, 198.0)));
         assert_eq!(percentiles(vec![7]), Some((7.0, 7.0)));
         assert_eq!(percentiles(vec![]), None);

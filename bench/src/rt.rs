@@ -21,7 +21,7 @@ macro_rules! serve {
                 stream.set_nodelay(true).expect("it is a TCP stream");
                 $runtime::spawn(async move {
                     let mut message = [0; 64];
-                    // An error ends a connection as its end does.
+                    // An error ends a connection, as the end of its data does.
                     match $service {
                         Service::Echo => {
                             while let Ok(count @ 1..) = stream.read(&mut message).await
@@ -135,7 +135,7 @@ pub(crate) trait Rt: Sized + 'static {
         Self::start(workers)
     }
 
-    /// [`Ask::Net`]: starts the runtime with all that it has, if that is optional.
+    /// [`Ask::Net`]: starts the runtime with all its drivers, if they are optional.
     fn start_with_net(workers: usize) -> io::Result<Self> {
         Self::start_with_timers(workers)
     }

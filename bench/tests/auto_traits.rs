@@ -5,7 +5,7 @@
 use queue_global::Boxed;
 use std::marker::PhantomData;
 
-/// The traits of a type, of `Send`, `Sync`, `UnwindSafe` and `RefUnwindSafe`.
+/// Whether a type is `Send`, `Sync`, `UnwindSafe` and `RefUnwindSafe`.
 type Has = [bool; 4];
 
 const NAMES: [&str; 4] = ["Send", "Sync", "UnwindSafe", "RefUnwindSafe"];

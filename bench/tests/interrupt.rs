@@ -18,7 +18,7 @@ fn program(folder: &Path, name: &str, text: &str) {
     fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// Waits until the file holds so many lines, which `child` writes there.
+/// Waits until the file holds this many lines, which `child` writes there.
 fn has_lines(child: &mut Child, file: &Path, lines: usize) {
     while fs::read_to_string(file).unwrap_or_default().lines().count() < lines {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
@@ -26,7 +26,7 @@ fn has_lines(child: &mut Child, file: &Path, lines: usize) {
     }
 }
 
-/// Presses Ctrl-C: of a terminal, all processes get it.
+/// Presses Ctrl-C, which all processes of a terminal get.
 fn interrupt(child: &Child) {
     // SAFETY: it has no premises.
     unsafe { libc::killpg(child.id() as libc::pid_t, libc::SIGINT) };

@@ -117,7 +117,7 @@ impl RunQueue<Node<Scheduler>> for Heap {
         _: usize,
         hooks: &impl QueueHooks<Node<Scheduler>>,
     ) -> Option<Batch<Task>> {
-        // All: an urgent task may be behind the others.
+        // Takes all tasks: an urgent one may be behind the others.
         let mut share = injector.pop_n(usize::MAX);
         let moved = share.len().checked_sub(1)?;
         while let Some(task) = share.pop_front() {

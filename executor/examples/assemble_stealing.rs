@@ -57,7 +57,7 @@ thread_local! {
 struct Scheduler(Arc<Shared>);
 
 impl Scheduler {
-    /// Pushes the task to this worker's queue, or returns it if this thread is no worker.
+    /// Pushes the task to this worker's queue, or returns it if this thread is not a worker.
     fn keep(shared: &Shared, task: Task) -> Option<Task> {
         let Some(queue) = QUEUE.with_borrow(Clone::clone) else {
             return Some(task);

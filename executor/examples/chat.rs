@@ -4,8 +4,8 @@
 //! `nc 127.0.0.1 7001`. The lines `/name NAME`, `/join ROOM` and `/quit` are commands.
 //!
 //! Each member has a queue of bounded length. A member who reads so slowly that its queue fills up
-//! is dropped, with a message to the room and to itself. Ctrl-C ends the server: members are told,
-//! and what is queued for them is still written.
+//! is dropped, with a message to the room and to itself. Ctrl-C ends the server: the members get a
+//! message, and all lines that are queued for them are still written.
 use async_channel::{Receiver, Sender, TrySendError};
 use futures::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, io::BufReader};
 use selvedge::{
@@ -57,7 +57,7 @@ impl Chat {
         self.0.lock().unwrap().remove(&id);
     }
 
-    /// Tells the member's room something about it.
+    /// Sends the member's room a line about the member.
     fn announce(&self, id: u64, what: &str) {
         let members = self.0.lock().unwrap();
         let Some(member) = members.get(&id) else {
@@ -156,7 +156,7 @@ async fn read(chat: &Chat, id: u64, stream: impl futures::AsyncRead + Unpin) -> 
     }
 }
 
-/// Writes what is queued for a member, until its queue is closed and empty.
+/// Writes the lines that are queued for a member, until the queue is closed and empty.
 async fn write(queue: Receiver<Line>, mut stream: OwnedWriteHalf) {
     {
         let all = async {

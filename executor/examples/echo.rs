@@ -36,7 +36,7 @@ fn main() -> io::Result<()> {
                         eprintln!("{from}: {error}");
                     }
                 })),
-                // For lack of descriptors: the listener itself waits, and then goes on.
+                // If no descriptor is free, the listener itself waits, and then goes on.
                 Err(error) => eprintln!("accept: {error}"),
             }
         }

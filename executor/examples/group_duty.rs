@@ -1,10 +1,10 @@
-//! A group that has work half of the time beside one that always has: the second table of Seastar's
-//! demonstration of its CPU scheduler.
+//! Two groups: one always has work, the other only half of the time. This is the second table of
+//! Seastar's demonstration of its CPU scheduler.
 //!
 //! `cargo run --release -p selvedge --features groups --example group_duty -- [--seconds 10]
-//! [--workers 1] [--sharded] [--svg FILE]` prints a line for each group. The first has half the
-//! shares, and twice the runtime in the end: it has a third of the CPU while the second has work,
-//! and all of it while the second rests, which earns no credit.
+//! [--workers 1] [--sharded] [--svg FILE]` prints a line for each group. The first group has half
+//! of the second one's shares, and in the end twice its runtime. It has a third of the CPU while
+//! the second group has work, and all of it while the second group rests. To rest earns no credit.
 #[path = "groups/demo.rs"]
 mod demo;
 

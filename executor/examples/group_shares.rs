@@ -2,8 +2,8 @@
 //! demonstration of its CPU scheduler.
 //!
 //! `cargo run --release -p selvedge --features groups --example group_shares -- [--seconds 10]
-//! [--workers 1] [--sharded] [--svg FILE]` prints a line for each group, and then what the
-//! runtime has counted. The runtimes are to each other as the shares: 100, 20 and 50.
+//! [--workers 1] [--sharded] [--svg FILE]` prints a line for each group, and then the runtime's
+//! counters. The groups' runtimes are in the proportion of their shares: 100, 20 and 50.
 #[path = "groups/demo.rs"]
 mod demo;
 

@@ -7,7 +7,7 @@
 //!
 //! The *hog* takes items from a source that is always ready: 100 ns an operation, 20,000 operations
 //! a round. Between two rounds it yields by itself. Another thread spawns a *probe* every 200 µs.
-//! Its lateness is the time from there to its first poll.
+//! Its lateness is the time from its spawn to its first poll.
 #[path = "latencies/picture.rs"]
 mod picture;
 

@@ -1,11 +1,11 @@
 //! Thread attributes that every thread of a runtime takes from the caller of `build`.
 //!
 //! A new thread inherits the attributes of the thread that starts it. `build` starts the thread of
-//! the first worker. The other threads of workers are started by the threads that push tasks, and
-//! those for blocking closures by the threads that submit these. Such a thread may be pinned to a
-//! CPU, block signals, or have a priority of its own. So each thread of the runtime first takes the
-//! attributes that the caller of `build` had. If it has them already, this costs a few system calls
-//! that change nothing.
+//! the first worker. A thread that pushes a task may start the thread of another worker, and a
+//! thread that submits a blocking closure may start one for the closure. The starting thread may be
+//! pinned to a CPU, block signals, or have a priority of its own. So each thread of the runtime
+//! first takes the attributes that the caller of `build` had. If it has them already, this costs a
+//! few system calls that change nothing.
 //!
 //! | attribute | the system refuses |
 //! |---|---|
@@ -18,9 +18,9 @@
 //! keeps everything else that it inherits from that thread: seccomp filters, which no thread can
 //! remove, namespaces, credentials and capabilities of a single thread, memory policy.
 //!
-//! No thread of the runtime's own can start the others: all of them may be in long polls, and a
-//! push waits for no poll. A thread that only starts others would be one more in each runtime. A
-//! program that wants none of this lets `build` start all threads
+//! The runtime's own threads cannot be relied on to start the others: all of them may be in long
+//! polls, and a push must not wait for a poll. A thread that only starts others would be one more
+//! thread in each runtime. A program that wants none of this lets `build` start all threads
 //! ([`prestart`](crate::Builder::prestart)).
 //!
 //! On other systems than Linux this does nothing.
@@ -73,7 +73,7 @@ mod linux {
             }
         }
 
-        /// Applies them to this thread, except those that the system refuses.
+        /// Applies the attributes to this thread, except those that the system refuses.
         pub(crate) fn apply(&self) {
             if let Some(signals) = &self.signals {
                 // SAFETY: `signals` is valid to read, and null says not to write the old mask.

@@ -14,12 +14,14 @@
 //!       again.
 //!    2. A task that waits and is in no worker's list yet is queued once more, so that a worker
 //!       lists it. A task that has ended and is in a list goes to the release stack of that list.
-//!    3. The thread keeps the budget for the rest of the poll, and the time slice of the worker
-//!       that it was. So a nudge of that worker may make one operation here yield, and is lost.
+//!    3. For the rest of the poll the thread keeps the budget and the time slice of the worker that
+//!       it was. So a nudge of that worker may make one operation of this thread yield; the worker
+//!       then misses the nudge.
 //! 4. After the poll the thread is a thread of the pool.
 //! 5. A core on offer runs nothing. The blocking thread keeps the id of the polled task, and
-//!    whether that task yields after this poll. If the core on offer has had another thread
-//!    meanwhile, whose task blocks, too, this thread leaves it on offer ([`call`](crate::call)).
+//!    whether that task yields after this poll. Meanwhile another thread may have accepted the
+//!    core, and offered it again as its own task blocks too. Then this thread leaves the core on
+//!    offer ([`call`](crate::call)).
 //! 6. The closure has an unlimited budget. Under a limited one, a future that it waits for on this
 //!    thread would never proceed once the budget is exhausted.
 use crate::{
@@ -46,9 +48,9 @@ use task_header::Id;
 /// [`blocking_threads`](crate::Builder::blocking_threads). There is one for each task that blocks
 /// in place, and at most one on its way for each worker.
 ///
-/// Without a worker to give away this only runs the closure: outside of a runtime, in `block_on`,
-/// and in a closure that may block anyway. The worker is not given away in a hook, in a future that
-/// is dropped because its runtime ends, and if the worker is driven. Then other workers may only
+/// If there is no worker to give away, this only runs the closure: outside of a runtime, in
+/// `block_on`, and in a closure that may block anyway. A worker is not given away in a hook, in the
+/// drop of a future at its runtime's end, or if it is driven. In these cases other workers may only
 /// steal the task in its LIFO slot.
 ///
 /// A panic of the closure is a panic of the task.

@@ -19,8 +19,8 @@ use worker_idle::Backoff;
 
 /// Queues a closure.
 ///
-/// The pool refuses it if it is closed, or if it can start no thread at all. Then the closure is
-/// dropped here, and its handle says that it was cancelled.
+/// The pool refuses the closure if the pool is closed, or if it can start no thread at all. Then
+/// the closure is dropped here, and its handle says that it was cancelled.
 pub(crate) fn spawn<F, R>(
     shared: &Arc<Shared>,
     name: Option<Cow<'static, str>>,

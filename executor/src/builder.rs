@@ -1,4 +1,4 @@
-//! `Builder`: the settings of a runtime. The room `build` puts its parts together.
+//! `Builder`: the settings of a runtime. The module `build` puts the runtime's parts together.
 mod build;
 #[cfg(test)]
 mod for_tests;
@@ -138,10 +138,10 @@ impl Builder {
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
     /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
-    /// thread that called `build`, as far as the system permits: to raise a priority again may need
-    /// a privilege. Anything else a thread inherits from the thread that pushes: seccomp filters,
-    /// namespaces, credentials of a single thread. If one of your threads is confined by such means
-    /// and wakes tasks, use `prestart`.
+    /// thread that called `build`. It does so as far as the system permits: to raise a priority
+    /// again may need a privilege. The thread inherits everything else from the thread that pushes:
+    /// seccomp filters, namespaces, credentials of a single thread. If one of your threads is
+    /// confined by such means and wakes tasks, use `prestart`.
     ///
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();
@@ -264,10 +264,10 @@ impl Builder {
     /// Sets after how many ticks a worker with tasks of its own looks at the injector.
     ///
     /// By default it looks after at most 61 ticks, and earlier while its polls are long: about
-    /// every 10 µs, and at least after each poll. For this it reads the clock, at most once in
-    /// 10 µs or 488 ticks. A worker with the ticks set here reads no clock, as a
-    /// [driven worker](Self::build_driven), whose interval is 61 ticks by default. Any worker looks
-    /// after the poll in which a push from outside has nudged it.
+    /// every 10 µs, and at least after each poll. For this it reads the clock, at most once in 10
+    /// µs or 488 ticks. With the ticks set here a worker reads no clock for this. Nor does a
+    /// [driven worker](Self::build_driven), whose interval is 61 ticks by default. Any worker also
+    /// looks after a poll in which a push from outside has nudged it.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
@@ -300,9 +300,9 @@ impl Builder {
     /// Sets after how many ticks, at the latest, a busy worker looks for sockets and timers that
     /// are due.
     ///
-    /// It does so whenever it looks at the injector in an interval of ticks. So the smaller one of
-    /// this and of [`global_interval`](Self::global_interval) counts for both. By default there is
-    /// only the latter.
+    /// A worker looks for these and at the injector together, once in an interval of ticks. So the
+    /// smaller one of this setting and of [`global_interval`](Self::global_interval) counts for
+    /// both. By default only the latter is set.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).event_interval(16).build()?;
@@ -478,9 +478,9 @@ impl Builder {
     /// each driver is parked or polled.
     ///
     /// A panic of a driver that parks, polls or delivers goes to [`on_panic`](Self::on_panic), and
-    /// the worker goes on. A panic of `make` or `unparker` leaves `build`. A panic of a driver's
-    /// drop goes nowhere. A driver whose `park` returns at once, or panics, each time keeps its CPU
-    /// busy.
+    /// the worker goes on. A panic of `make` or `unparker` unwinds out of `build`. A panic of a
+    /// driver's drop is ignored. A driver whose `park` returns at once or panics each time keeps
+    /// its CPU busy.
     ///
     /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this.
     ///
@@ -562,8 +562,8 @@ impl Builder {
     }
 
     /// Sets how the sockets are polled: see [`Polling`](crate::net::Polling). It has no effect if
-    /// workers wait in drivers of users ([`driver`](Self::driver)) or are driven: then a thread
-    /// waits for the sockets.
+    /// workers wait in a [driver](Self::driver) of your own or are driven: then a thread waits for
+    /// the sockets.
     ///
     /// ```
     /// use selvedge::{Builder, net::Polling};
@@ -583,5 +583,5 @@ impl Builder {
     }
 }
 
-/// Limit of the number of workers, above that of any machine's CPUs.
+/// The largest number of workers. No machine has more CPUs.
 const MAX_WORKERS: usize = u16::MAX as usize;

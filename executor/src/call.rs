@@ -1,10 +1,10 @@
 //! Names a call during which a task's thread gives its core away.
 //!
-//! When a thread returns from a call, the core of its worker may be on offer although another
-//! thread has had it meanwhile: that thread is in a call of its own. The core then has the state of
-//! the other thread's poll: its group, its time slice, its thread. So each core on offer names the
-//! call that offered it. A thread takes back only the core of its own call, and offers any other
-//! core again.
+//! When a thread returns from a call, the core of its worker may be on offer by another thread,
+//! which has accepted the core meanwhile and is in a call of its own. The core then has the state
+//! of the other thread's poll: its group, its time slice, its thread. So each core on offer names
+//! the call that offered it. A thread takes back only the core of its own call, and offers any
+//! other core again.
 use crate::{blocking, core::Core};
 
 /// A call in progress. Its address is unique among the calls in progress.

@@ -2,8 +2,8 @@
 //!
 //! A thread-local points to the core while the worker's tasks are polled, so that their spawns and
 //! wakes find its queues. It is null while a closure of `block_in_place` runs, and in the rest of a
-//! poll if another thread has accepted the core meanwhile. [`scope`](crate::scope) has what else a
-//! thread is to a runtime.
+//! poll if another thread has accepted the core meanwhile. [`scope`](crate::scope) has the other
+//! ways in which a thread may belong to a runtime.
 use crate::{
     core::Core,
     events::ClockHold,
@@ -20,8 +20,8 @@ use worker_queue::RunQueue;
 
 sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
-    /// Whether the polled task had yielded before its poll lost the core, which kept this until
-    /// then. Set each time that a poll loses its core.
+    /// Whether the polled task had yielded before its poll lost the core. The core keeps this until
+    /// a poll loses it; each such loss sets it here.
     static YIELDED: Cell<bool> = const { Cell::new(false) };
     /// Keeps a test's clock from jumping in the rest of a poll that has lost its core: the runtime
     /// does not know of the thread.
@@ -50,7 +50,7 @@ impl Core {
     /// Runs `f` in this worker's scope. The core stays with this thread.
     pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         debug_assert!(!self.lendable.get(), "it could be given away");
-        // SAFETY: it is borrowed for as long, and not given away.
+        // SAFETY: the core is borrowed until `f` returns, and is not given away.
         unsafe { as_worker(&self.shared, self, f) }
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn hold_core<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs user code that must not find this thread's core: its wakes go the way of wakes from
+/// Runs user code that must not find this thread's core: its wakes take the path of wakes from
 /// outside.
 pub(crate) fn without_core<R>(f: impl FnOnce() -> R) -> R {
     let _outer = Outer(CORE.with(|at| at.replace(ptr::null())));
@@ -140,7 +140,7 @@ pub(crate) fn after_poll<'a>() -> AfterPoll<'a, Scheduler> {
     }
 }
 
-/// Yields for the poll that this waker belongs to, and that calls this.
+/// Yields in the poll that calls this, to which `waker` belongs.
 ///
 /// A task of this worker is requeued behind the others after its poll, without a wake. All others
 /// are woken: a part of a task with a waker of its own, a future in `block_on`, a task of another
@@ -154,9 +154,9 @@ pub(crate) fn yield_task(waker: &Waker) {
 
 /// Core that was taken out of the thread-local, for `block_in_place`.
 pub(crate) enum TakenCore {
-    /// The task may give it away.
+    /// The task may give the core away.
     Lendable(Box<Core>),
-    /// It stays with this thread, and is put back when this is dropped.
+    /// The core stays with this thread. The drop of this puts it back.
     Pinned(#[expect(dead_code, reason = "its drop")] Outer),
 }
 
@@ -175,15 +175,15 @@ pub(crate) fn take_core() -> Option<TakenCore> {
     if !lendable {
         return Some(TakenCore::Pinned(Outer(core)));
     }
-    // SAFETY: the loop of this thread made a lendable core from a box. It looks here for the core
-    // before it uses it again.
+    // SAFETY: the loop of this thread made a lendable core from a box. Before the loop uses the
+    // core again, it looks in the thread-local whether it still has the core.
     Some(TakenCore::Lendable(unsafe {
         Box::from_raw(core.cast_mut())
     }))
 }
 
-/// Takes the core out of the thread-local, for a call that the monitor watches. None if there is no
-/// core, if it stays with this thread, or without a monitor.
+/// Takes the core out of the thread-local, for a call that the monitor watches. Returns `None` if
+/// there is no core, if the core stays with this thread, or if there is no monitor.
 #[cfg(feature = "monitor")]
 #[inline]
 pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
@@ -253,7 +253,7 @@ impl OnExhausted for OnWorker {
     }
 }
 
-/// Queues a task on this thread's worker. Returns the task if this thread is no worker of its
+/// Queues a task on this thread's worker. Returns the task if this thread is not a worker of its
 /// runtime.
 #[inline]
 pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {

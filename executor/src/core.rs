@@ -3,20 +3,20 @@
 //! A worker looks for its next task in this order ([`Core::next`]):
 //!
 //! 1. at the end of an [`interval`](crate::interval), after a nudge, and after a poll that a
-//!    refused operation ended: a fair share of the injector; at the end of an interval it fires due
+//!    refused operation ended: a fair share of the injector. At the end of an interval it fires due
 //!    timers before that;
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
-//! 5. what it wakes if it fires timers that are due, of any worker ([`events`](crate::events));
+//! 5. the tasks that it wakes when it fires due timers, of any worker ([`events`](crate::events));
 //! 6. half of another worker's ring, from a random start, if it may search
 //!    ([`steal`](crate::steal));
 //! 7. the injector once more.
 //!
 //! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`](worker_queue::WorkerQueue).
-//! The core asks it as a [`RunQueue`](worker_queue::RunQueue), which [`queue`](crate::queue) names.
-//! It calls back here: tasks that overflow go to the injector, and a push that others may take
-//! notifies a sleeper.
+//! The core uses it through the trait [`RunQueue`](worker_queue::RunQueue); [`queue`](crate::queue)
+//! chooses the type. The queue calls back here ([`QueueHooks`]): tasks that overflow go to the
+//! injector, and a push of a task that others may take notifies a sleeper.
 //!
 //! A worker that has polled only tasks that yielded, 4,096 times, yields its CPU at the next
 //! interval: the tasks may wait for a thread that needs it ([`Spin`]).
@@ -55,11 +55,11 @@ pub(crate) struct Core {
     pub(crate) queue: Queue,
     pub(crate) shared: Arc<Shared>,
     pub(crate) remote: Arc<Remote>,
-    /// The task that is polled, unless it has asked to go behind the others.
+    /// The task that is polled, unless it has yielded.
     pub(crate) running: Cell<Option<Id>>,
-    /// The call that has put the core into a cell, or on offer: see [`Call`](crate::call::Call).
+    /// The call that keeps the core in a cell, or has offered it: see [`Call`](crate::call::Call).
     pub(crate) call: Cell<usize>,
-    /// Of the settings, those that every poll asks for.
+    /// The settings that every poll reads.
     pub(crate) budget: Budget,
     pub(crate) observed: bool,
     /// Spawns take the slow path: a hook is set, or an `EnterGuard` redirects them.
@@ -106,7 +106,8 @@ impl Core {
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
             interval: Interval::new(settings.global_interval, settings.adapts),
-            // SAFETY: the core has the runtime, and drops the slice first.
+            // SAFETY: the core has a reference to the runtime, and drops the slice before that
+            // reference.
             slice: unsafe { Slice::of(&shared.slices, index) },
             searching: Cell::new(false),
             spin: Spin::new(),
@@ -133,11 +134,11 @@ impl Core {
     /// The tasks that this worker keeps.
     ///
     /// # Safety
-    /// No other borrow of it is used while this one is.
+    /// The caller uses no other borrow of the list while it uses this one.
     #[expect(clippy::mut_from_ref, reason = "as a cell's")]
     pub(crate) unsafe fn owned(&self) -> &mut Owned<Scheduler> {
         self.owned.with_mut(|owned| {
-            // SAFETY: the core is this thread's; the rest is the caller's.
+            // SAFETY: the core is this thread's; the caller guarantees the rest.
             unsafe { &mut *owned }
         })
     }
@@ -269,7 +270,7 @@ impl Core {
         }
     }
 
-    /// Returns the task to run next, in the order of the page above.
+    /// Returns the task to run next, in the order that this file's front page lists.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Task> {
         let interval_is_over = self.interval.tick();
@@ -318,7 +319,7 @@ impl Core {
     }
 
     /// Polls the driver, if a timer or the sockets are due, before this worker takes the tasks of
-    /// others. A load if there are neither.
+    /// others. Costs a load if there are neither timers nor sockets.
     #[inline]
     fn poll_events(&self) -> Option<Task> {
         match self.shared.events.is_due() {
@@ -332,7 +333,7 @@ impl Core {
     fn poll_due_events(&self) -> Option<Task> {
         self.leave_search();
         self.poll_driver();
-        // A driven worker's user has the park.
+        // The parker of a driven worker is its user's, not this core's: the next tick polls it.
         self.poll_is_due.set(true);
         self.queue.next(self).map(|next| next.item)
     }
@@ -343,7 +344,7 @@ impl Core {
         self.slice.get()
     }
 
-    /// Begins a new time slice if a request has ended the last one. A load if none has.
+    /// Begins a new time slice if a request has ended the last one. Costs a load if none has.
     #[cold]
     fn begin_slice(&self) {
         let slice = self.slice();
@@ -354,8 +355,8 @@ impl Core {
         }
     }
 
-    /// Begins a new time slice if a request has ended the last one. Returns whether the worker's
-    /// own tasks are next then: the one whose slice is over is behind them, in the injector.
+    /// Begins a new time slice if a request has ended the last one. If it has, returns whether the
+    /// worker's own tasks are next: the task whose slice is over is behind them, in the injector.
     pub(crate) fn begin_slice_before_own(&self) -> bool {
         let is_over = self.slice().need_preempt();
         self.begin_slice();
@@ -393,7 +394,7 @@ impl Core {
         task
     }
 
-    /// Releases tasks that ended on other threads. This may free their memory, which drops metadata
+    /// Releases tasks that ended on other threads. This may free their memory, and so drop metadata
     /// of users.
     pub(crate) fn drain(&self) {
         // SAFETY: borrowed for this call: the drops in it may reach the queues, but no list.

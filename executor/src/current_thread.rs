@@ -5,19 +5,20 @@
 //!
 //! 1. A thread that finds the worker takes it, and ticks it until its own future is ready. It polls
 //!    that future first, and again after each tick in which the future was woken.
-//! 2. A thread that finds no worker leaves its waker in the list and polls its future. A driver
-//!    that leaves puts the worker back and wakes every thread in the list, under one lock. So there
-//!    is a driver, or the worker is there for the next one: a waiting thread looks for the worker
-//!    and enters the list in one hold of the lock.
-//! 3. A driver that parks is unparked by a push, as any worker, and by its future's waker. It parks
-//!    as a thread of a runtime does: in the reactor, if there are sockets.
+//! 2. A thread that finds no worker leaves its waker in the list and polls its future. A driving
+//!    thread that leaves puts the worker back and wakes every thread in the list, under one lock. A
+//!    waiting thread looks for the worker and enters the list under one lock, too. So either a
+//!    thread drives, or the worker is there for the next thread to take.
+//! 3. A push unparks a driving thread, as it does any worker, and so does the waker of the thread's
+//!    own future. The thread parks as a thread of a runtime does: in the reactor, if there are
+//!    sockets.
 //! 4. A thread that drives, and blocks in a task or in its own future, must not wait for the worker
 //!    that it has: its inner `block_on` panics.
-//! 5. A panic of user code outside of tasks, such as that of a waker, is contained as in a thread
-//!    of a runtime. So it does not reach the `block_on` of a thread that has nothing to do with it.
+//! 5. A panic of user code outside of tasks, such as that of a waker, is contained, as in a thread
+//!    of a runtime. So the panic does not reach the `block_on` of a thread that did not cause it.
 //! 6. A thread that waits does so in the `block_on` of the runtime's driver of timers, so that a
 //!    paused clock knows of it.
-//! 7. The runtime's end takes the worker, which drops the futures of all tasks.
+//! 7. The end of the runtime takes the worker, and the worker drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},
     events::{Events, EventsPark},
@@ -77,8 +78,9 @@ struct Signal {
 impl Signal {
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
-        // Ordering: Acquire pairs with the store in `wake`. Nobody acquires the `false`. Not a
-        // swap: the model checker puts the `false` of a swap behind a wake that came before it.
+        // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`. This is
+        // no swap: the model checker would order the `false` of a swap after a wake that came
+        // before it.
         self.woken
             .compare_exchange(true, false, Acquire, Relaxed)
             .is_ok()
@@ -91,7 +93,8 @@ impl Wake for Signal {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Ordering: Release pairs with the exchange in `take`: the poll sees what was done before.
+        // Ordering: Release pairs with the exchange in `take`: the poll sees what the waking thread
+        // did before.
         self.woken.store(true, Release);
         self.unpark.wake_by_ref();
     }
@@ -186,7 +189,7 @@ impl CurrentThread {
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
         let worker = self.lock().worker.take();
         let Some(mut worker) = worker else {
-            // A thread drives it, and ends them.
+            // Another thread drives the worker, and ends the tasks.
             return false;
         };
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));

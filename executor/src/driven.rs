@@ -155,8 +155,7 @@ impl<P: Park> Worker<P> {
     /// Runs the next task.
     ///
     /// # Panics
-    /// If the [`Park`] panics, which this polls once in a number of ticks. The worker can still be
-    /// used.
+    /// If the [`Park`] panics, which one in a number of ticks polls. The worker can still be used.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}
@@ -317,8 +316,8 @@ impl<P: Park> Worker<P> {
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
         if scope::is_worker_by(&self.core.shared) {
-            // One of its own polls has exited the process and never returns, so the core stays in
-            // use.
+            // One of this worker's polls has exited the process and never returns, so the core
+            // stays in use.
             return;
         }
         // SAFETY: the field is not used after this.

@@ -1,18 +1,19 @@
 //! How a worker of a normal runtime waits: in the runtime's own driver ([`events`](crate::events)),
 //! or in the driver that the builder makes.
 //!
-//! A park belongs to its worker's core, and goes with the core to another thread
+//! A parker belongs to its worker's core, and goes with the core to another thread
 //! ([`block_in_place`](crate::block_in_place())).
 //!
-//! 1. A worker that runs out of tasks parks in its driver. The driver collects events meanwhile.
-//!    Its code does not find the core then: a wake in there goes the way of a wake from outside.
+//! 1. A worker that runs out of tasks parks in its driver. Meanwhile the driver collects events.
+//!    Its code does not find the core then, so its wakes take the path of wakes from outside.
 //! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
 //!    unless the builder says otherwise).
-//! 3. After either the worker delivers what was collected. It has left the search by then, because
-//!    wakers are code of users. It is in its own scope, so the tasks that it wakes go to its own
-//!    queue: each behind the one before, and the last one out of the LIFO slot too, behind all.
-//! 4. A panic of a driver is contained as one of a hook is. The worker goes on. A panic of its drop
-//!    goes nowhere: any thread may drop the core of a worker that was never started.
+//! 3. After a park and after a poll, the worker delivers the collected events. It has left the
+//!    search by then, because wakers are user code. It is in its own scope, so the tasks that it
+//!    wakes go to its own queue, each behind the one before. The last one does not stay in the LIFO
+//!    slot: it goes behind the others, too.
+//! 4. A panic of a driver is contained, as a panic of a hook is. The worker goes on. A panic of a
+//!    driver's drop is ignored: any thread may drop the core of a worker that was never started.
 use crate::{
     events::{DrivenEvents, Events, EventsPark},
     park::{Park, waker},
@@ -68,7 +69,7 @@ pub(crate) enum Parker {
 /// Owns a driver, and catches a panic of its drop: any thread may drop the core (rule 4).
 pub(crate) struct OwnedDriver {
     pub(crate) driver: Option<Box<dyn Driver>>,
-    /// The timers over it, from the moment that the core has it.
+    /// The timers over the driver, once the core has the driver.
     pub(crate) events: Option<DrivenEvents>,
 }
 
@@ -88,7 +89,7 @@ impl Parker {
         })
     }
 
-    /// Puts the timers over a driver of the builder's. The runtime's own has them.
+    /// Puts the timers over the builder's driver. The runtime's own driver has timers already.
     pub(crate) fn with_timers(mut self, events: &Events, worker: usize) -> Self {
         if let Self::Driver(driver) = &mut self {
             driver.events = Some(DrivenEvents::new(events, worker));

@@ -1,20 +1,21 @@
 //! The runtime's driver of sockets and sleeps, if the features `net` and `time` are on.
 //!
-//! 1. A runtime has one driver, and each of its workers parks in a park of it, which goes with the
-//!    worker's core. If the workers park in parkers of users (the builder's drivers, or those of
-//!    driven workers), each has its timers over that parker.
+//! 1. A runtime has one driver, and each of its workers parks in a parker of the driver, which goes
+//!    with the worker's core. If the workers park in parkers of users (the builder's drivers, or
+//!    those of driven workers), the timers are put over each such parker.
 //! 2. The driver is current wherever the runtime is: in the scopes of [`scope`](crate::scope). A
 //!    worker's thread enters it once, not for each poll.
 //! 3. Until the first socket or sleep a worker parks as without a driver, and a busy worker's look
-//!    at its interval is one load.
-//! 4. The last core that goes shuts the driver down, with its park. By then no task of the runtime
-//!    waits for it. A future in a `block_on` may, and is woken.
+//!    at the driver costs one load.
+//! 4. The last core that is dropped shuts the driver down, with the core's parker. By then no task
+//!    of the runtime waits for the driver. A future in a `block_on` may still wait for it, and is
+//!    woken.
 //!
 //! 5. With the feature `test-util`, the driver has a clock that a test may pause. It must know of
 //!    each thread that works for the runtime: of the workers by their parks, of the others by
 //!    [`Events::block_on`] and [`ClockHold`].
 //!
-//! The models of the executor are without a driver. The driver has its own.
+//! The models of the executor run without a driver. The driver has models of its own.
 #[cfg(all(
     any(feature = "net", feature = "time"),
     not(any(selvedge_loom, selvedge_shuttle))

@@ -4,16 +4,16 @@
 //!
 //! 1. The runtime's owner begins the exit, if there are futures. From then on spawns are refused,
 //!    and the workers go on with the tasks that there are. One task runs the futures, one after
-//!    another, the newest first. It may not be spawned any more, so it is requeued.
+//!    another, the newest first. As spawns are refused by then, this task is requeued, not spawned.
 //! 2. That task closes the runtime when no future is left. It decides so under the lock, so a
 //!    future that is added meanwhile either runs, or is refused.
-//! 3. The owner waits for the close where it may wait for the runtime's end, until its deadline.
-//!    Then it closes the runtime itself. It also does so where it may not wait. With driven workers
-//!    an owner without a deadline leaves the close to the task: the workers may be on its own
-//!    thread.
-//! 4. Whoever closes the runtime drops the futures that are left, outside of the lock. The close
-//!    cancels the task, and so the future that it runs.
-//! 5. A runtime to which no future was ever added does nothing of this.
+//! 3. Where the owner may wait for the runtime's end, it waits for the close, until its deadline,
+//!    and then closes the runtime itself. Where it may not wait, it closes the runtime at once.
+//!    With driven workers an owner without a deadline leaves the close to the task: the workers may
+//!    be on the owner's own thread.
+//! 4. The thread that closes the runtime drops the futures that are left, outside of the lock. The
+//!    close cancels the task, and so the future that it runs.
+//! 5. A runtime to which no future was ever added does none of this.
 use std::{
     future::Future,
     mem,
@@ -33,7 +33,7 @@ pub(super) type Exit = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The futures of a runtime.
 pub(crate) struct Exits {
     state: Mutex<State>,
-    /// Notified at the end.
+    /// Notified when the exit is over.
     over: Condvar,
     /// Whether a future was ever added (rule 5). It is std's, so that the models of runtimes
     /// without such futures do not branch at it.

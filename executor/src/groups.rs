@@ -16,8 +16,9 @@
 //!
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
 //! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
-//! runtime without groups. A spawn and a wake find this out by the comparison with main's pointer,
-//! and the look for the next task and a requeue by a flag that they test together with another.
+//! runtime without groups. A spawn and a wake find this out when they compare the task's scheduler
+//! with main's pointer. The look for the next task and a requeue test a flag, together with another
+//! one.
 //!
 //! # Rules
 //!
@@ -29,16 +30,18 @@
 //!    the requeued task to the ring. During that turn main's tasks go to the ring. So the slot is
 //!    empty in that turn, and no task runs in the slot for the time of another group.
 //! 3. *No task waits beside a sleeper.* A push into a list notifies, as a push into the ring does.
-//!    A requeue need not, while another task is queued in the lists: that one's push has notified,
-//!    and the lists have not been empty since, so a worker that went to sleep since has seen them.
-//!    If the lists are empty and main has tasks, the requeue notifies.
+//!    A requeue need not, while another task is queued in the lists: the push of that task has
+//!    notified, and the lists have not been empty since. So a worker that went to sleep after that
+//!    push has seen that they hold tasks. If the lists are empty and main has tasks, the requeue
+//!    notifies.
 //! 4. *Locks.* No user code runs under the lock of the turns, and no thread holds two of these
 //!    locks. A thief takes tasks from its victim's lists under the victim's lock, and then pushes
 //!    them under its own. In between it counts as searching, like a thief that copies from a ring.
 //! 5. *A group lives while a task of it does.* The table has a counted reference to a group until
-//!    the group is destroyed, and `destroy` refuses while the group has tasks or children: a task
+//!    the group is destroyed, and `destroy` refuses while the group has tasks or children. A task
 //!    enters its group before it is made, and leaves it when its future is gone
-//!    ([`Group`](group::Group)). After that no queue holds the task, so nobody follows its pointer.
+//!    ([`Group`](group::Group)). After that no queue holds the task, so no thread follows its
+//!    pointer.
 //! 6. *A late notifier touches no group.* A thread from outside reads the runtime's address out of
 //!    the group before it pushes the task, and uses only the runtime after that. The groups'
 //!    injector belongs to the runtime. So rules 1 to 3 of [`shared`](crate::shared) hold as they
@@ -47,9 +50,9 @@
 //!    group in its count. After that the version is increased. A worker that finds a new version
 //!    between two polls brings its fair queue up to date. The group of the task that it runs stays
 //!    in memory until the worker's next task is chosen, even if the group is destroyed meanwhile.
-//! 8. *Tasks from outside have their group's claim at once.* A worker that shares looks at the
-//!    groups' injector before each poll: two loads. A task that waited there unseen would wait for
-//!    the injector's interval, whatever the shares of its group are.
+//! 8. *Tasks from outside reach their group's list before the next poll.* A worker that shares
+//!    looks at the groups' injector before each poll: two loads. A task that waited there unseen
+//!    would wait for the injector's interval, whatever the shares of its group are.
 use crate::{identity::RuntimePtr, scheduler::Scheduler};
 use clock::Clock;
 use queue_global::Injector;
@@ -87,10 +90,10 @@ pub use metrics::{GroupSnapshot, GroupWorkerSnapshot};
 pub(crate) use queue::{GroupQueue, GroupStealer};
 pub use values::GroupLocal;
 
-/// The shares of main, as Seastar's.
+/// The shares of main, as in Seastar.
 const MAIN_SHARES: u32 = 1000;
 
-/// The shares of the group of [`Runtime::at_exit`](crate::Runtime::at_exit), as Seastar's.
+/// The shares of the group of [`Runtime::at_exit`](crate::Runtime::at_exit), as in Seastar.
 const AT_EXIT_SHARES: u32 = 1000;
 
 /// The builder's settings for groups.
@@ -171,20 +174,20 @@ impl Groups {
         }
     }
 
-    /// Tells the groups which runtime they belong to. Called once, before the first task.
+    /// Gives the groups the address of their runtime. Called once, before the first task.
     pub(crate) fn bind(&self, address: RuntimePtr) {
         let first = self.shared.set(address).is_ok();
         debug_assert!(first, "groups belong to one runtime");
         self.main.bind(address);
     }
 
-    /// Whether a group was ever built: else every task is main's.
+    /// Whether a group was ever built. If not, every task is main's.
     ///
     /// A thread that goes to sleep fences before it calls this, and a thread that pushes a group's
     /// task fences after the push. So one of the two sees the other, as for the queues themselves.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        // Ordering: Relaxed, by the fences above; others learn of a group by its handle or its
+        // Ordering: Relaxed, by the fences above. Other threads get a group from its handle or its
         // tasks, and so after the store.
         self.used.load(Relaxed)
     }
@@ -266,7 +269,7 @@ impl Groups {
 
     /// Takes a fair share of the groups' injector.
     fn take_share(&self) -> queue_global::List<Node<Scheduler>> {
-        /// So many at a time at most: moving them takes some microseconds.
+        /// The most tasks to move at a time: to move so many takes some microseconds.
         const MOST: usize = 512;
         let share = self.injector.len() / self.workers.len() + 1;
         self.injector.pop_n(share.min(MOST))

@@ -106,7 +106,7 @@ impl Handle {
     /// [`spawn`](crate::spawn()) and similar functions then use this runtime, even where the thread
     /// is in another one already, as in a task. If a thread holds several guards, the newest one
     /// counts, in whatever order they are dropped. If a guard is leaked, the thread stays in the
-    /// runtime. If that is a worker's thread, the other tasks that it runs stay in it, too.
+    /// runtime. If the thread is a worker, the other tasks that it runs are in that runtime, too.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -171,7 +171,7 @@ impl Handle {
     ///
     /// It polls the future on this thread, which sleeps in between. The thread must be one that may
     /// block:
-    /// - a thread in no runtime, or only by a guard of [`enter`](Self::enter);
+    /// - a thread in no runtime, or in one only by a guard of [`enter`](Self::enter);
     /// - a thread that runs a closure of [`spawn_blocking`](Self::spawn_blocking), of any runtime;
     /// - a task inside [`block_in_place`](crate::block_in_place()).
     ///
@@ -183,7 +183,7 @@ impl Handle {
     ///
     /// # Panics
     /// - If the future panics.
-    /// - Where it would hold up others, of any runtime: in a task, in a hook for tasks or for
+    /// - Where it would hold up other tasks, of any runtime: in a task, in a hook for tasks or for
     ///   parking, inside another `block_on`, or while a local set is polled.
     /// - If the future waits, and a panic shuts the runtime down or has done so: see
     ///   [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
@@ -203,8 +203,8 @@ impl Handle {
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
-            // A budget of its own: one that an outer poll has set is not renewed before this
-            // returns.
+            // The future has a budget of its own, as a budget that an outer poll has set is not
+            // renewed before this returns.
             let polls =
                 poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
             let polls = pin!(polls);
@@ -242,8 +242,9 @@ impl Handle {
     /// this for a worker whose slice is long. It costs one exchange.
     ///
     /// A time slice lasts until a request ends it, and then the worker begins another. A request
-    /// that comes while the worker is idle, or in a poll without operations, stays: it refuses the
-    /// next operation there, of any task, unless the worker has looked at the injector before.
+    /// may come while the worker is idle, or in a poll without operations. Then it stays: it
+    /// refuses the next operation on this worker, of any task, unless the worker has looked at the
+    /// injector before.
     ///
     /// ```
     /// use selvedge::{Budget, Builder};
@@ -333,8 +334,8 @@ impl TryCurrentError {
         true
     }
 
-    /// Returns whether the thread's locals were destroyed. Never: this runtime's have no
-    /// destructor, so that a thread is in its runtime until its end.
+    /// Returns whether the thread's locals were destroyed, which never happens: this runtime's
+    /// locals have no destructor, so a thread is in its runtime until the thread's end.
     ///
     /// ```
     /// let error = selvedge::Handle::try_current().unwrap_err();
@@ -379,7 +380,7 @@ pub struct EnterGuard<'a> {
     _local: Option<scope::Entry>,
     _guard: context::Entered,
     handle: PhantomData<&'a Handle>,
-    /// Keeps it in its thread: not `Send`.
+    /// Keeps the guard on its thread: it is not `Send`.
     stays: PhantomData<*mut ()>,
 }
 

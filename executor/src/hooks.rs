@@ -26,7 +26,7 @@ pub enum UnhandledPanic {
     /// Shuts the runtime down.
     ///
     /// The other tasks are cancelled. Each [`block_on`](crate::Handle::block_on) that waits in the
-    /// runtime, now or later, panics: on threads from outside, and in closures of `spawn_blocking`.
+    /// runtime, now or later, panics: on outside threads, and in closures of `spawn_blocking`.
     ///
     /// ```
     /// use selvedge::{Builder, UnhandledPanic};

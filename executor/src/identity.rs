@@ -21,9 +21,9 @@ pub struct Id(u64);
 impl Id {
     /// Makes the next id.
     pub(crate) fn next() -> Self {
-        // Of std, so that models need not know it.
+        // An atomic of std, so that models need not explore it.
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        // Ordering: Relaxed, only the numbers must differ.
+        // Ordering: Relaxed, as only the numbers must differ.
         Self(NEXT.fetch_add(1, Relaxed))
     }
 }
@@ -41,15 +41,15 @@ impl fmt::Debug for Id {
 }
 
 /// Stands for the runtime that an address belongs to. [`shared`](crate::shared) makes such
-/// addresses, and alone turns them back.
+/// addresses, and it alone turns them back into references.
 pub(crate) struct Address(());
 
-/// The address of a runtime, to be compared, or to be turned back while the runtime is there.
+/// The address of a runtime, to be compared, or to be turned back while the runtime exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuntimePtr(pub(crate) NonNull<Address>);
 
-// SAFETY: it stands for a shared borrow of a `Shared`, which is `Sync`. Whoever turns it back
-// proves that the runtime is there.
+// SAFETY: it stands for a shared borrow of a `Shared`, which is `Sync`. The code that turns it back
+// proves that the runtime exists.
 unsafe impl Send for RuntimePtr {}
 
 // SAFETY: as above.

@@ -6,26 +6,25 @@
 //! 1. *At the end of an interval*, a number of ticks. The builder sets the longest one. A worker
 //!    with a thread of its own reads the clock at the end of an interval, and estimates the length
 //!    of a tick. It then chooses the next interval so that it takes about [`TARGET`], and at least
-//!    one tick. So long polls do not turn 61 ticks into an age. Where intervals are shorter than
-//!    the target, it skips readings.
+//!    one tick. So with long polls the worker looks earlier than after 61 ticks. Where intervals
+//!    are shorter than the target, it skips readings.
 //! 2. *At a signal*: another thread has set the flag of the worker's time slice, between two polls
 //!    or in one. A push from outside that finds all workers busy nudges one of them. So such a push
 //!    waits for one poll, whatever the interval.
 //!
 //! A slice ignores nudges after a look that found work, because the worker will look again soon
-//! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new one.
+//! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new interval.
 //!
-//! While a worker's own polls are long, tasks from outside get as much of its time, by the clock:
-//! after its own ticks the worker *owes* their time. At a look it then takes tasks from the
-//! injector one by one, and runs each at once, until it owes nothing more. So a burst need not wait
-//! in the ring behind long polls. A worker that owes nothing moves its share into its ring, behind
-//! its own tasks.
+//! While a worker's own polls are long, tasks from outside get as much of its time as its own
+//! tasks, by the clock. After its own ticks the worker *owes* as much time to tasks from outside.
+//! At a look it then takes tasks from the injector one by one, and runs each at once, until it owes
+//! nothing more. So a burst need not wait in the ring behind long polls. A worker that owes nothing
+//! moves its share into its ring, behind its own tasks.
 //!
 //! The worker's own tasks get their time, too. If a task from outside took longer than
-//! [`MAX_OWED`], the own ones are owed as much, up to [`MAX_OWED_TO_OWN`]: until they have had it,
-//! the worker does not look.
-//! Otherwise a task with long polls that is requeued at the injector, as its slices end, would run
-//! before each short task of the ring.
+//! [`MAX_OWED`], the worker owes its own tasks as much, up to [`MAX_OWED_TO_OWN`]. Until they have
+//! had that time, the worker does not look. Otherwise a task with long polls that is requeued at
+//! the injector, as its slices end, would run before each short task of the ring.
 //!
 //! A driven worker reads no clock, so that its user may repeat a run exactly: its intervals have
 //! the builder's length.
@@ -45,8 +44,9 @@ const TARGET: Duration = Duration::from_micros(10);
 /// The most time that the worker owes to tasks from outside.
 const MAX_OWED: Duration = Duration::from_millis(1);
 
-/// The most time that the worker owes to its own tasks. Longer than [`MAX_OWED`], because it also
-/// passes while the worker's thread waits for a CPU, for one that its tasks have woken, say.
+/// The most time that the worker owes to its own tasks. Longer than [`MAX_OWED`], because this time
+/// also passes while the worker's thread waits for a CPU, which a thread that its tasks have woken
+/// may use, say.
 const MAX_OWED_TO_OWN: Duration = Duration::from_millis(10);
 
 /// The length of a tick, in nanoseconds, from which on its time is owed.
@@ -155,12 +155,14 @@ impl Interval {
         Some(Reading { now, before })
     }
 
-    /// Chooses the interval, and the time of the next reading, after `ticks` that took so long.
+    /// Chooses the interval, and the time of the next reading, after this many ticks, which took
+    /// this long.
     fn adapt(&self, took: Duration, ticks: u64) {
         let took = u64::try_from(took.as_nanos()).map_or(u64::MAX, |took| took.max(1));
         let target = TARGET.as_nanos() as u64;
         let wanted = (target.saturating_mul(ticks) / took).clamp(1, u64::from(self.longest)) as u32;
-        // It shrinks at once and grows step by step: polls of mixed lengths count as long ones.
+        // The interval shrinks at once and grows step by step: polls of mixed lengths count as long
+        // ones.
         let length = wanted.min(self.length.get().saturating_mul(2));
         self.length.set(length);
         self.left.set(length);
@@ -169,8 +171,8 @@ impl Interval {
             .set((target / interval).saturating_sub(1).min(MAX_SKIPS));
     }
 
-    /// Counts the time of ticks: it repays what was owed to those whose ticks they were, and the
-    /// others are owed it now.
+    /// Counts the time of ticks. The tasks that ran in these ticks, the worker's own or those from
+    /// outside, are owed that much less, and the other side is owed that much more.
     fn share(&self, took: Duration, ticks: u64) {
         let to_own = took.min(MAX_OWED_TO_OWN).as_nanos() as u64;
         self.owed_to_own.set(match self.from_outside.get() {
@@ -201,8 +203,8 @@ impl Interval {
         self.owed_to_own.get() > 0
     }
 
-    /// Lets the ticks from here on be the worker's own, but for the task that a look may have
-    /// found.
+    /// Counts the ticks from here on as the worker's own, except that of a task that a look may
+    /// have found.
     pub(crate) fn stop_repaying(&self) {
         self.repays.set(false);
     }
@@ -224,7 +226,7 @@ impl Interval {
     }
 
     /// Forgets the estimate, after a sleep or at a change of the thread. The tasks that come next
-    /// may be others, and the time until the next reading is not that of polls alone.
+    /// may be different ones, and the time until the next reading is not that of polls alone.
     pub(crate) fn forget(&self) {
         if self.adapts {
             self.read.set(None);

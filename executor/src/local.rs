@@ -111,7 +111,8 @@ impl LocalSet {
     /// Lets [`spawn_local`](crate::spawn_local()) of this thread spawn into this set, until the
     /// guard is dropped.
     ///
-    /// The tasks run when the set is next polled. In a poll of another set, that set counts.
+    /// The tasks run when the set is next polled. While this thread polls another set, its spawns
+    /// go into that other set.
     ///
     /// ```
     /// use selvedge::{Runtime, LocalSet, spawn_local};

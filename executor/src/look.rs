@@ -67,11 +67,11 @@ impl Core {
         Some(task)
     }
 
-    /// Records how long the work waited that this look has found: since the push that nudged this
-    /// worker, or since the worker's last reading of the clock if that is later.
+    /// Records how long the work that this look has found had waited: since the push that nudged
+    /// this worker, or since the worker's last reading of the clock if that is later.
     fn record_wait(&self, reading: &Reading) {
         let nudged = &self.remote.nudged_at;
-        // Ordering: Relaxed, a time that orders nothing. A look that does not see the nudger's
+        // Ordering: Relaxed, as the time orders nothing. A look that does not see the nudger's
         // stamp yet takes the last reading, which is before the push.
         let nudge = match nudged.load(Relaxed) {
             0 => None,

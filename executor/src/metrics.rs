@@ -31,12 +31,12 @@ macro_rules! snapshots {
         #[non_exhaustive]
         pub struct WorkerSnapshot {
             $($(#[$doc])* pub $name: u64,)*
-            /// How long it was awake, up to its last sleep or the end, if
+            /// How long the worker was awake, up to its last sleep or the end, if
             /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first
             /// tick on. A worker that [`block_in_place`](crate::block_in_place()) offers to other
             /// threads is not awake until a thread takes it.
             pub busy: Duration,
-            /// Tasks in its ring.
+            /// Tasks in the worker's ring.
             pub ring_depth: u64,
         }
 
@@ -74,12 +74,12 @@ macro_rules! snapshots {
             pub injector_depth: u64,
             /// Threads for blocking closures, whether they run one or wait for one.
             pub blocking_threads: u64,
-            /// Threads for blocking closures that wait for one.
+            /// Threads of the blocking pool that wait for a closure.
             pub blocking_idle: u64,
             /// Blocking closures that wait for a thread.
             pub blocking_queue: u64,
-            /// Durations of polls, if [measured](crate::Builder::measure_polls). Without the polls
-            /// in which another thread took the worker over.
+            /// Durations of polls, if [measured](crate::Builder::measure_polls). Polls in which
+            /// another thread took the worker over are left out.
             pub poll_times: PollTimes,
             /// How long tasks from outside waited for a worker while all were busy.
             ///

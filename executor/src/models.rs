@@ -85,8 +85,8 @@ fn spawn_racing_the_end_runs_or_is_cancelled() {
     });
 }
 
-/// A wake from a thread that is no worker races the runtime's end: the runtime is not freed before
-/// the wake has notified it.
+/// A wake from a thread that is not a worker races the runtime's end: the runtime is not freed
+/// before the wake has notified it.
 ///
 /// Fails if `Registry::wait` is skipped (a use after free of the runtime).
 #[test]
@@ -153,7 +153,7 @@ fn spawn_racing_the_end_of_two_workers_ends() {
 /// second worker's thread: the push, which finds the first worker busy, or the first worker, as it
 /// stops searching.
 ///
-/// Fails if a push from outside notifies nobody, or the end of a search does not.
+/// Fails if a push from outside, or the end of a search, notifies nobody.
 #[test]
 fn spawn_beside_a_busy_worker_starts_the_second() {
     bounded(0).check(|| {
@@ -176,8 +176,8 @@ fn spawn_beside_a_busy_worker_starts_the_second() {
     });
 }
 
-/// Two workers, each in a thread of its own, are ticked a few times. Each task that a task of one
-/// spawns runs once, on either worker.
+/// Two workers, each in a thread of its own, are ticked a few times. A task on one of them spawns
+/// tasks. Each of these runs once, on either worker.
 ///
 /// Fails if the task that is displaced from the slot is dropped.
 #[test]

@@ -4,7 +4,7 @@
 //!
 //! | word of a worker | written by |
 //! |---|---|
-//! | its bit among the sleepers ([`Idle`](worker_idle::Idle)) | the worker, or whoever wakes it |
+//! | its bit among the sleepers ([`Idle`](worker_idle::Idle)) | the worker, or the thread that wakes it |
 //! | the task that it polls, or 0 ([`Counters::polled`]) | the worker: at each poll, and before it sleeps |
 //! | its counts of polls, of polls that inherit a slice, of calls | the worker |
 //! | its core, while it is in a [`syscall`](crate::syscall()) | the worker; the monitor retakes it |
@@ -16,13 +16,14 @@
 //! # Rules
 //!
 //! 1. The thread starts on first need: when a worker has a second tick, when there is work for a
-//!    second worker, or when a task begins an annotated call. `build` starts it if the builder says
-//!    so, or sets a hook for stalls. So a runtime for one short task has none.
-//! 2. A runtime whose monitor is off, or cannot be started, works without: an annotated call then
-//!    hands its worker over at once, as `block_in_place` does.
+//!    second worker, or when a task calls [`syscall`](crate::syscall()). `build` starts it if the
+//!    builder says so, or sets a hook for stalls. So a runtime for one short task has none.
+//! 2. A runtime whose monitor is off, or cannot be started, works without a monitor: a `syscall`
+//!    then hands its worker over at once, as `block_in_place` does.
 //! 3. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as
 //!    any worker may be in a call, also while the runtime ends. `Runtime::drop` joins it last.
-//! 4. Its thread is one of the runtime's own: a runtime that is dropped there is not waited for.
+//! 4. The monitor's thread is one of the runtime's own: a drop of the runtime on this thread does
+//!    not wait.
 //! 5. Driven workers have no monitor.
 //!
 //! Under a model checker there is no monitor: `sched-monitor` has models of the protocols.
@@ -42,15 +43,15 @@ pub(crate) use state::{Monitor, Settings};
 use state::{REFUSED, RUNNING, STARTING, UNSTARTED};
 
 impl Monitor {
-    /// Starts it in `build`, if the builder says so.
+    /// Starts the thread in `build`, if the builder says so.
     pub(crate) fn start_at_once(&self, shared: &Arc<Shared>) {
         if self.settings.at_once {
             self.start(shared);
         }
     }
 
-    /// Starts the thread, unless that was tried before or the monitor is off. A load if so. Returns
-    /// whether the thread runs.
+    /// Starts the thread, unless that was tried before or the monitor is off; then this costs a
+    /// load. Returns whether the thread runs.
     #[inline]
     pub(crate) fn start(&self, shared: &Arc<Shared>) -> bool {
         // Ordering: Relaxed. The state publishes nothing: the thread's handle is under a lock, and
@@ -128,14 +129,14 @@ impl sched_monitor::Workers for Workers {
     }
 }
 
-/// Fires timers and polls sockets while no worker waits for them and those that are awake are in
-/// polls that last. The tasks go to the injector, and wake a worker that sleeps.
+/// Fires timers and polls sockets while no worker waits for them and every awake worker is in a
+/// long poll. The tasks that this wakes go to the injector, and wake a sleeping worker.
 struct PollOverdue(Arc<Shared>);
 
 impl Duty for PollOverdue {
     fn look(&mut self, _: &Round<'_>) -> Option<Duration> {
         let shared = &self.0;
-        // Wakers are code of users.
+        // Wakers are user code.
         shared.hooks.contain(|| shared.events.poll_overdue());
         None
     }
@@ -173,7 +174,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
         move |worker| report::subject(&subjects, worker),
         move |stall| {
             let monitor = &reporting.monitor;
-            // Ordering: Relaxed, a count.
+            // Ordering: Relaxed, as it is only a count.
             monitor.stalls.fetch_add(1 + stall.held_back, Relaxed);
             let hook = monitor.settings.on_stall.as_ref();
             reporting
@@ -227,7 +228,7 @@ mod models {
     fn two_starts_at_a_time_start_one_thread() {
         model(|| {
             let monitor = Arc::new(Monitor::new(Settings::new(), 1));
-            // Ordering: Relaxed, before the other thread. Under a model the monitor is off.
+            // Ordering: Relaxed, as no other thread runs yet. Under a model the monitor is off.
             monitor.state.store(UNSTARTED, Relaxed);
             let other = {
                 let monitor = monitor.clone();

@@ -1,4 +1,4 @@
-//! Without the feature `monitor`: nothing here does anything.
+//! Stands for the monitor in builds without the feature `monitor`.
 use crate::{block_in_place::block_in_place, shared::Shared};
 use sync_shim::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a worker parks and wakes, and [`Park`], the seam for a parker or a driver of one's own.
+//! How a worker parks and wakes, and [`Park`], the trait for a parker or a driver of your own.
 //!
 //! ```
 //! use selvedge::park::{ThreadPark, block_on};
@@ -9,7 +9,7 @@
 //!
 //! # How a worker sleeps
 //!
-//! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] asks.
+//! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] requires.
 //!
 //! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls
 //! user code here (hooks, drops). It calls the hook for its unpark when it has left the search that
@@ -101,7 +101,7 @@ impl Core {
         })
     }
 
-    /// Calls the hook for an unpark, once for each park. Not while the worker searches.
+    /// Calls the hook for an unpark, once for each park. The worker must not be searching.
     pub(crate) fn tell_unpark(&self) {
         if self.owes_unpark.take() {
             let hooks = &self.shared.hooks;
@@ -132,7 +132,7 @@ impl Core {
         let mut watch = self.watch();
         let was_notified = self.notified_at.take() == Some(self.counters().polls.get());
         if was_notified && watch.is_none() {
-            self.counters().false_wakes.add(1); // There was nothing left for it, nor was it to watch.
+            self.counters().false_wakes.add(1); // No work was left, and it need not watch.
         }
         let task = loop {
             let look = watch.as_ref().map(Watch::limit);
@@ -212,7 +212,7 @@ impl Drop for Asleep<'_> {
 }
 
 impl Core {
-    /// Wakes what was collected, if anything was (rule 3). No task may give the core away
+    /// Delivers the collected events, if there are any (rule 3). No task may give the core away
     /// meanwhile.
     pub(crate) fn deliver(&self, park: &mut impl Park) {
         if !park.has_events() {
@@ -231,7 +231,7 @@ impl Core {
         self.deliver(park);
     }
 
-    /// The same for a worker with a thread of the runtime.
+    /// As `poll_park`, for a worker with a thread of the runtime.
     #[cold]
     pub(crate) fn poll_driver(&self) {
         if let Some(mut parker) = self.park.take() {
@@ -255,7 +255,7 @@ impl OwnedDriver {
     }
 }
 
-/// A borrowed driver, which nobody asks for an unparker.
+/// A borrowed driver. Its unparker is never requested.
 pub(crate) struct Borrowed<'a>(&'a mut dyn Driver);
 
 /// Stands for the unparker, which was taken when the runtime was built.

@@ -8,8 +8,8 @@
 //!
 //! A queue is *plain* while it is one `WorkerQueue` and no more: always without groups, and with
 //! them while the worker runs main's tasks alone. The hot paths of a core use the plain queue
-//! directly. So a build with groups tests for another state once where it decides about a task,
-//! and not in each operation.
+//! directly. So a build with groups checks once, where it decides about a task, whether the queue
+//! is plain, and not in each operation.
 use crate::scheduler::Scheduler;
 #[cfg(not(feature = "groups"))]
 use crate::{core::Core, shared::Shared};
@@ -47,7 +47,7 @@ impl Core {
         Some(Scheduler::of(&self.shared))
     }
 
-    /// Whether tasks with this scheduler go to the queue, and it is plain.
+    /// Whether the queue is plain, and tasks with this scheduler go to it.
     #[inline(always)]
     pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
         let shared: &Shared = &self.shared;

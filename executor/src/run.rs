@@ -1,4 +1,4 @@
-//! A run: the poll of a task, and of what it puts into the LIFO slot.
+//! A run: the poll of a task, and of the tasks that follow it through the LIFO slot.
 //!
 //! 1. The slot's task runs next after the one that filled it, in the same budget, at most three
 //!    times in a row; then it goes behind the others. A task that a hook, or a drop between two
@@ -6,9 +6,9 @@
 //! 2. A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So
 //!    nothing here holds on to the core across a poll: the thread's own
 //!    [`context`](crate::context) says after each poll whether the thread is still a worker.
-//! 3. A time slice that was asked to end ends the run. The worker opens the next one when it looks
-//!    for its next task. A task that the end interrupts goes behind the tasks of all workers, if
-//!    any wait.
+//! 3. A request that ends the time slice also ends the run. The worker begins the next slice when
+//!    it looks for its next task. The task that was interrupted goes behind the tasks of all
+//!    workers, if any wait.
 use crate::{
     context::{self, with_core},
     core::Core,
@@ -57,11 +57,11 @@ pub(crate) struct RunSettings {
 
 /// Runs a task, and those that follow it in the slot.
 ///
-/// The calling thread is a worker. `LENDABLE` says of which kind: whether its tasks may lend the
-/// core. Nothing reads it. It makes a copy of this function and of the closure in it for each kind,
-/// with one caller each, so that the compiler inlines both into that worker's loop. Without it a
-/// poll takes 31 instructions more (1.95, x86-64), also with `inline(always)`, as both kinds share
-/// the closure.
+/// The calling thread is a worker. `LENDABLE` says whether the worker's tasks may lend the core. No
+/// code reads it. It only makes a copy of this function, and of the closure in it, for each of the
+/// two kinds of workers. Each copy has one caller, so the compiler inlines it into that worker's
+/// loop. Without it a poll takes 31 instructions more (1.95, x86-64), also with `inline(always)`,
+/// as both kinds share the closure.
 #[inline]
 pub(crate) fn run<const LENDABLE: bool>(
     shared: &Shared,
@@ -111,7 +111,7 @@ fn poll(shared: &Shared, task: Task) {
     }
 }
 
-/// Polls a task under the hooks, and the clock.
+/// Polls a task, calls the hooks for polls, and measures the poll if the builder says so.
 #[cold]
 fn observed_poll(shared: &Shared, task: Task) {
     let (id, meta, hooks) = (task.id(), TaskMeta::of(&task), &shared.hooks);
@@ -146,7 +146,7 @@ fn observed_poll(shared: &Shared, task: Task) {
 #[inline]
 fn count_end(shared: &Shared) {
     if with_core(|core| core.counters().ended.add(1)).is_none() {
-        // Ordering: Relaxed, a count.
+        // Ordering: Relaxed, as it is only a count.
         shared.ended_outside.fetch_add(1, Relaxed);
     }
 }

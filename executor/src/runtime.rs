@@ -54,7 +54,7 @@ use task_header::JoinHandle;
 /// runtimes that are each dropped in such a place of the other wait forever.
 ///
 /// # Fork
-/// After a `fork` by a thread from outside, the child has a runtime without threads. Tasks that it
+/// After a `fork` by an outside thread, the child has a runtime without threads. Tasks that it
 /// spawns there never run, and its drop does nothing. If a thread of the runtime held a lock at the
 /// `fork`, the child may wait for that lock forever, as for any lock.
 ///
@@ -75,7 +75,7 @@ pub struct Runtime {
     pub(crate) handle: Handle,
     /// The worker, if the thread in `block_on` is to drive it.
     pub(crate) current_thread: Option<CurrentThread>,
-    /// Whether somebody else drives the workers.
+    /// Whether the user's own loops drive the workers.
     pub(crate) is_driven: bool,
     /// Whether `end` was called.
     pub(crate) over: bool,
@@ -194,7 +194,7 @@ impl Runtime {
     ///
     /// # Panics
     /// - If the future panics.
-    /// - Where it would hold up others, of any runtime: in a task, in a hook for tasks or for
+    /// - Where it would hold up other tasks, of any runtime: in a task, in a hook for tasks or for
     ///   parking, inside another `block_on`, or while a local set is polled.
     /// - If the future waits, and a panic shuts the runtime down or has done so: see
     ///   [`UnhandledPanic::Shutdown`].
@@ -230,7 +230,7 @@ impl Runtime {
     }
 }
 
-// A panic cannot leave the shared state broken, as that of a `Handle`.
+// As for `Handle`: a panic cannot leave the shared state broken.
 impl UnwindSafe for Runtime {}
 impl RefUnwindSafe for Runtime {}
 

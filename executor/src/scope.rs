@@ -25,8 +25,8 @@
 //!    3. in a wake from outside. The wake may drop tasks, and the drop of a driven worker waits for
 //!       that wake.
 //! 4. A scope that runs a closure is stored in the stack frame that runs it. A guard may be moved,
-//!    leaked, or dropped in any order. So its scope is stored in a box, and leaves the list from
-//!    wherever it is there. A leaked guard's scope stays in the list, and its box is never freed.
+//!    leaked, or dropped in any order. So its scope is stored in a box, and may leave the list from
+//!    any position. A leaked guard's scope stays in the list, and its box is never freed.
 //! 5. Only its own thread uses the list. The thread-locals here have no destructor, as destructors
 //!    of other thread-locals may use this module.
 //! 6. `process::exit` may run the destructors of thread-locals while scopes are still in stack
@@ -113,15 +113,16 @@ impl<'a> Scope<'a> {
         ptr::from_ref(self).cast()
     }
 
-    /// Puts it at the front of this thread's list.
+    /// Puts the scope at the front of this thread's list.
     ///
     /// # Safety
-    /// It is in no list. Until this thread [leaves](Self::leave) it, it is not moved or freed.
+    /// The scope is in no list. Until this thread [leaves](Self::leave) it, it is not moved or
+    /// freed.
     unsafe fn enter(&self) {
         INNERMOST.with(|innermost| self.outer.set(innermost.replace(self.link())));
     }
 
-    /// Takes it out of the list, from any position.
+    /// Takes the scope out of the list, from any position.
     fn leave(&self) {
         INNERMOST.with(|innermost| {
             let mut at = innermost;

@@ -14,12 +14,13 @@ pub use selvedge_macros::select as branches;
 
 /// Returns whether the task has used its budget up. Then it is woken already.
 ///
-/// Otherwise a `select!` whose branches are all charged would poll each only to be refused.
+/// Without this check, a `select!` whose branches all charge the budget would poll each branch,
+/// only for each to be refused.
 #[doc(hidden)]
 #[inline]
 pub fn must_yield(cx: &mut Context<'_>) -> bool {
     match coop_budget::poll_proceed(cx) {
-        // Its drop refunds the charge.
+        // The drop of `_progress` refunds the charge.
         Poll::Ready(_progress) => false,
         Poll::Pending => true,
     }

@@ -1,18 +1,18 @@
 //! The state that all workers of a runtime share, and how a task reaches a queue.
 //!
 //! A task names its runtime by a plain pointer, so neither a spawn nor a completion writes to a
-//! count that all workers share. Why the pointer is good when it is used:
+//! count that all workers share. These rules say why the pointer is valid when it is used:
 //!
-//! 1. *A task's runtime is there while a `Notified` of it is.* A task that is not complete and has
-//!    been pending is in some worker's list. A task that has never been pending is queued or runs.
-//!    A worker leaves only when its list and the queues are empty, and its thread has a counted
-//!    `Shared` until then.
-//! 2. *A notifier's runtime is there until it has notified.* After its push the task may complete
-//!    at once, and the runtime end. A worker of this runtime has its own counted `Shared`. Any
-//!    other thread has announced itself in its [`announce`](worker_idle::announce) record, which
-//!    the workers await before they leave. A worker that leaves within an announcement of its own
-//!    thread (a wake drops a task that owns a driven worker) leaves its counted `Shared` to that
-//!    announcement, which awaits the others in its place.
+//! 1. *A task's runtime exists while a `Notified` of the task exists.* A task that is not complete
+//!    and has been pending is in some worker's list. A task that has never been pending is queued
+//!    or runs. A worker leaves only when its list and the queues are empty, and its thread has a
+//!    counted `Shared` until then.
+//! 2. *A runtime exists until its notifiers have notified.* After a notifier's push the task may
+//!    complete at once, and the runtime may end. A worker of this runtime has its own counted
+//!    `Shared`. Any other thread has announced itself in its [`announce`](worker_idle::announce)
+//!    record, which the workers await before they leave. A worker may leave within an announcement
+//!    of its own thread: a wake drops a task that owns a driven worker. Then it leaves its counted
+//!    `Shared` to that announcement, which awaits the others in the worker's place.
 //! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues
 //!    the task that the poll leaves. If the workers have left by then, it ends the queued tasks.
 use crate::{
@@ -46,7 +46,7 @@ use worker_idle::{Backoff, Idle, announce::Registry};
 
 /// Job of a thread of the pool. [`blocking`](crate::blocking) runs it.
 pub(crate) enum Job {
-    /// With what keeps a test's clock from jumping meanwhile.
+    /// With a hold that keeps a test's clock from jumping meanwhile.
     Closure(Closure<Option<PanicReporter>>, ClockHold),
     /// Run a worker from its start on.
     Worker(Box<Core>),
@@ -114,13 +114,13 @@ pub(crate) struct Shared {
     /// Id of the process that owns the threads (checked after `fork`).
     pub(crate) process: u32,
     pub(crate) closing: CachePadded<AtomicBool>,
-    /// Whether spawns are refused: before and while it is closing.
+    /// Whether spawns are refused: while the runtime is exiting, and from its close on.
     pub(crate) refuses_spawns: AtomicBool,
     pub(crate) exits: Exits,
     /// The scheduler of main's tasks.
     #[cfg(feature = "groups")]
     pub(crate) main: Scheduler,
-    /// After the queues: tasks that are dropped with these leave their groups.
+    /// Dropped after the queues: the tasks that are dropped with the queues leave their groups.
     #[cfg(feature = "groups")]
     pub(crate) groups: std::sync::Arc<crate::groups::Groups>,
     /// Whether a driven worker was dropped before its end: then no worker may come for queued
@@ -134,7 +134,7 @@ pub(crate) struct Remote {
     pub(crate) unparker: Unparker<Core>,
     /// The core while it is lent and no thread has accepted it.
     pub(crate) lent: Lent<Core>,
-    /// The core while the polled task is in an annotated call.
+    /// The core while the polled task is in a `syscall`.
     #[cfg(feature = "monitor")]
     pub(crate) call: sched_monitor::Handoff<Core>,
     /// The system's id of the thread that has the core, or 0.
@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// Its address, which tasks and groups keep.
+    /// The address of this runtime, which tasks and groups keep.
     pub(crate) fn address(&self) -> RuntimePtr {
         RuntimePtr(NonNull::from(self).cast())
     }
@@ -221,7 +221,8 @@ impl Shared {
         &self.injector
     }
 
-    /// Queues a task that was accepted before, by a thread that is no worker. The caller notifies.
+    /// For a thread that is not a worker: queues a task that was accepted before. The caller
+    /// notifies.
     #[inline]
     pub(crate) fn requeue(&self, task: Task) {
         self.injector_of(&task).requeue(task);
@@ -257,11 +258,11 @@ impl Shared {
         self.injector.pop()
     }
 
-    /// Queues a task that a thread spawned that is no worker of this runtime.
+    /// Queues a task that was spawned by a thread that is not a worker of this runtime.
     pub(crate) fn inject(&self, task: Task) {
         // A refused task is dropped here, which cancels it.
         if self.injector_of(&task).push(task).is_ok() {
-            // Ordering: Relaxed, a count.
+            // Ordering: Relaxed, as it is only a count.
             self.spawned_outside.fetch_add(1, Relaxed);
             self.notify_from_outside();
         }
@@ -273,9 +274,9 @@ impl Shared {
     /// tasks.
     pub(crate) fn take_in(&self, task: Task) {
         self.requeue(task);
-        // Its fence, between the push and the check for the close, pairs with the one in
-        // `Core::end`: either a worker that has seen the close sees the task, or this thread sees
-        // the close.
+        // The fence in `notify_from_outside`, between the push and the check for the close, pairs
+        // with the one in `Core::end`: either a worker that has seen the close sees the task, or
+        // this thread sees the close.
         self.notify_from_outside();
         if self.is_closing() {
             self.end_queued();
@@ -284,14 +285,14 @@ impl Shared {
 
     /// Returns whether spawns are refused. A load of a line that is written once.
     pub(crate) fn refuses_spawns(&self) -> bool {
-        // Ordering: Relaxed. A task that a worker accepts after all is ended as one that was
+        // Ordering: Relaxed. If a worker still accepts a task, the task is ended like one that was
         // accepted before: the worker looks for it after the fence of `Core::end`.
         self.refuses_spawns.load(Relaxed)
     }
 
     /// Returns whether the runtime is closing. A load of a line that is written once.
     pub(crate) fn is_closing(&self) -> bool {
-        // Ordering: Relaxed, a thread that acts on it fences (see `close`).
+        // Ordering: Relaxed, as a thread that acts on it fences (see `close`).
         self.closing.load(Relaxed)
     }
 

@@ -7,18 +7,18 @@
 //! 1. [`Shared::close`] refuses spawns from then on, and unparks every worker. It refuses no wake:
 //!    a task that is woken while the runtime is closing is queued, and ends in its queue.
 //! 2. Each worker ends its own tasks ([`Core::end`]): those in its list, and those in the queues.
-//!    Their futures are dropped there, so nobody walks the list of another worker.
+//!    Their futures are dropped there, so no worker walks the list of another one.
 //! 3. A worker leaves when its list and the queues are empty after the fence in `end`. Until then
-//!    it waits: another thread may hold a task of it, which comes by the injector or by the release
-//!    stack.
+//!    it waits: another thread may hold one of its tasks, which comes back through the injector or
+//!    through the release stack.
 //! 4. A worker that leaves first awaits the wakes from outside that are under way (rule 2 of
 //!    [`shared`](crate::shared)).
 //! 5. A core that was lent when the runtime closed ends on the thread that has it. A thread whose
 //!    poll has lost its core queues its task, and ends the queued tasks itself if the workers may
 //!    have left ([`Shared::take_in`]).
-//! 6. A driven worker that is dropped before its end closes the runtime, and ends what it finds
-//!    ([`Core::abandon`]). From then on a wake from outside may find no worker: its thread ends
-//!    what is queued.
+//! 6. A driven worker that is dropped before its end closes the runtime, and ends the tasks that it
+//!    finds ([`Core::abandon`]). From then on a wake from outside may find no worker: then the
+//!    waking thread ends the queued tasks.
 //! 7. The runtime's owner waits for the threads where it may ([`scope`]). A wait that times out
 //!    leaves the threads to end by themselves, and they keep the memory that they need.
 use crate::{
@@ -79,7 +79,7 @@ impl Runtime {
         self.over = true;
         let shared = self.handle.shared();
         if shared.process != std::process::id() {
-            // The copy of a `fork`: the threads, which may have held locks, are the parent's.
+            // This process is a fork: the threads, which may have held locks, are its parent's.
             return false;
         }
         // Without a wait each thread still ends by itself.
@@ -87,7 +87,7 @@ impl Runtime {
         let limit = if waits { limit } else { Some(Duration::ZERO) };
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         if !self.exit(deadline) {
-            return false; // Its driven workers close it.
+            return false; // The driven workers close the runtime.
         }
         shared.close();
         let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
@@ -124,7 +124,7 @@ impl Shared {
         // ends finds the injector closed, and so every task that was pushed before. Tasks that come
         // in later are found by that fence and the one of `Idle::notify`, in `take_in`.
         self.closing.store(true, Release);
-        // Before the workers, which look at the pool when they end.
+        // This comes before the workers are unparked: they look at the pool when they end.
         self.blocking.finish();
         for (worker, remote) in self.remotes.iter().enumerate() {
             if remote.unparker.take_unstarted().is_some() {
@@ -146,7 +146,7 @@ impl Shared {
         self.injector.close();
         #[cfg(feature = "groups")]
         self.groups.injector.close();
-        // Ordering: Relaxed, see its load.
+        // Ordering: Relaxed, see the load in `refuses_spawns`.
         self.refuses_spawns.store(true, Relaxed);
     }
 
@@ -162,14 +162,15 @@ impl Shared {
             while let Some(task) = self.pop_injected() {
                 let meta = TaskMeta::of(&task);
                 drop(task);
-                // Ordering: Relaxed, a count.
+                // Ordering: Relaxed, as it is only a count.
                 self.ended_outside.fetch_add(1, Relaxed);
                 self.hooks.call_with(&self.hooks.on_end, meta);
             }
         });
     }
 
-    /// Closes the runtime because a driven worker is dropped before its end, which it tries next.
+    /// Closes the runtime because a driven worker is dropped before its end. The caller then tries
+    /// to end that worker.
     pub(crate) fn abandon(&self) {
         // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in
         // `schedule`: a wake that comes in after the end's last check sees this.
@@ -210,7 +211,7 @@ impl Core {
         owned.is_empty() && !self.shared.has_injected() && self.queue.is_empty()
     }
 
-    /// Returns whether an end that failed has something to do if it is tried again at once.
+    /// Returns whether a second try right after an end that failed would find something to do.
     pub(crate) fn has_leftovers(&self) -> bool {
         self.shared.has_injected() || !self.queue.is_empty() || self.has_releases()
     }
@@ -248,9 +249,9 @@ impl Core {
         let has_ended = self.as_worker(|| {
             loop {
                 let has_ended = self.end();
-                // Else a task came in after the check of its queue: by a thread that may not have
-                // seen that the worker is dropped, by a drop in this end, or by an end on another
-                // thread.
+                // Otherwise a task came in after the check of its queue: from a thread that may not
+                // have seen that the worker is dropped, from a drop in this end, or from an end on
+                // another thread.
                 if has_ended || !self.has_leftovers() {
                     return has_ended;
                 }
@@ -259,7 +260,7 @@ impl Core {
         if has_ended {
             Registry::wait_keeping(&shared.announcements, || shared.clone());
         } else {
-            // Tasks that other threads hold point to it.
+            // Tasks that other threads hold point to the runtime.
             std::mem::forget(shared);
         }
     }

@@ -19,9 +19,9 @@ impl Handle {
     /// Spawns a task, which runs whether its handle is awaited or not.
     ///
     /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the
-    /// handle detaches the task. From a thread that is no worker of the runtime it costs one
-    /// allocation, two read-modify-writes and a fence; and two more, and an unpark, where a sleeper
-    /// is to be woken.
+    /// handle detaches the task. From a thread that is not a worker of the runtime it costs one
+    /// allocation, two read-modify-writes and a fence. To wake a sleeper costs two more
+    /// read-modify-writes and an unpark.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -58,7 +58,7 @@ impl Handle {
         join
     }
 
-    /// Spawns a task that nobody waits for.
+    /// Spawns a task without a join handle.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -122,7 +122,7 @@ impl Handle {
                 };
                 let listed = Names::add(names, name_of);
                 let key = listed.key();
-                // The reporter of panics comes last, so that it is found.
+                // The reporter of panics is added last, so that a search for it finds it.
                 let builder = task_header::Builder::new().metadata(listed);
                 let builder = builder.metadata(PanicReporter::by(shared));
                 let (task, join) = builder.name(name).location(at).spawn(future, to);
@@ -160,14 +160,14 @@ impl Shared {
 ///
 /// # Safety
 /// `core` is this thread's core. It is a pointer because the drop of a refused future may lend the
-/// core: a reference would have to be good until the end.
+/// core: a reference would have to be valid until the end.
 #[inline(never)]
 #[cfg_attr(feature = "trace", track_caller)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: passed on; it is not used after that drop.
+    // SAFETY: the caller's promise. The reference is not used after that drop.
     let core = unsafe { &*core };
     let Some(scheduler) = core.plain_scheduler() else {
         // SAFETY: as above.
@@ -190,7 +190,7 @@ unsafe fn spawn_on_sharing<F>(core: *const Core, future: F) -> JoinHandle<F::Out
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: passed on, as in `spawn_on`.
+    // SAFETY: the caller's promise, as in `spawn_on`.
     let core = unsafe { &*core };
     let (task, join) = task_header::new(future, Scheduler::inherited_on(core));
     trace::spawn(&core.shared, &task);
@@ -198,9 +198,10 @@ where
     join
 }
 
-/// Spawns a task on the current runtime; see [`Handle::spawn`]. By a task it costs one allocation
-/// and no read-modify-write; if it displaces another from the LIFO slot, one and a `SeqCst` fence.
-/// The first spawn that fills a slot wakes a sleeper, which watches the slots from then on.
+/// Spawns a task on the current runtime; see [`Handle::spawn`]. A spawn by a task costs one
+/// allocation and no read-modify-write. If it displaces another task from the LIFO slot, it costs
+/// one read-modify-write and a `SeqCst` fence. The first spawn that fills a slot wakes a sleeper,
+/// which watches the slots from then on.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -210,8 +211,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
+/// a runtime.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -220,14 +222,14 @@ where
     // SAFETY: the calls that use it run no user code, except the last one.
     match unsafe { context::core() } {
         Some(core) if !core.special_spawns.get() && !trace::enabled() => {
-            // SAFETY: this thread's, by the call above.
+            // SAFETY: it is this thread's core, by the call above.
             unsafe { spawn_on(core, future) }
         }
         _ => Handle::current().spawn(future),
     }
 }
 
-/// Spawns a task that nobody waits for on the current runtime. Costs as [`spawn`] does.
+/// Spawns a task without a join handle on the current runtime. It costs what [`spawn`] costs.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -238,8 +240,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
+/// a runtime.
 #[track_caller]
 pub fn spawn_detached<F>(future: F)
 where
@@ -267,8 +270,9 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime; so also in a [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), unless a guard of [`Handle::enter`] names a runtime.
+/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
+/// a runtime.
 #[track_caller]
 pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
 where

@@ -1,4 +1,4 @@
-//! Stall reports: what the monitor says of a poll that lasts.
+//! Stall reports: what the monitor says about a long poll.
 #[cfg(feature = "backtrace")]
 use sched_monitor::Stack;
 use sched_monitor::{Cause, Times};
@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt, panic::Location, sync::Arc, time::Duration};
 /// Hook of [`Builder::on_stall`](crate::Builder::on_stall).
 pub(crate) type StallHook = Arc<dyn Fn(&Stall) + Send + Sync>;
 
-/// A poll that lasts. See [`Builder::on_stall`](crate::Builder::on_stall).
+/// A long poll that goes on. See [`Builder::on_stall`](crate::Builder::on_stall).
 ///
 /// `Display` writes one block of lines.
 ///
@@ -36,15 +36,15 @@ pub struct Stall {
     pub location: Option<&'static Location<'static>>,
     /// The name of the task's group, once the runtime has groups.
     pub group: Option<String>,
-    /// The worker that polls it.
+    /// The worker that polls the task.
     pub worker: usize,
-    /// The system's id of its thread, if there is one.
+    /// The system's id of the worker's thread, if there is one.
     pub thread: Option<u32>,
     /// How long the poll has lasted, at least.
     pub lasted: Duration,
-    /// Why it lasts: the thread computes, waits for a CPU, or blocks in a system call.
+    /// Why the poll takes long: the thread computes, waits for a CPU, or blocks in a system call.
     pub cause: Cause,
-    /// The CPU time of the thread, and its wait for a CPU, since about the half of `lasted`.
+    /// The CPU time of the thread, and its wait for a CPU, in about the second half of `lasted`.
     pub times: Option<Times>,
     /// Tasks that wait in the worker's own queue.
     pub waiting: u64,

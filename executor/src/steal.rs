@@ -11,11 +11,11 @@
 //! 4. A searcher leaves the search before it runs the task that it found. The last one to leave
 //!    checks whether there are more tasks, or a filled slot that nobody watches, and then wakes
 //!    another worker, which does the same. So a burst that woke one worker soon wakes as many as it
-//!    takes.
-//! 5. A searcher that finds nothing stays one until it sleeps: it announces that, and then checks
-//!    every queue again. Tasks that a thief is copying count as there. So no task is missed: one
-//!    whose push notified nobody, because there was a searcher, is found by that searcher, by rule
-//!    4, or by this check. [`worker_idle`] proves that for each order of events.
+//!    needs.
+//! 5. A searcher that finds nothing stays a searcher until it sleeps: it announces its sleep, and
+//!    then checks every queue again. Tasks that a thief is copying count as queued. So no task is
+//!    missed: one whose push notified nobody, because there was a searcher, is found by that
+//!    searcher, by rule 4, or by this check. [`worker_idle`] proves that for each order of events.
 use crate::{
     core::Core,
     scheduler::Task,

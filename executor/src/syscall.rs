@@ -7,18 +7,18 @@
 //! | *lent*, or on offer | no thread: see [`block_in_place`](crate::block_in_place()) |
 //!
 //! 1. Before the call the thread stores its core in the worker's cell. After the call it takes the
-//!    core back by one exchange. Nobody else takes part if the call is short.
-//! 2. The monitor retakes the core if the call lasts, and offers it to the threads of the pool, as
-//!    the caller of `block_in_place` does. So a thread that comes back to an empty cell takes the
-//!    core from that offer, if no other thread has accepted it yet.
+//!    core back by one exchange. No other thread takes part if the call is short.
+//! 2. If the call takes long, the monitor retakes the core and offers it to the threads of the
+//!    pool, as the caller of `block_in_place` does. So a thread that comes back to an empty cell
+//!    takes the core from that offer, if no other thread has accepted it yet.
 //! 3. Otherwise the thread ends the poll without a core: rule 3 of `block_in_place`. Its task, if
 //!    it is to run again, goes to the injector. Then the thread is one of the pool: it takes the
 //!    next core on offer, or waits to be used again.
 //! 4. A call within a call, or within `block_in_place`, finds no core and only runs its closure.
-//! 5. A thread may find in its cell, or on offer, a core that another thread accepted meanwhile and
-//!    makes a call with. It offers that core again, and goes on as by rule 3
-//!    ([`call`](crate::call)).
-//! 6. The closure runs in the scopes and in the budget of the poll, which would cost more to leave
+//! 5. Another thread may have accepted the core meanwhile, and be in a call of its own with it. So
+//!    a thread that returns may find that core in its cell or on offer. It offers the core again,
+//!    and goes on by rule 3 ([`call`](crate::call)).
+//! 6. The closure runs in the scopes and in the budget of the poll: to leave them would cost more
 //!    than the call. So it may not block on a future.
 //! 7. Without a monitor the worker is handed over at once, by `block_in_place`.
 use crate::{
@@ -32,14 +32,14 @@ use crate::{
 use std::ptr::NonNull;
 use task_header::Id;
 
-/// Runs a closure that makes a system call which is usually short. If it lasts, another thread runs
-/// the worker's other tasks.
+/// Runs a closure that makes a system call which is usually short. If the call takes long, another
+/// thread runs the worker's other tasks.
 ///
 /// This is [`block_in_place`](crate::block_in_place()) for calls that rarely block: reads of cached
-/// files, writes to a terminal, locks that are held briefly. To begin costs a store, and to end an
-/// exchange. The worker is handed over only if the call lasts: after about 1 ms if tasks wait for
-/// it, and after 10 ms otherwise. The runtime's monitor notices that. For calls that usually take
-/// longer, use `block_in_place`, or [`spawn_blocking`](crate::spawn_blocking).
+/// files, writes to a terminal, locks that are held briefly. To begin a call costs a store, and to
+/// end it an exchange. The worker is handed over only if the call takes long: after about 1 ms if
+/// tasks wait for it, and after 10 ms otherwise. The runtime's monitor checks for this. For calls
+/// that usually take longer, use `block_in_place`, or [`spawn_blocking`](crate::spawn_blocking).
 ///
 /// The task itself waits meanwhile, and with it futures that run beside the call in the same task.
 /// The closure must not call [`block_on`](crate::Handle::block_on), which panics there:

@@ -53,7 +53,7 @@ fn spawn_unnudged<T: Send + 'static>(
         wait.recv().unwrap();
         coop_budget::consume().await;
         spawn(async {
-            // It starts over with a budget of its own.
+            // This task starts over with a budget of its own.
             yield_now().await;
             future.await
         })

@@ -29,7 +29,7 @@ pub(crate) fn drive(core: Box<Core>) {
             .hook(&OnWorker)
             .turns(|turns| work(&shared, turns))
     };
-    // SAFETY: it is freed below.
+    // SAFETY: the core is freed below, after this call.
     let ended = unsafe { context::as_worker(&shared, core, turn) };
     if !ended {
         #[cfg(feature = "groups")]
@@ -45,7 +45,7 @@ pub(crate) fn drive(core: Box<Core>) {
 /// Runs tasks. Returns true at the runtime's end, and false when a task has lent the core.
 fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
     loop {
-        // SAFETY: it is not used after the run of a task, which may lend the core.
+        // SAFETY: the reference is not used after the run of a task, which may lend the core.
         let Some(core) = (unsafe { context::core() }) else {
             return false;
         };
@@ -71,13 +71,13 @@ impl Core {
         #[cfg(feature = "monitor")]
         {
             let thread = sched_monitor::thread_id().unwrap_or(0);
-            // Ordering: Relaxed, a number.
+            // Ordering: Relaxed, as it is only a number.
             self.remote
                 .thread
                 .store(thread, sync_shim::atomic::Ordering::Relaxed);
         }
         if self.index > 0 {
-            // There are tasks for several workers.
+            // A thread other than the first has started, so there are tasks for several workers.
             self.shared.monitor.start(&self.shared);
         }
         self.shared.monitor.ring();

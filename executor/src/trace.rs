@@ -102,7 +102,7 @@ mod on {
         why
     }
 
-    /// A thread that is no worker of the runtime wakes a task.
+    /// A thread that is not a worker of the runtime wakes a task.
     #[inline]
     pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: Reason) {
         if shared.trace.recorder().is_on() {
@@ -128,8 +128,8 @@ mod on {
         }
     }
 
-    /// A poll ends, and its task is complete if it is. A poll that has lost its core has ended in
-    /// the worker's lane.
+    /// A poll ends, and perhaps completes its task. If the poll has lost its core, its end is in
+    /// the worker's lane already.
     #[inline]
     pub(crate) fn poll_end(shared: &Shared, ran: &Ran<Scheduler>) {
         if shared.trace.recorder().is_on() {
@@ -145,7 +145,7 @@ mod on {
     /// The task that lends its worker, if its poll was recorded.
     pub(crate) type Lender = Option<u64>;
 
-    /// A task lends its worker. [`take_back`] is the end of that.
+    /// A task lends its worker. [`take_back`] ends that.
     pub(crate) fn lend(core: &Core) -> Lender {
         let mut polled = None;
         record(core, |lane| {

@@ -8,13 +8,13 @@
 //!
 //! 1. At its first `Pending` a `block_on` adds its waker. If there was a panic already, it panics
 //!    instead.
-//! 2. A panic is recorded, which takes all wakers. Then the runtime is closed. Then the wakers are
-//!    woken.
+//! 2. The thread that records a panic takes all wakers out. It then closes the runtime, and after
+//!    that wakes the wakers.
 //! 3. A `block_on` that has waited checks for a panic before it polls its future again.
-//! 4. So no `block_on` sleeps on: by the lock, its waker was added before the panic, which takes
-//!    and wakes it, or it finds the panic.
-//! 5. And the future of a waiting `block_on` does not see the tasks that the shutdown cancels: they
-//!    are cancelled after the panic was recorded, so the next check finds it.
+//! 4. So no `block_on` sleeps on. The lock orders its waker and the panic: a waker that was added
+//!    before the panic is taken out and woken, and a `block_on` that comes later finds the panic.
+//! 5. The future of a waiting `block_on` does not see the tasks that the shutdown cancels either:
+//!    they are cancelled after the panic was recorded, so the next check finds the panic first.
 use crate::{
     context::Entered,
     hooks::UnhandledPanic,
@@ -36,7 +36,7 @@ pub(crate) use lock::Unhandled;
 use lock::Waiting;
 
 impl PanicReporter {
-    /// Returns it if panics are reported in this runtime.
+    /// Returns a reporter if panics are reported in this runtime.
     pub(crate) fn by(shared: &Arc<Shared>) -> Option<Self> {
         let observed = shared.hooks.observe_panics();
         observed.then(|| Self(shared.clone()))
@@ -64,7 +64,7 @@ impl OnPanic for PanicReporter {
 
 /// Wraps the future of a `block_on`: it panics if it has to wait and a panic shut the runtime down.
 ///
-/// Without that policy a wait costs one look at the policy.
+/// With another policy a wait costs only a look at the policy.
 pub(crate) fn or_panic<'a, F: Future>(
     shared: &'a Shared,
     mut future: Pin<&'a mut F>,

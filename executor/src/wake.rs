@@ -3,10 +3,10 @@
 //! 1. A wake on a worker of the task's runtime goes to that worker's own queue: to the LIFO slot,
 //!    or behind the others ([`Core::schedule`](crate::core::Core::schedule)).
 //! 2. A wake on any other thread goes to the injector. The thread announces itself first, because
-//!    the task may complete, and its runtime end, as soon as the task is pushed (rule 2 of
+//!    the task may complete, and its runtime may end, as soon as the task is pushed (rule 2 of
 //!    [`shared`](crate::shared)). It then notifies a sleeping worker, or nudges a busy one.
-//! 3. A wake that comes in after a driven worker was dropped may find no worker: then its thread
-//!    ends what is queued.
+//! 3. A wake that comes in after a driven worker was dropped may find no worker: then the waking
+//!    thread ends the queued tasks.
 use crate::{
     context,
     scheduler::{Scheduler, Task},
@@ -31,7 +31,7 @@ impl Scheduler {
         Self::of(shared)
     }
 
-    /// The scheduler of a task that the task spawns which this worker runs.
+    /// The scheduler of a task that is spawned by the task that this worker runs.
     pub(crate) fn inherited_on(core: &Core) -> Self {
         Self::of(&core.shared)
     }
@@ -56,12 +56,13 @@ impl Schedule for Scheduler {
     fn ended(task: TaskRef<'_, Self>, _: task_header::Outcome) {
         let scheduler = *task.scheduler();
         if !scheduler.is_main() {
-            // SAFETY: it is called once for a task.
+            // SAFETY: `ended` is called once for a task.
             unsafe { Self::leave(scheduler.group()) };
         }
     }
 
-    /// Reports a panic by the task's metadata: its runtime may be gone where its handle is dropped.
+    /// Reports a panic through the task's metadata: the runtime may be gone when the task's handle
+    /// is dropped.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         if let Some(by) = task.metadata::<Option<PanicReporter>>() {
             by.panicked(payload);
@@ -73,7 +74,7 @@ impl Schedule for Scheduler {
         if let Some(task) = context::schedule(scheduler, task, why) {
             // SAFETY: this thread holds the `Notified`.
             let shared = Shared::at(unsafe { scheduler.runtime() });
-            // SAFETY: as above, so the runtime is there (rule 1 of `shared`).
+            // SAFETY: as above, so the runtime exists (rule 1 of `shared`).
             let registry = NonNull::from(unsafe { &(*shared.as_ptr()).announcements });
             let why = trace::reason(why);
             let push = move || {
@@ -127,11 +128,11 @@ impl Shared {
         });
     }
 
-    /// Notifies after a push into the injector by a thread that is no worker. If all workers are
-    /// busy and the push was not taken at once, one worker is nudged: the next operation of the
-    /// task that it polls is refused, which usually ends the poll, and the worker looks at the
-    /// injector after the poll. A worker that was just nudged ignores the nudge, and the task waits
-    /// for that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
+    /// Notifies after a push into the injector by a thread that is not a worker. If all workers are
+    /// busy and the push was not taken at once, one worker is nudged. The next operation of the
+    /// task that it polls is refused, which usually ends the poll. After the poll the worker looks
+    /// at the injector. A worker that was just nudged ignores the nudge, and the task waits for
+    /// that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
     pub(crate) fn notify_from_outside(&self) {
         self.notify();
         // Correctness does not depend on it, so the models leave it out. coop-budget models it.

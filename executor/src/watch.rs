@@ -3,21 +3,21 @@
 //! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one CPU.
 //! But a task in the slot waits for the poll in progress, which may be long. So a thief takes from
 //! a slot only once its task is *aged*: two looks, some time apart, find the same task in it and
-//! the same number of polls. (The task alone does not tell: it may have run in between.)
+//! the same number of polls. (The task alone does not show this: it may have run in between.)
 //!
-//! [`Watch`] says which sleeper looks, and when; the places in its rules are the slots. A driven
+//! [`Watch`] says which sleeper looks, and when. The *places* in its rules are the slots. A driven
 //! worker returns to its user at each look. Its next sleep continues the watch, unless something
 //! has ended it.
 //!
-//! The first slot that is filled starts the thread of an unstarted worker, if no other worker
-//! sleeps, only to watch. It cannot start later: while the only thread runs a poll, nothing else of
-//! the runtime runs, and so nothing could notice that the poll is long.
+//! The first push into a slot starts the thread of an unstarted worker, if no other worker sleeps.
+//! The thread starts only to watch. It cannot start later: while the only thread runs a poll, no
+//! other code of the runtime runs, so none could notice that the poll is long.
 //!
-//! If all this fails no task is lost: it waits for its worker's poll. It may fail if a slot is
-//! filled in the nanoseconds in which the watcher leaves for work that keeps it: the filler still
-//! sees a watcher, and the watcher, which checks as it leaves, does not see the task yet. A fence
-//! at each push into a slot would prevent that, and cost every push. The next worker that goes to
-//! sleep looks again.
+//! If all this fails, the slot's task is not lost: it waits for its worker's poll to end. It may
+//! fail if a slot is filled in the nanoseconds in which the watcher leaves for work that keeps it
+//! busy. Then the filler still sees a watcher, and the watcher's own check as it leaves does not
+//! see the task yet. A fence at each push into a slot would prevent that, and cost every push. The
+//! next worker that goes to sleep looks again.
 use crate::{core::Core, scheduler::Task, shared::Shared, trace};
 use std::mem;
 use worker_idle::Watch;
@@ -60,8 +60,8 @@ impl Core {
 }
 
 impl Shared {
-    /// Asks for a watcher after a worker has filled its empty slot. A load if there is a watcher,
-    /// three if no worker sleeps that could become one. It may start a thread: see
+    /// Requests a watcher after a worker has filled its empty slot. Costs a load if there is a
+    /// watcher, and three if no sleeping worker could become one. It may start a thread: see
     /// [`watch`](crate::watch).
     pub(crate) fn call_watcher(&self) {
         if !self.idle.is_watched() && self.watches_slots() {

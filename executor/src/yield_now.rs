@@ -12,7 +12,7 @@ use std::{
 /// The worker requeues the task itself when its poll ends: it wakes no waker, and clones none.
 /// Until the task runs again, this costs:
 /// - no read-modify-write if the worker has no other task;
-/// - one if it has: that of the pop;
+/// - one if it has other tasks: that of the pop;
 /// - also a `SeqCst` fence if the task that it spawned or woke last is still in the LIFO slot.
 ///
 /// ```
@@ -62,10 +62,10 @@ impl Future for YieldNow {
 /// Yields, as [`yield_now`], if the task's budget is used up or its time slice was asked to end.
 ///
 /// A loop that makes no operations calls this between its steps. So a task that computes for long
-/// lets the others run when the monitor asks, after 10 ms, and with the feature `groups` when its
-/// group's quota is used up. Until then this costs a thread-local look-up and two loads: of the
-/// budget, and of the flag that [`need_preempt`](crate::task::need_preempt) reads (Relaxed). It
-/// charges no operation.
+/// lets the others run when the monitor requests it, after 10 ms, and with the feature `groups`
+/// when its group's quota is used up. Until then this costs a thread-local look-up and two loads:
+/// of the budget, and of the flag that [`need_preempt`](crate::task::need_preempt) reads (Relaxed).
+/// It charges no operation.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -57,7 +57,8 @@ fn tasks_cooperate_in_selvedge() {
             hog.await.unwrap()
         }
     });
-    // Whole shares, and the operation that it was waiting for when it was stopped.
+    // The task has used up whole budgets, and then made the operation for which it waited when it
+    // was stopped.
     assert_eq!(taken % 128, 1, "{taken}");
 }
 

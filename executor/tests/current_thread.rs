@@ -45,7 +45,8 @@ fn task_spawned_from_outside_wakes_the_driver() {
 }
 
 /// The first thread drives, the second waits. The first one's future is ready only when the second
-/// has begun, and the second's only by a task that runs when the first has left.
+/// one has begun. The second one's future waits for a task that runs only after the first one has
+/// left.
 #[test]
 fn waiting_thread_takes_over_from_the_driver() {
     for _ in 0..200 {

@@ -216,7 +216,7 @@ fn busy_worker_polls_its_driver() {
     let done = Arc::new(AtomicBool::new(false));
     let (set, passed) = (done.clone(), sender.pass());
     let busy = runtime.spawn(async move {
-        // It runs from here to the end without a park.
+        // The worker runs from here to the end without a park.
         selvedge::spawn_detached(async move {
             passed.await;
             set.store(true, SeqCst);
@@ -335,7 +335,7 @@ fn unparker_that_blocks_in_place_leaves_the_core() {
     assert_eq!(started.load(SeqCst), 2, "no core was lent");
 }
 
-/// A parker that wakes while it parks, against its contract, and leaves events of a delivery.
+/// A parker that calls wakers while it parks, against its contract, and leaves events undelivered.
 struct Careless(ThreadPark, Arc<Mutex<Vec<Waker>>>, bool);
 
 impl Park for Careless {

@@ -5,8 +5,8 @@
 //! runtime the thread is in.
 //!
 //! Each test runs itself again, in a process that exits in this way. That process does not free
-//! memory, but fills it with a pattern. A last destructor checks that nobody has written to it
-//! since.
+//! memory, but fills it with a pattern. A last destructor checks that no code has written to this
+//! memory since.
 #![cfg(target_os = "linux")]
 #![cfg(not(any(selvedge_plain_alloc, selvedge_tsan, selvedge_loom, selvedge_shuttle)))]
 use selvedge::{
@@ -154,8 +154,8 @@ fn local_runtime_dropped_in_its_block_on_is_kept() {
 }
 
 #[test]
-fn local_set_dropped_in_its_task_waits_for_nobody() {
-    exits_with("local_set_dropped_in_its_task_waits_for_nobody", 7, || {
+fn local_set_dropped_in_its_task_does_not_wait() {
+    exits_with("local_set_dropped_in_its_task_does_not_wait", 7, || {
         SET.with(|set| {
             set.spawn_detached(async { exit(7) });
             let mut cx = Context::from_waker(Waker::noop());
@@ -224,8 +224,8 @@ impl Unpark for ExitingUnpark {
 }
 
 #[test]
-fn worker_dropped_in_a_wake_waits_for_nobody() {
-    exits_with("worker_dropped_in_a_wake_waits_for_nobody", 7, || {
+fn worker_dropped_in_a_wake_does_not_wait() {
+    exits_with("worker_dropped_in_a_wake_does_not_wait", 7, || {
         let parks = [ThreadPark::new(), ThreadPark::new()].map(Exiting);
         let (runtime, mut workers) = Builder::new().build_driven(parks);
         let (other, mut mine) = (workers.remove(1), workers.remove(0));

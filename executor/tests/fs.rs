@@ -40,7 +40,7 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// Bytes that tell their place.
+/// Bytes whose values depend on their positions.
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 % 251) as u8).collect()
 }
@@ -54,11 +54,12 @@ fn cancel<R>(future: impl Future<Output = R>) -> Option<R> {
     }
 }
 
-/// A file whose writes wait until a reader takes what is there, and the reader.
+/// A file whose writes wait until a reader takes the bytes in the pipe, and the reader.
 fn full_pipe() -> (File, io::PipeReader, usize) {
     let (reader, writer) = io::pipe().unwrap();
     let mut filler = std::fs::File::from(OwnedFd::from(writer));
-    // Through a descriptor of its own, as the flag belongs to the description.
+    // Fills the pipe without blocking. The flag belongs to the open pipe, so it is cleared
+    // afterwards.
     let mut room = 0;
     let fd = std::os::fd::AsRawFd::as_raw_fd(&filler);
     let set = |on: bool| {
@@ -108,7 +109,7 @@ fn cancelled_read_loses_no_bytes() {
         cancel_waiting(file.read(&mut [0; 600]));
         let (mut read, mut part) = (Vec::new(), [0; 7]);
         loop {
-            // Every second read is cancelled, and takes what is there if there is any.
+            // Every second read is cancelled, and takes the bytes that are there, if any.
             if let Some(count) = cancel(file.read(&mut part)) {
                 read.extend_from_slice(&part[..count.unwrap()]);
             }
@@ -122,8 +123,8 @@ fn cancelled_read_loses_no_bytes() {
     });
 }
 
-/// Fails if a seek, a write, a clone or the file of std is at the place to which the system has
-/// read, and not at the one to which the program has.
+/// Fails if a seek, a write, a clone or the file of std is at the position up to which the system
+/// has read, and not at that up to which the program has read.
 #[test]
 fn position_is_where_the_program_has_read_to() {
     let (_held, directory) = directory();
@@ -196,7 +197,7 @@ fn cancelled_seek_takes_place_once() {
         cancel_waiting(file.seek(SeekFrom::Current(5)));
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 5);
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 10);
-        // A read between them makes them two.
+        // With a read between the two seeks, both take place.
         cancel_waiting(file.seek(SeekFrom::Current(5)));
         file.read_exact(&mut [0; 5]).await.unwrap();
         assert_eq!(file.seek(SeekFrom::Current(5)).await.unwrap(), 25);

@@ -24,7 +24,7 @@ async fn test_runs_tasks_on_workers() {
 }
 
 #[selvedge::test]
-async fn body_may_hold_what_is_not_send() {
+async fn body_may_hold_values_that_are_not_send() {
     let count = Rc::new(Cell::new(1));
     selvedge::yield_now().await;
     count.set(count.get() + 1);

@@ -1,4 +1,4 @@
-//! The monitor: time slices, calls that last, stall reports, and its own sleep.
+//! The monitor: time slices, long calls of `syscall`, stall reports, and its own sleep.
 use selvedge::{
     Budget, Builder, Cause, Runtime, Stall, block_in_place, spawn, spawn_detached, syscall,
     task::{consume_budget, has_remaining, need_preempt},
@@ -23,7 +23,7 @@ fn one() -> Runtime {
 ///
 /// Fails if the monitor never retakes a core.
 #[test]
-fn call_that_lasts_lets_the_other_tasks_run() {
+fn long_call_lets_the_other_tasks_run() {
     let runtime = one();
     for retaken in 1..=3 {
         let task = runtime.spawn(async {
@@ -77,7 +77,7 @@ fn short_calls_return_what_their_closures_return() {
     for (task, join) in tasks.into_iter().enumerate() {
         assert_eq!(runtime.block_on(join).unwrap(), 499_500 + 1_000 * task);
     }
-    // A task that a long call has cost its worker has none to hand over in the rest of its poll.
+    // A task that has lost its worker in a long call has none to hand over in the rest of its poll.
     let syscalls = runtime.metrics().syscalls;
     assert!((1..=8_000).contains(&syscalls), "{syscalls}");
 }
@@ -183,7 +183,7 @@ fn calls_without_a_monitor_hand_the_worker_over_at_once() {
 /// All calls wait for each other, so each needs a thread. One more is the monitor's.
 #[test]
 #[cfg(target_os = "linux")]
-fn many_calls_that_last_take_a_thread_each() {
+fn many_long_calls_take_a_thread_each() {
     const CALLS: usize = 1_000;
     let runtime = Builder::new()
         .workers(2)
@@ -357,7 +357,7 @@ fn reporting_all(builder: Builder) -> (Runtime, mpsc::Receiver<Stall>) {
     (builder.on_stall(hook).build().unwrap(), reports)
 }
 
-/// Bites: forget the name when the task is queued.
+/// Fails if the name is forgotten when the task is queued.
 #[test]
 fn stall_of_a_named_task_has_its_name_and_place() {
     let threshold = Duration::from_millis(5);
@@ -384,7 +384,7 @@ fn stall_of_a_task_in_a_group_names_the_group() {
     let threshold = Duration::from_millis(5);
     let (runtime, reports) = reporting_all(Builder::new().stall_threshold(threshold));
     let group = runtime.group("batch").build().unwrap();
-    // They keep the ids of tasks that have ended from being used again.
+    // These handles keep the ids of tasks that have ended from being used again.
     let mut ended = Vec::new();
     let mut spawn = |in_group: bool| {
         let (sender, receiver) = mpsc::channel::<()>();
@@ -503,7 +503,7 @@ mod stacks {
     }
 }
 
-/// A call that lasts, and a task that blocks in place, are no stalls.
+/// A long call, and a task that blocks in place, are not stalls.
 #[test]
 fn annotated_blocking_is_not_reported() {
     let (runtime, reports) = reporting(1);
@@ -515,7 +515,8 @@ fn annotated_blocking_is_not_reported() {
     let number = Some(u64::from(task.id()));
     runtime.block_on(task).unwrap();
     drop(runtime);
-    // Around the calls it may lose its CPU for a while: then it computes.
+    // Around the calls the task may lose its CPU for a while. Such a poll is reported with another
+    // cause.
     let blocked = |(task, cause): &(Option<u64>, Cause)| {
         *task == number && matches!(cause, Cause::Blocked { .. })
     };
@@ -573,7 +574,7 @@ fn monitor_of_an_idle_runtime_sleeps() {
         switches.map(str::to_owned).collect::<Vec<_>>()
     };
     let mut before = switches();
-    // It comes to rest soon; on a busy machine later.
+    // The monitor goes to sleep soon, and on a busy machine later.
     let rests = (0..100).any(|_| {
         thread::sleep(Duration::from_millis(200));
         let now = switches();
@@ -590,12 +591,12 @@ fn monitor_of_an_idle_runtime_sleeps() {
     assert_ne!(switches(), before);
 }
 
-/// The only worker is in a poll that lasts until a timer fires.
+/// The only worker is in a poll that ends only when a timer fires.
 ///
 /// Fails if only workers fire timers.
 #[test]
 #[cfg(feature = "time")]
-fn timer_beside_a_poll_that_lasts_is_fired() {
+fn timer_beside_a_long_poll_is_fired() {
     struct Sends(Mutex<mpsc::Sender<()>>);
     impl std::task::Wake for Sends {
         fn wake(self: Arc<Self>) {

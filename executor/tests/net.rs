@@ -308,7 +308,7 @@ fn program_chat_has_rooms_and_names() {
     one.say("still there?");
     one.read_until("still there?");
     other.say("quiet here");
-    // It did not hear the other room.
+    // This member got no line from the other room.
     assert_eq!(other.read_until(":"), "bob: quiet here\n");
     other.say("/quit");
     let mut rest = String::new();
@@ -323,7 +323,8 @@ fn program_chat_drops_a_slow_reader_with_a_message() {
     slow.say("/name slow");
     let mut fast = server.connect();
     slow.read_until("guest2");
-    // It hears each of its lines before the next one, and so is never slow itself.
+    // This member reads each of its lines back before it sends the next one, so it is never slow
+    // itself.
     let line = "x".repeat(4_000);
     loop {
         fast.say(&line);

@@ -98,7 +98,7 @@ fn orphans_leave_no_zombie_and_no_thread() {
         thread::sleep(Duration::from_millis(1));
     }
 
-    // It starts again.
+    // The thread starts again.
     let held = Runtime::new().unwrap().block_on(async { spawn() });
     // The thread has yet to set its name, and to find its first child.
     while !sleeps("selvedge-orphans") {

@@ -115,7 +115,7 @@ fn cancelled_timer_does_not_move_the_clock() {
 }
 
 #[test]
-fn advance_wakes_what_is_due_and_resume_goes_on() {
+fn advance_wakes_due_sleeps_and_resume_goes_on() {
     let runtime = Builder::new().workers(2).build().unwrap();
     runtime.block_on(async {
         time::pause();

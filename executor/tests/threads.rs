@@ -140,7 +140,7 @@ impl Gate {
     }
 }
 
-/// Opens a gate when it is dropped, even unused, so that nobody waits for a task that was refused.
+/// Opens a gate when it is dropped, even unused, so that no task waits for one that was refused.
 struct Opens(Arc<Gate>);
 
 impl Drop for Opens {

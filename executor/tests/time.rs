@@ -55,7 +55,7 @@ fn sleep_in_block_on_is_woken_by_a_worker() {
     for span in [Duration::ZERO, MS / 10, MS, 5 * MS] {
         runtime.block_on(nap(span));
     }
-    // Behind a later one, for which a worker parks already.
+    // This sleep comes after one with a later deadline, for which a worker parks already.
     let later = runtime.spawn(nap(Duration::from_secs(3_600)));
     thread::sleep(5 * MS);
     runtime.block_on(nap(2 * MS));
@@ -126,7 +126,7 @@ fn sleep_with_a_driver_of_the_builder_is_woken() {
 }
 
 #[test]
-fn timeout_ends_what_waits_and_passes_on_what_is_ready() {
+fn timeout_ends_a_wait_and_returns_a_ready_output() {
     let runtime = runtime(2);
     runtime.block_on(async {
         let late = spawn(time::timeout(2 * MS, pending::<()>()));
@@ -148,7 +148,7 @@ fn timeout_ends_what_waits_and_passes_on_what_is_ready() {
     });
 }
 
-/// The timeout of a future that has used its budget up must come all the same.
+/// The timeout of a future that has used its budget up must still end it.
 #[test]
 fn timeout_of_a_future_without_budget_ends() {
     let runtime = runtime(1);
@@ -206,7 +206,7 @@ fn drop_of_a_runtime_drops_its_sleepers() {
     assert_eq!(dropped.load(SeqCst), 100);
 }
 
-/// A sleep that outlives its runtime: its owner is woken, and may go on elsewhere.
+/// A sleep outlives its runtime: the task that waits for it is woken, and may go on in another one.
 #[test]
 fn sleep_that_outlives_its_runtime_goes_on_in_the_next() {
     struct Flag(AtomicBool);
@@ -344,7 +344,7 @@ fn reset_wakes_the_task_that_polled_last() {
         sleep.as_mut().reset(begun + 3 * MS);
         sleep.as_mut().await;
         assert!(begun.elapsed() >= 3 * MS);
-        // It may be used again.
+        // The sleep may be used again.
         sleep.as_mut().reset(begun + 5 * MS);
         assert!(!sleep.is_elapsed());
         sleep.as_mut().await;

@@ -43,7 +43,7 @@ async fn wait_once(waker: Arc<Mutex<Option<Waker>>>) {
 }
 
 #[test]
-fn poll_that_yields_is_followed_by_its_next() {
+fn poll_that_yields_is_followed_by_the_next_poll() {
     let capture = driven(|runtime| runtime.spawn_detached(yield_now()));
     let [Event::Inject { tasks: 1 }, begin, again, begin2, ready] = events(&capture, 0)[..] else {
         panic!("{capture:?}");
@@ -119,7 +119,7 @@ fn wake_by_another_thread_is_in_that_thread_s_lane() {
 }
 
 #[test]
-fn abort_is_a_wake_of_its_own_kind() {
+fn abort_is_recorded_as_a_wake_of_its_own_kind() {
     let capture = driven(|runtime| {
         let task = runtime.spawn(std::future::pending::<()>());
         runtime.spawn_detached(async move {
@@ -182,7 +182,7 @@ fn two_workers_park_are_notified_and_steal() {
     let runtime = Builder::new().workers(2).build().unwrap();
     let tracer = runtime.handle().trace();
     tracer.start();
-    // Until a worker has stolen, and has been notified in its sleep.
+    // Runs until a worker has stolen, and has been notified in its sleep.
     loop {
         let parent = runtime.spawn(async {
             let children: Vec<_> = (0..64).map(|_| spawn(yield_now())).collect();

@@ -92,7 +92,7 @@ impl<C: Graceful> Future for Connection<C> {
         }
         if *this.has_spawned {
             // The first request that is answered wakes this task, perhaps before the others run.
-            // Behind them, one write takes all their answers.
+            // Polled behind them, the task sends all their answers by one write.
             *this.has_spawned = false;
             cx.waker().wake_by_ref();
             return Poll::Pending;

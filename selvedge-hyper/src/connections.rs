@@ -39,7 +39,7 @@ pub(crate) struct Connections {
 struct State {
     open: usize,
     next_id: u64,
-    /// Of connections that have been polled.
+    /// The wakers of connections that have been polled.
     wakers: HashMap<u64, Waker>,
     /// The server waits until this number of connections, or fewer, are open.
     server: Option<(usize, Waker)>,

@@ -1,8 +1,8 @@
 //! hyper's I/O over the sockets of Selvedge.
 //!
 //! hyper reads into memory that may be uninitialised, and so does
-//! [`poll_read_uninit`](TcpStream::poll_read_uninit): there is no copy, and nothing is zeroed. Of
-//! what it writes, only short pieces are copied.
+//! [`poll_read_uninit`](TcpStream::poll_read_uninit): there is no copy, and nothing is zeroed. When
+//! hyper writes, only short pieces are copied.
 use futures_io::AsyncWrite;
 use hyper::rt;
 use selvedge::net::{TcpStream, UnixStream};
@@ -53,9 +53,9 @@ mod sealed {
 
 /// A [`TcpStream`] or a [`UnixStream`] with the traits of [`hyper::rt`].
 ///
-/// A read is one system call, straight into hyper's buffer. A write is one, also of several
-/// buffers; those of 512 bytes or fewer together are copied first, which costs less than a vectored
-/// write. Both are charged to the task's budget.
+/// A read is one system call, straight into hyper's buffer. A write is one system call, also for
+/// several buffers. Buffers of 512 bytes or fewer together are first copied into one, which costs
+/// less than a vectored write. Both are charged to the task's budget.
 ///
 /// ```
 /// use bytes::Bytes;

@@ -117,7 +117,7 @@ where
 /// A server that [`serve`] returns: set its options, and await it.
 ///
 /// It returns when it has shut down and all its connections have ended. If it is dropped before,
-/// the connections finish their requests, and nobody waits for them.
+/// the connections still finish their requests, but nothing waits for that.
 ///
 /// A connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then on: it no
 /// longer counts as a connection of the server, and a shutdown does not end it.
@@ -421,7 +421,8 @@ impl Accept {
     }
 }
 
-/// Returns whether the listener itself has failed, rather than a connection, or for a shortage.
+/// Returns whether the listener itself has failed: other errors are those of a connection, or a
+/// shortage.
 fn is_fatal(error: &io::Error) -> bool {
     const EBADF: i32 = 9;
     const EINVAL: i32 = 22;

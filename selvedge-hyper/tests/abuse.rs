@@ -1,8 +1,8 @@
 //! Clients that want too much: slow ones, large ones, and some that never read. The server's memory
 //! stays bounded, and it serves the others meanwhile.
 //!
-//! The memory is the process's peak of resident pages, which includes the clients. A program of its
-//! own, so that no other test counts.
+//! The memory is the process's peak of resident pages, which includes the clients. These tests are
+//! a program of their own, so that the memory of no other test counts.
 mod common;
 
 use bytes::Bytes;
@@ -38,7 +38,7 @@ const MOST: u64 = 96 << 20;
 /// The longest head that the server takes.
 const HEAD: usize = 64 << 10;
 
-/// A part of a body: no memory of the heap.
+/// A part of a body, which takes no memory of the heap.
 static PIECE: [u8; 16 << 10] = [b'a'; 16 << 10];
 
 /// A gibibyte that is made as the connection asks for it.
@@ -290,7 +290,7 @@ fn client_that_never_reads_holds_up_only_itself() {
     }
     // The rest is in the system's buffers for the two sockets.
     assert!(server.made.load(SeqCst) < GIBIBYTE / 8);
-    // Nothing but the time limit of the shutdown ends it.
+    // Only the time limit of the shutdown ends this connection.
     assert_eq!(server.end().unwrap_err().kind(), ErrorKind::TimedOut);
     let read = io::copy(&mut client.0.get_mut().take(GIBIBYTE), &mut io::sink());
     assert!(read.is_err() || read.unwrap() < GIBIBYTE);

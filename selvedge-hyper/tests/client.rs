@@ -81,7 +81,7 @@ fn requests_at_once_have_a_connection_each() {
     server.end().unwrap();
 }
 
-// Fails if the pool has no timer of ours, or one of another clock.
+// Fails if the pool does not use our timer, or if our timer has another clock.
 #[test]
 fn idle_connection_of_the_pool_is_closed() {
     let server = Server::with(|serve| serve.header_read_timeout(None));
@@ -185,7 +185,7 @@ fn errors_say_which_step_failed() {
 // Fails if a report of the error and its sources has the inner error twice, or if a log has the
 // URI's password.
 #[test]
-fn connect_error_tells_no_secret_and_nothing_twice() {
+fn connect_error_hides_the_password_and_repeats_nothing() {
     let uri = || Uri::from_static("http://user:secret@a.test:81/secret?secret");
     let inner = || std::io::Error::other("inner");
     let limit = Duration::from_secs(1);

@@ -169,8 +169,8 @@ fn panic_of_a_service_frees_its_place() {
 
 #[test]
 fn shutdown_finishes_the_request_that_runs() {
-    // With one worker the idle connection is closed after the last poll of the other one that knew
-    // of no shutdown.
+    // With one worker, the idle connection is closed only after the other one's last poll that saw
+    // no shutdown.
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();
     let server = Server::on(runtime, |listener| listener, |serve| serve);
     let mut idle = server.connect();

@@ -165,7 +165,7 @@ impl Peer for Actix {
             let (done, _all) = mpsc::channel();
             let before = heap()?;
             let all: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
-            // Until all have started.
+            // Waits until all have started.
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
             let own = size_of_val(&*all) as u64;

@@ -5,7 +5,8 @@ use tempfile::TempDir;
 
 pub struct Erlang;
 
-/// The folder of the compiled program. `None` if there is no Erlang, which the first call says.
+/// The folder of the compiled program. `None` if Erlang is not installed; the first call prints
+/// that.
 fn program() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {

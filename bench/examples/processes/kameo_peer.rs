@@ -237,7 +237,7 @@ impl Peer for Kameo {
         let (done, _all) = mpsc::channel();
         let before = heap()?;
         let all: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
-        // Until all have started.
+        // Waits until all have started.
         std::thread::sleep(Duration::from_millis(300));
         let own = size_of_val(&*all) as u64;
         Some(heap()?.saturating_sub(before + own))

@@ -2,7 +2,7 @@
 //!
 //! Each sample is a fresh scheduler or runtime of two workers; the samples of the peers take turns.
 //! A figure is the median of 5, in nanoseconds: of a hop, a round trip, a process or a message.
-//! `proc_idle` is in bytes of the heap, an idle process. Erlang is asked if it is installed.
+//! `proc_idle` is in bytes of the heap, an idle process. Erlang takes part if it is installed.
 mod actix_peer;
 mod erlang_peer;
 mod kameo_peer;
@@ -23,7 +23,7 @@ pub trait Peer {
     fn fanin(senders: usize, each: usize) -> Option<Duration>;
     /// Makes calls, one after the other.
     fn call(calls: usize) -> Option<Duration>;
-    /// As `fanin`, into a mailbox of so many messages. A sender awaits room.
+    /// As `fanin`, into a mailbox that holds this many messages. A sender awaits room.
     fn fanin_bounded(_senders: usize, _each: usize, _room: usize) -> Option<Duration> {
         None
     }
@@ -33,7 +33,7 @@ pub trait Peer {
     }
 }
 
-/// The bytes that are allocated now, with what the allocator adds. `None` elsewhere than on glibc.
+/// The bytes that are allocated now, with the allocator's overhead. `None` without glibc.
 pub fn heap() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

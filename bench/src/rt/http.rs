@@ -46,7 +46,7 @@ pub(super) fn answer(request: Request<Incoming>) -> Answer {
     ready(Ok(Response::new(Full::new(Bytes::from_static(BODY)))))
 }
 
-/// Serves a connection in a task. An error ends it as its end does.
+/// Serves a connection in a task. An error ends the connection, as the end of its data does.
 pub(super) fn spawn_connection<R: Rt, I, E>(
     http: Http,
     io: I,

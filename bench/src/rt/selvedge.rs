@@ -119,13 +119,13 @@ pub(super) async fn serve_http_with(listener: net::TcpListener, http: Http) {
     server.await.expect("it serves");
 }
 
-/// Our runtime without the budget, which the row of a connection that never ends compares it with.
+/// Our runtime without the budget, for the row `http_saturated`, which compares the two.
 pub(crate) struct Unlimited(Selvedge);
 
 impl Rt for Unlimited {
     const NAME: &'static str = "selvedge-no-budget";
     const PACKAGE: &'static str = Selvedge::PACKAGE;
-    /// All that another row asks for.
+    /// The features that only other rows need.
     const LACKS: &'static [Ask] = &[
         Ask::Tasks,
         Ask::Inside,

@@ -1,4 +1,4 @@
-//! tokio's multi-thread runtime, without its drivers but for the rows that need them.
+//! tokio's multi-thread runtime. It has its drivers only in the rows that need them.
 use super::{
     Http, Rt, Service,
     http::{serve_async_io, spawn_connection},

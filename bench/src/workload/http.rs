@@ -3,7 +3,7 @@
 //! In the rows of throughput nothing is pinned and the runtime has all its workers, as with the
 //! usual tools that make requests: so a runtime pays for each thread that it wakes without need. In
 //! the rows of latencies the runtime has one worker, and the clients have the other processor: if
-//! the workers were busy on all processors, the system's scheduler would make the latencies.
+//! the workers were busy on all processors, the system's scheduler would determine the latencies.
 use super::{
     Measured,
     net::{
@@ -103,7 +103,7 @@ pub(super) fn async_io<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opti
     requests(runtime, Http::Foreign, at_least)
 }
 
-/// Connections of the rows that have as many requests at a time.
+/// Number of connections in `http_50`, `http_foreign` and `http_mixed`.
 const CONNECTIONS: usize = 50;
 
 fn requests<R: Rt>(runtime: &R, http: Http, at_least: Duration) -> Option<Measured> {
@@ -145,7 +145,7 @@ pub(super) fn saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
         let others = [ids.recv().ok()?];
         let run = |span| clients.exchange(&mut requests, span);
         let measured = measure_beside(&others, true, at_least, run);
-        // Ordering: Relaxed, a flag alone.
+        // Ordering: Relaxed, as it is only a flag.
         ends.store(true, Relaxed);
         measured
     });
@@ -158,7 +158,7 @@ fn pipeline_without_end(mut stream: TcpStream, ends: &AtomicBool) -> io::Result<
     let many = one.repeat((1 << 16) / one.len());
     let (mut next, mut answers) = (0, vec![0; 1 << 16]);
     stream.set_nonblocking(true)?;
-    // Ordering: Relaxed, a flag alone.
+    // Ordering: Relaxed, as it is only a flag.
     while !ends.load(Relaxed) {
         let mut wait = libc::pollfd {
             fd: stream.as_raw_fd(),
@@ -167,7 +167,7 @@ fn pipeline_without_end(mut stream: TcpStream, ends: &AtomicBool) -> io::Result<
         };
         // SAFETY: the pointer is valid for one entry. The time limit lets it see the flag.
         unsafe { libc::poll(&mut wait, 1, 10) };
-        // At the end of `many` the requests go on at its begin.
+        // After the end of `many` the requests continue at its start.
         match stream.write(&many[next..]) {
             Ok(count) => next = (next + count) % many.len(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -204,9 +204,9 @@ const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
-/// Of `DATA` and `HEADERS`.
+/// A flag of `DATA` and `HEADERS`.
 const END_STREAM: u8 = 1;
-/// Of `SETTINGS` and `PING`.
+/// A flag of `SETTINGS` and `PING`.
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 

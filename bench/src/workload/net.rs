@@ -2,7 +2,7 @@
 //!
 //! The clients are the same for all runtimes. In the rows of an idle machine they have a processor
 //! of their own, and the runtime's one worker has the other one, so that the rows measure the
-//! server. A row that loads the workers pins nobody.
+//! server. A row that loads the workers pins no thread.
 use super::{Done, Measured, size};
 use crate::{
     noise::{self, Window},
@@ -101,7 +101,7 @@ impl Clients {
     }
 
     /// Sends a message on each connection, and the next one at each answer, for at least a time.
-    /// Returns how long the answers took that count, in nanoseconds.
+    /// Returns how long the answers whose times count took, in nanoseconds.
     pub(super) fn exchange(
         &mut self,
         dialog: &mut impl Dialog,
@@ -276,7 +276,7 @@ pub(super) fn echo_busy<R: Rt>(
             while begun.elapsed() < BUSY {
                 spin_loop();
             }
-            // Ordering: Relaxed, a flag alone.
+            // Ordering: Relaxed, as it is only a flag.
             if ends.load(Relaxed) {
                 done.one();
                 return Poll::Ready(());
@@ -308,7 +308,7 @@ pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -
     let measured = thread::scope(|scope| {
         scope.spawn(|| flood(&floods.ok()?, &ends));
         let measured = measure(false, at_least, |span| clients.exchange(&mut Echo, span));
-        // Ordering: Relaxed, a flag alone.
+        // Ordering: Relaxed, as it is only a flag.
         ends.store(true, Relaxed);
         measured
     });
@@ -321,7 +321,7 @@ fn flood(streams: &[TcpStream], ends: &AtomicBool) -> Option<()> {
         stream.set_nonblocking(true).ok()?;
     }
     let data = vec![7; 1 << 16];
-    // Ordering: Relaxed, a flag alone.
+    // Ordering: Relaxed, as it is only a flag.
     while !ends.load(Relaxed) {
         for mut stream in streams {
             while stream.write(&data).is_ok_and(|written| written > 0) {}
@@ -358,8 +358,8 @@ pub(super) fn connect<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Optio
 /// Idle connections, each of which the server limits to an hour.
 const IDLE: usize = size(9_000);
 
-/// Counts how often threads of the process wake up in a second while connections are idle. One of
-/// them is this thread, once.
+/// Counts how often threads of the process wake up in a second while connections are idle. One
+/// wake-up is this thread's own.
 pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Service::Hold).ok()?;
     // A test has fewer than a listener's queue holds: on a busy machine the kernel drops what comes
@@ -372,7 +372,7 @@ pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     let streams = streams
         .map_err(|error| eprintln!("a client: {error}"))
         .ok()?;
-    // By then all are accepted, and all threads that will are asleep.
+    // By then all connections are accepted, and all threads that go to sleep are asleep.
     thread::sleep(second);
     let (window, before) = (Window::open(), switches()?);
     thread::sleep(second);
@@ -404,7 +404,7 @@ fn switches() -> Option<u64> {
     (!counts.is_empty()).then(|| counts.iter().sum())
 }
 
-/// Pins all threads of this process but some to a processor.
+/// Pins all threads of this process, except those in `but`, to a processor.
 fn pin_threads(processor: usize, but: &[i32]) {
     for thread in threads().filter(|thread| !but.contains(thread)) {
         noise::pin_thread(thread, processor);

@@ -4,8 +4,8 @@
 //! cargo run --manifest-path ecosystem/Cargo.toml --bin http_client -- http://example.com/
 //! ```
 //!
-//! `--cacert FILE` before the URLs names a PEM file of the authorities for `https:`. There are no
-//! others. For each URL it prints the status and the number of bytes.
+//! `--cacert FILE` before the URLs names a PEM file of the authorities for `https:`. The program
+//! trusts no other authorities. For each URL it prints the status and the number of bytes.
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::{StatusCode, Uri, body::Body};

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A file is read by [`selvedge::fs`], 64 KiB at a time, and only when the client has taken the
-//! last piece: a slow client of a large file costs two pieces of memory, the file's buffer and the
-//! piece that is being sent.
+//! last piece. So a slow client of a large file costs two pieces of memory: the file's buffer, and
+//! the piece that is being sent.
 use bytes::Bytes;
 use futures_util::{AsyncReadExt, TryStreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -92,7 +92,7 @@ async fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
         path = fs::canonicalize(path.join("index.html")).await?;
         metadata = fs::metadata(&path).await?;
     }
-    // Not a pipe, whose opening would wait for a writer.
+    // This refuses a pipe, whose opening would wait for a writer.
     if !path.starts_with(root) || !metadata.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }

@@ -1,4 +1,4 @@
-//! Says hello over TLS, until Ctrl-C, by a certificate for `localhost` that it makes.
+//! Says hello over TLS, until Ctrl-C, with a certificate for `localhost` that the program makes.
 //!
 //! ```sh
 //! cargo run --manifest-path ecosystem/Cargo.toml --bin tls -- 127.0.0.1:8443 localhost.pem

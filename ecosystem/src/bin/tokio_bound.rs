@@ -7,7 +7,8 @@
 //! - [`Compat`] around each future. It enters the handle of a tokio runtime, which it starts at its
 //!   first use, during each poll.
 //! - A handle that each worker has entered: then no future needs a wrapper. Our hook
-//!   `on_thread_start` enters it; the thread in `block_on` is no worker, and enters it by itself.
+//!   `on_thread_start` enters it; the thread in `block_on` is not a worker, and enters it by
+//!   itself.
 //!
 //! In both ways one thread drives tokio's sockets and sleeps. It wakes our tasks, which run on our
 //! workers; `tokio::spawn` in them spawns on that thread.

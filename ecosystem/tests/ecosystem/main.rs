@@ -1,7 +1,7 @@
-//! Each program of the package, started as a user starts it, and spoken to by a client.
+//! Tests of each program of the package, which is started as a user starts it and gets requests.
 //!
-//! Rust clients speak to it always. `curl` and `wrk` do where they are installed; with
-//! `SELVEDGE_TOOLS=1` a tool that is missing is an error.
+//! Rust clients always send requests. `curl` and `wrk` send some where they are installed; with
+//! `SELVEDGE_TOOLS=1` a missing tool is an error.
 mod axum_app;
 mod grpc;
 mod http;

@@ -18,7 +18,7 @@ impl Drop for Certificate {
 }
 
 #[test]
-fn hello_over_tls_and_nothing_without_it() {
+fn tls_client_is_answered_and_plain_one_is_not() {
     let name = format!("selvedge-tls-{}.pem", process::id());
     let certificate = Certificate(env::temp_dir().join(name));
     let file = certificate.0.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! `tokio_bound`: reqwest in our tasks, in both ways; and what it does without them.
+//! `tokio_bound`: reqwest in our tasks, in both ways, and its panic without them.
 use crate::program::{Server, run, stdout};
 
 #[test]
@@ -12,7 +12,7 @@ fn reqwest_runs_in_compat_and_on_entered_workers() {
     server.stop();
 }
 
-// If this fails, the ways of the program are no longer needed.
+// If this fails, the program's two ways are no longer needed.
 #[test]
 fn reqwest_without_a_handle_panics() {
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();

@@ -1,7 +1,7 @@
 //! The table of tower's middlewares in the README, row by row; and the program `tower`.
 //!
-//! A middleware that "needs tokio" is expected to panic without it. If such a test fails, the table
-//! says too little of it.
+//! A middleware that "needs tokio" is expected to panic without it. If such a test fails, the
+//! middleware works without tokio, and its row of the table is out of date.
 use crate::{
     http::get,
     program::{Server, expect_curl},
@@ -50,7 +50,7 @@ fn timeout_needs_tokio() {
 }
 
 #[test]
-fn our_timeout_by_map_future_is_as_good() {
+fn map_future_with_our_timeout_ends_a_late_request() {
     let stuck_at_0 = async |n: u32| match n {
         0 => std::future::pending().await,
         n => Ok::<u32, BoxError>(2 * n),

@@ -69,7 +69,7 @@ struct Sample {
 
 /// Runs the loads, prints a line for each, and draws the picture. Returns the runtimes in
 /// milliseconds: those that the runtime has measured. On a busy machine they are longer than the
-/// tasks' times add up to, as other programs run in between.
+/// sum of the tasks' times, as other programs run in between.
 pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, Box<dyn Error>> {
     let builder = Builder::new().workers(options.workers).prestart();
     let runtime = builder.sharded(options.sharded).build()?;

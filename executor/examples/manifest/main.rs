@@ -1,9 +1,9 @@
 //! A SHA-256 manifest of a directory tree, in the format that `sha256sum -c` checks.
 //!
-//! There is a task for each directory and each file. They list by `fs`, read in `spawn_blocking`,
-//! as one trip opens and reads a short file, and hash in the task itself. Their results come over a
-//! channel. Permits bound the number of open files and the memory for their contents, however wide
-//! the tree is.
+//! There is a task for each directory and each file. A directory is listed by `fs`. A file is read
+//! in `spawn_blocking`, where one closure opens and reads a short file, and is hashed in its task.
+//! Their results come over a channel. Permits bound the number of open files and the memory for
+//! their contents, however wide the tree is.
 //!
 //! Exit status: 0; 1 if something could not be hashed, which standard error names; 2 if the
 //! directory or the arguments are wrong.
@@ -23,7 +23,7 @@ mod line;
 mod walk;
 
 /// Threads that list and read. Files in memory need few: more would take turns with the workers,
-/// which hash. A disk gets so many requests at a time.
+/// which hash. A disk gets at most this many requests at a time.
 const THREADS: usize = 8;
 
 const USAGE: &str = "usage: manifest [DIR]
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
         Ok(_) => return complain(&root, "not a directory"),
         Err(error) => return complain(&root, &error.to_string()),
     };
-    // Standard error is for this program's words. Without the hook, a poll that lasts because the
-    // machine is busy would be reported there.
+    // Standard error is for this program's messages. Without the hook, a poll that takes long
+    // because the machine is busy would be reported there.
     let builder = Builder::new().blocking_threads(THREADS).on_stall(|_| {});
     let runtime = match builder.build() {
         Ok(runtime) => runtime,

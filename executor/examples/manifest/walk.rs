@@ -20,7 +20,7 @@ const CHUNK: usize = 256 * 1024;
 
 /// Result of a task.
 pub enum Event {
-    /// There are so many more files to hash.
+    /// This many more files were found, and are to be hashed.
     Files(u64),
     /// A file was hashed.
     Hashed {
@@ -39,7 +39,7 @@ pub struct Walk {
     permits: (Sender<()>, Receiver<()>),
 }
 
-/// Directory above the current one. By links a tree may lead back into itself.
+/// Directory above the current one. Links may lead from a tree back into itself.
 struct Ancestor {
     id: (u64, u64),
     parent: Option<Arc<Ancestor>>,
@@ -76,7 +76,7 @@ impl Walk {
         received
     }
 
-    /// Runs `f` where it may block. One trip opens a file and reads all of a short one.
+    /// Runs `f` where it may block. One closure opens a file, and reads all of a short one.
     async fn blocking<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> io::Result<R> + Send + 'static,

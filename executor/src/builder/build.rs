@@ -27,12 +27,14 @@ impl Builder {
     /// Starts the runtime.
     ///
     /// # Errors
-    /// - If [`enable_io`](Self::enable_io) was called, and the kernel refuses what sockets need.
+    /// - If [`enable_io`](Self::enable_io) was called, and the kernel refuses the objects that
+    ///   sockets need.
     /// - If the number of workers comes from `SELVEDGE_WORKERS`, and that is not a number from 1 to
     ///   65,535.
     /// - If the thread of the first worker cannot be started, or any thread where all are started
-    ///   at once ([`prestart`](Self::prestart)). No thread is left then. (In a task, where a wait
-    ///   would hold up others, the threads that had started may still be about to end.)
+    ///   at once ([`prestart`](Self::prestart)). No thread is left then. (A `build` inside a task
+    ///   does not wait for the threads that had started, as this would hold up other tasks. These
+    ///   threads may end a little later.)
     pub fn build(mut self) -> io::Result<Runtime> {
         if self.settings.current_thread {
             let enable_io = self.enable_io;

@@ -15,7 +15,7 @@ impl Builder {
         self
     }
 
-    /// Makes time slices endless, unless something else than their length ends them.
+    /// Lets time slices have any length: only other events end them.
     #[cfg(all(test, feature = "monitor", feature = "groups", not(selvedge_loom)))]
     pub(crate) fn endless_slices(mut self) -> Self {
         self.monitor.endless_slices = true;

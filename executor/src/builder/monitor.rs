@@ -10,20 +10,20 @@ impl Builder {
     ///
     /// - ends a worker's time slice after 10 ms: the polled task yields at its next operation, and
     ///   the tasks behind it have their turn;
-    /// - hands a worker over to another thread whose task is in a [`syscall`](crate::syscall())
-    ///   that lasts;
-    /// - makes busy workers look at tasks from outside that wait for long;
-    /// - fires timers and polls sockets when no worker waits for them and all that are awake are in
-    ///   long polls;
-    /// - reports polls that [last](Self::on_stall).
+    /// - hands a worker over to another thread if its task is in a [`syscall`](crate::syscall())
+    ///   that takes long;
+    /// - makes busy workers look at tasks from outside that have waited long;
+    /// - fires timers and polls sockets when no worker waits for them and every awake worker is in
+    ///   a long poll;
+    /// - reports [long polls](Self::on_stall).
     ///
     /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.
     /// With `true` its thread starts in [`build`](Self::build), otherwise when a worker has a
     /// second task to run, a second worker starts, or a task makes a `syscall`. So without `true`
     /// it does not watch a worker's first task. If it cannot be started the runtime goes on without
-    /// it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says so. The [hooks
-    /// for threads](Self::on_thread_start) are not called in it. A runtime with driven workers has
-    /// none.
+    /// it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says so. The
+    /// monitor's thread does not call the [hooks for threads](Self::on_thread_start). A runtime
+    /// with driven workers has no monitor.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task};
@@ -49,16 +49,16 @@ impl Builder {
         self
     }
 
-    /// Sets a hook for polls that last, by default for 25 ms or longer.
+    /// Sets a hook for long polls: by default those of 25 ms or longer.
     ///
-    /// The monitor calls it in its own thread while the poll goes on, and again each time the
-    /// poll's age has doubled; at most [five times a minute](Self::stall_reports_per_minute) over
-    /// all workers. It must not block: with the feature `backtrace` it lets another thread look up
-    /// the names on the [stack](crate::Stall), which may take long. A
-    /// worker in a [`syscall`](crate::syscall()), or one that another thread has taken over because
-    /// its task [blocks in place](crate::block_in_place()), is not reported. Without a hook the
-    /// report goes to standard error. With the feature `tracing` it is also an event, in either
-    /// case.
+    /// The monitor calls the hook in its own thread while the poll goes on, and again each time the
+    /// poll's age has doubled. It does so at most [five times a
+    /// minute](Self::stall_reports_per_minute) over all workers. The hook must not block: with the
+    /// feature `backtrace` it lets another thread look up the names on the [stack](crate::Stall),
+    /// which may take long. A worker in a [`syscall`](crate::syscall()), or one that another thread
+    /// has taken over because its task [blocks in place](crate::block_in_place()), is not reported.
+    /// Without a hook the report goes to standard error. With the feature `tracing` it is also an
+    /// event, in either case.
     ///
     /// With this hook `build` starts the [monitor](Self::monitor).
     ///

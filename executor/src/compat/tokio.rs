@@ -1,8 +1,8 @@
-//! tokio's names of what this runtime has under names of its own.
+//! tokio's names for items that this runtime has under names of its own.
 //!
-//! Here are the builder's settings, the identity of a runtime, and its metrics by calls.
-//! [`runtime`](crate::runtime) and [`task`](crate::task) re-export them, and what has tokio's name
-//! anyway, in modules of tokio's names.
+//! Here are the builder's settings, the identity of a runtime, and its metrics as methods. The
+//! modules [`runtime`](crate::runtime) and [`task`](crate::task), which have tokio's names,
+//! re-export these items and those that have tokio's names anyway.
 mod builder;
 mod handle;
 mod metrics;

@@ -116,7 +116,7 @@ impl<const LIFO: bool> Subject for Inside<LIFO> {
 
     fn end(self) {
         self.core().shared.close();
-        assert!(self.core().end(), "nothing is in others' hands");
+        assert!(self.core().end(), "no other thread holds a task");
         drop(self.runtime);
     }
 }

@@ -47,7 +47,7 @@ async fn yields() {
 }
 
 #[test]
-fn spawn_by_a_task_costs_one_only_if_it_displaces() {
+fn spawn_by_a_task_costs_one_rmw_only_if_it_displaces_one() {
     let (_runtime, worker) = driven();
     worker.core.as_worker(|| {
         let (_join, first) = cost(|| spawn(pending::<()>()));
@@ -60,14 +60,14 @@ fn spawn_by_a_task_costs_one_only_if_it_displaces() {
 }
 
 #[test]
-fn spawn_from_outside_costs_two_a_fence_and_its_notification() {
+fn spawn_from_outside_costs_two_rmws_a_fence_and_the_wake() {
     let (runtime, worker) = driven();
     let spawn = || cost(|| runtime.spawn(pending::<()>())).1;
     // The first spawn nudges the busy worker, by an exchange on that worker's own cache line.
     assert_eq!(spawn(), (2 + 1, 1));
     assert_eq!(spawn(), (2, 1));
     worker.core.shared.idle.sleep(0, false);
-    // The unpark also tells a clock that may be paused.
+    // The unpark also informs the clock, which a test may pause.
     let token = u64::from(cfg!(feature = "test-util"));
     assert_eq!(spawn(), (2 + 2 + 1 + token, 1));
     // The worker is awake now, and searches.
@@ -75,7 +75,7 @@ fn spawn_from_outside_costs_two_a_fence_and_its_notification() {
 }
 
 #[test]
-fn a_yield_costs_none_alone_and_one_beside_others() {
+fn yield_costs_no_rmw_alone_and_one_beside_others() {
     let (runtime, worker) = driven();
     runtime.spawn_detached(yields());
     // This turn takes the task out of the injector, and polls it for the first time.
@@ -87,7 +87,7 @@ fn a_yield_costs_none_alone_and_one_beside_others() {
 }
 
 #[test]
-fn a_yield_beside_the_slots_task_costs_one_and_a_fence() {
+fn yield_beside_a_filled_slot_costs_one_rmw_and_a_fence() {
     let (runtime, worker) = driven();
     runtime.spawn_detached(async {
         loop {
@@ -96,12 +96,12 @@ fn a_yield_beside_the_slots_task_costs_one_and_a_fence() {
         }
     });
     let [_] = turns(&worker);
-    // To take the slot's task costs one, and its end another.
+    // To take the slot's task costs one, and the end of that task another.
     assert_eq!(turns(&worker), [(1 + 2, 1); 20]);
 }
 
 #[test]
-fn self_wake_in_a_poll_of_the_only_task_costs_two() {
+fn self_wake_in_a_poll_of_the_only_task_costs_two_rmws() {
     let (runtime, worker) = driven();
     runtime.spawn_detached(poll_fn(|cx| {
         cx.waker().wake_by_ref();
@@ -113,7 +113,7 @@ fn self_wake_in_a_poll_of_the_only_task_costs_two() {
 }
 
 #[test]
-fn block_in_place_that_keeps_the_worker_costs_two() {
+fn block_in_place_that_keeps_the_worker_costs_two_rmws() {
     let runtime = Builder::new().workers(1).build().unwrap();
     let least = runtime.spawn(async {
         let mut least = None;
@@ -127,7 +127,7 @@ fn block_in_place_that_keeps_the_worker_costs_two() {
         }
         least
     });
-    // A clock that tests can pause counts the closure as somebody who may go on.
+    // The clock that tests can pause counts the closure as a thread that may go on.
     let cost = if cfg!(feature = "test-util") {
         (4, 1)
     } else {

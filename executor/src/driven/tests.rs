@@ -25,7 +25,8 @@ use worker_queue::RunQueue;
 
 /// A watcher looks into the slot of a worker that is in a poll.
 ///
-/// Bites: take a task at the first look; compare the tasks alone, without the counts of polls.
+/// Fails if a task is taken at the first look, or if a look compares the tasks alone, without the
+/// counts of polls.
 #[test]
 fn task_in_a_slot_is_taken_at_the_second_look() {
     let Pair {
@@ -46,7 +47,7 @@ fn task_in_a_slot_is_taken_at_the_second_look() {
     let busy = thread::spawn(move || while first.tick() != Tick::Ended {});
     let look = || other.core.look_at_slots();
     for _ in 0..2 {
-        // A task that may be at the address of the last one.
+        // This task may be at the address of the last one.
         begins.recv().unwrap();
         assert!(matches!(look(), Err(true)));
         go_on.send(()).unwrap();
@@ -79,7 +80,8 @@ impl Pair {
         }
     }
 
-    /// Returns tasks as a worker has them after their polls. The queues are empty.
+    /// Returns tasks in the state in which a worker has them after their polls. The queues are
+    /// empty.
     fn tasks<const N: usize>(&self) -> [Task; N] {
         [(); N].map(|()| {
             self.runtime.spawn_detached(pending::<()>());
@@ -106,7 +108,7 @@ impl Pair {
 }
 
 #[test]
-fn task_requeued_behind_none_is_next_without_a_queue() {
+fn task_requeued_behind_none_runs_next_and_is_in_no_queue() {
     let mut pair = Pair::new();
     let [task] = pair.tasks();
     let id = task.id();

@@ -82,18 +82,18 @@ impl Events {
         self.0.open()
     }
 
-    /// Makes a driver for workers that park in parkers of users, which these wakers unpark.
+    /// Makes a driver for workers that park in users' parkers. These wakers unpark them.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
         Self(Driver::with_wakers(wakers))
     }
 
-    /// Returns the waker by which the runtime unparks a worker whose own is `unpark`.
+    /// Returns the waker by which the runtime unparks a worker whose own waker is `unpark`.
     pub(crate) fn waker(&self, worker: usize, unpark: Waker) -> Waker {
         drop(unpark);
         self.0.waker(worker)
     }
 
-    /// Sets how the driver runs what blocks.
+    /// Sets how the driver runs closures that block.
     #[cfg(all(feature = "net", target_os = "linux"))]
     pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {
         self.0.set_blocking(run);
@@ -103,7 +103,7 @@ impl Events {
         self.0.park(worker).on_own_threads()
     }
 
-    /// As [`park`](Self::park), for a worker that runs in threads of users.
+    /// As [`park`](Self::park), for a worker that runs on users' threads.
     pub(crate) fn park_of_users(&self, worker: usize) -> EventsPark {
         self.0.park(worker)
     }
@@ -111,7 +111,7 @@ impl Events {
     /// Runs `f` with this driver as the thread's current one, if there is one.
     ///
     /// # Safety
-    /// The runtime exists until this returns, or, if `f` ends the process, until its end.
+    /// The runtime exists until this returns, or until the process ends if `f` ends it.
     #[inline]
     pub(crate) unsafe fn borrowed_scope<R>(
         this: Option<&Self>,
@@ -122,7 +122,7 @@ impl Events {
         unsafe { Driver::borrowed_scope(this.map(|events| &events.0), worker, f) }
     }
 
-    /// Blocks a thread that is no worker, in the scope of the driver.
+    /// Blocks a thread that is not a worker, in the scope of the driver.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         #[cfg(feature = "test-util")]
         return self.0.block_on(future);
@@ -130,7 +130,7 @@ impl Events {
         ThreadPark::block_on(future)
     }
 
-    /// Fires timers and polls sockets that nobody has looked at for a while.
+    /// Fires timers and polls sockets that no worker has looked at for a while.
     #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self) {
         self.0.poll_overdue();

@@ -1,4 +1,4 @@
-//! Without a driver: nothing here does anything.
+//! Stands for the driver in builds without one. Nothing here does anything.
 use crate::park::{Park, ThreadPark};
 use std::{future::Future, task::Waker, time::Duration};
 
@@ -35,7 +35,7 @@ impl<P: Park> Park for Over<'_, P> {
     }
 }
 
-/// Stands for how sockets are polled.
+/// Stands for the choice of how sockets are polled.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Polling(());
 

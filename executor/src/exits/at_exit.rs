@@ -28,7 +28,7 @@ impl Handle {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        // It is dropped here if the runtime is over.
+        // The future is dropped here if the runtime is over.
         let _ = self.shared().exits.add(Box::pin(future));
     }
 }
@@ -40,15 +40,15 @@ impl Runtime {
     /// added last first, and after that it drops the tasks that are left. A future may wait for
     /// tasks that were spawned before, for timers and for sockets. It may run closures by
     /// [`spawn_blocking`](crate::spawn_blocking), and add another future by [`Handle::at_exit`],
-    /// which runs next. Its spawns are cancelled. A panic goes to the hook for panics, and the next
-    /// future runs.
+    /// which runs next. Tasks that it spawns are cancelled. A panic goes to the hook for panics,
+    /// and the next future runs.
     ///
-    /// The drop of the runtime waits for these futures, without a limit. After
-    /// [`shutdown_timeout`](Self::shutdown_timeout) has waited for its limit, and at once in
-    /// [`shutdown_background`](Self::shutdown_background) and wherever the drop does not wait, they
-    /// are dropped. They are also dropped if a panic shuts the runtime down, if the runtime is over
-    /// already, and if a driven worker is dropped before its end. A runtime of driven workers ends
-    /// when the workers have run the futures: its drop does not wait for that.
+    /// The drop of the runtime waits for these futures, without a limit.
+    /// [`shutdown_timeout`](Self::shutdown_timeout) drops them when it has waited for its limit.
+    /// [`shutdown_background`](Self::shutdown_background), and a drop of the runtime that does not
+    /// wait, drop them at once. They are also dropped if a panic shuts the runtime down, if the
+    /// runtime is over already, and if a driven worker is dropped before its end. A runtime of
+    /// driven workers ends when the workers have run the futures: its drop does not wait for that.
     ///
     /// With the feature `groups` they run in the group `atexit`, which is made at the end with 1000
     /// shares, as many as main has.
@@ -75,8 +75,8 @@ impl Runtime {
         self.handle.at_exit(future);
     }
 
-    /// Runs the futures of `at_exit`, until the deadline. Returns whether the caller closes the
-    /// runtime then (rule 3).
+    /// Runs the futures of `at_exit`, until the deadline. Returns whether the caller must then
+    /// close the runtime (rule 3).
     pub(crate) fn exit(&self, deadline: Option<Instant>) -> bool {
         let shared = self.handle.shared();
         if left(deadline) == Some(Duration::ZERO) || !shared.exits.begin() {
@@ -98,7 +98,7 @@ impl Runtime {
 /// Makes the task that runs the futures (rule 1).
 fn exit_task(shared: &Arc<Shared>) -> Task {
     let task = task_header::new_detached(run(shared.clone()), scheduler(shared));
-    // Ordering: Relaxed, a count.
+    // Ordering: Relaxed, as it is only a count.
     shared.spawned_outside.fetch_add(1, Relaxed);
     let hooks = &shared.hooks;
     hooks.call_with(&hooks.on_spawn, TaskMeta::of(&task));

@@ -3,16 +3,16 @@
 //! A *job* is a closure on a thread that may block. The state says which job of the file is queued
 //! or runs, and no task starts another one meanwhile:
 //!
-//! 1. A task starts a job only while there is none, and enters its kind before it queues it. The
-//!    job ends with [`Running::drop`], which removes the kind and wakes each task that waits. So a
-//!    job that no thread takes also ends.
-//! 2. While there is a job, tasks change three parts of the state: the wakers, `write_error`, which
-//!    a write or a flush takes, and `queued`. [`Cursor::poll_write`] appends to that, and only
-//!    while the kind is [`Kind::Write`]. The job changes the rest.
-//! 3. A job of that kind writes until it finds `queued` empty. In the same critical section it
-//!    changes its kind, so no byte is appended that it does not see.
-//! 4. A job drops its reference to the file before its kind is removed. So without a job the
-//!    cursor has the only one.
+//! 1. A task starts a job only while there is none, and records the job's kind before it queues the
+//!    job. The job ends with [`Running::drop`], which removes the kind and wakes each task that
+//!    waits. So a job that no thread takes also ends.
+//! 2. While there is a job, tasks change only three parts of the state: the wakers; `write_error`,
+//!    which a write or a flush takes; and `queued`, to which [`Cursor::poll_write`] appends while
+//!    the kind is [`Kind::Write`]. The job changes the rest.
+//! 3. A job of the kind [`Kind::Write`] writes until it finds `queued` empty. In the same critical
+//!    section it changes its kind, so no byte is appended that it does not see.
+//! 4. A job drops its reference to the file before its kind is removed. So without a job the cursor
+//!    has the only reference.
 //! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
 //!    back by their number. So a read whose future was dropped loses nothing.
 use super::{no_thread, shut_down};
@@ -63,7 +63,7 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Read,
-    /// It takes more bytes.
+    /// This job takes more bytes.
     Write,
     Seek(SeekFrom),
     Other,
@@ -295,7 +295,7 @@ impl Cursor {
         self.run(true, clone).await
     }
 
-    /// Sets the file's length. A read that follows finds what the file has then.
+    /// Sets the file's length. A later read finds the contents that the file has then.
     pub(super) async fn set_len(&self, size: u64) -> io::Result<()> {
         let shared = self.shared.clone();
         let set = move |file: &fs::File| {
@@ -316,7 +316,8 @@ impl Cursor {
         if !self.is_idle() {
             return Err(self);
         }
-        // It only changes a number of the kernel's. A file that cannot seek stays as it is.
+        // This changes only the kernel's position of the file. A file that cannot seek stays as it
+        // is.
         let _ = rewind(&self.file, &self.shared);
         let Self { file, shared } = self;
         Arc::try_unwrap(file).map_err(|file| Self { file, shared })
@@ -408,7 +409,7 @@ impl State {
         self.queued.len() - before
     }
 
-    /// The queued bytes would leave a gap.
+    /// Keeps the error, and drops the queued bytes: written later, they would leave a gap.
     fn fail_write(&mut self, error: io::Error) {
         self.write_error = Some(error);
         self.queued.clear();
@@ -483,7 +484,8 @@ fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
     }
     match file.seek(SeekFrom::Current(-ahead)) {
         Ok(_) => shared.lock().ahead = 0..0,
-        // A pipe or a terminal has no position. What was read is for the next read.
+        // A pipe or a terminal has no position. The bytes that were read ahead stay for the next
+        // read.
         Err(error) if error.kind() == ErrorKind::NotSeekable => {}
         Err(error) => return Err(error),
     }

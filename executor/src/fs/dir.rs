@@ -14,8 +14,8 @@ use std::{
 };
 use task_header::JoinHandle;
 
-/// Entries that one job collects, at most. With names of usual length the system
-/// reads about so many in two calls; std keeps some 100 bytes of each.
+/// The largest number of entries that one job collects. With names of usual length the system reads
+/// about so many in two calls; std keeps some 100 bytes of each.
 const BATCH: usize = 1_024;
 
 /// Lists a directory.
@@ -56,7 +56,7 @@ pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
 ///
 /// # Batches
 /// [`read_dir`] brings the first 1,024 entries with it, and each further job brings as many. An
-/// entry knows its type where the file system tells it.
+/// entry knows its type if the file system gives types with names.
 #[derive(Debug)]
 pub struct ReadDir(State);
 
@@ -167,15 +167,15 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// Runs on the thread that reads the directory: std asks the system again where the directory
-    /// does not tell the type.
+    /// Runs on the thread that reads the directory: std makes another system call if the directory
+    /// does not give the type.
     fn new(entry: fs::DirEntry) -> Self {
         let file_type = entry.file_type().ok();
         let entry = Arc::new(entry);
         Self { entry, file_type }
     }
 
-    /// Returns the path: that of the directory, and the name.
+    /// Returns the path of the directory, with the entry's name appended.
     pub fn path(&self) -> PathBuf {
         self.entry.path()
     }
@@ -240,12 +240,12 @@ pub struct DirBuilder {
 }
 
 impl DirBuilder {
-    /// Returns the default: the parent must be there.
+    /// Returns the default: the parent must exist.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes the parents where they are missing. Then it is no error if the directory is there.
+    /// Makes the parents where they are missing. A directory that exists already is then no error.
     pub fn recursive(&mut self, on: bool) -> &mut Self {
         self.recursive = on;
         self

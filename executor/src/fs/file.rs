@@ -10,7 +10,7 @@ use std::{
     time::SystemTime,
 };
 
-/// Bytes that one system call reads or writes, at most, unless a program sets another number.
+/// The most bytes that one system call reads or writes, unless a program sets another number.
 const BUFFER: usize = 2 * 1024 * 1024;
 
 /// An open file.
@@ -45,8 +45,8 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// [`max_buf_size`](Self::max_buf_size): wrap the file in a `BufReader` for small reads. Bytes that
 /// arrive after the read's future was dropped are kept for the next read. A seek, a write,
 /// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std)
-/// first move the file's position back, if there are such bytes; so they act where the program has
-/// read to.
+/// first move the file's position back, if there are such bytes. So they act at the place up to
+/// which the program has read.
 ///
 /// # Writes
 /// **A write returns when its bytes are buffered.** They are on the way to the file then, and get
@@ -232,7 +232,7 @@ impl File {
 
     /// Returns the file of std, once all that was written is in it.
     ///
-    /// The error of a buffered write is lost: `flush` before.
+    /// The error of a buffered write is lost, unless you call `flush` before.
     ///
     /// ```
     /// # selvedge::Runtime::new()?.block_on(async {
@@ -255,10 +255,10 @@ impl File {
 
     /// Returns the file of std, if no operation is under way.
     ///
-    /// The error of a buffered write is lost: `flush` before.
+    /// The error of a buffered write is lost, unless you call `flush` before.
     ///
     /// # Errors
-    /// The file, if one is.
+    /// Returns the file itself, if an operation is under way.
     ///
     /// ```
     /// # selvedge::Runtime::new()?.block_on(async {

@@ -32,37 +32,37 @@ impl OpenOptions {
         Self(fs::OpenOptions::new())
     }
 
-    /// Opens it for reading.
+    /// Opens the file for reading.
     pub fn read(&mut self, on: bool) -> &mut Self {
         self.0.read(on);
         self
     }
 
-    /// Opens it for writing.
+    /// Opens the file for writing.
     pub fn write(&mut self, on: bool) -> &mut Self {
         self.0.write(on);
         self
     }
 
-    /// Opens it for writing at its end, wherever that is at the time of the write.
+    /// Opens the file for writing at its end, wherever the end is at the time of the write.
     pub fn append(&mut self, on: bool) -> &mut Self {
         self.0.append(on);
         self
     }
 
-    /// Empties it.
+    /// Empties the file.
     pub fn truncate(&mut self, on: bool) -> &mut Self {
         self.0.truncate(on);
         self
     }
 
-    /// Makes it if there is none.
+    /// Makes the file if it does not exist.
     pub fn create(&mut self, on: bool) -> &mut Self {
         self.0.create(on);
         self
     }
 
-    /// Makes it, and fails if there is one.
+    /// Makes the file, and fails if it exists.
     pub fn create_new(&mut self, on: bool) -> &mut Self {
         self.0.create_new(on);
         self

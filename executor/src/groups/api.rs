@@ -7,10 +7,10 @@ use task_header::JoinHandle;
 
 /// A group of tasks that has its share of each worker's time.
 ///
-/// While several groups have tasks to run, a worker runs them for times in the proportion of their
-/// *shares*. A group without tasks leaves its time to the others, and earns no credit for later. A
-/// group with a parent has its share of the parent's time. Every runtime has the group `main`,
-/// whose shares are 1000: tasks that are spawned from outside are there, unless
+/// While several groups have tasks to run, a worker divides its time among them in proportion to
+/// their *shares*. A group without tasks leaves its time to the others, and earns no credit for
+/// later. A group with a parent has its share of the parent's time. Every runtime has the group
+/// `main`, whose shares are 1000: tasks that are spawned from outside are in it, unless
 /// [`spawn_in`] names a group. A task that is spawned by a task is in the group of that task.
 ///
 /// A handle may be cloned and sent anywhere. It does not keep the group from being
@@ -42,8 +42,8 @@ pub struct SchedulingGroup {
 impl SchedulingGroup {
     /// Returns the group of the task that calls this.
     ///
-    /// A closure of [`spawn_blocking`](crate::spawn_blocking) is of the group of the task that
-    /// spawned it. Everything else is of the runtime's main group.
+    /// A closure of [`spawn_blocking`](crate::spawn_blocking) is in the group of the task that
+    /// spawned it. Everything else is in the runtime's main group.
     ///
     /// ```
     /// use selvedge::{SchedulingGroup, spawn_in};
@@ -275,7 +275,8 @@ impl GroupBuilder {
         self
     }
 
-    /// Sets the parent, whose time the group has its share of. By default it has none, as main.
+    /// Sets the parent: the group gets its share of the parent's time. By default a group has no
+    /// parent, as main has none.
     ///
     /// The tasks of the parent itself count as one more child, with the parent's shares.
     pub fn parent(mut self, parent: &SchedulingGroup) -> Self {
@@ -333,7 +334,7 @@ impl Handle {
         }
     }
 
-    /// Returns the main group, in which tasks are that no group was named for.
+    /// Returns the main group. Tasks for which no group was named are in it.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -345,14 +346,15 @@ impl Handle {
         SchedulingGroup::new(self.clone(), self.shared().groups.main.clone())
     }
 
-    /// Requests that the time slice ends of each worker on which a group has used up its quota
+    /// Requests the end of the time slice of each worker on which a group has used up its quota
     /// while another group waits.
     ///
     /// A poll that takes long then ends at its next cooperative operation, or at the next
-    /// [`yield_if_needed`](crate::task::yield_if_needed), and not only by itself. The monitor does
-    /// this once a millisecond while a worker has two groups with work. For a shorter quota, and
-    /// for driven workers, which have no monitor, a timer may call this once a quota. It costs a
-    /// load for each worker, and an exchange for each that it asks.
+    /// [`yield_if_needed`](crate::task::yield_if_needed), rather than when it returns by itself.
+    /// The monitor does this once a millisecond while a worker has two groups with work. For a
+    /// shorter quota, and for driven workers, which have no monitor, a timer may call this once a
+    /// quota. It costs a load for each worker, and an exchange for each worker whose slice it asks
+    /// to end.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -366,8 +368,8 @@ impl Handle {
 }
 
 impl Shared {
-    /// Requests the end of the slices in which a turn's quota is used up. Returns how long the
-    /// first of the other turns with an end has left.
+    /// Requests the end of the slices in which a turn's quota is used up. Returns how long it is
+    /// until the first of the other turns ends, if any has an end.
     pub(crate) fn end_overdue_turns(&self) -> Option<Duration> {
         if !self.groups.is_used() {
             return None;
@@ -449,7 +451,7 @@ impl fmt::Display for GroupError {
 
 impl std::error::Error for GroupError {}
 
-/// Error of [`spawn_in`]: the group was destroyed. Has the future that was not spawned.
+/// Error of [`spawn_in`]: the group was destroyed. Contains the future that was not spawned.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

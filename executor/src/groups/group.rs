@@ -7,8 +7,8 @@
 //!
 //! 1. A spawn *enters* the group before the task is made: it adds a use, and takes that back if it
 //!    finds the group gone. A task *leaves* when its future is gone.
-//! 2. `destroy` sets `GONE` by a compare-exchange from 0. So of a spawn and a `destroy` the first
-//!    wins: the spawn makes the group busy, or finds it gone.
+//! 2. `destroy` sets `GONE` by a compare-exchange from 0. So if a spawn and a `destroy` race, the
+//!    first one wins: the spawn makes the group busy, or finds it gone.
 //! 3. A use that was added to a group that is gone is taken back, and changes nothing: `GONE` is
 //!    never cleared.
 use crate::identity::RuntimePtr;
@@ -32,7 +32,7 @@ const USE: usize = 2;
 /// A group of tasks of one runtime.
 pub(crate) struct Group {
     pub(super) is_main: bool,
-    /// Its place in the table, which a later group may have again.
+    /// The group's place in the table. A later group may have the same place.
     pub(super) index: usize,
     pub(super) depth: usize,
     pub(super) parent: Option<Arc<Group>>,
@@ -81,8 +81,8 @@ impl Group {
         let _ = self.shared.set(shared);
     }
 
-    /// The runtime that the group belongs to. Not to be dereferenced unless that is known to be
-    /// there, as it is while a `Notified` of the group is.
+    /// The runtime that the group belongs to. It may be dereferenced only while the runtime is
+    /// known to exist, as it does while a `Notified` of the group exists.
     pub(crate) fn runtime(&self) -> RuntimePtr {
         *self
             .shared
@@ -124,7 +124,7 @@ impl Group {
     }
 
     fn leave_counted(&self) {
-        // Ordering: Release pairs with `destroy`: the destroyer knows what the task did.
+        // Ordering: Release pairs with `destroy`: the destroyer sees what the task wrote.
         let before = self.uses.fetch_sub(USE, Release);
         debug_assert!(before >= USE, "it has entered");
     }
@@ -146,7 +146,7 @@ impl Group {
 
     /// The number of tasks and children.
     pub(super) fn uses(&self) -> usize {
-        // Ordering: Relaxed, a number to show.
+        // Ordering: Relaxed, as the number is only shown.
         self.uses.load(Relaxed) / USE
     }
 }

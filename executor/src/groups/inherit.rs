@@ -1,10 +1,10 @@
 //! Finds the group of a spawn: the group of the task, or of the closure, that spawns.
 //!
-//! 1. A task that a worker runs is of the group that has the worker's turn.
+//! 1. A task that a worker runs belongs to the group that has the worker's turn.
 //! 2. A closure of `spawn_blocking`, and the rest of a poll that has given its worker away, have no
-//!    turn. They keep their group here, counted. It may be destroyed meanwhile: then their spawns
-//!    are for main.
-//! 3. Everything else, such as a `block_on`, is of main.
+//!    turn. Their group is kept here, by a counted reference. If the group is destroyed meanwhile,
+//!    their spawns go to main.
+//! 3. Everything else, such as a `block_on`, belongs to main.
 use super::group::Group;
 use crate::{
     context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler, shared::Shared,
@@ -56,7 +56,7 @@ impl Inherited {
         mem::forget(self);
     }
 
-    /// Inherits nothing from now on: the poll is over in which the thread's core was lost.
+    /// Inherits nothing from now on: the poll that lost the thread's core is over.
     pub(crate) fn clear() {
         drop(replace(None));
     }
@@ -77,7 +77,7 @@ pub(crate) fn within<R, F: FnOnce() -> R>(shared: &Shared, f: F) -> impl FnOnce(
     }
 }
 
-/// The group of what this thread runs in this runtime, if that has one.
+/// The group of the task or closure that this thread runs in this runtime, if there is one.
 pub(super) fn current(shared: &Shared) -> Option<Arc<Group>> {
     let is_ours = |core: &Core| ptr::eq(&*core.shared, shared);
     // SAFETY: rule 3 of `turns`.
@@ -99,7 +99,7 @@ impl Scheduler {
 
     pub(crate) fn in_group(group: &Arc<Group>) -> Self {
         const { assert!(align_of::<Group>() > OTHER) };
-        // Its address has the provenance that `counted` needs.
+        // The address of the `Arc` has the provenance that `counted` needs.
         let at = NonNull::new(Arc::as_ptr(group).cast_mut()).expect("an `Arc` is not null");
         let is_main = group.is_main;
         Self(match is_main {
@@ -122,8 +122,8 @@ impl Scheduler {
         self.0.addr().get() & OTHER == 0
     }
 
-    /// Leaves the group when the future of a task of it is gone. The function has C's convention,
-    /// as it cannot panic: so a task of main's pays for no `catch_unwind`.
+    /// Leaves the group when the future of a task of it is gone. The function has C's calling
+    /// convention, as it cannot panic. So a task of main costs no `catch_unwind`.
     ///
     /// # Safety
     /// It is the group of a task that has not left it before.
@@ -145,8 +145,8 @@ impl Scheduler {
         unsafe { Arc::from_raw(self.group().as_ptr()) }
     }
 
-    /// Enters the group of what this thread runs, for a task that it spawns: main, if that is of
-    /// another runtime or gone.
+    /// Enters the group of the task or closure that this thread runs, for a task that it spawns.
+    /// Enters main if that group is of another runtime or gone.
     pub(crate) fn inherited(shared: &Shared) -> Self {
         let on_worker = with_core(|core| {
             let is_ours = ptr::eq(&*core.shared, shared);

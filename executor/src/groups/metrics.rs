@@ -73,7 +73,7 @@ pub struct GroupWorkerSnapshot {
     /// Turns that took more than twice the quota while another group had work.
     pub violations: u64,
     /// The virtual runtime: the runtime divided by the shares, in nanoseconds. When a group gets
-    /// tasks again, it is raised to the least virtual runtime of the groups with tasks.
+    /// tasks again, its virtual runtime is raised to the least one of the groups with tasks.
     pub vruntime: u64,
 }
 

@@ -88,7 +88,7 @@ fn wake_racing_the_end_of_its_groups_turn_is_found() {
 }
 
 /// A worker pushes a task of a group into its list, while another worker looks for work a last time
-/// and sleeps. One of them runs the task: the pusher does not tick again.
+/// and sleeps. The pusher does not tick again, so the other worker must find the task.
 ///
 /// Fails if `GroupStealer::is_empty` leaves out the lists, or if a push into a list notifies
 /// nobody.
@@ -217,7 +217,7 @@ fn destroyer_knows_what_the_last_task_did() {
     });
 }
 
-/// Shares that change while a worker picks reach it: the pick that follows the change has them.
+/// Shares change while a worker picks a group. The first pick after the change uses the new shares.
 ///
 /// Fails if the version increases before the shares are stored, or is loaded with Relaxed.
 #[test]

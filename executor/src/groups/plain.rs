@@ -8,7 +8,7 @@ impl Core {
         self.queue.sharing.get()
     }
 
-    /// Main's queue, which is the whole one while it is plain.
+    /// Main's queue, which is the worker's whole queue while that is plain.
     #[inline(always)]
     pub(crate) fn plain(&self) -> &Plain {
         &self.queue.own
@@ -20,7 +20,7 @@ impl Core {
         self.queue.plain.get()
     }
 
-    /// Whether tasks with this scheduler go to the queue, and it is plain.
+    /// Whether the queue is plain, and tasks with this scheduler go to it.
     #[inline(always)]
     pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
         self.queue.plain.get() == Some(scheduler)

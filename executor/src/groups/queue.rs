@@ -16,8 +16,8 @@ use std::{cell::Cell, sync::Arc};
 use task_header::Node;
 use worker_queue::{Batch, Next, QueueHooks, RunQueue, SlotContent, Stealer};
 
-/// The tasks of a worker in a row that were main's, while no other group had work here, after which
-/// the worker shares no longer. Until then main owes what it owes.
+/// After so many tasks of main in a row, while no other group had work here, the worker stops
+/// sharing. Until then the time that main has run is kept in the fair queue.
 const ALONE: u32 = 256;
 
 /// A worker's queue.
@@ -42,7 +42,7 @@ pub(crate) struct GroupQueue {
 /// The part of a worker's queue that the others see.
 pub(crate) struct GroupStealer {
     ring: Stealer<Node<Scheduler>>,
-    /// If they say that nobody may steal, the others find nothing here.
+    /// If their setting `sharded` is on, thieves find nothing here.
     groups: Arc<Groups>,
     worker: usize,
 }
@@ -118,8 +118,8 @@ impl GroupQueue {
         self.turn.get()
     }
 
-    /// Enters the group whose task the worker runs, for a task that this one spawns. Main, if that
-    /// group is gone: its last task has just ended.
+    /// Enters the group whose task the worker runs, for a task that this one spawns. Enters main if
+    /// that group is gone because its last task has just ended.
     #[inline]
     pub(crate) fn inherit(&self) -> Scheduler {
         if self.sharing.get() {
@@ -210,7 +210,7 @@ impl GroupQueue {
                     if let Some(next) = self.own.next(hooks) {
                         return Some(next);
                     }
-                    // Others have taken the tasks.
+                    // Thieves have taken the tasks.
                 }
                 Turn::Idle => {
                     self.turn.set(self.main);
@@ -253,7 +253,7 @@ impl GroupQueue {
         }
     }
 
-    /// Whether main goes on as a group that shares: not if it was alone for some time.
+    /// Whether the worker goes on sharing: not once main has been alone for some time.
     #[inline]
     fn may_stay(&self, state: &State) -> bool {
         if state.fair.active() > 1 {

@@ -656,7 +656,7 @@ fn idle_worker_steals_the_tasks_of_a_group() {
     let set = done.clone();
     let task = spawn_in(&group, async move {
         let other = spawn(async move { set.store(true, SeqCst) });
-        // It blocks its worker, so only a thief can run the other task.
+        // This task blocks its worker, so only a thief can run the other task.
         while !done.load(SeqCst) {
             std::thread::yield_now();
         }

@@ -1,17 +1,17 @@
 //! A worker's turns: the lists of its groups' tasks, and the fair queue that chooses among them.
 //!
-//! The worker and its thieves use them under the lock. Only the worker pushes into the lists and
-//! gives turns; a thief takes tasks out, and ends the activity of a list that it has emptied,
-//! unless that group has the turn. The number of tasks in the lists is also kept outside of the
-//! lock, as a hint for thieves and for the last look before a sleep.
+//! The worker and its thieves use the turns under the lock. Only the worker pushes into the lists
+//! and gives turns. A thief takes tasks out. A thief that has emptied a list marks its group as
+//! inactive, unless that group has the turn. The number of tasks in the lists is also kept outside
+//! of the lock, as a hint for thieves and for the last look before a sleep.
 //!
 //! 1. A group's list is in the fair queue from the group's first task on this worker on, until the
 //!    worker finds the group gone. An entry keeps its group in memory, and is found by the group's
 //!    index. An index whose entry has another group was reused: then the entry's group is gone.
 //! 2. A group with tasks in its list is active. An active group has tasks in its list, or it had
-//!    when its turn began.
-//! 3. The address in `GroupQueue::turn` is that of the main group or of an entry's, or else in
-//!    `removed`, which is cleared when the next task is chosen.
+//!    some when its turn began.
+//! 3. The address in `GroupQueue::turn` is that of the main group, of an entry's group, or of a
+//!    group in `removed`, which is cleared when the next task is chosen.
 use super::{Groups, clock::Clock, group::Group};
 use crate::scheduler::{Scheduler, Task};
 use queue_global::List;
@@ -104,7 +104,7 @@ impl Turns {
         let ends = state.fair.turn_end().unwrap_or(NEVER);
         if state.ends != ends {
             state.ends = ends;
-            // Ordering: Relaxed, a number that publishes nothing.
+            // Ordering: Relaxed, as the number publishes nothing.
             self.ends.store(ends, Relaxed);
         }
         result
@@ -253,7 +253,7 @@ impl State {
     /// the least virtual runtime that has tasks. If that is main, the tasks are in the ring, unless
     /// the thief has looked there.
     pub(super) fn steal(&mut self, ring_is_empty: bool) -> Stolen {
-        /// So many at a time at most, as long as the lock is held.
+        /// The most tasks to take while the lock is held once.
         const MOST: usize = 128;
         let has_tasks = |key: &GroupKey| {
             let entry = self.fair.get(*key);

@@ -50,13 +50,15 @@ impl<T: Send + Sync + 'static> GroupLocal<T> {
     pub fn get_in(&'static self, group: &SchedulingGroup) -> Arc<T> {
         let group = &*group.group;
         self.find(group).unwrap_or_else(|| {
-            // User code, so not under the lock. Of two threads that do this the first wins.
+            // `make` is user code, so it runs outside of the lock. If two threads do this, the
+            // first one wins.
             let made = Arc::new((self.make)());
             self.insert(group, made)
         })
     }
 
-    /// The address of a static of its own is its key. It is not of size 0.
+    /// The key is the static's own address. As the static is not of size 0, no other one has that
+    /// address.
     fn key(&'static self) -> usize {
         ptr::from_ref(self).addr()
     }

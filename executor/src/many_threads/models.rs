@@ -2,7 +2,7 @@
 //! model checker supports.
 //!
 //! Each task keeps its worker until as many tasks run as there are workers. So every round needs
-//! all workers, and the model hangs if one sleeps on while a task waits for it.
+//! all workers, and the model hangs if one stays asleep while a task waits for it.
 use crate::{Builder, JoinError, JoinHandle, park};
 use std::{future::poll_fn, pin::Pin};
 use sync_shim::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 use sync_shim::atomic::{AtomicUsize, Ordering::Relaxed};
 use task_header::Id;
 
-/// Calls a macro with the list of the counters, each with what it says in a snapshot.
+/// Calls a macro with the list of the counters, each with its description in a snapshot.
 macro_rules! each_counter {
     ($of:ident) => {
         $of! {
@@ -18,7 +18,7 @@ macro_rules! each_counter {
             local_schedules,
             /// Tasks run from the LIFO slot.
             lifo_hits,
-            /// Those of them that ran in the budget and the time slice of the task before.
+            /// Tasks run from the LIFO slot in the budget and the time slice of the task before.
             inherited_slices,
             /// Tasks taken from the injector.
             injected,
@@ -38,8 +38,8 @@ macro_rules! each_counter {
             /// Polls in which an operation yielded because the time slice was over. Not among the
             /// [`forced_yields`](Self::forced_yields).
             preempted,
-            /// Calls of [`syscall`](crate::syscall()) that the worker might have been handed over
-            /// for.
+            /// Calls of [`syscall`](crate::syscall()) during which the worker might have been
+            /// handed over.
             syscalls,
             /// Times that the monitor handed the worker over to another thread, in such a call.
             retaken,
@@ -91,12 +91,12 @@ macro_rules! counters {
                 }
             }
 
-            /// Shows the monitor which task is polled. A store.
+            /// Shows the monitor which task is polled. Costs a store.
             #[inline]
             pub(crate) fn set_polled(&self, task: Option<Id>) {
                 if cfg!(all(feature = "monitor", not(any(selvedge_loom, selvedge_shuttle)))) {
                     let number = task.map_or(0, |task| u64::from(task) as usize);
-                    // Ordering: Relaxed, a number that publishes nothing.
+                    // Ordering: Relaxed, as the number publishes nothing.
                     self.polled.store(number, Relaxed);
                 }
             }

@@ -1,10 +1,10 @@
-//! The cost of each operation: counts the README's table.
+//! Counts the read-modify-writes of the counters.
 use super::{counter::Counter, times::Times};
 use std::time::Duration;
 use sync_shim::count::counted;
 
 #[test]
-fn nothing_is_a_read_modify_write() {
+fn no_metric_costs_a_read_modify_write() {
     let (counter, times) = (Counter::new(), Times::new());
     let ((), counts) = counted(|| {
         counter.add(1);

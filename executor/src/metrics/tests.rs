@@ -30,7 +30,7 @@ fn the_longest_times_are_in_the_last_bucket() {
 }
 
 #[test]
-fn a_part_that_is_none_is_the_nearest() {
+fn quantile_of_a_part_outside_0_to_1_takes_the_nearest() {
     let histogram = of(&[Duration::from_nanos(1), Duration::from_nanos(1_000)]);
     for (part, ns) in [
         (-1.0, 2),

@@ -77,8 +77,9 @@ impl PollTimes {
         self.buckets.iter().sum()
     }
 
-    /// An upper bound of the given quantile, `part` from 0 to 1: the end of a bucket, so at most
-    /// twice the exact value, unless that is in the last bucket. `None` without times.
+    /// An upper bound of the given quantile, `part` from 0 to 1. It is the end of a bucket, so it
+    /// is at most twice the exact value, unless that value is in the last bucket. `None` without
+    /// times.
     pub fn quantile(&self, part: f64) -> Option<Duration> {
         let count = self.count();
         // As an integer, for any argument.

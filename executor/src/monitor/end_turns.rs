@@ -4,7 +4,7 @@ use sched_monitor::{Duty, Round};
 use std::time::Duration;
 use sync_shim::sync::Arc;
 
-/// Requests the end of each worker's time slice on which a group has used up its quota while
+/// Requests the end of the time slice of each worker on which a group has used up its quota while
 /// another group waits.
 ///
 /// A round costs a load for each worker. While a worker has two groups with work, the next round

@@ -11,7 +11,8 @@ use sync_shim::atomic::Ordering::Relaxed;
 pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
     let remote = &shared.remotes[worker];
     let task = remote.counters.polled();
-    // Ordering: Relaxed, a number. It is of the thread that has the core, or had it a moment ago.
+    // Ordering: Relaxed, as it is only a number: that of the thread that has the core, or had it a
+    // moment ago.
     let thread = remote.thread.load(Relaxed);
     Subject {
         task: (task != 0).then_some(task as u64),
@@ -23,7 +24,7 @@ pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
 ///
 /// A report with a stack is written by a thread of its own, because the names of the functions may
 /// take long to find, and the monitor has other duties. There are a few reports a minute. The hook
-/// is called in the monitor's thread, and may do as it likes.
+/// is called in the monitor's thread, and may itself start a thread for the names.
 #[derive(Default)]
 pub(super) struct Reports {
     writing: Option<thread::JoinHandle<()>>,
@@ -61,7 +62,7 @@ impl Reports {
 
     fn wait(&mut self) {
         if let Some(thread) = self.writing.take() {
-            // A panic of a subscriber ends there.
+            // A panic of a subscriber ends that thread alone.
             let _ = thread.join();
         }
     }
@@ -126,7 +127,7 @@ fn write(stall: &Stall, to_stderr: bool) {
         "a poll lasts"
     );
     if to_stderr {
-        // In one write, so that the lines stay together. Nobody hears of its failure.
+        // In one write, so that the lines stay together. An error is ignored.
         let block = format!("selvedge: {stall}\n");
         let _ = std::io::stderr().lock().write_all(block.as_bytes());
     }

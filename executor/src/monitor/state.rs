@@ -21,7 +21,7 @@ pub(super) const REFUSED: u32 = 4;
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) on: bool,
-    /// Whether `build` starts it.
+    /// Whether `build` starts the monitor's thread.
     pub(crate) at_once: bool,
     pub(crate) threshold: Duration,
     pub(crate) reports_per_minute: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     /// Whether the start of the thread fails.
     #[cfg(test)]
     pub(crate) fails: bool,
-    /// Whether time slices last for ever, unless something else ends them.
+    /// Whether time slices may have any length: then only other events end them.
     #[cfg(test)]
     pub(crate) endless_slices: bool,
 }
@@ -80,7 +80,8 @@ impl Monitor {
         }
     }
 
-    /// Wakes the monitor, if there may be one, after a worker became busy. A fence and a load.
+    /// Wakes the monitor, if there may be one, after a worker became busy. Costs a fence and a
+    /// load.
     #[inline]
     pub(crate) fn ring(&self) {
         if WATCHES && self.settings.on {
@@ -108,13 +109,13 @@ impl Monitor {
 
     /// Reports of stalls, with those that were held back.
     pub(crate) fn stalls(&self) -> u64 {
-        // Ordering: Relaxed, for a snapshot.
+        // Ordering: Relaxed, as a snapshot is approximate.
         self.stalls.load(Relaxed)
     }
 
     /// Whether the thread could not be started.
     pub(crate) fn is_refused(&self) -> bool {
-        // Ordering: Relaxed, for a snapshot.
+        // Ordering: Relaxed, as a snapshot is approximate.
         self.state.load(Relaxed) == REFUSED
     }
 }

@@ -51,11 +51,11 @@ use std::{
 #[derive(Debug)]
 pub struct Child {
     process: Process,
-    /// The pipe to its standard input, if there is one.
+    /// The pipe to the child's standard input, if there is one.
     pub stdin: Option<ChildStdin>,
-    /// The pipe from its standard output, if there is one.
+    /// The pipe from the child's standard output, if there is one.
     pub stdout: Option<ChildStdout>,
-    /// The pipe from its standard error, if there is one.
+    /// The pipe from the child's standard error, if there is one.
     pub stderr: Option<ChildStderr>,
 }
 
@@ -85,7 +85,7 @@ impl Child {
             std: Some(std),
             exit: Exit::by_thread(id),
             status: None,
-            // Until the driver has all: an error ends the child.
+            // Set until the driver has everything, so that an error kills the child.
             kill_on_drop: true,
         };
         process.exit = Exit::of(id)?;
@@ -115,7 +115,8 @@ impl Child {
     /// Sends `SIGKILL`. [`wait`](Self::wait) for the end.
     ///
     /// # Errors
-    /// `InvalidInput` if a wait has returned its status. No error if it has ended unknown to this.
+    /// `InvalidInput` if a wait has returned its status. It is no error if the child has ended and
+    /// no wait has noticed this yet.
     pub fn start_kill(&mut self) -> io::Result<()> {
         match self.process.status {
             None => self.process.std().kill(),
@@ -135,7 +136,7 @@ impl Child {
         self.wait().await.map(drop)
     }
 
-    /// Closes the pipe to its standard input, and waits for its end.
+    /// Closes the pipe to the child's standard input, and waits for the child's end.
     ///
     /// A dropped future loses nothing: wait again. If a status was returned once, it is returned
     /// again.
@@ -147,7 +148,8 @@ impl Child {
         poll_fn(|cx| self.process.poll_wait(cx)).await
     }
 
-    /// Returns its status, or `None` while it runs. It leaves the pipe to its standard input open.
+    /// Returns the child's status, or `None` while the child runs. It leaves the pipe to the
+    /// child's standard input open.
     ///
     /// # Errors
     /// `ECHILD` if other code has reaped it.
@@ -155,8 +157,8 @@ impl Child {
         self.process.try_wait()
     }
 
-    /// Closes the pipe to its standard input, and waits for its end and for all that it writes to
-    /// the pipes that are there.
+    /// Closes the pipe to the child's standard input. Waits for the child's end, and for all that
+    /// the child writes to the pipes that are there.
     ///
     /// It reads both pipes at the same time, so the child never waits for room in one of them. The
     /// pipes end when the last process that has them ends: a child's own child may keep them open.
@@ -219,8 +221,8 @@ impl Process {
             if let Some(status) = self.try_wait()? {
                 return Poll::Ready(Ok(status));
             }
-            // It takes the event away, so the end is either before the next `try_wait`, or brings
-            // another event.
+            // This takes the event. So the child has ended before the next `try_wait`, or its end
+            // brings another event.
             ready!(self.exit.poll_event(cx))?;
         }
     }
@@ -235,7 +237,7 @@ impl Drop for Process {
             return;
         }
         if self.kill_on_drop {
-            // It fails if the child has ended.
+            // The kill fails if the child has ended.
             let _ = std.kill();
         }
         orphans::adopt(std, self.exit.take_pidfd());

@@ -1,6 +1,6 @@
 //! Waits for the end of a child, without reaping it.
 //!
-//! As long as nobody reaps the child, its id stays its own. So both waits may use it.
+//! Until the child is reaped, no other process has its id. So both kinds of wait may use the id.
 use net_driver::net::AsyncFd;
 use std::{
     io,
@@ -142,7 +142,7 @@ pub(super) fn poll_readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>) -> io
     };
     let mut entries: Vec<_> = fds.map(entry).collect();
     let count = entries.len() as libc::nfds_t;
-    // SAFETY: the pointer is valid for so many entries.
+    // SAFETY: the pointer is valid for `count` entries.
     let result = unsafe { libc::poll(entries.as_mut_ptr(), count, -1) };
     match io::Error::last_os_error() {
         error if result == -1 && error.kind() != io::ErrorKind::Interrupted => Err(error),

@@ -1,13 +1,14 @@
 //! Children whose handles were dropped before they ended.
 //!
-//! They must be reaped when they end, also after their runtime. A task could not do so: its runtime
-//! drops it. A queue that is checked now and then leaves zombies between checks. So one
-//! thread waits for all orphans of the process. It is there only while there are any:
+//! Such a child must be reaped when it ends, even after the end of its runtime. A task cannot do
+//! that: its runtime drops it. A queue that is checked now and then leaves zombies between checks.
+//! So one thread waits for all orphans of the process. The thread exists only while there are
+//! orphans:
 //!
 //! 1. [`adopt`] adds to `arrived` under the lock. It starts the thread if there is none, and wakes
 //!    it otherwise.
 //! 2. The thread takes `arrived` under the lock. It ends only if nothing arrived and it has no
-//!    orphan left, and in the same critical section says that it is gone.
+//!    orphan left, and it records its end in the same critical section.
 //!
 //! So an orphan that arrives is seen by the thread, or by the next one.
 use super::exit::poll_readable;
@@ -28,7 +29,7 @@ static ORPHANS: Mutex<Orphans> = Mutex::new(Orphans {
 
 struct Orphans {
     arrived: Vec<Orphan>,
-    /// There while the thread is.
+    /// Set while the thread runs.
     thread: Option<Thread>,
 }
 
@@ -45,7 +46,7 @@ struct Orphan {
 
 impl Orphan {
     fn has_ended(&mut self) -> bool {
-        // An error says that somebody else has reaped it.
+        // An error says that other code has reaped it.
         !matches!(self.child.try_wait(), Ok(None))
     }
 }
@@ -68,7 +69,7 @@ pub(super) fn adopt(mut child: Child, pidfd: Option<OwnedFd>) {
         .as_ref()
         .is_some_and(|thread| thread.process != process)
     {
-        // The orphans before are another process's.
+        // This process is a fork: the thread and the earlier orphans are its parent's.
         orphans.thread = None;
         orphans.arrived.clear();
     }

@@ -13,14 +13,14 @@ use std::{
 /// The bytes for which the first read of an output has room: a pipe holds so many as a rule.
 const ROOM: usize = 64 * 1024;
 
-/// Defines what the three have.
+/// Defines the methods that all three pipes have.
 macro_rules! end {
     ($end:ident, $pipe:ident) => {
         impl $end {
             /// Takes over a pipe of std, which becomes non-blocking.
             ///
             /// # Errors
-            /// If it is no pipe, or the runtime has shut down.
+            /// If it is not a pipe, or the runtime has shut down.
             ///
             /// # Panics
             /// Outside of a runtime.
@@ -50,7 +50,7 @@ macro_rules! end {
             }
         }
 
-        /// For another child.
+        /// For a standard stream of another child.
         impl TryFrom<$end> for Stdio {
             type Error = io::Error;
 

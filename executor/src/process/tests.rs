@@ -1,4 +1,4 @@
-//! Waits of systems that have no descriptors of processes.
+//! Tests the waits for systems that have no descriptors of processes.
 use super::{Command, exit::Exit};
 use crate::Runtime;
 use std::{future::poll_fn, process::Stdio};

@@ -6,8 +6,9 @@ use std::{io, mem::take, time::Duration};
 /// Settings of a runtime, with tokio's names and signatures.
 ///
 /// Each method changes the builder and returns it by reference, so that a program's `let mut
-/// builder = ...; builder.worker_threads(2);` ports. It sets the method of [`crate::Builder`] that
-/// its docs name; [`From`] makes one of such a builder, for the settings that tokio has not.
+/// builder = ...; builder.worker_threads(2);` ports. It calls the method of [`crate::Builder`] that
+/// its docs name. For settings that tokio does not have, set them on a [`crate::Builder`], and turn
+/// that into one of these with [`From`].
 ///
 /// ```
 /// use selvedge::runtime::Builder;
@@ -111,7 +112,7 @@ impl Builder {
     }
 }
 
-/// Sockets and timers. They work in every runtime, also without these.
+/// Sockets and timers. They work in every runtime, also without these methods.
 ///
 /// ```
 /// use selvedge::runtime::Builder;
@@ -129,8 +130,9 @@ impl Builder {
         self
     }
 
-    /// Opens what sockets need when the runtime is built, so that `build` reports an error of it.
-    /// Without it the first socket does. See [`crate::Builder::enable_io`].
+    /// Opens the kernel objects that sockets need when the runtime is built, so that `build`
+    /// reports the error if that fails. Without this call the first socket opens them. See
+    /// [`crate::Builder::enable_io`].
     #[cfg(all(
         feature = "net",
         target_os = "linux",
@@ -315,7 +317,7 @@ impl Builder {
         self.set(|builder| builder.lifo_slot(false))
     }
 
-    /// Sets what a panic does that nobody handles. See [`crate::Builder::unhandled_panic`].
+    /// Sets the policy for unhandled panics. See [`crate::Builder::unhandled_panic`].
     pub fn unhandled_panic(&mut self, policy: UnhandledPanic) -> &mut Self {
         self.set(|builder| builder.unhandled_panic(policy))
     }

@@ -15,7 +15,7 @@ use std::{fmt, future::Future, io, marker::PhantomData, mem, time::Duration};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct LocalOptions {
-    /// As tokio's, it stays in its thread.
+    /// Like tokio's, the options stay on their thread.
     stays: PhantomData<*mut ()>,
 }
 

@@ -1,4 +1,4 @@
-//! Runs the conformance tests of the part on the executor's `Overflow`.
+//! Runs the conformance tests of `queue-spmc` on the executor's `Overflow`.
 use super::{Scheduler, Shared, Task};
 use crate::{Builder, Runtime, Worker, park::ThreadPark};
 use queue_spmc::{

@@ -79,7 +79,7 @@ impl Drop for WakesAtItsEnd {
 }
 
 /// Each of two tasks wakes the other when its future is dropped. So the second one is in the LIFO
-/// slot by then. The worker ends all the same, and leaves no reference in the slot.
+/// slot by then. The worker still ends, and leaves no reference in the slot.
 ///
 /// Fails if `WorkerQueue::take_any` does not clear the slot.
 #[test]

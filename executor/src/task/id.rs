@@ -16,7 +16,8 @@ use task_header::{Id, current};
 /// ```
 ///
 /// # Panics
-/// If this thread runs no task. A future in `block_on` is none. [`try_id`] returns `None` instead.
+/// If this thread runs no task. A future in `block_on` is not a task. [`try_id`] returns `None`
+/// instead.
 #[track_caller]
 pub fn id() -> Id {
     match current() {

@@ -5,10 +5,10 @@
 //! [`TaskLocalFuture`].
 //!
 //! 1. Only a scope writes the slot ([`LocalKey::within`]): at its start, its own value's address;
-//!    at its end, also by a panic, the address that was there. So the slot names the innermost
-//!    scope of this thread that has not ended.
+//!    at its end, also if it ends by a panic, the address that was there before. So the slot names
+//!    the innermost scope of this thread that has not ended.
 //! 2. A scope borrows its value, shared, until it has ended. It ends in the frame that began it. So
-//!    an address in the slot is valid, and nobody moves, drops or changes the value.
+//!    an address in the slot is valid, and no code moves, drops or changes the value.
 //! 3. [`LocalKey::with`] lends the value for one call. Scopes that begin in that call end in it.
 //! 4. The slot has no destructor, so destructors of other thread-locals may read it. If
 //!    `process::exit` runs them in the middle of a scope, the frame of that scope stays for good.
@@ -24,8 +24,8 @@ use std::{
 
 /// Declares task-local values: statics of the type [`LocalKey`](crate::task::LocalKey).
 ///
-/// As tokio's. A value is there in the scopes of its key only, so it has no initial value. A task
-/// does not inherit the values of the task that spawns it.
+/// It has the syntax of tokio's macro. A value exists only in the scopes of its key, so it has no
+/// initial value. A task does not inherit the values of the task that spawns it.
 ///
 /// ```
 /// selvedge::task_local! {
@@ -241,7 +241,7 @@ pin_project! {
     {
         key: &'static LocalKey<T>,
         value: Option<T>,
-        // Dropped when it is ready, in its scope.
+        // Dropped in its scope, when it is ready.
         #[pin]
         future: Option<F>,
     }

@@ -36,7 +36,7 @@ fn ends(worker: &mut Worker<ThreadPark>) {
     }
 }
 
-/// Calls what it holds when it is dropped.
+/// Calls its closure when it is dropped.
 struct Calls<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for Calls<F> {
@@ -133,7 +133,7 @@ fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     handle.spawn_detached(async move {
         let _ends = ends;
     });
-    // Another thread holds it while the first worker is dropped.
+    // This stands for a thread that holds the task while the first worker is dropped.
     let queued = handle.shared().injector.pop().unwrap();
     drop(one);
     handle.shared().injector.requeue(queued);
@@ -163,7 +163,7 @@ fn runtime_dropped_in_a_wake_does_not_wait_for_closures() {
     in_time(move || waker.wake());
     ends(&mut three);
     drop((handle, three));
-    // The closure's thread ends in its own time.
+    // The closure's thread may end later.
     let begun = std::time::Instant::now();
     while Arc::strong_count(&memory) > 1 && begun.elapsed() < LONG {
         std::thread::yield_now();

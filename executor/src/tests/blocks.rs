@@ -15,7 +15,7 @@ fn other_tasks_of_a_worker_run_while_one_blocks() {
         }
         drop(sender);
         let sum = block_in_place(|| receiver.into_iter().sum::<i32>());
-        // The rest of the poll is in its runtime, though not as a worker.
+        // In the rest of the poll the thread is still in its runtime, but not as a worker.
         spawn(async move { sum }).await.unwrap()
     });
     assert_eq!(block_on(task).unwrap(), 4950);
@@ -125,7 +125,7 @@ fn runtime_end_waits_for_a_blocking_task_and_drops_others() {
                 wait.1.recv().unwrap();
             });
             set.store(true, SeqCst);
-            // It waits for the first time, so it is in no list yet.
+            // The task waits for the first time, so it is in no list yet.
             pending::<()>().await;
         });
         begun.1.recv().unwrap();
@@ -180,7 +180,7 @@ fn task_that_blocks_at_the_end_for_a_queued_task_ends() {
 fn task_that_yields_and_loses_its_worker_in_one_poll_goes_on() {
     let runtime = workers(1);
     let task = runtime.spawn(async {
-        // It is in a list already.
+        // The task is in a list already.
         yield_now().await;
         let mut waited = false;
         poll_fn(|cx| {
@@ -277,7 +277,7 @@ fn polls_of_one_that_blocks() -> (usize, bool) {
     while polls.load(SeqCst) == 0 {
         std::thread::yield_now();
     }
-    // These run behind the task, and behind a wrong requeue of it.
+    // These tasks run behind the task, and behind a wrong requeue of it.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
     }
@@ -295,7 +295,7 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
     let task = runtime.spawn(poll_fn(move |cx| {
         let polled = std::pin::Pin::new(&mut woken).poll(cx);
         match counted.fetch_add(1, SeqCst) {
-            // After it has waited once it is in a list.
+            // After the task has waited once, it is in a list.
             0 => {
                 let waker = cx.waker().clone();
                 spawn_detached(async move { waker.wake() });
@@ -308,8 +308,8 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
     while polls.load(SeqCst) < 2 {
         std::thread::yield_now();
     }
-    // This runs behind the task, and behind a wrong requeue of it. The sleep lets a poll that lost
-    // its core end.
+    // This task runs behind the task, and behind a wrong requeue of it. The sleep lets a poll that
+    // lost its core end.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
         std::thread::sleep(Duration::from_millis(5));
@@ -428,7 +428,8 @@ fn offered_worker_requests_no_second_thread() {
     assert_eq!(called.unwrap(), 1);
 }
 
-/// The monitor's thread cannot be started. All else goes on: calls hand their worker over at once.
+/// The monitor's thread cannot be started. The runtime goes on: each `syscall` hands its worker
+/// over at once.
 ///
 /// Fails if `build` returns the error, or leaves the core in the cell.
 #[test]

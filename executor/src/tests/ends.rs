@@ -22,7 +22,7 @@ fn threads_named(prefix: &str) -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_build_that_fails_at_a_thread_leaves_none_behind() {
+fn build_that_fails_to_start_a_thread_leaves_none() {
     for fails in 0..3 {
         let mut builder = Builder::new().workers(3).prestart().thread_name("failing");
         builder.fail_at_thread(fails);
@@ -196,7 +196,8 @@ fn runtimes_that_are_dropped_by_each_others_tasks_end() {
     let (sent, ended) = mpsc::channel::<()>();
     for (handle, runtime) in handles.into_iter().zip([two, one]) {
         let sent = sent.clone();
-        // The other may cancel it before it runs. Its runtime is dropped all the same.
+        // The other task may cancel this one before it runs. The runtime that it owns is still
+        // dropped.
         handle.spawn_detached(async move {
             let _sent = sent;
             drop(runtime);
@@ -210,7 +211,7 @@ fn runtimes_that_are_dropped_by_each_others_tasks_end() {
 }
 
 #[test]
-fn runtime_dropped_in_the_block_on_of_another_waits_for_none() {
+fn runtime_dropped_in_the_block_on_of_another_does_not_wait() {
     let outer = workers(1);
     let (sender, receiver) = mpsc::channel();
     outer.block_on(async {
@@ -236,7 +237,7 @@ fn a_runtime_dropped_in_its_own_blocking_closure_ends() {
 }
 
 #[test]
-fn an_unhandled_panic_shuts_the_runtime_down_if_asked_to() {
+fn unhandled_panic_shuts_the_runtime_down_if_the_policy_says() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heard = seen.clone();
     let runtime = Builder::new()
@@ -650,7 +651,7 @@ fn block_on_that_waits_panics_after_an_unhandled_panic() {
 }
 
 #[test]
-fn block_on_after_an_unhandled_panic_gives_only_what_is_ready() {
+fn block_on_after_an_unhandled_panic_returns_if_it_never_waits() {
     let runtime = shuts_down();
     let error = block_on(runtime.spawn(async { panic!("on purpose") })).unwrap_err();
     assert!(error.is_panic());
@@ -691,7 +692,8 @@ fn block_on_of_a_task_that_shuts_the_runtime_down_panics() {
     assert!(text.contains(UNHANDLED), "{text}");
 }
 
-/// Otherwise the runtime's drop would wait for the closure, which would wait forever.
+/// Fails if the closure's `block_on` goes on after the panic: then the runtime's drop waits
+/// forever.
 #[test]
 fn closure_in_block_on_ends_after_an_unhandled_panic() {
     let runtime = shuts_down();

@@ -2,7 +2,7 @@
 use super::*;
 use crate::park::ThreadPark;
 
-/// Far more than a busy machine needs.
+/// Limit of a wait: far more than a busy machine needs.
 const LONG: Duration = Duration::from_secs(600);
 
 type Log = Arc<Mutex<Vec<&'static str>>>;
@@ -49,7 +49,7 @@ fn exits_run_at_the_drop_the_newest_first() {
 
 /// Fails if the end refuses no spawns before it runs the futures, or ends the tasks before.
 #[test]
-fn exit_finds_tasks_and_closures_but_no_spawns() {
+fn exit_may_await_tasks_and_closures_but_may_not_spawn() {
     for runtime in runtimes() {
         let log = Log::default();
         let (sender, receiver) = async_channel::bounded::<()>(1);

@@ -39,7 +39,7 @@ fn task_in_the_injector_of_a_busy_worker_runs_within_61_ticks() {
 }
 
 #[test]
-fn injector_interval_is_the_builders() {
+fn injector_interval_is_that_of_the_builder() {
     let (runtime, mut workers) = Builder::new()
         .global_interval(7)
         .build_driven([ThreadPark::new()]);
@@ -231,7 +231,7 @@ fn an_idle_runtime_has_no_wake_ups() {
     runtime
         .block_on(runtime.spawn(async { spawn(async {}).await.unwrap() }))
         .unwrap();
-    // Once the watch of the slots is over.
+    // Waits until the watch of the slots is over.
     until(|| {
         let before = runtime.metrics();
         std::thread::sleep(Duration::from_millis(300));
@@ -472,7 +472,7 @@ fn nested_block_on_after_a_nudge_yields_once() {
 }
 
 #[test]
-fn a_task_at_hand_outlives_a_share_of_the_injector() {
+fn requeued_task_outlives_a_share_of_the_injector() {
     let runtime = Builder::new()
         .workers(1)
         .budget(crate::Budget::new(1))
@@ -515,7 +515,7 @@ fn yield_with_another_waker_wakes_that_waker() {
             }
             let mut part = std::task::Context::from_waker(&waker);
             assert!(std::pin::pin!(yield_now()).poll(&mut part).is_pending());
-            // This is another task's waker: that task is polled again, and this one not before.
+            // This is another task's waker: that task is polled again before this one.
             let (sender, receiver) = mpsc::channel::<std::task::Waker>();
             let waker = cx.waker().clone();
             spawn_detached(async move {
@@ -527,7 +527,7 @@ fn yield_with_another_waker_wakes_that_waker() {
                 yield_now().await;
                 waker.wake();
             });
-            // It goes into the slot, and so runs first.
+            // The task goes into the slot, and so runs first.
             let mut sender = Some(sender);
             spawn_detached(poll_fn(move |cx| match sender.take() {
                 Some(sender) => {
@@ -548,7 +548,7 @@ fn yield_with_another_waker_wakes_that_waker() {
 
 /// Fails if the worker looks at the injector only at a refused operation, or after 61 ticks.
 #[test]
-fn push_beside_polls_without_operations_waits_for_one() {
+fn push_beside_polls_without_operations_waits_for_one_poll() {
     let (runtime, mut worker) = driven();
     runtime.spawn_detached(async {
         loop {
@@ -571,7 +571,7 @@ fn push_beside_polls_without_operations_waits_for_one() {
 ///
 /// Fails if the interval stays at 61 ticks.
 #[test]
-fn pushes_beside_long_polls_wait_for_few() {
+fn pushes_beside_long_polls_wait_for_few_polls() {
     let runtime = Builder::new().workers(1).build().unwrap();
     let (polls, waited) = <(Arc<AtomicUsize>, Arc<Mutex<Vec<usize>>>)>::default();
     let (counted, waits, handle) = (polls.clone(), waited.clone(), runtime.handle().clone());
@@ -619,7 +619,8 @@ fn long_task_of_the_injector_leaves_time_to_own_tasks() {
         while all.load(SeqCst) < TASKS {
             counted.fetch_add(1, SeqCst);
             std::thread::sleep(std::time::Duration::from_millis(2));
-            // As the monitor does. So the worker requeues this task behind those of all workers.
+            // The monitor would do the same. So the worker requeues this task behind those of all
+            // workers.
             handle.shared().slices.of(0).request();
             yield_now().await;
         }

@@ -71,7 +71,7 @@ fn blocking_is_refused_where_local_tasks_would_be_held_up() {
 }
 
 #[test]
-fn a_join_set_gives_tasks_in_the_order_of_their_ends() {
+fn join_set_returns_tasks_in_the_order_in_which_they_end() {
     let runtime = workers(2);
     let outputs = runtime.block_on(async {
         let mut set: JoinSet<i32> = (0..20).map(|i| async move { i }).collect();
@@ -86,7 +86,7 @@ fn a_join_set_gives_tasks_in_the_order_of_their_ends() {
 }
 
 #[test]
-fn a_main_future_that_never_waits_leaves_a_local_task_its_turns() {
+fn main_future_that_never_waits_lets_a_local_task_run() {
     let runtime = LocalRuntime::new();
     let turns = Rc::new(Cell::new(0));
     let count = turns.clone();
@@ -183,7 +183,7 @@ fn a_destructor_in_a_sets_drop_is_in_the_set() {
 }
 
 #[test]
-fn destructor_in_a_sets_drop_may_spawn_spawning_tasks() {
+fn destructor_in_a_sets_drop_may_spawn_tasks_that_spawn() {
     struct Spawns(Rc<Cell<usize>>);
     impl Drop for Spawns {
         fn drop(&mut self) {
@@ -214,13 +214,13 @@ fn destructor_of_a_run_until_future_is_in_the_set() {
     let local = LocalRuntime::new();
     let set = LocalSet::new();
     local.block_on(async {
-        // It is dropped while it waits.
+        // The future is dropped while it waits.
         {
             let mut until = pin!(set.run_until(holds(InDrop(count.clone()))));
             poll_fn(|cx| Poll::Ready(until.as_mut().poll(cx).is_pending())).await;
         }
         assert_eq!((count.get(), set.len()), (2, 1));
-        // It is dropped when it is ready.
+        // The future is dropped when it is ready.
         let in_drop = InDrop(count.clone());
         set.run_until(poll_fn(move |_| {
             let _held = &in_drop;

@@ -117,7 +117,7 @@ fn tasks_that_overflow_count_as_injected() {
     tick_until_idle(&mut workers);
     let metrics = end(runtime, workers);
     assert_eq!((metrics.spawned, metrics.polls), (11, 11));
-    assert_eq!(metrics.overflows, overflows, "none is spilt once more");
+    assert_eq!(metrics.overflows, overflows, "none overflows twice");
     assert_eq!(metrics.injected, 1 + 10 - depth, "{metrics}");
     assert_eq!(metrics.lifo_hits, 0);
 }
@@ -158,7 +158,7 @@ fn a_run_that_ends_an_aborted_task_counts_as_a_poll() {
 
 /// Fails if a driven worker counts as awake only after its first sleep.
 #[test]
-fn busy_time_of_a_driven_worker_has_its_first_span() {
+fn busy_time_of_a_driven_worker_includes_its_first_span() {
     let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
     runtime.spawn_detached(async { spin_for(SPAN) });
     assert_eq!(worker.tick(), Tick::Ran);
@@ -169,7 +169,7 @@ fn busy_time_of_a_driven_worker_has_its_first_span() {
 
 /// Fails if the end does not read the clock.
 #[test]
-fn busy_time_has_the_span_before_the_end() {
+fn busy_time_includes_the_span_before_the_end() {
     let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
     runtime.spawn_detached(async { spin_for(SPAN) });
     assert_eq!(worker.tick(), Tick::Ran);
@@ -192,7 +192,7 @@ fn busy_time_has_the_span_before_the_end() {
 
 /// Fails if a core is offered with its clock running.
 #[test]
-fn busy_time_has_the_span_before_a_core_is_given_away() {
+fn busy_time_includes_the_span_before_a_core_is_given_away() {
     let builder = Builder::new().workers(1).measure_busy(true);
     let runtime = builder.build().unwrap();
     let task = runtime.spawn(async {

@@ -92,7 +92,7 @@ fn a_runtime_dropped_in_a_hook_of_its_own_ends() {
 }
 
 #[test]
-fn a_runtime_in_a_thread_local_of_its_own_thread_ends_with_that() {
+fn runtime_in_a_thread_local_of_its_own_thread_ends() {
     thread_local! {
         static LAST: RefCell<Option<Dropping>> = const { RefCell::new(None) };
     }

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Waits until all workers should sleep.
+/// Waits long enough for all workers to go to sleep.
 fn rest() {
     thread::sleep(Duration::from_millis(150));
 }

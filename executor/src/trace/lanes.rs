@@ -1,4 +1,4 @@
-//! The recorder of a runtime, and what a worker writes into its own lane of it.
+//! The recorder of a runtime, and the events that a worker writes into its own lane.
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
 pub(crate) use off::*;
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]

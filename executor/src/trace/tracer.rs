@@ -1,4 +1,4 @@
-//! `Tracer`: starts and stops the recorder of a runtime, and saves what it has.
+//! `Tracer`: starts and stops the recorder of a runtime, and saves the recorded events.
 use super::Capture;
 use crate::Handle;
 use std::{io, path::Path};
@@ -60,12 +60,12 @@ impl Tracer {
         self.0.shared().trace.recorder()
     }
 
-    /// Starts to record, with room for 65,536 events (2 MiB) for each worker.
+    /// Starts recording, with room for 65,536 events (2 MiB) for each worker.
     pub fn start(&self) {
         self.start_with_room(EVENTS);
     }
 
-    /// Starts to record, with room for so many events of 32 bytes for each worker.
+    /// Starts recording, with room for `events` events of 32 bytes for each worker.
     ///
     /// The runtime's first start decides that: later ones keep the rings, and drop the events.
     ///
@@ -89,7 +89,7 @@ impl Tracer {
         self.recorder().start(events);
     }
 
-    /// Stops to record. What was recorded stays until the next start.
+    /// Stops recording. The recorded events stay until the next start.
     pub fn stop(&self) {
         self.recorder().stop();
     }

@@ -1,4 +1,4 @@
-//! The lock of a runtime's unhandled panics: whether there was one, and who waits.
+//! The lock of a runtime's unhandled panics: whether there was one, and the wakers that wait.
 use std::{collections::BTreeMap, mem::take, task::Waker};
 use sync_shim::sync::Mutex;
 

@@ -2,10 +2,10 @@
 use crate::process;
 use selvedge::Builder;
 
-const TEST: &str = "environment::the_environment_names_the_workers_where_the_builder_does_not";
+const TEST: &str = "environment::environment_sets_the_workers_if_the_builder_does_not";
 
 #[test]
-fn the_environment_names_the_workers_where_the_builder_does_not() {
+fn environment_sets_the_workers_if_the_builder_does_not() {
     const NAME: &str = "SELVEDGE_WORKERS";
     if process::role().is_some() {
         let named = Builder::new()

@@ -125,7 +125,7 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
     }
     let (builder, panics) = counting_panics();
     let runtime = builder.build().unwrap();
-    // It panics in its first poll, or in a later one.
+    // The task panics in its first poll, or in a later one.
     for polls in 0..3 {
         let task = runtime.spawn(async move {
             for _ in 0..polls {
@@ -136,8 +136,8 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
         assert!(runtime.block_on(task).unwrap_err().is_panic());
     }
     assert_eq!(panics.load(SeqCst), 3);
-    // It panics in its drop: when it is done, aborted before it ran or while it waits, or dropped
-    // by the runtime's end.
+    // The future panics in its drop: when it is done, aborted before it ran or while it waits, or
+    // dropped by the runtime's end.
     let waits = || {
         let bomb = Bomb;
         async move {
@@ -228,8 +228,8 @@ fn a_waker_that_panics_when_a_task_is_awaited_stops_nothing() {
 }
 
 #[test]
-fn a_wake_that_panics_in_the_middle_of_a_poll_is_the_tasks() {
-    if !is_child("panics::a_wake_that_panics_in_the_middle_of_a_poll_is_the_tasks") {
+fn wake_that_panics_in_a_poll_panics_the_task() {
+    if !is_child("panics::wake_that_panics_in_a_poll_panics_the_task") {
         return;
     }
     struct Panics;

@@ -88,7 +88,7 @@ pub fn is_child(test: &str) -> bool {
         return true;
     }
     let ended = run(test, "child");
-    // With a name that is no test's, the child would run nothing and succeed.
+    // If no test had this name, the child would run nothing and succeed.
     let ran = ended.said.contains("1 passed");
     assert!(ended.status.success() && ran, "{ended:?}");
     false

@@ -12,7 +12,7 @@ fn error(arguments: &str, item: &str, kind: Kind) -> String {
 }
 
 #[test]
-fn wrong_argument_is_an_error_with_the_right_ones() {
+fn wrong_argument_is_an_error_that_lists_the_right_ones() {
     let main = "async fn main() {}";
     for (arguments, words) in [
         ("flavour = \"multi_thread\"", "unknown argument"),
@@ -54,7 +54,7 @@ fn refused_function_stays_beside_its_error() {
 }
 
 #[test]
-fn test_runs_on_its_own_thread_unless_told_otherwise() {
+fn test_runs_on_its_own_thread_unless_a_flavor_is_set() {
     let item = quote! { async fn a() {} };
     let expanded = |arguments: TokenStream, kind| expand(arguments, item.clone(), kind).to_string();
     assert!(expanded(TokenStream::new(), Kind::Test).contains("new_current_thread"));

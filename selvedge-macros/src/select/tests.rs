@@ -59,7 +59,7 @@ fn lines_of(name: &str, tokens: TokenStream) -> Vec<usize> {
 }
 
 #[test]
-fn code_made_for_a_future_has_its_line() {
+fn code_made_for_a_future_has_the_line_of_that_future() {
     let source = "::selvedge;\na = first => {}\nb = second(),\nif third => {}";
     let expanded = expand(source.parse().unwrap());
     // The last branch's future is pinned first.
@@ -74,7 +74,7 @@ fn path_is_that_of_the_caller() {
 }
 
 #[test]
-fn biased_draws_no_branch() {
+fn biased_select_draws_no_random_branch() {
     let expanded = expand("::selvedge; biased; a = b => c".parse().unwrap()).to_string();
     assert!(!expanded.contains("first_of"));
 }

@@ -74,7 +74,7 @@ const ABLATIONS: &[Ablation] = &[
     },
     Ablation {
         without: "overflow in batches",
-        how: "what finds the ring full goes to the injector alone",
+        how: "an item that finds the ring full goes to the injector alone, without a batch",
         claim: "the queue needs no growth, and its lock is rarely taken",
         edits: &[(
             "worker-queue/src/queue.rs",
@@ -215,7 +215,7 @@ impl Ablation {
         let mut files = Vec::new();
         for name in String::from_utf8_lossy(&output.stdout).split_terminator('\0') {
             let Ok(mut text) = fs::read(root.join(name)) else {
-                continue; // Deleted, and not committed.
+                continue; // The file is deleted, and that is not committed.
             };
             for (_, old, new) in self.edits.iter().filter(|(file, ..)| *file == name) {
                 let source = String::from_utf8(text).with_context(|| name.to_owned())?;
@@ -235,8 +235,8 @@ impl Ablation {
 /// Writes the page in Markdown.
 fn page(machine: &Machine, tables: &[Table]) -> String {
     let mut text = "# What each optimisation is worth here\n\n\
-        Nanoseconds an operation with one optimisation undone in the source, and how many times the time as it is that makes (the median of the rounds' ratios; \
-        within the spread it says nothing). `cargo xtask bench --ablate docs/benchmarks` makes this page.\n\n"
+        Nanoseconds an operation with one optimisation undone in the source, and the ratio to the time with nothing undone (the median of the rounds' ratios; \
+        a ratio within the spread means nothing). `cargo xtask bench --ablate docs/benchmarks` makes this page.\n\n"
         .to_owned();
     text.push_str(&format!(
         "{}\n![chart](ablation.svg)\n\n| row |",
@@ -279,7 +279,7 @@ fn page(machine: &Machine, tables: &[Table]) -> String {
 
 /// The figures of the article, which has none for each optimisation alone.
 const SOURCE: &str = "
-The source is [Making the Tokio scheduler 10x faster](https://tokio.rs/blog/2019-10-scheduler) of 2019. It has figures for all of them together only, new against old, on its authors' machine: `chained_spawn` \
+The source is [Making the Tokio scheduler 10x faster](https://tokio.rs/blog/2019-10-scheduler) of 2019. It has figures only for all optimisations together, new against old, on its authors' machine: `chained_spawn` \
 2,020 to 169 µs (12 x), `ping_pong` 1,280 to 563 µs (2.3 x), `spawn_many` 10.3 to 7.3 ms (1.4 x), `yield_many` 21.5 to 14.6 ms (1.5 x). Its old scheduler also had a queue that grew, with epochs, \
 which none of the columns above brings back.
 ";
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_undoes_an_optimisation_is_still_in_the_source() {
+    fn replacements_of_each_ablation_match_the_source() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for ablation in ABLATIONS {
             ablation

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_s_row_is_not_judged() {
+    fn row_of_a_peer_may_grow() {
         assert!(!has_grown("tokio: yield", 100.0, 200.0));
     }
 }

@@ -312,7 +312,7 @@ impl Report {
         table::closing(&self.tables, &self.samples, self.aim())
     }
 
-    /// The rows' aims are of the system's allocator.
+    /// The rows' aims hold for the system's allocator.
     fn aim(&self) -> table::Aim {
         match &*self.machine.allocator {
             JEMALLOC => table::Aim::BestPeer(0.9),
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_are_of_the_figures_beside_them() {
+    fn pages_match_the_figures_beside_them() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks");
         for dir in [docs.clone(), docs.join("jemalloc")] {
             let report = saved(&[dir.join("results.json")]).unwrap();
@@ -646,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_that_of_the_package_of_this_very_name() {
+    fn version_is_that_of_the_package_of_exactly_this_name() {
         let lock = "[[package]]\nname = \"tokio-util\"\nversion = \"0.7.0\"\n\n[[package]]\nname = \"tokio\"\nversion = \"1.2.3\"\n";
         assert_eq!(version(lock, "tokio"), Some("1.2.3"));
         assert_eq!(version(lock, "smol"), None);

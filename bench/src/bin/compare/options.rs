@@ -85,7 +85,7 @@ impl Options {
     }
 }
 
-/// Has cargo build the bench with jemalloc, for all crates anew.
+/// Makes cargo build the bench with jemalloc, which rebuilds all crates.
 pub(crate) fn use_jemalloc(cargo: &mut Command) {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     cargo.env("RUSTFLAGS", flags + " --cfg selvedge_jemalloc");

@@ -146,7 +146,8 @@ impl Table {
         text
     }
 
-    /// The row of budgets compares costs and not speed, and bytes are no times.
+    /// Whether the row is no race: the row of budgets compares costs, not speed, and bytes are not
+    /// times.
     fn is_no_race(&self) -> bool {
         self.unit != "ns" || self.row == "coop"
     }
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_given_up_count_for_nothing_but_the_count() {
+    fn samples_given_up_count_only_as_given_up() {
         let table = table(&[
             taken("ours", 0, 900.0, Verdict::Disturbed),
             taken("ours", 0, 10.0, Verdict::Kept),
@@ -469,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_is_said() {
+    fn closing_lines_name_a_row_that_is_behind() {
         let samples = |ours| {
             [
                 taken("ours", 0, ours, Verdict::Kept),
@@ -501,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_that_is_not_kept_is_said() {
+    fn closing_lines_name_a_pace_that_is_not_kept() {
         let closing = |kept| {
             let mut taken = [
                 taken("ours", 0, 1.0, Verdict::Kept),

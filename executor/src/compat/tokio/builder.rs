@@ -1,4 +1,4 @@
-//! tokio's names of the settings, so that a program ports by renaming the crate.
+//! tokio's names for the settings, so that a program ports by renaming the crate.
 use crate::Builder;
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ impl Builder {
     /// that is in [`Runtime::block_on`](crate::Runtime::block_on).
     ///
     /// Tasks may be spawned from any thread, and run once a thread is in `block_on`. If several
-    /// are, one of them runs the tasks. When its future is ready, another takes over.
-    /// [`Handle::block_on`](crate::Handle::block_on) runs no task. The number of workers is 1
-    /// whatever the builder says, and a driver of the builder's is not used. Blocking closures have
-    /// threads, as elsewhere.
+    /// threads are in `block_on`, one of them runs the tasks. When its future is ready, another
+    /// thread takes over. [`Handle::block_on`](crate::Handle::block_on) runs no task. The number of
+    /// workers is 1 whatever the builder says, and a driver of the builder's is not used. Blocking
+    /// closures run on threads of their own, as in other runtimes.
     ///
     /// ```
     /// let runtime = selvedge::runtime::Builder::new_current_thread().build()?;
@@ -88,9 +88,9 @@ impl Builder {
     }
 
     /// Makes the kernel objects that sockets need when the runtime is built, so that
-    /// [`build`](Self::build) reports an error of theirs. Sockets work in every runtime: by default
-    /// the first one makes these objects, and its maker gets the error. It exists where sockets do:
-    /// with the feature `net`, on Linux.
+    /// [`build`](Self::build) reports the error if that fails. Sockets work in every runtime: by
+    /// default the first socket makes these objects, and the call that makes the socket returns the
+    /// error. This method exists where sockets do: with the feature `net`, on Linux.
     ///
     /// ```
     /// use selvedge::net::TcpListener;
@@ -110,8 +110,8 @@ impl Builder {
         self
     }
 
-    /// Returns the builder as it is: timers work in every runtime. It exists where they do: with
-    /// the feature `time`.
+    /// Returns the builder as it is: timers work in every runtime. This method exists where timers
+    /// do: with the feature `time`.
     ///
     /// ```
     /// use selvedge::time::{Duration, sleep};

@@ -6,14 +6,15 @@ use crate::{Handle, Snapshot, shared::Remote};
 use std::{fmt, time::Duration};
 use sync_shim::atomic::Ordering::Relaxed;
 
-/// Counters of a runtime, each read when it is asked for.
+/// Counters of a runtime, which each method reads when it is called.
 ///
 /// [`Handle::runtime_metrics`] returns it. It is cheap to clone, may outlive the runtime, and does
 /// not keep it running. The names are tokio's; [`Snapshot`] has more counters, under names of our
 /// own, and says what each counts. `worker` is an index, counted from 0.
 ///
-/// A counter of one worker costs a load. Numbers of the whole runtime read each worker's, except
-/// the depths; those of the blocking threads take the lock of these threads.
+/// A counter of one worker costs a load. A number of the whole runtime costs a load for each
+/// worker, except the depths of queues. The numbers about blocking threads take the lock of their
+/// pool.
 ///
 /// ```
 /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -44,7 +45,7 @@ use sync_shim::atomic::Ordering::Relaxed;
 pub struct RuntimeMetrics(Handle);
 
 impl Handle {
-    /// Returns the runtime's counters under tokio's names, each read when it is asked for.
+    /// Returns the runtime's counters under tokio's names. Each is read when its method is called.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(3).build()?;
@@ -101,7 +102,7 @@ impl RuntimeMetrics {
 
     /// Returns the number of tasks that were spawned and have not ended.
     pub fn num_alive_tasks(&self) -> usize {
-        // The ends first: a task that is spawned in between is alive.
+        // The ends are read first, so a task that is spawned between the two reads counts as alive.
         let shared = self.0.shared();
         // Ordering: Relaxed, as the number is approximate.
         let outside = shared.ended_outside.load(Relaxed);
@@ -196,7 +197,7 @@ impl RuntimeMetrics {
     #[track_caller]
     pub fn worker_park_unpark_count(&self, worker: usize) -> u64 {
         let counters = &self.worker(worker).counters;
-        // The ends first, so that they are not ahead of the sleeps.
+        // The ends are read first, so that they do not exceed the sleeps.
         let ended = counters.parks_ended.get();
         ended + counters.parks.get().clamp(ended, ended + 1)
     }

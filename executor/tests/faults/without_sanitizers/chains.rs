@@ -107,8 +107,8 @@ fn chain_of_aborts_in_drops_ends_with_its_runtime() {
 
 /// Each task awaits the next. The end of the last one wakes one after the other.
 #[test]
-fn a_chain_of_awaits_ends_without_a_frame_a_task() {
-    if !is_child("without_sanitizers::chains::a_chain_of_awaits_ends_without_a_frame_a_task") {
+fn chain_of_awaits_ends_without_a_frame_for_each_task() {
+    if !is_child("without_sanitizers::chains::chain_of_awaits_ends_without_a_frame_for_each_task") {
         return;
     }
     let runtime = Builder::new().workers(1).stack_size(STACK).build().unwrap();

@@ -46,7 +46,7 @@ fn forked_child_ends_without_threads_and_its_parent_goes_on() {
     let spawns = || drop((runtime.spawn(async { 8 }), runtime.metrics()));
     assert_eq!(fork(spawns), EXITED_WITH_7);
     assert_eq!(seven(), 7);
-    // The child drops its copy, which has no thread to wait for. The parent's is untouched.
+    // The child drops its copy, which has no thread to wait for. The parent's runtime is untouched.
     let mut runtime = Some(runtime);
     assert_eq!(fork(|| drop(runtime.take())), EXITED_WITH_7);
     let runtime = runtime.unwrap();

@@ -6,7 +6,7 @@ use std::{fs, time::Duration};
 
 const STACK: usize = 256 << 20;
 
-/// Limits this process to so many more stacks.
+/// Limits this process to this many more stacks.
 fn limit(stacks: usize) {
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').next().unwrap().parse().unwrap();
@@ -63,7 +63,7 @@ fn build_whose_threads_do_not_start_fails_and_leaves_none() {
     main_thread_sleeps();
     let before = threads();
     let mut blocks = Vec::new();
-    // The first round leaves what is made once.
+    // The first round also leaves allocations that are made only once.
     for room in [2, 0, 1, 2] {
         limit(room);
         let error = builder(4).prestart().build().unwrap_err();
@@ -92,7 +92,7 @@ fn a_runtime_goes_on_without_the_workers_that_get_no_thread() {
     main_thread_sleeps();
     let before = threads();
     let mut blocks = Vec::new();
-    // The first round leaves what is made once.
+    // The first round also leaves allocations that are made only once.
     for _ in 0..3 {
         limit(2);
         let runtime = builder(4).build().unwrap();
