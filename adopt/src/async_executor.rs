@@ -124,7 +124,7 @@ impl Executor {
         Self { state, park }
     }
 
-    /// Spawns a future as a task. If the handle is dropped, the task goes on.
+    /// Spawns a future as a task. If the handle is dropped, the task continues.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,

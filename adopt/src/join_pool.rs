@@ -185,8 +185,8 @@ impl Pool {
         self.on_worker(|worker| Scope::run(worker, f))
     }
 
-    /// Queues `f`, and returns at once. If `f` panics, the panic hook prints that, and nobody else
-    /// learns of it.
+    /// Queues `f`, and returns at once. If `f` panics, the panic hook prints the panic, and no
+    /// other code gets it.
     pub fn spawn(&self, f: impl FnOnce() + Send + 'static) {
         // SAFETY: `f` is `'static`, so it borrows nothing that ends.
         let job = unsafe { job::boxed(f) };

@@ -59,7 +59,7 @@ pub struct Closure<H: OnPanic = ()>(Notified<Never<H>>);
 /// output's drop, and of the join waker. After the call, the payload of a panic of the closure or
 /// of its drop goes to the join handle.
 pub trait OnPanic: Send + Sync + 'static {
-    /// Called by the thread that caught the panic: a thread of the pool, the one that closes the
+    /// Handles a panic, on the thread that caught it: a thread of the pool, the one that closes the
     /// pool, or the one that has the join handle. A panic of this function is caught and dropped.
     fn panicked(&self, payload: &(dyn Any + Send));
 }

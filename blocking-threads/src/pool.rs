@@ -148,7 +148,7 @@ pub(crate) struct State<J> {
     pub(crate) queue: VecDeque<J>,
     /// Urgent jobs.
     urgent: VecDeque<J>,
-    /// Own jobs, each by the number of the thread that begins with it.
+    /// Own jobs, by the number of the thread that runs each of them first.
     own: BTreeMap<u64, J>,
     /// Busy threads.
     busy: usize,
@@ -202,7 +202,7 @@ impl<J> State<J> {
         self.wanted() > 0 || self.closed
     }
 
-    /// Threads, without the exempt ones.
+    /// Returns the number of threads, without the exempt ones.
     fn threads(&self) -> usize {
         self.busy + self.ready + usize::from(self.watched)
     }
@@ -293,7 +293,7 @@ impl<J: 'static> Pool<J> {
         &self.core().state
     }
 
-    /// The watcher waits here between two checks.
+    /// Returns the condition at which the watcher waits between two checks.
     pub(crate) fn looks(&self) -> &Condvar {
         &self.core().looks
     }
@@ -331,7 +331,8 @@ impl<J: Job> Pool<J> {
         }
         state.queue.push_back(job);
         match self.provide(&mut state) {
-            // Another thread will take it. Threads that urgent jobs need do not count.
+            // Another thread will take it. Threads that urgent jobs need are not among those that
+            // count here.
             Err(_) if state.threads() > state.urgent.len() => Ok(()),
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
         }
@@ -380,9 +381,9 @@ impl<J: Job> Pool<J> {
     /// Changes the [cap](Settings::cap).
     ///
     /// If the cap is raised, jobs that waited for room get threads, as if they were submitted now.
-    /// If it is lowered, the threads above it end as they finish their jobs; no job is interrupted.
-    /// With a cap of 0 the pool refuses submissions, and runs the jobs that were submitted before
-    /// one at a time.
+    /// If it is lowered, the threads above the new cap end as they finish their jobs; no job is
+    /// interrupted. With a cap of 0 the pool refuses submissions, and runs the jobs that were
+    /// submitted before one at a time.
     ///
     /// A thread that cannot be started is no error here: the pool tries again when jobs have
     /// waited, or when another job comes.
@@ -398,7 +399,7 @@ impl<J: Job> Pool<J> {
     ///     let both = both.clone();
     ///     pool.submit(move || drop(both.wait())).expect("the pool is open");
     /// }
-    /// pool.set_cap(2); // Else the first job would wait forever.
+    /// pool.set_cap(2); // Without this, the first job would wait forever.
     /// pool.finish();
     /// pool.join();
     /// ```
@@ -467,8 +468,8 @@ impl<J: Job> Pool<J> {
         Ok(())
     }
 
-    /// Starts a thread. A panic of [`Settings::spawn`], or of the drop of a closure that it did not
-    /// run, becomes an error.
+    /// Starts a thread. A panic of [`Settings::spawn`], or of the drop of the closure that it did
+    /// not run, becomes an error.
     fn thread(
         &self,
         name: &str,

@@ -46,12 +46,12 @@ pub struct Settings {
     pub name: Cow<'static, str>,
     /// The size of each thread's stack in bytes. `None` leaves it to [`std::thread`].
     pub stack_size: Option<usize>,
-    /// The most jobs of [`Pool::submit`](crate::Pool::submit) that run at a time. With 0 they are
-    /// refused. The cap does not bound other jobs. 512 by default.
+    /// The most jobs of [`Pool::submit`](crate::Pool::submit) that run at a time. With 0 the pool
+    /// refuses them. The cap does not bound other jobs. 512 by default.
     /// [`Pool::set_cap`](crate::Pool::set_cap) changes it later.
     pub cap: usize,
-    /// The number of threads that are started at once, each by a job that found no idle one. 4 by
-    /// default; 0 counts as 1.
+    /// The number of threads that start without a delay, each for a job that found no idle one. 4
+    /// by default; 0 counts as 1.
     pub eager: usize,
     /// How long jobs wait before another thread is started, once [`eager`](Self::eager) threads are
     /// busy. 1 ms by default.

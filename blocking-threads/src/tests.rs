@@ -174,11 +174,11 @@ fn cap_of_zero_returns_jobs_and_runs_urgent_ones() {
     let (ran, done) = mpsc::channel();
     let job = Box::new(move || ran.send(()).unwrap());
     let refused = pool.submit(job).unwrap_err();
-    assert!(refused.why.is_none(), "none was to be started");
+    assert!(refused.why.is_none(), "no thread was to be started");
     pool.submit_now(refused.job, "now").unwrap();
     done.recv().unwrap();
     until(|| pool.counts().idle == 1);
-    // With a cap of zero, a thread that is there already does not take the job either.
+    // With a cap of zero, an existing thread does not take the job either.
     assert!(pool.submit(Box::new(|| ())).is_err());
     assert!(pool.close().is_empty());
     assert!(pool.wait(Some(LONG)));
@@ -220,7 +220,7 @@ fn close_returns_queued_jobs_and_runs_urgent_ones() {
         .unwrap();
     assert!(
         !pool.wait(Some(Duration::from_millis(5))),
-        "the first is in hand"
+        "the first job runs"
     );
     drop(gate);
     assert!(pool.wait(Some(LONG)));
@@ -244,7 +244,7 @@ fn finished_pool_runs_queued_jobs_and_refuses_new_ones() {
     drop(ran);
     pool.finish();
     assert!(pool.submit(Box::new(|| ())).is_err());
-    assert!(!pool.wait(Some(Duration::ZERO)), "the first is in hand");
+    assert!(!pool.wait(Some(Duration::ZERO)), "the first job runs");
     drop(gate);
     assert!(pool.wait(Some(Duration::from_secs(20))));
     assert_eq!(order.iter().collect::<Vec<_>>(), [0, 1, 2]);

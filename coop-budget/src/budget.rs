@@ -4,7 +4,7 @@
 //! limit is at most `u32::MAX`. Without a limit the word counts down from `u64::MAX`, and no
 //! program runs long enough for it to reach `u32::MAX`.
 
-/// A number of operations that may still be granted. A copy counts on its own.
+/// A number of operations that may still be granted. A copy is a separate budget.
 ///
 /// ```
 /// use coop_budget::Budget;
@@ -27,8 +27,8 @@ pub struct Budget(u64);
 const MOST: u64 = u32::MAX as u64;
 
 impl Budget {
-    /// 128 operations a poll, like tokio's, which kept tail latencies short at no loss of
-    /// throughput.
+    /// 128 operations a poll, as in tokio, where this number kept tail latencies short at no loss
+    /// of throughput.
     pub const DEFAULT: Self = Self::new(128);
 
     /// No limit: every operation is granted.

@@ -159,7 +159,7 @@ pub enum Exhausted {
 /// If another thread-local is dropped later and its drop does an operation, that operation would
 /// use the dropped hook.
 pub trait OnExhausted {
-    /// Arranges that `waker` is woken soon, after other tasks had their turn.
+    /// Arranges that `waker` is woken soon, after other tasks have had their turn.
     ///
     /// Called for each refusal: a task that polls several futures may pass several wakers. Without
     /// a hook the waker is woken at once, and a runtime may then run the same task next.
@@ -188,7 +188,7 @@ pub trait OnExhausted {
 ///
 /// A nested scope keeps to the limits of its runtime. So a library may use one, for example to give
 /// one of several futures a share of its task's budget. A `block_on`, which keeps its thread until
-/// its future is done, takes an own scope: a budget around it is not renewed meanwhile, so a nested
+/// its future is done, takes an own scope. A budget around it is not renewed meanwhile, so a nested
 /// scope would refuse every operation once that budget is used up.
 ///
 /// A scope costs some loads and stores to a thread-local.
@@ -252,7 +252,7 @@ impl<'a> Scope<'a> {
     ///
     /// It is for runtimes that run inside a task of another runtime: for each task of a local set,
     /// and for a `block_on`. Such a runtime delays the outer one by as many operations as it
-    /// grants. The time slice in progress stays, unless this scope has one: only
+    /// grants. The time slice in progress still applies, unless this scope has its own: only
     /// [`unlimited`](Self::unlimited) lifts it.
     ///
     /// ```
@@ -335,8 +335,9 @@ impl<'a> Scope<'a> {
     /// left.
     ///
     /// It replaces the time slice of an outer scope. For a limit by time alone, use
-    /// [`Budget::UNLIMITED`]. The runtime opens the slice before. If it polls several tasks in one
-    /// slice, it opens the slice once, and checks [`need_preempt`] between the tasks.
+    /// [`Budget::UNLIMITED`]. The runtime opens the slice before the scope begins. If it polls
+    /// several tasks in one slice, it opens the slice once, and checks [`need_preempt`] between the
+    /// tasks.
     ///
     /// ```
     /// use coop_budget::{Budget, Exhausted, OnExhausted, Preempt, Scope, has_remaining};
@@ -507,7 +508,8 @@ impl Turns<'_> {
     pub fn run<R>(&self, budget: Budget, f: impl FnOnce() -> R) -> R {
         let Self { current, frame } = *self;
         let is_between = current.number.get() == 0 && ptr::addr_eq(current.frame.get(), frame);
-        // One call of `f` in the code, so that the compiler inlines it into the worker's loop.
+        // The code calls `f` in one place only, so that the compiler inlines it into the worker's
+        // loop.
         let inner;
         let _turn = if is_between {
             let number = current.last.get() + 1;
@@ -642,8 +644,8 @@ fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {
 
 /// Charges a batch of operations, if it is granted: up to `wanted`, and at least one.
 ///
-/// [`Progress::granted`] returns how many. [`Progress::made_progress_n`] refunds those that were
-/// not done. A batch of 0 is never refused.
+/// [`Progress::granted`] returns how many. [`Progress::made_progress_n`] refunds the operations
+/// that were not done. A batch of 0 is never refused.
 ///
 /// ```
 /// use coop_budget::{Budget, Scope, poll_proceed_n, remaining};
@@ -718,7 +720,8 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
 
 /// A granted operation, or a batch of them.
 ///
-/// If it is dropped, its charge is refunded to the scope that it came from, unless that has ended.
+/// If it is dropped, its charge is refunded to the scope that it came from, unless that scope has
+/// ended.
 ///
 /// ```
 /// use coop_budget::{Budget, Progress, Scope, has_remaining, poll_proceed};

@@ -343,7 +343,8 @@ fn exhausted_budget_wakes_or_calls_its_own_scopes_hook() {
         ask();
         ask();
         assert_eq!(hook.take(), [2, 1, 0]);
-        // Another runtime inside of this one, which the outer one's hook must not serve.
+        // This scope stands for another runtime inside of this one. The outer runtime's hook must
+        // not get its refusals.
         Scope::new(Budget::new(0)).run(ask);
         assert_eq!(hook.take(), [0, 0, 1]);
         ask();

@@ -40,8 +40,8 @@ impl Future for Consume {
 
 /// Wraps a future whose resources know no budget: its completion costs one operation.
 ///
-/// A poll that is pending is free. With features it also wraps streams, sinks, readers and writers:
-/// see [`Cooperative`].
+/// A poll that returns `Pending` is free. With features it also wraps streams, sinks, readers and
+/// writers: see [`Cooperative`].
 ///
 /// ```
 /// # async fn example(mut receive: impl AsyncFnMut() -> Option<u64>) -> u64 {
@@ -57,7 +57,8 @@ pub fn cooperative<R>(resource: R) -> Cooperative<R> {
 
 /// The future of [`cooperative`], or the stream, sink, reader or writer.
 ///
-/// Each operation that is not pending costs one of the budget, whatever its result.
+/// Each operation that does not return `Pending` costs one operation of the budget, whatever its
+/// result.
 ///
 /// | feature | traits |
 /// |---|---|
@@ -110,7 +111,7 @@ impl<R> Cooperative<R> {
         self.0
     }
 
-    /// Runs `operation` and charges it, unless it is pending.
+    /// Runs `operation` and charges it, unless it returns `Pending`.
     #[inline]
     pub(crate) fn charged<'a, T>(
         self: Pin<&'a mut Self>,

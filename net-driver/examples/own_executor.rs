@@ -62,7 +62,7 @@ impl Pool {
         }
     }
 
-    /// A worker: runs tasks, looks at the driver between them, and parks in it.
+    /// Runs a worker: it runs tasks, looks at the driver between them, and parks in it.
     fn work(&self, driver: &Driver, worker: usize) {
         let mut park = driver.park(worker);
         driver.scope(Some(worker), || {

@@ -9,9 +9,9 @@
 //! 1. The current driver is that of the innermost frame.
 //! 2. The frame of a [`scope`](Driver::scope) is on the stack of the function, which takes it out
 //!    of the list before it returns, also in a panic. The function holds a count of the driver,
-//!    because the caller's may be in a thread-local, and `process::exit` runs the destructors of
-//!    thread-locals while frames are in the list. The caller of a
-//!    [`borrowed_scope`](Driver::borrowed_scope) keeps the driver itself.
+//!    because the caller's driver may be in a thread-local, and `process::exit` runs the
+//!    destructors of thread-locals while frames are in the list. The caller of a
+//!    [`borrowed_scope`](Driver::borrowed_scope) keeps the driver alive itself.
 //! 3. The frame of an [`Entered`] is in a box, and has a counted driver. It leaves the list from
 //!    any position, because such guards may be dropped in any order. The frame of a leaked guard
 //!    stays in the list, and its box is never freed.
@@ -63,7 +63,8 @@ pub(crate) struct Inner {
     pub(crate) role: Role,
     /// The tokens of the workers.
     pub(crate) tokens: Box<[Arc<Token>]>,
-    /// The wakers of workers that park in another way. Empty if they park in a [`WorkerPark`].
+    /// The wakers of workers that park in parkers of their own. Empty if the workers park in a
+    /// [`WorkerPark`].
     wakers: Box<[Waker]>,
     /// The parks that were made and not dropped yet.
     pub(crate) parks: AtomicUsize,
@@ -170,7 +171,7 @@ impl Driver {
     /// Returns a waker that ends the present or the next park of the worker with this index.
     ///
     /// For a driver made by [`with_wakers`](Self::with_wakers) it is the waker that was given. With
-    /// the feature `test-util` it also tells a paused clock that the worker has something to do.
+    /// the feature `test-util` it also marks the worker as busy, for a paused clock.
     /// The clock does not know of unparks by other ways: it may jump before such a worker looks.
     ///
     /// ```
@@ -228,7 +229,7 @@ impl Driver {
 
     /// Runs `f` in the [scope](Self::scope) of a driver without counting that driver, or of the one
     /// that is current now if `driver` is `None`. This is for an executor that keeps the driver
-    /// itself, and whose runtimes may have none.
+    /// alive itself, and whose runtimes may have none.
     ///
     /// ```
     /// use net_driver::Driver;
@@ -384,8 +385,9 @@ impl Inner {
 
     /// Returns the workers to unpark after a timer was armed for this tick, the first deadline of
     /// its wheel. After the first timer these are all workers, which must look after timers from
-    /// now on; later it is the poller, if that parks longer. The caller [unparks](Self::unpark)
-    /// them while it does not borrow the frame, because an unpark may run user code.
+    /// now on; later it is the poller, if it parks beyond that tick. The caller
+    /// [unparks](Self::unpark) them while it does not borrow the frame, because an unpark may run
+    /// user code.
     #[inline]
     #[must_use = "the workers must be unparked"]
     pub(crate) fn armed(&self, tick: u64) -> Option<Range<usize>> {

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// The sockets are not there under a model checker: its models use the parts below them.
+// The sockets do not exist under a model checker: its models use the parts below them.
 #![cfg_attr(any(selvedge_loom, selvedge_shuttle), allow(dead_code))]
 
 mod driver;

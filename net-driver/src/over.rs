@@ -114,7 +114,7 @@ impl<P: Park> OverPark<'_, P> {
                 park(self.park, Some(limit));
             }
         }
-        // Before another worker may look, in the role.
+        // The wait ends before the role is left: then another worker may look at the tokens.
         #[cfg(feature = "test-util")]
         drop(waits);
         drop(role);
@@ -122,14 +122,14 @@ impl<P: Park> OverPark<'_, P> {
     }
 }
 
-/// Says that a worker waits, for the test clock, until it is dropped.
+/// Marks a worker as waiting, for the test clock, until it is dropped.
 #[cfg(feature = "test-util")]
 struct Waits<'a>(&'a crate::park::Token);
 
 #[cfg(feature = "test-util")]
 impl<'a> Waits<'a> {
-    /// Also limits the park: after an unpark it does not wait. The parker finds a token of its own
-    /// then, but for one that another park of it has taken.
+    /// Begins the wait. Also returns a limit for the park, which is zero after an unpark. The
+    /// parker then has a token of its own, unless another park of it has taken that token.
     fn begin(
         driver: &'a Inner,
         worker: usize,
@@ -184,7 +184,8 @@ impl<P: Park> Park for OverPark<'_, P> {
     }
 
     fn deliver(&mut self) {
-        // Each is taken out before it is called: if it panics, the others stay for the next call.
+        // Each waker is taken out before it is called: if it panics, the others stay for the next
+        // call.
         while let Some(waker) = self.timers.collected.pop_front() {
             waker.wake();
         }

@@ -21,8 +21,8 @@
 //!
 //! A park collects and wakes nothing: `deliver` does, when the worker counts as awake.
 //!
-//! Before a worker waits in the reactor it looks there for some 50 µs, where such looks find
-//! events: to wait and be woken takes the processor about as long. It has the role then, and its
+//! Before a worker waits in the reactor it looks there for some 50 µs, if such looks find events: a
+//! wait and a wake-up take the processor about as long. During these looks it has the role and its
 //! token is `EMPTY`, so an unpark costs no system call.
 use crate::{
     driver::{Driver, Inner},
@@ -106,7 +106,7 @@ impl Token {
         matches!(self.state.load(Relaxed), IN_THREAD | IN_REACTOR)
     }
 
-    /// Says that the thread waits, for a worker that parks elsewhere. Returns false if it was
+    /// Marks the thread as waiting, for a worker that parks elsewhere. Returns false if it was
     /// unparked before.
     #[cfg(feature = "test-util")]
     pub(crate) fn begin_wait(&self) -> bool {
@@ -116,7 +116,7 @@ impl Token {
             .is_ok()
     }
 
-    /// Says that the thread of a worker that parks elsewhere runs. Takes the token.
+    /// Marks the thread of a worker that parks elsewhere as running. Takes the token.
     #[cfg(feature = "test-util")]
     pub(crate) fn end_wait(&self) {
         // Ordering: Acquire pairs with `unpark`. The parker's own token may come later than this
@@ -126,8 +126,8 @@ impl Token {
 
     /// Returns whether the next park ends at once. A hint for all but the test clock.
     pub(crate) fn is_notified(&self) -> bool {
-        // Ordering: Relaxed. Whoever takes the token acquires what it publishes. The test clock
-        // reads `waits` before and after this.
+        // Ordering: Relaxed. The thread that takes the token acquires what it publishes. The test
+        // clock reads `waits` before and after this.
         self.state.load(Relaxed) == NOTIFIED
     }
 
@@ -214,7 +214,7 @@ impl Wake for Token {
 /// [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
 /// Its drop wakes what it has collected. The drop of the last park of a driver
-/// [shuts it down](Driver::shutdown). A panic of a waker in there goes nowhere.
+/// [shuts it down](Driver::shutdown). A panic of a waker in that drop is caught.
 ///
 /// ```
 /// use net_driver::Driver;
@@ -232,7 +232,7 @@ pub struct WorkerPark {
     worker: usize,
     /// Whether the threads that park are the runtime's own.
     own_threads: bool,
-    /// Whether it pays to look in the reactor before a wait there.
+    /// Decides whether to look in the reactor before a wait there.
     backoff: Backoff,
     collected: VecDeque<Waker>,
 }
@@ -273,9 +273,10 @@ impl WorkerPark {
         }
     }
 
-    /// Says that the threads that park with this are the runtime's own, so that it may change their
-    /// attributes. On Linux it then sets the timer slack of a thread to 1 µs when the thread first
-    /// waits for a timer. By default a sleep on an idle worker ends some 50 µs later than that.
+    /// Declares that the threads that park with this are the runtime's own, so that it may change
+    /// their attributes. On Linux it then sets the timer slack of a thread to 1 µs when the thread
+    /// first waits for a timer. By default a sleep on an idle worker ends some 50 µs later than
+    /// that.
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -343,7 +344,7 @@ impl WorkerPark {
         }
         let role = LeaveRole(driver);
         let poller = &driver.poller;
-        // Whoever left the role last was away for long, and may be again.
+        // If nobody has polled for long, this worker may also be away for long after this park.
         let hands_over = poller.note_absence();
         let next = driver.until_next_deadline();
         #[cfg(feature = "test-util")]
@@ -364,7 +365,7 @@ impl WorkerPark {
             if !looked(driver, &self.token, limit, backoff, out) {
                 let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
                 if !waited {
-                    // A worker that is unparked before each park would never look.
+                    // Without this, a worker that is unparked before each park would never look.
                     driver.poll_if_due(MAX_EVENTS, out);
                 }
             }
@@ -372,8 +373,8 @@ impl WorkerPark {
             self.token.wait_in_thread(limit);
             poller.note_end();
         } else {
-            // Also a park without a wait ends by the token, which keeps a paused clock from
-            // jumping.
+            // A park without a wait takes the token too: a token that stays keeps a paused clock
+            // from jumping.
             self.token.take();
         }
         drop(role);
@@ -392,7 +393,7 @@ impl WorkerPark {
     }
 }
 
-/// Looks in the reactor for a while, if such looks pay. Returns whether events came.
+/// Looks in the reactor for a while, if such looks have found events. Returns whether events came.
 fn looked(
     driver: &Inner,
     token: &Token,
@@ -451,7 +452,8 @@ impl Park for WorkerPark {
     }
 
     fn deliver(&mut self) {
-        // Each is taken out before it is called: if it panics, the others stay for the next call.
+        // Each waker is taken out before it is called: if it panics, the others stay for the next
+        // call.
         while let Some(waker) = self.collected.pop_front() {
             waker.wake();
         }

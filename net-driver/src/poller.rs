@@ -1,4 +1,4 @@
-//! How a driver polls its sockets, and who does.
+//! How a driver polls its sockets, and which thread does it.
 //!
 //! A driver has no kernel object before its first socket: until then a worker parks on its thread.
 //! After that:
@@ -8,18 +8,18 @@
 //! 2. A busy worker polls the reactor, between two tasks, if nobody waits in it and nobody has
 //!    polled for [`INTERVAL`]. The clock decides, not a count of tasks: their polls may be long.
 //! 3. If the workers park in parkers of their own (see `over.rs`), or if the runtime asks for it
-//!    ([`Polling`]), a thread waits in the reactor
-//!    for them, and wakes the tasks.
+//!    ([`Polling`]), a thread waits in the reactor for them, and wakes the tasks.
 //! 4. A worker that leaves the role hands it over, if it has collected something and if nobody had
 //!    polled for [`INTERVAL`] when it took the role: it unparks another worker, which takes the
-//!    role. So the events and timers that come during a long poll have a worker, but for those of
-//!    the first one, which [`Driver::poll_overdue`] finds.
+//!    role. So the events and timers that come during a long poll have a worker. Those that come
+//!    during the first long poll have none; [`Driver::poll_overdue`] finds them.
 //! 5. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes that token in its present or next park, and sees the reactor in the park
-//!    after that. So one that had the role without the reactor does not keep it.
+//!    after that. So a worker that took the role without the reactor does not keep the role.
 //! 6. The kernel gives each event to one thread, also the event of a wake. A thread that looks
-//!    without a wait (rule 2) may so take a wake from the thread that waits, which its unparker
-//!    does not repeat. It wakes the reactor again then, if the role is held.
+//!    without a wait (rule 2) may so take a wake from the thread that waits, and the unparker does
+//!    not repeat that wake. In this case the looking thread wakes the reactor again, if the role is
+//!    held.
 use crate::{
     Driver,
     driver::Inner,
@@ -84,11 +84,11 @@ pub(crate) struct Poller {
     /// Held while the reactor is opened.
     opening: Mutex<()>,
     is_shut_down: Arc<AtomicBool>,
-    /// When somebody polled last: nanoseconds since `start`.
+    /// The time of the last poll by any thread, in nanoseconds since `start`.
     polled_at: AtomicU64,
     start: Instant,
     polling: Polling,
-    /// Set by whoever runs tasks.
+    /// Set by the executor.
     blocking: OnceLock<Blocking>,
 }
 
@@ -121,8 +121,8 @@ impl Poller {
         self.polling == Polling::EveryQuota
     }
 
-    /// Returns the reactor, and whether this call has opened it. It has a thread of its own, if
-    /// asked for (rule 3).
+    /// Returns the reactor, and whether this call has opened it. With `with_thread` it has a thread
+    /// of its own (rule 3).
     fn open(&self, with_thread: bool) -> io::Result<(&Arc<Reactor<Os>>, bool)> {
         if let Some(reactor) = self.reactor.get() {
             return Ok((reactor, false));
@@ -137,7 +137,8 @@ impl Poller {
         }
         let reactor = Arc::new(Reactor::open()?);
         if with_thread {
-            // Before anybody sees the reactor: if the thread is refused, the next call tries again.
+            // This comes before any thread sees the reactor: if the thread is refused, the next
+            // call tries again.
             self.spawn_poller(reactor.clone())?;
         }
         Ok((self.reactor.get_or_init(|| reactor), true))
@@ -149,16 +150,17 @@ impl Poller {
             return;
         };
         if reactor.collect(limit, MAX_EVENTS, out).is_err() {
-            // Somebody closed a descriptor that is not theirs. The worker does not spin on it.
+            // Other code has closed a descriptor of the driver. The worker must not spin on the
+            // error.
             std::thread::sleep(Duration::from_millis(1));
         }
         self.note_end();
     }
 
-    /// Collects the events that are there, without a wait.
+    /// Collects the events that have already arrived, without a wait.
     pub(crate) fn look(&self, out: &mut VecDeque<Waker>) {
         if let Some(reactor) = self.reactor() {
-            // An error is met again by the wait that follows.
+            // The wait that follows gets an error again.
             let _ = reactor.collect(Some(Duration::ZERO), MAX_EVENTS, out);
         }
     }
@@ -246,7 +248,7 @@ impl Poller {
     }
 }
 
-/// Wakes each, also if some of them panic. The first panic goes on afterwards.
+/// Calls each waker, also if some of them panic. The first panic continues afterwards.
 pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
     let mut panicked = None;
     while let Some(waker) = wakers.pop_front() {
@@ -283,7 +285,7 @@ impl Inner {
     /// Collects up to `max` events without a wait, beside a thread that may wait in the reactor.
     /// Passes on what woke that thread, if this look has taken it (rule 6).
     fn look_beside(&self, reactor: &Reactor<Os>, max: usize, out: &mut VecDeque<Waker>) {
-        // An error is the parked worker's to meet.
+        // This ignores an error: the parked worker gets it too.
         let was_woken = reactor.collect(Some(Duration::ZERO), max, out);
         // `is_held` sees the waiting thread's role: the thread took it before it was unparked, and
         // the kernel orders the wake of that unpark before this.
@@ -315,7 +317,8 @@ impl Inner {
 }
 
 impl Driver {
-    /// Creates the driver of a runtime with this many workers, whose sockets are polled so.
+    /// Creates the driver of a runtime with this many workers, whose sockets are polled as
+    /// `polling` says.
     ///
     /// # Panics
     /// If `workers` is 0.
@@ -324,7 +327,7 @@ impl Driver {
         Self::with(workers, [].into(), polling)
     }
 
-    /// Makes the kernel objects that sockets need, which otherwise the first socket does.
+    /// Makes the kernel objects that sockets need, which otherwise the first socket makes.
     ///
     /// ```
     /// net_driver::Driver::new(1).open()?;
@@ -360,8 +363,8 @@ impl Driver {
         let _ = self.inner().poller.blocking.set(Box::new(run));
     }
 
-    /// Hands over timers that are due and events of sockets, if nobody has looked for a while, and
-    /// wakes their tasks on this thread. Returns the number of wakes.
+    /// Collects the timers that are due and the events of sockets, if no thread has looked for a
+    /// while, and wakes their tasks on this thread. Returns the number of wakes.
     ///
     /// For a thread that watches a runtime, such as a monitor: all of the workers may be in long
     /// polls. Workers poll their parks instead. If there is nothing to do, it costs two loads and

@@ -45,7 +45,7 @@ impl<S: Sys> Reactor<S> {
         Self::register_over(this, fd, ready, removal, Existing::Replace)
     }
 
-    /// Does the same for a descriptor that may be another's. Refuses a descriptor that is
+    /// Does the same for a descriptor that may have another owner. Refuses a descriptor that is
     /// registered already.
     pub(crate) fn register_new(this: &Arc<Self>, fd: Fd) -> io::Result<Registration<S>> {
         Self::register_over(this, fd, Ready::EMPTY, Removal::ByCall, Existing::Refuse)
@@ -85,8 +85,8 @@ impl<S: Sys> Reactor<S> {
         })
     }
 
-    /// Ends a wait of [`collect`](Self::collect): of some thread, which may be another one than the
-    /// thread that it is meant for.
+    /// Ends a wait of [`collect`](Self::collect): the wait of one thread, perhaps not of the thread
+    /// that it is meant for.
     pub(crate) fn wake(&self) {
         self.sys.wake();
     }

@@ -130,7 +130,7 @@ impl Snapshot {
         Ready((self.0 & FLAGS) as u8)
     }
 
-    /// Returns the bits for which somebody with `interest` waits.
+    /// Returns the bits for which a task with `interest` waits.
     pub(crate) fn ready_for(self, interest: Interest) -> Ready {
         self.ready().intersection(interest.mask())
     }

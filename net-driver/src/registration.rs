@@ -49,7 +49,7 @@ impl Moved {
 }
 
 impl<S: Sys> Registration<S> {
-    /// `id` is of a slot that this registration has just occupied.
+    /// Makes a registration. `id` is that of a slot that was just occupied for it.
     pub(crate) fn new(reactor: Arc<Reactor<S>>, id: SourceId, fd: Fd, removal: Removal) -> Self {
         Self {
             reactor,
@@ -63,7 +63,7 @@ impl<S: Sys> Registration<S> {
         &self.reactor
     }
 
-    /// Lets the source's descriptor outlive this registration, which ends.
+    /// Ends this registration by a call, as the source's descriptor stays open.
     pub(crate) fn detach(mut self) {
         self.removal = Removal::ByCall;
     }

@@ -16,8 +16,8 @@
 //!    that arms a timer publishes the wheel's next deadline, and then reads `until`. A `SeqCst`
 //!    fence is between the two steps on each side. So either the poller sees the new deadline
 //!    before it parks, or the thread sees an `until` that is too late, and unparks the poller.
-//! 3. Until `active` is set there is no role, and a park reads no deadline and no clock. Whoever
-//!    sets it unparks every worker after that, so that each parks again under rule 1.
+//! 3. Until `active` is set there is no role, and a park reads no deadline and no clock. The thread
+//!    that sets it unparks every worker after that, so that each parks again under rule 1.
 use sync_shim::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},

@@ -17,14 +17,15 @@
 //!    generation by now, the event is stale and does nothing.
 //! 3. An entry of `shared` belongs to its [`WaiterKey`] until that removes it. An event only marks
 //!    it as notified.
-//! 4. Nobody clones, drops or wakes a waker under the lock: wakers are code of users, which may
-//!    come back to this slot.
+//! 4. Nobody clones, drops or wakes a waker under the lock: wakers are user code, which may use
+//!    this slot again.
 //!
 //! # Why no waiter is forgotten
 //!
-//! One of the two holds of rule 1 comes first. If the waiter's does, the event takes its waker. If
-//! the event's does, the waiter loads the readiness that the event set, unless an operation has
-//! cleared it; then the kernel said "would block" after the event, and another event follows.
+//! One of the two holds of rule 1 comes first. If the waiter's comes first, the event takes its
+//! waker. If the event's comes first, the waiter loads the readiness that the event set, unless an
+//! operation has cleared it; then the kernel said "would block" after the event, and another event
+//! follows.
 use crate::{
     Interest, Ready,
     readiness::{Readiness, Snapshot},
@@ -111,18 +112,18 @@ impl Slot {
         self.readiness.load()
     }
 
-    /// See [`Readiness::clear`].
+    /// Clears readiness: see [`Readiness::clear`].
     pub(crate) fn clear(&self, seen: Snapshot, interest: Interest) {
         self.readiness.clear(seen, interest);
     }
 
-    /// See [`Readiness::clear_after_short`].
+    /// Clears readiness: see [`Readiness::clear_after_short`].
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
         self.readiness.clear_after_short(seen, interest);
     }
 
-    /// Takes in an event, and moves the wakers of those that waited for it to `out`. A stale event
-    /// (rule 2) does nothing.
+    /// Applies an event, and moves the wakers of the tasks that waited for it to `out`. A stale
+    /// event (rule 2) does nothing.
     pub(crate) fn dispatch(&self, generation: u32, ready: Ready, out: &mut VecDeque<Waker>) {
         let mut waiters = self.waiters.lock();
         if waiters.generation == generation {

@@ -6,7 +6,7 @@
 //!    `wait` returned is that thread's to hand over.
 //! 3. Any number of threads may call `wait` at a time. Each event goes to one of them.
 //! 4. `wake` ends the present or the next `wait` of one thread, perhaps not of the one that it is
-//!    meant for. A `wait` says so when a `wake` has ended it.
+//!    meant for. A `wait` returns whether a `wake` has ended it.
 use crate::Ready;
 use std::{io, time::Duration};
 
@@ -29,7 +29,7 @@ pub(crate) use std::sync::OnceLock;
 /// A source's number in the kernel.
 pub(crate) type Fd = std::os::fd::RawFd;
 
-/// The answer to an entry that the kernel has for the source's number already.
+/// The action if the kernel already has an entry for the source's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     /// It replaces the entry's token. The caller owns the number, so the entry is left over: its
@@ -44,11 +44,11 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// Opens what the driver needs.
     fn open() -> io::Result<Self>;
 
-    /// Registers a source, under the bits of its token. `existing` says what becomes of an entry
-    /// that the source has already.
+    /// Registers a source, under the bits of its token. `existing` says what to do with an entry
+    /// that the source already has.
     fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()>;
 
-    /// Ends a registration. The kernel also does when the last descriptor of a source is closed.
+    /// Ends a registration. The kernel also ends it when the last descriptor of a source is closed.
     fn deregister(&self, fd: Fd) -> io::Result<()>;
 
     /// Waits for events, at most `limit` (without end for `None`), and calls `on_event` for up to

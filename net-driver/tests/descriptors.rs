@@ -101,7 +101,7 @@ fn accept_without_descriptors_reports_once_and_waits() {
         assert!(waited.is_err(), "no further report while the state lasts");
         assert!(polls.get() < 20, "{} polls: it spins", polls.get());
         drop(taken);
-        // It goes on by itself, without another connection or event.
+        // The accept continues by itself, without another connection or event.
         poll_fn(|cx| match accept.as_mut().poll(cx) {
             Poll::Ready(accepted) => Poll::Ready(accepted.map(drop)),
             Poll::Pending => Poll::Pending,
@@ -109,7 +109,7 @@ fn accept_without_descriptors_reports_once_and_waits() {
         .await
         .unwrap();
         listener.accept().await.unwrap();
-        // The next time is reported again.
+        // The next shortage of descriptors is reported again.
         let _taken = fill();
         let error = listener.accept().await.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EMFILE));

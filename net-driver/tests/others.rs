@@ -1,4 +1,4 @@
-//! UDP, Unix sockets, and descriptors of others.
+//! Tests of UDP, of Unix sockets, and of descriptors that other code has made.
 #![cfg(target_os = "linux")]
 mod support;
 
@@ -97,7 +97,7 @@ fn unix_stream_serves_clients_of_std() {
 }
 
 #[test]
-fn unix_datagrams_keep_their_borders() {
+fn unix_datagrams_arrive_one_by_one_and_whole() {
     run(async {
         let (one, other) = UnixDatagram::pair().unwrap();
         let mut to = [0; 8];
@@ -283,7 +283,7 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
         let mut read = Box::pin(one.readable());
         let waker = std::task::Waker::from(Arc::new(Ring(ready)));
         let mut cx = std::task::Context::from_waker(&waker);
-        // A read takes the first readiness away.
+        // A read clears the first readiness.
         assert!(one.try_read(&mut [0; 1]).is_err());
         assert!(read.as_mut().poll(&mut cx).is_pending());
         other.write_all(b"x").await.unwrap();
@@ -302,7 +302,7 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
 /// Fails if a look takes the wake of a worker that waits in the reactor, and keeps it: the worker
 /// then waits for ever.
 #[test]
-fn unpark_beside_looks_of_another_thread_is_heard() {
+fn unpark_beside_looks_of_another_thread_ends_the_wait() {
     let driver = Driver::with_polling(1, Polling::EveryQuota);
     driver.open().unwrap();
     let (ended, ends) = mpsc::channel();
@@ -323,7 +323,8 @@ fn unpark_beside_looks_of_another_thread_is_heard() {
             }
         });
         for round in 0..1000 {
-            // Another thread looks when nobody has for 500 us: about then comes the unpark.
+            // Another thread looks after 500 us without a look. The unpark comes at about that
+            // time.
             thread::sleep(Duration::from_micros(400 + round % 100));
             unparker.unpark();
             ends.recv().unwrap();

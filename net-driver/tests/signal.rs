@@ -46,13 +46,13 @@ fn signals_before_a_poll_count_as_one() {
     let mut other = signal(kind).unwrap();
     for _ in 0..10 {
         raise(kind);
-        // Once it has come in, it is there for the other listener too.
+        // Once the signal has come in, the other listener has it too.
         block_on(other.recv());
     }
     block_on(listener.recv());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(listener.poll_recv(&mut cx).is_pending());
-    // One that is made now has missed them.
+    // A listener that is made now has missed the signals.
     assert!(signal(kind).unwrap().poll_recv(&mut cx).is_pending());
 }
 

@@ -72,7 +72,7 @@ fn block_on_after_a_panic_delivers_the_rest_first() {
             _ => Poll::Pending,
         }
     }));
-    assert!(waited, "it parked, with wakers to wake");
+    assert!(waited, "it parked, although it had wakers to wake");
 }
 
 #[test]

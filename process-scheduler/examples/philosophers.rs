@@ -25,7 +25,7 @@ fn fork(seat: usize) -> Child {
         from_fn(move |message, _| match message {
             Fork::Take(reply) if is_taken => waiting.push_back(reply),
             Fork::Take(reply) => is_taken = reply.send(()).is_ok(),
-            // To the first who still waits.
+            // The fork goes to the first philosopher that still waits.
             Fork::Drop => {
                 is_taken =
                     iter::from_fn(|| waiting.pop_front()).any(|reply| reply.send(()).is_ok());

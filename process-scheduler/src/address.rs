@@ -13,7 +13,7 @@ use worker_idle::park::{ThreadPark, block_on};
 /// Takes messages of one type: the cell of a process, or a process on another node.
 pub(crate) trait Receive<M>: Send + Sync {
     fn send(&self, message: M) -> Result<(), SendError<M>>;
-    /// While the send waits, `key` names its waker.
+    /// Polls a send. While the send waits, `key` names its waker.
     fn poll_send(
         &self,
         message: &mut Option<M>,
@@ -142,7 +142,7 @@ impl<M> fmt::Debug for Address<M> {
 pub struct Sending<'a, M> {
     to: &'a Address<M>,
     message: Option<M>,
-    /// It waits, and may have a waker in the lane.
+    /// Set while the send waits: the lane may have its waker under this key.
     key: Option<Key>,
 }
 
@@ -203,7 +203,8 @@ pub struct Call<R> {
 }
 
 impl<R> Call<R> {
-    /// Blocks the thread until the call ends. Not for processes, whose worker it would block.
+    /// Blocks the thread until the call ends. A process must not call this, as it would block its
+    /// worker.
     ///
     /// # Errors
     /// As the future.

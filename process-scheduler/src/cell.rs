@@ -118,7 +118,7 @@ impl<P: Process> Cell<P> {
         })
     }
 
-    /// Sets the pid of a new cell, before anything but the registry has it.
+    /// Sets the pid of a new cell, before any code except the registry has it.
     pub(crate) fn set_pid(&mut self, pid: Pid) {
         self.pid = pid;
     }
@@ -209,10 +209,10 @@ mod tests {
         bytes_of::<P>()
     }
 
-    /// Fails if the end of a process leaves it among the watchers of others, or the drop of the
-    /// future of an end leaves the future there.
+    /// Fails if the end of a process leaves it among the watchers of other processes, or if the
+    /// drop of an `Exit` leaves that future there.
     #[test]
-    fn watchers_that_are_gone_do_not_pile_up() {
+    fn watchers_that_wait_no_longer_are_removed() {
         let handle = crate::scheduler::models::without_threads();
         let [server, live] = [(); 2].map(|()| models::spawn(&handle, None));
         let watchers = || server.relate(|more| more.watchers.len());

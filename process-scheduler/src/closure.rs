@@ -163,7 +163,7 @@ impl Handle {
         self.spawn(from_fn(f))
     }
 
-    /// As [`spawn_fn`](Self::spawn_fn), with settings.
+    /// Spawns as [`spawn_fn`](Self::spawn_fn) does, with settings.
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).

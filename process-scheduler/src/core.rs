@@ -42,12 +42,12 @@ unsafe impl<M: Send, S: Send, T: Send> Sync for Core<M, S, T> {}
 pub(crate) struct Sent<M, T> {
     /// The token, which the sender must submit.
     pub(crate) submit: Option<T>,
-    /// The oldest message, which had to go.
+    /// The oldest message, which was dropped to make room.
     pub(crate) dropped: Option<M>,
 }
 
 impl<M, S, T> Core<M, S, T> {
-    /// The caller has the token, and submits it.
+    /// Makes the core of a new process. The caller has the token, and submits it.
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         Self {
             state: State::new(),
@@ -109,7 +109,8 @@ impl<M, S, T> Core<M, S, T> {
         }
     }
 
-    /// Rule 1: the caller's exchange made the process ready, or found that it must be.
+    /// Takes the token out (rule 1): the caller's exchange made the process ready, or found that it
+    /// must be.
     fn take_token(&self) -> Option<T> {
         let token = self.token.with_mut(|token| {
             // SAFETY: rule 1.
@@ -119,7 +120,7 @@ impl<M, S, T> Core<M, S, T> {
         token
     }
 
-    /// Rule 1: the caller runs the process.
+    /// Puts the token into the cell (rule 1): the caller runs the process.
     fn put_token(&self, token: T) {
         self.token.with_mut(|place| {
             // SAFETY: rule 1.

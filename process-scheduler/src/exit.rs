@@ -59,7 +59,8 @@ impl Handle {
 
     /// Blocks the thread until a process has ended: [`ExitReason::NoProcess`] if it is not here.
     ///
-    /// Not for processes, whose worker it would block: they [`monitor`](Self::monitor).
+    /// A process must not call this, as it would block its worker. It calls
+    /// [`monitor`](Self::monitor) instead.
     pub fn wait(&self, pid: Pid) -> ExitReason {
         self.exit_of(pid).wait()
     }

@@ -4,7 +4,7 @@
 //! `task.rs`.
 //!
 //! No lock is held while user code runs. An `Arc` of a cell is dropped after the lock, since its
-//! drop may run user code. No lock is held while another is taken, but for `names.rs`.
+//! drop may run user code. No lock is held while another is taken, except in `names.rs`.
 use crate::{
     Address, CancelReason, ExitReason, Metrics, Parcel, Pid, SendError, Signal,
     address::Receive,
@@ -22,7 +22,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 /// A scheduler, for any thread and any process. Cheap to clone.
 ///
-/// It does not keep the workers: they end with the [`Scheduler`](crate::Scheduler).
+/// It does not keep the workers alive: they end with the [`Scheduler`](crate::Scheduler).
 ///
 /// ```
 /// use process_scheduler::{Handle, Scheduler};
@@ -94,7 +94,7 @@ impl Handle {
         }
     }
 
-    /// Asks a process to clean up and to end. Returns whether it is there.
+    /// Asks a process to clean up and to end. Returns whether there is such a process.
     ///
     /// ```
     /// use process_scheduler::{ExitReason, Scheduler};
@@ -114,7 +114,7 @@ impl Handle {
         self.route(pid, Signal::Cancel(reason)).is_ok()
     }
 
-    /// Ends a process before its next step. Returns whether it is there.
+    /// Ends a process before its next step. Returns whether there is such a process.
     ///
     /// A step that runs is not interrupted. A supervisor may restart the process.
     ///
@@ -181,7 +181,7 @@ impl Handle {
     /// type, or if its mailbox is full.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
         if let Parcel::Signal(Signal::Exit { pid, .. }) = &parcel {
-            // Also if `to` has ended.
+            // This comes first, as it must also happen if `to` has ended.
             self.forget_remote(*pid, to);
         }
         let Some(cell) = self.registry().get(to) else {
@@ -207,7 +207,7 @@ impl Handle {
         all.iter().map(|cell| cell.pid()).collect()
     }
 
-    /// Says what can be said of a process here.
+    /// Returns the state of a process on this node. `None` if there is no such process.
     pub fn inspect(&self, pid: Pid) -> Option<Info> {
         self.registry().get(pid).map(|cell| cell.info())
     }

@@ -4,8 +4,8 @@ use std::{error::Error, fmt, mem, sync::Arc};
 
 /// Does what processes ask for with their commands. A closure is one.
 ///
-/// It runs on the worker, after the step that gave the command, so it must not block: it starts the
-/// work, on any thread or runtime, and whoever ends the work completes the command.
+/// It runs on the worker, after the step that gave the command, so it must not block. It starts the
+/// work, on any thread or runtime, and the code that ends the work completes the command.
 ///
 /// ```
 /// use process_scheduler::{Completer, Handler};

@@ -18,7 +18,7 @@ use std::{
 };
 use sync_shim::sync::Mutex;
 
-/// How many messages a mailbox holds, and what happens to one too many.
+/// How many messages a mailbox holds, and what happens to a message for which it has no room.
 ///
 /// ```
 /// use process_scheduler::Mailbox;
@@ -33,9 +33,11 @@ pub enum Mailbox {
     /// It holds any number of messages.
     #[default]
     Unbounded,
-    /// It holds so many messages. A `try_send` of one more is refused, and a `send` waits.
+    /// It holds at most this many messages. A `try_send` of one more is refused, and a `send`
+    /// waits.
     Bounded(usize),
-    /// It holds so many messages. One more drops the oldest, which counts as a dead letter.
+    /// It holds at most this many messages. One more drops the oldest, which counts as a dead
+    /// letter.
     DropOldest(usize),
 }
 
@@ -70,7 +72,7 @@ pub(crate) enum Taken<M> {
 pub(crate) struct Put<M> {
     /// The sender must notify the process.
     pub(crate) first: bool,
-    /// The oldest message, which had to go.
+    /// The oldest message, which was dropped to make room.
     pub(crate) dropped: Option<M>,
 }
 

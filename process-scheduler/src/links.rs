@@ -8,12 +8,13 @@
 //! 2. If one half is refused, the other is removed, or not added. After the second half, the maker
 //!    looks once more for the process of the first, which may have ended before the second was
 //!    there. So a process that has ended is in no half for ever.
-//! 3. The table of remote relations has an entry for each end on another node that a process here
-//!    is to be notified of, so that it is notified if the node is down.
+//! 3. The table of remote relations has an entry for each process on another node whose end a
+//!    process here is to be notified of. Thus the process here is also notified if the node is
+//!    down.
 use crate::{ExitReason, Handle, Pid, Signal};
 
 impl Handle {
-    /// Tells `by` when `target` ends, by [`Event::Exit`](crate::Event::Exit): with
+    /// Notifies `by` when `target` ends, by [`Event::Exit`](crate::Event::Exit): with
     /// [`ExitReason::NoProcess`] if it is not there.
     ///
     /// A process that its supervisor restarts has not ended.
@@ -67,7 +68,7 @@ impl Handle {
             self.forget_remote(target, by);
             self.no_process(by, target, false);
         } else if is_here && self.registry().get(by).is_none() {
-            // Its end has perhaps demonitored the target before the target knew of it.
+            // The end of `by` may have removed the monitor before the target had it.
             self.demonitor(by, target);
         }
     }
@@ -127,7 +128,7 @@ impl Handle {
         added
     }
 
-    /// Whether the end of `one` is still to come, of which `other` is to be notified by a link. An
+    /// Returns whether `one` has yet to end, so that its end will notify `other` by a link. An
     /// end leaves the registry, and that of a remote process the table, before it notifies.
     fn may_notify(&self, one: Pid, other: Pid) -> bool {
         if one.node == self.node() {
@@ -182,8 +183,8 @@ impl Handle {
         }
     }
 
-    /// Tells all processes that monitor or are linked to one of that node that it is down: what a
-    /// [`Relay`](crate::Relay) calls.
+    /// Notifies all processes that monitor a process of that node, or are linked to one, that the
+    /// node is down. A [`Relay`](crate::Relay) calls this.
     ///
     /// ```
     /// # let scheduler = process_scheduler::Scheduler::new();

@@ -1,4 +1,5 @@
-//! Counters: one line a worker, which it alone writes, and a few that all threads add to.
+//! Counters: each worker has a cache line that it alone writes, and all threads add to a few shared
+//! counters.
 use crate::ExitReason;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sync_shim::CachePadded;

@@ -67,7 +67,7 @@ impl<R> Drop for Sender<R> {
 }
 
 impl<R> Receiver<R> {
-    /// `Err` if the sender was dropped.
+    /// Polls for the value. `Err` if the sender was dropped.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Result<R, ()>> {
         // A clone of a waker is user code, so it happens outside of the lock.
         let mut clone = None;

@@ -16,7 +16,7 @@ use std::{
 /// ```
 /// use process_scheduler::{Parcel, Pid, Relay};
 ///
-/// /// Reaches nobody.
+/// /// Reaches no node.
 /// struct Nowhere;
 ///
 /// impl Relay for Nowhere {

@@ -3,12 +3,11 @@
 //! # Shutdown
 //!
 //! 1. The registry is closed: a spawn either is in the registry by then, or is refused.
-//! 2. All processes get a cancel. The workers go on, so that processes can clean up with commands,
-//!    messages and timers.
+//! 2. All processes get a cancel. The workers continue, so that processes can clean up with
+//!    commands, messages and timers.
 //! 3. At the deadline, all that are left get a final kill, which acts between their steps.
 //! 4. A process that is still there 100 ms later, while no worker is free, or while its step runs,
-//!    is *stuck*. Its thread is leaked; all
-//!    other threads are joined.
+//!    is *stuck*. Its thread is leaked; all other threads are joined.
 use crate::{
     CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
     cell::AnyCell,
@@ -66,7 +65,7 @@ pub(crate) struct Shared {
     pub(crate) names: Mutex<HashMap<String, Pid>>,
     pub(crate) groups: Mutex<HashMap<String, Vec<Pid>>>,
     pub(crate) relay: Option<Arc<dyn Relay>>,
-    /// By whom remote processes are monitored, or linked.
+    /// For each remote process, the processes here that monitor it or are linked to it.
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     live: AtomicUsize,
@@ -133,7 +132,8 @@ impl Shared {
     fn wait_for_all(&self, deadline: Option<Instant>) {
         let mut guard = self.ended.lock();
         while self.live() > 0 {
-            // A last end that came just before the close notified nobody: so look now and then.
+            // A last end that came just before the close notified nobody: so this looks from time
+            // to time.
             let look = Duration::from_millis(20);
             let left = deadline.map_or(look, |at| at.saturating_duration_since(Instant::now()));
             if left.is_zero() {
@@ -337,7 +337,7 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// How a shutdown went: the processes that it found.
+/// The outcome of a shutdown: how the processes that it found have ended.
 ///
 /// ```
 /// use process_scheduler::{Scheduler, ShutdownReport};
@@ -401,7 +401,7 @@ impl Scheduler {
         self.shutdown_timeout(limit)
     }
 
-    /// As [`shutdown`](Self::shutdown), with a limit of its own.
+    /// Shuts down as [`shutdown`](Self::shutdown) does, with another limit.
     ///
     /// ```
     /// use process_scheduler::{Flow, Scheduler};
@@ -455,7 +455,7 @@ impl Shared {
     }
 
     /// Waits on while processes are ready and a worker is free to end them: on a busy machine that
-    /// takes its time.
+    /// may take long.
     fn wait_for_free_workers(&self) {
         let limit = Instant::now() + FREE_LIMIT;
         while self.live() > 0 && Instant::now() < limit {

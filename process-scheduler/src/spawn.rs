@@ -73,7 +73,7 @@ impl Spawn {
         self
     }
 
-    /// Sets the input of [`Process::init`]: none by default. A restart makes another.
+    /// Sets the input of [`Process::init`]: none by default. A restart makes another input.
     ///
     /// ```
     /// use process_scheduler::{Input, Spawn};
@@ -170,7 +170,7 @@ impl Handle {
         spawn: Spawn,
         supervised: Option<Supervised<P>>,
     ) -> Result<Address<P::Message>, SpawnError> {
-        // Before the process is in any table: this may panic.
+        // This comes before the process is in any table, because it may panic.
         let input = spawn
             .input
             .as_ref()

@@ -11,15 +11,15 @@
 //! | *stopped* | has ended, and its supervisor may restart it | the cell |
 //! | *done* | has ended for good | nobody |
 //!
-//! The *token* is the right to run the process; there is one a process. Whoever has it, and nobody
-//! else, touches the parts of the cell that are not shared.
+//! The *token* is the right to run the process; there is one a process. Only the thread that has it
+//! touches the parts of the cell that are not shared.
 //!
 //! # Bits
 //!
 //! | bit | set by | means |
 //! |---|---|---|
 //! | MESSAGE | the first sender | the lane of messages has something |
-//! | URGENT | the first to signal or complete | the urgent lane has something |
+//! | URGENT | the first thread that signals or completes | the urgent lane has something |
 //! | WAKE | a waker | the process must step once more |
 //! | KILL | a kill | this incarnation must end before its next step |
 //! | FINAL | a supervisor, a shutdown | the process must end for good. It is never cleared |
@@ -130,9 +130,9 @@ impl State {
     #[inline]
     fn change(&self, to: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         // Ordering: Relaxed, the exchange checks a value that `to` changes. A value that `to`
-        // refuses does not become acceptable: DONE and FINAL stay, and whoever revives a stopped
-        // process has learned of the stop, so it sees STOPPED or a later phase. The caller of a
-        // refused change reads nothing that another thread has written.
+        // refuses does not become acceptable: DONE and FINAL stay, and the thread that revives a
+        // stopped process has learned of the stop, so it sees STOPPED or a later phase. The caller
+        // of a refused change reads nothing that another thread has written.
         let mut word = self.0.load(Relaxed);
         loop {
             let Some(new) = to(word) else {
@@ -162,8 +162,8 @@ impl State {
         }
     }
 
-    /// Ready to running (rule 2). One read-modify-write. The caller has the token. Returns whether
-    /// a waker was called.
+    /// Changes the phase from ready to running (rule 2). One read-modify-write. The caller has the
+    /// token. Returns whether a waker was called.
     #[inline]
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Acquire pairs with the notifiers' exchanges, so that their pushes are seen. It
@@ -177,8 +177,8 @@ impl State {
     /// Returns whether this incarnation must end. One load.
     #[inline]
     pub(crate) fn is_killed(&self) -> bool {
-        // Ordering: Relaxed. The killer sets the bit and the reason under one lock. So whoever sees
-        // the bit takes the lock after the killer.
+        // Ordering: Relaxed. The killer sets the bit and the reason under one lock. So a thread
+        // that sees the bit takes the lock after the killer.
         self.0.load(Relaxed) & (KILL | FINAL) != 0
     }
 
@@ -189,8 +189,8 @@ impl State {
         self.0.load(Relaxed) & FINAL != 0
     }
 
-    /// Running to waiting, or to ready if an event came meanwhile (rule 3). The caller has put the
-    /// token into the cell.
+    /// Changes the phase from running to waiting, or to ready if an event came meanwhile (rule 3).
+    /// The caller has put the token into the cell.
     #[inline]
     pub(crate) fn suspend(&self, wait: Wait) -> Suspended {
         let wait = match wait {
@@ -211,7 +211,8 @@ impl State {
         }
     }
 
-    /// Running to ready, as the process continues. The caller keeps the token and submits it.
+    /// Changes the phase from running to ready, as the process continues. The caller keeps the
+    /// token and submits it.
     #[inline]
     pub(crate) fn requeue(&self) {
         // Ordering: Relaxed: the queue carries the token and what was done before. A
@@ -220,8 +221,8 @@ impl State {
         debug_assert_eq!(word & PHASE, RUNNING);
     }
 
-    /// Running to stopped, which a kill has brought about or cannot change. False if the process
-    /// must end for good. The caller has put the token into the cell.
+    /// Changes the phase from running to stopped. A kill may have caused this, and cannot change
+    /// it. False if the process must end for good. The caller has put the token into the cell.
     #[must_use]
     pub(crate) fn stop(&self) -> bool {
         let stopped = self.change(|word| {
@@ -231,8 +232,8 @@ impl State {
         stopped.is_ok()
     }
 
-    /// Stopped to ready, as the next incarnation. False if it is not stopped. Then the caller takes
-    /// the token from the cell.
+    /// Changes the phase from stopped to ready, as the next incarnation. False if it is not
+    /// stopped. Then the caller takes the token from the cell.
     #[must_use]
     pub(crate) fn revive(&self) -> bool {
         let revived = self.change(|word| {
@@ -243,7 +244,7 @@ impl State {
         revived.is_ok()
     }
 
-    /// To done, by whoever has the token.
+    /// Changes the phase to done. The caller has the token.
     #[inline]
     pub(crate) fn end(&self) {
         let ended = self.change(|word| Some(with_phase(word, DONE)));
@@ -258,7 +259,7 @@ impl State {
         incarnation(self.0.load(Relaxed))
     }
 
-    /// One load.
+    /// Returns the phase. One load.
     pub(crate) fn phase(&self) -> Phase {
         // Ordering: Acquire pairs with `end` and `suspend`: a thread that sees that the process has
         // ended, or waits, also sees what its steps have done.

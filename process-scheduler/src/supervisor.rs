@@ -12,13 +12,14 @@
 //! # Rules
 //!
 //! 1. A child that ends stops first, and its cell stays, with its pid, its names and its mailbox.
-//!    It tells the supervisor, which restarts it in place or ends it for good. A temporary child
+//!    It notifies the supervisor, which restarts it in place or ends it for good. A temporary child
 //!    ends for good at once.
 //! 2. Children that the strategy stops with another are cancelled in reverse order, all at once,
 //!    and are restarted in order when the last of them has stopped and the delay is over.
 //! 3. More restarts than the intensity allows end the supervisor, as a failure, after its children.
 //! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). Their
-//!    pids and names may be there a moment longer. If it is killed, so are they.
+//!    pids and names may exist a moment longer. If the supervisor is killed, its children are
+//!    killed too.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,
@@ -106,7 +107,7 @@ impl Backoff {
         self
     }
 
-    /// Returns the delay after so many restarts in a row, by a random number from 0 to 1.
+    /// Returns the delay after this many restarts in a row. `random` is a number from 0 to 1.
     pub fn delay(&self, restarts: u32, random: f64) -> Duration {
         let factor = self.factor.checked_pow(restarts).unwrap_or(u32::MAX);
         let delay = self.first.saturating_mul(factor).min(self.longest);
@@ -146,7 +147,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Makes a child from what makes its process, at the start and at each restart.
+    /// Makes a child from a closure that makes its process, at the start and at each restart.
     pub fn new<P: Process>(make: impl Fn() -> P + Send + Sync + 'static) -> Self {
         let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(make);
         Self {
@@ -199,15 +200,15 @@ impl Child {
         self
     }
 
-    /// Sets whether messages that it has not taken survive a restart. By default they are dead
-    /// letters.
+    /// Sets whether messages that the child has not taken survive a restart. By default they become
+    /// dead letters.
     pub fn keep_mail(mut self, keep: bool) -> Self {
         self.keep_mail = keep;
         self
     }
 
-    /// Sets how long it may clean up after a cancel: 5 seconds by default. `Duration::MAX` is for
-    /// ever.
+    /// Sets how long it may clean up after a cancel: 5 seconds by default. With `Duration::MAX`
+    /// there is no limit.
     pub fn shutdown(mut self, limit: Duration) -> Self {
         self.shutdown = limit;
         self
@@ -226,11 +227,11 @@ impl fmt::Debug for Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Up,
-    /// `None`: it has been killed, or never is.
+    /// `None` if it has been killed, or will never be.
     Stopping {
         kill_at: Option<Instant>,
     },
-    /// `None`: a time that the clock cannot say never comes.
+    /// `None` if the time is beyond the clock's range: then it never comes.
     Down {
         due: Option<Instant>,
     },
@@ -340,7 +341,7 @@ impl Supervisor {
     fn exited(&mut self, handle: &Handle, pid: Pid, reason: &ExitReason, now: Instant) {
         let at = self.entries.iter().position(|e| e.pid == Some(pid));
         let Some(at) = at else {
-            // One of an earlier incarnation of this supervisor.
+            // The process is a child of an earlier incarnation of this supervisor.
             return handle.kill_for_good(pid, ExitReason::Killed);
         };
         let entry = &mut self.entries[at];
@@ -420,7 +421,7 @@ impl Supervisor {
         }
     }
 
-    /// Kills and restarts what is due. Returns when to look again.
+    /// Kills and restarts the children that are due. Returns when to look again.
     fn serve(&mut self, handle: &Handle, now: Instant) -> Option<Instant> {
         let mut next = None;
         let mut look_at = |at: Instant| next = Some(next.map_or(at, |next| at.min(next)));
@@ -443,7 +444,7 @@ impl Supervisor {
             State::Down { due } => Some(due),
             _ => None,
         };
-        // Rule 2: those that are stopped together are restarted together.
+        // Rule 2: children that are stopped together are restarted together.
         let last = self.entries.iter().filter_map(due);
         let last = last.reduce(|a, b| Some(a?.max(b?))).flatten();
         for entry in &mut self.entries {

@@ -1,4 +1,4 @@
-//! The process of an `async` block: a step polls it, and to receive is to await.
+//! The process of an `async` block: a step polls it, and it receives messages by `await`.
 //!
 //! 1. The future and the process share a small queue under a lock. A step moves the events into it
 //!    and then polls the future with the process's own waker.
@@ -6,7 +6,7 @@
 //!    it blocked, so that messages do not wake it in vain.
 //! 3. The inbox may be awaited with another waker, as in a set of futures, or outside of a step, as
 //!    on another thread. Then it keeps that waker, and a step wakes it when an event comes. Outside
-//!    of a step that may be the process's own waker: until an event comes, no step forgets it.
+//!    of a step that may be the process's own waker: no step removes it before an event comes.
 use crate::{
     Address, CancelReason, Context, Event, EventsOf, ExitReason, Flow, Handle, InitError, Input,
     NoCommand, OutputOf, Pid, Process, Spawn, SpawnError, Step, StepOf,
@@ -37,7 +37,7 @@ struct Queue<M> {
     cancelled: Option<CancelReason>,
     /// The future awaits the inbox, as its last step has shown.
     receives: bool,
-    /// The waker of whoever awaits the inbox otherwise (rule 3).
+    /// The waker of the code that awaits the inbox in another way (rule 3).
     waker: Option<Waker>,
     /// The thread that polls the future, or 0.
     stepped_by: usize,
@@ -152,7 +152,7 @@ impl<M: Send + 'static> Inbox<M> {
             }
             if let Some(waker) = clone.take() {
                 let old = queue.waker.replace(waker);
-                // Rule 3: the process must know that somebody awaits the inbox.
+                // Rule 3: the process must know that the inbox is awaited.
                 let own = queue.own.clone();
                 drop(queue);
                 drop(old);
@@ -278,7 +278,8 @@ where
         let mut came = false;
         for event in events {
             came = true;
-            // Not across the events: to take one may wake senders that wait for room.
+            // The lock is not held while events are taken: that may wake senders that wait for
+            // room.
             let mut queue = self.queue.lock();
             match event {
                 Event::Message(message) => queue.messages.push_back(message),
@@ -321,7 +322,7 @@ where
 
     fn close(&mut self) {
         drop(self.future.take());
-        // The process's waker would keep its cell.
+        // The process's waker would keep the cell alive.
         let mut queue = self.queue.lock();
         queue.cancelled.get_or_insert(CancelReason::Requested);
         let wakers = (mem::take(&mut queue.own), mem::take(&mut queue.waker));

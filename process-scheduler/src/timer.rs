@@ -64,7 +64,7 @@ impl Timer {
         if !inner.has_thread {
             let timer = self.clone();
             let name = "process-timer".to_owned();
-            // If there is no thread to be had, the next deadline tries again.
+            // If no thread can be started, the next deadline tries again.
             let spawned = thread::Builder::new().name(name).spawn(move || timer.run());
             inner.has_thread = spawned.is_ok();
         } else if tick < inner.sleeps_until {
@@ -128,7 +128,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// A time that the clock cannot say never comes.
+    /// Makes a deadline. If it is beyond the clock's range, it never comes.
     pub(crate) fn new(timer: &Timer, within: Duration) -> Self {
         Self {
             timer: timer.clone(),

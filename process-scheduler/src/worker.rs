@@ -11,11 +11,11 @@
 //! # Rules
 //!
 //! 1. A process that is made ready on a worker goes on that worker's deque, otherwise to the
-//!    injector. A process that has used its slice goes to the back of the injector; unless nothing
-//!    else is ready here: then it goes on.
-//! 2. So a process that always continues is behind all others after each slice. And whatever wakes
-//!    whatever, by rule 1 of the looks the oldest process of the deque and that of the injector get
-//!    their turn every 61 steps.
+//!    injector. A process that has used its slice goes to the back of the injector; but if nothing
+//!    else is ready here, it continues.
+//! 2. So a process that always continues is behind all others after each slice. However the
+//!    processes wake each other, by rule 1 of the looks the oldest process of the deque and that of
+//!    the injector get their turn every 61 steps.
 //! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: the
 //!    one of a worker to its own empty deque, which it takes next. That is a *filled place*: if the
 //!    step takes long, the watcher finds the process ([`worker_idle::Watch`]).
@@ -23,7 +23,7 @@
 //!    would only carry it to another processor. An owner is *stuck* if its count of steps has not
 //!    changed between two looks: of the watcher, or at the beginning and at the end of the looks of
 //!    rule 5. Then a thief takes the last process too. A worker that leaves a last process and goes
-//!    to sleep requests a watcher, so that somebody looks again.
+//!    to sleep requests a watcher, so that a worker looks again.
 //! 5. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it
 //!    has yielded its processor. Then it parks.
 use crate::{
@@ -52,7 +52,8 @@ use worker_idle::{
 const LOOK: u32 = 61;
 /// Processes that a worker takes from the injector for its deque.
 const BATCH: usize = 16;
-/// Looks of a worker that finds nothing, and how many of them are tight.
+/// The number of looks of a worker that finds nothing, and how many of them come without a yield in
+/// between.
 const SPINS: u32 = 16;
 const TIGHT: u32 = 4;
 
@@ -205,7 +206,7 @@ impl Work {
     fn find_elsewhere(&mut self) -> (Option<Runnable>, bool) {
         let mut batch = self.shared.injector.pop_n(1 + BATCH);
         if let Some(first) = batch.next() {
-            // The oldest on top.
+            // The oldest process goes on top.
             let rest: Vec<_> = batch.collect();
             let more = !rest.is_empty();
             Self::with_deque(|deque| deque.extend(rest.into_iter().rev()));
@@ -301,7 +302,7 @@ impl Work {
                 counters: &self.shared.counters.workers[self.index],
             };
             // A process guards its user code. This is for a panic that it does not expect: the
-            // process is stuck then, and the worker goes on.
+            // process is stuck then, and the worker continues.
             let left = guarded(|| runnable.0.run(&mut slice)).flatten();
             self.steps += (budget - slice.steps_left).max(1);
             let Some(left) = left else {
@@ -331,7 +332,7 @@ impl Work {
         shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()
     }
 
-    /// Rule 5, and then the park.
+    /// Looks again (rule 5), and then parks.
     fn wait(&mut self) {
         self.note_steps();
         for spin in 1..SPINS {

@@ -469,8 +469,8 @@ fn async_process_awaits_other_things_beside_mail() {
     assert_eq!(end.wait(), ExitReason::Cancelled);
 }
 
-/// A hundred processes that always continue: one at the deque's bottom and one that comes by the
-/// injector step, too.
+/// A hundred processes always continue. A process at the deque's bottom, and one that comes by the
+/// injector, still make their steps.
 #[test]
 fn processes_that_continue_starve_nobody() {
     struct Busy(Arc<AtomicUsize>);
@@ -492,7 +492,8 @@ fn processes_that_continue_starve_nobody() {
     let handle = scheduler.handle();
     let (sender, seen) = mpsc::channel();
     let count = steps.clone();
-    // On the worker, so that the deque has them: the witness at its bottom.
+    // The processes are spawned on the worker, so that the deque has them, with the witness at its
+    // bottom.
     let spawner = scheduler
         .spawn_fn(move |(), _| {
             let (sender, count) = (sender.clone(), count.clone());
@@ -509,8 +510,8 @@ fn processes_that_continue_starve_nobody() {
     spawner.try_send(()).unwrap();
     let first = seen.recv().unwrap();
     assert!(first <= 61 * 101, "{first} steps before the witness's");
-    // And one that comes by the injector. This thread may be slow between its look and its send, so
-    // the best of some tries counts.
+    // Then a process comes by the injector. This thread may be slow between its look and its send,
+    // so the best of some tries counts.
     let (sender, seen) = mpsc::channel();
     let count = steps.clone();
     let outside = scheduler.spawn_fn(move |(), _| sender.send(count.load(SeqCst)).unwrap());

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A test that waits so long has failed.
+/// A test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -52,7 +52,7 @@ fn inbox_polled_outside_by_own_waker_steps_the_process() {
     let mut receive = pin!(inbox.receive());
     assert!(receive.as_mut().poll(&mut cx).is_pending());
     wait_until("idle", || is_in(Phase::Idle));
-    // A step for another reason.
+    // The process makes a step for another reason.
     let before = polls.load(SeqCst);
     waker.wake_by_ref();
     wait_until("a step", || polls.load(SeqCst) > before);

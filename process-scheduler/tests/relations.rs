@@ -1,7 +1,7 @@
 //! Links, monitors, names and groups of processes that have ended.
 use process_scheduler::{Loopback, Pid, Scheduler, Spawn};
 
-/// Spawns a process that ends by nothing but a kill.
+/// Spawns a process that only a kill ends.
 fn still(scheduler: &Scheduler) -> Pid {
     let spawn = Spawn::new().trap_exits(true);
     let spawned = scheduler.spawn_with(spawn, |_: u8, _| ());

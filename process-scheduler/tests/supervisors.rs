@@ -18,7 +18,7 @@ fn soon() -> Backoff {
     Backoff::new(Duration::from_millis(1), 2, Duration::from_millis(4))
 }
 
-/// A child that reports each start, and fails when asked to.
+/// Makes a child that reports each start, and fails when asked to.
 fn child(name: &'static str, starts: &mpsc::Sender<&'static str>) -> Child {
     let starts = starts.clone();
     Child::new(move || {
@@ -125,7 +125,7 @@ fn transient_child_that_is_done_is_not_restarted() {
 }
 
 #[test]
-fn mail_survives_a_restart_if_asked() {
+fn messages_survive_a_restart_with_keep_mail() {
     panic::set_hook(Box::new(|_| {}));
     let scheduler = Scheduler::builder().workers(1).messages(1).build();
     let (sender, seen) = mpsc::channel();
@@ -180,7 +180,7 @@ fn cancelled_supervisor_ends_its_children_first() {
 }
 
 #[test]
-fn killed_supervisor_takes_its_children_along() {
+fn killed_supervisor_kills_its_children() {
     let (scheduler, _, pid) = family(Strategy::OneForOne);
     let end = scheduler.exit_of(scheduler.whereis("b").unwrap());
     scheduler.kill(pid);
@@ -263,7 +263,7 @@ fn shutdown_counts_a_stuck_process_and_leaks_its_thread() {
     assert_eq!((report.graceful, report.forced, report.stuck), (0, 0, 1));
 }
 
-/// A shutdown from within: it must not wait for itself.
+/// A shutdown on a worker of the scheduler must not wait for that worker.
 #[test]
 fn drop_of_the_scheduler_on_its_own_worker_returns() {
     struct Holds(Option<Scheduler>, mpsc::Sender<()>);
@@ -337,7 +337,7 @@ fn child_may_clean_up_for_ever() {
 }
 
 #[test]
-fn restart_that_never_comes_leaves_the_others() {
+fn endless_backoff_blocks_no_cancel_and_no_shutdown() {
     for strategy in [Strategy::OneForOne, Strategy::OneForAll] {
         let scheduler = Scheduler::builder().workers(1).build();
         let child = Child::new(|| from_fn(|_: u32, _| Flow::fail("as asked")));

@@ -75,8 +75,8 @@ fn nodes<S: Subject>(account: &Account, count: usize) -> List<S::Node> {
     (0..count).map(|_| S::node(account.token())).collect()
 }
 
-/// Checks that a handle that is taken apart and put together again has the same node, content and
-/// address.
+/// Checks that `from_ptr` makes a handle of the same node, content and address from a pointer that
+/// `into_ptr` returned.
 ///
 /// # Panics
 /// If it doesn't.
@@ -91,8 +91,8 @@ pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     );
     let aligned = all.iter().all(|node| node.is_aligned());
     assert!(aligned, "{name}: a node isn't aligned");
-    // The order is neither that of a queue nor that of a stack: a type may keep its handles in one
-    // of these.
+    // The order is neither that of a queue nor that of a stack, so that the check also fails for a
+    // type that keeps its handles in a queue or a stack.
     for (node, number) in [(two, 1), (one, 0), (three, 2)] {
         // SAFETY: the handle was taken apart above, and not put together since.
         let handle = unsafe { S::Node::from_ptr(node) };
@@ -196,7 +196,8 @@ pub fn dropped_queue_drops_its_items<S: Subject>() {
     account.assert_none_left();
 }
 
-/// Checks that nodes come out once, if one thread pushes and another pops, and if both do both.
+/// Checks that each node comes out once, both if one thread pushes and another pops, and if two
+/// threads push and pop.
 ///
 /// # Panics
 /// If they don't.

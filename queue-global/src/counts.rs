@@ -26,7 +26,7 @@ unsafe impl Lock for Counting {
 
 type Queue = Injector<Boxed<u32>, Counting>;
 
-/// The locks and read-modify-writes of a call.
+/// Returns the numbers of locks and of other read-modify-writes of a call.
 fn cost<R>(f: impl FnOnce() -> R) -> (u64, u64) {
     let before = LOCKS.get();
     let (_, counts) = counted(f);
@@ -54,19 +54,23 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(cost(|| queue.push_batch(three())), (0, 1));
     assert_eq!(cost(|| queue.requeue_batch(three())), (0, 1));
     assert_eq!(cost(|| queue.push(node())), (0, 1));
-    assert_eq!(cost(|| queue.pop()), (1, 1), "takes the others over");
+    assert_eq!(cost(|| queue.pop()), (1, 1), "moves the others to the list");
     assert_eq!(cost(|| queue.pop()), (1, 0), "from the list");
     assert_eq!(cost(|| queue.pop_n(4).len()), (1, 0), "from the list");
     assert_eq!(cost(|| queue.pop()), (1, 1), "the last of the list");
     queue.push_batch(three()).unwrap();
-    assert_eq!(cost(|| queue.pop_n(9).len()), (1, 2), "takes over, and all");
+    assert_eq!(
+        cost(|| queue.pop_n(9).len()),
+        (1, 2),
+        "moves the stack, and takes all"
+    );
     queue.push_batch(three()).unwrap();
     queue.pop();
     queue.push(node()).unwrap();
     assert_eq!(
         cost(|| queue.pop_n(9).len()),
         (1, 1),
-        "takes one over, and all"
+        "moves one item, and takes all"
     );
     assert_eq!(cost(|| (queue.len(), queue.is_empty())), (0, 0));
     assert_eq!(cost(|| queue.is_closed()), (0, 0));

@@ -17,7 +17,7 @@
 //! | MORE | one node or more | perhaps not empty |
 //! | LISTED | empty | not empty |
 //!
-//! CLOSED may be set in each of them.
+//! The mark CLOSED may be set in each of these states.
 //!
 //! # Fields
 //!
@@ -29,8 +29,8 @@
 //!
 //! # Rules
 //!
-//! 1. No user code runs under the lock but the link's `next` and `set_next`. A pusher turns handles
-//!    into nodes, and a consumer turns nodes into handles after it has unlocked.
+//! 1. The only user code that runs under the lock is the link's `next` and `set_next`. A pusher
+//!    turns handles into nodes, and a consumer turns nodes into handles after it has unlocked.
 //! 2. Items in the list are older than those in the stack, so a consumer takes from the list first.
 //!    If the list holds fewer items than the consumer wants, the consumer moves all nodes of the
 //!    stack, in order, to the list. So each item is moved at most once. But if the queue holds one
@@ -43,8 +43,8 @@
 //! 4. A consumer that may have emptied the list updates `top` before it unlocks. So while the lock
 //!    is free, the list is empty unless `top` is MORE or LISTED.
 //! 5. A pusher that pushes and then fences (`SeqCst`), and a sleeper that announces its sleep and
-//!    then fences before [`is_empty`](Injector::is_empty), can't both miss the other: the pusher
-//!    sees the announcement, or the sleeper sees the item.
+//!    then fences before [`is_empty`](Injector::is_empty), can't miss each other: the pusher sees
+//!    the announcement, or the sleeper sees the item.
 //! 6. An item or a batch given to `push` or `push_batch` is either in the stack or handed back,
 //!    whatever `close` does meanwhile: all three change the same word.
 use crate::{Linked, List, Lock, link, lock::Locked, submit::Stack, top::Holds};

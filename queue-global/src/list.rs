@@ -14,8 +14,8 @@ use core::{
     ptr::NonNull,
 };
 
-/// A FIFO of intrusive nodes. It allocates nothing. Every operation but the drop is O(1), or O(n)
-/// in the number of nodes that it is given.
+/// A FIFO of intrusive nodes. It allocates nothing. Every operation is O(1), or O(n) in the number
+/// of nodes that it is given; the drop is O(n) in the number of nodes in the list.
 ///
 /// A node is aligned to 2 bytes at least. This does not compile, because the list marks links in
 /// their lowest bit, and such a node's address may use that bit:
@@ -146,7 +146,7 @@ impl<T: Linked> List<T> {
         self.len += other.len;
     }
 
-    /// Takes the `n` oldest nodes, or all if there are fewer. Walks those nodes.
+    /// Takes the `n` oldest nodes, or all if there are fewer. O(n).
     pub fn split_off_front(&mut self, n: usize) -> Self {
         if n >= self.len {
             return mem::take(self);

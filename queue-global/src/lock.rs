@@ -73,7 +73,7 @@ pub unsafe trait Lock {
 pub type DefaultLock = std::sync::Mutex<()>;
 
 // SAFETY: std's mutex returns one guard at a time, and orders them. No code under the lock panics
-// with the list half changed, so a poisoned mutex is as good as any.
+// with the list half changed, so a poisoned mutex can be used like any other.
 #[cfg(feature = "std")]
 unsafe impl Lock for std::sync::Mutex<()> {
     type Guard<'a> = std::sync::MutexGuard<'a, ()>;
@@ -95,7 +95,7 @@ unsafe impl Lock for std::sync::Mutex<()> {
 }
 
 // SAFETY: a `RawMutex` promises exclusion and the order of the guards; without them
-// `lock_api::Mutex` would be unsound. A `RawMutex` may panic, and so may a `Lock`.
+// `lock_api::Mutex` would be unsound. A `RawMutex` may panic, which the contract of `Lock` permits.
 #[cfg(feature = "lock_api")]
 unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     type Guard<'a>
@@ -115,11 +115,11 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
 }
 
 /// The number of spin hints (together about 0.5 us on most processors) that a consumer executes
-/// before it tries a taken lock again. The work under the lock takes 20 ns, most of them until the
-/// cache lines of the list and of the stack's word arrive from the other processor. If consumers
-/// retried at once, these lines would move between the processors for every item. The pause lets
-/// the other consumer take some dozens of items, and doubles the throughput of both
-/// (`cargo bench -p bench --bench injector -- contended both`).
+/// before it tries a taken lock again. The work under the lock takes 20 ns. Most of that time it
+/// waits for the cache lines of the list and of the stack's word, which come from the other
+/// processor. If consumers retried at once, these lines would move between the processors for every
+/// item. The pause lets the other consumer take some dozens of items, and doubles the throughput of
+/// both (`cargo bench -p bench --bench injector -- contended both`).
 const PAUSES: u32 = 32;
 /// The number of times that a consumer tries the lock before it waits in [`Lock::lock`].
 const TRIES: u32 = 8;

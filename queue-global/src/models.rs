@@ -41,7 +41,7 @@ fn two_pushers_lose_nothing_and_keep_their_order() {
     });
 }
 
-/// Fails if a batch goes in backwards, or if an older chain is put behind a newer one.
+/// Fails if a batch is pushed in reverse order, or if an older chain is put behind a newer one.
 #[test]
 fn batch_racing_a_pop_and_a_pop_n_keeps_its_order() {
     model(|| {
@@ -64,7 +64,7 @@ fn batch_racing_a_pop_and_a_pop_n_keeps_its_order() {
     });
 }
 
-/// The only node is taken without the lock, while others are pushed on top of it.
+/// A consumer takes the only node without the lock, while other nodes are pushed on top of it.
 ///
 /// Fails if the second push keeps the mark ONE: the first node is lost with the second, or the
 /// second with the first.
@@ -84,8 +84,8 @@ fn only_node_taken_during_pushes_loses_none() {
     });
 }
 
-/// Another thread takes one of two items: the other item can be seen at every time, even while the
-/// items move to the list.
+/// Another thread takes one of two items: the queue never looks empty, even while the items move to
+/// the list.
 ///
 /// Fails if a taken stack leaves EMPTY behind.
 #[test]
@@ -105,8 +105,8 @@ fn item_that_moves_to_the_list_is_always_seen() {
     });
 }
 
-/// The list has one item. Another thread pushes one and then takes the older: no look and no pop
-/// misses both.
+/// The list has one item. Another thread pushes a second item and then takes the older one. A
+/// thread that looks or pops meanwhile always finds one of the two.
 ///
 /// Fails if emptiness is read from two words, the stack's and then the list's.
 #[test]
@@ -190,8 +190,8 @@ fn only_node_that_returns_within_a_pop_is_read_whole() {
 /// Between a consumer's look at the only node and its exchange, the node leaves and returns behind
 /// a younger one.
 ///
-/// Fails if a node counts as the only one whenever the stack was empty, although the list is not
-/// (the node overtakes those in the list).
+/// Fails if a push to an empty stack always marks its node as the only one. If the list has nodes,
+/// that node overtakes them.
 #[test]
 fn node_that_returns_overtakes_none() {
     model(|| {
@@ -252,8 +252,8 @@ fn only_node_does_not_overtake_nodes_that_move() {
     });
 }
 
-/// The list's last item is taken; a thread that then finds the queue empty, and pushes one item,
-/// counts one.
+/// A consumer takes the list's last item. A thread that then finds the queue empty, and pushes one
+/// item, reads a length of one.
 ///
 /// Fails if the length of an only item includes the list's stale length.
 #[test]
@@ -346,7 +346,7 @@ fn two_consumers_and_a_pusher_take_each_item_once() {
 
 /// A batch goes behind an item that was pushed before it, and is queued or handed back whole.
 ///
-/// Fails if a chain is reversed with the others when the stack is taken.
+/// Fails if the consumer that takes the stack also reverses the nodes of a chain.
 #[test]
 fn batch_behind_a_push_racing_close_stays_whole() {
     model(|| {
@@ -373,7 +373,8 @@ fn batch_behind_a_push_racing_close_stays_whole() {
 
 /// A batch that is handed back after a failed exchange is the same list as before the push.
 ///
-/// Fails if a push checks CLOSED only once, or checks CLOSED and then pushes without a check.
+/// Fails if a push checks CLOSED only before its first exchange, or if its exchange does not check
+/// it.
 #[test]
 fn batch_racing_close_is_handed_back_unchanged() {
     model(|| {

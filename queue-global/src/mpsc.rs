@@ -4,7 +4,7 @@
 //! # Actors
 //!
 //! A *pusher* pushes one value. The *consumer* takes all values, or closes the queue. Any thread
-//! may be either; several consumers are sound, but then each gets a part of the values.
+//! may be either; several consumers are sound, but each of them then gets only some of the values.
 //!
 //! # Fields
 //!
@@ -28,8 +28,9 @@
 //! 2. A take removes all nodes with one read-modify-write, which leaves CLOSED as it is.
 //! 3. The pusher whose exchange finds EMPTY gets [`Pushed::First`], every other one
 //!    [`Pushed::Behind`]. Between two takes that find values there is exactly one first push.
-//!    Suppose that each first pusher notifies the consumer after its push. Then each value is
-//!    taken, or a notification comes after it, or the first pusher before it has yet to notify.
+//!    Suppose that each first pusher notifies the consumer after its push. Then for each value one
+//!    of three things holds: it was taken, a notification came after its push, or the first pusher
+//!    before it has yet to notify.
 //! 4. A node may be freed and its address reused while a pusher holds that address as `next`. This
 //!    is harmless: if the exchange succeeds, the newest node has that address again. But the
 //!    address carries no provenance: a pusher exposes its node's provenance, and a consumer makes

@@ -20,9 +20,9 @@
 //! 3. Only the lock's holder changes MORE to another state. So a holder that reads MORE may read
 //!    the node's link: the node stays in the stack until the holder takes it. No other thread reads
 //!    a node that it doesn't own.
-//! 4. Every change of `top` is a read-modify-write, so each one continues the release sequences of
-//!    those before. A consumer that acquires from the last push has acquired the nodes of all
-//!    pushes.
+//! 4. Every change of `top` is a read-modify-write, so each change continues the release sequences
+//!    of the changes before it. A consumer that acquires from the last push has acquired the nodes
+//!    of all pushes.
 use crate::{
     Linked, List, link,
     top::{ALIGN, Holds, Top},
@@ -60,7 +60,8 @@ impl<T: Linked> Stack<T> {
     }
 
     /// Pushes a chain, and returns whether it did. A closed stack refuses the chain unless
-    /// `even_closed`. After a refusal, the last node's link is some end. One read-modify-write.
+    /// `even_closed`. After a refusal, the last node's link is still an end, though perhaps with
+    /// another address. One read-modify-write.
     ///
     /// # Safety
     /// The links lead from `first` to `last`. The caller owns all these nodes until this returns
@@ -171,7 +172,7 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// Records that the list is empty. Called under the lock.
+    /// Records that the list is empty. The caller holds the lock.
     pub(crate) fn list_is_empty(&self) {
         let top = self.look();
         if top.holds() == Holds::Listed {
@@ -181,8 +182,8 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// Refuses pushes from now on. Returns `false` if the stack was closed already. Called under
-    /// the lock, so that CLOSED does not change during a `take`.
+    /// Refuses pushes from now on. Returns `false` if the stack was closed already. The caller
+    /// holds the lock, so CLOSED does not change during a `take`.
     pub(crate) fn close(&self) -> bool {
         // Ordering: Release pairs with `is_closed`.
         !Top::from_word(self.0.fetch_or(Top::CLOSED, Release)).is_closed()

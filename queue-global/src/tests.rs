@@ -5,7 +5,7 @@ use core::{
     ptr::{NonNull, null_mut},
 };
 
-/// A queue with a lock of its own, as without `std`.
+/// A queue with a lock that is not std's, as in a program without `std`.
 type Queue<T> = Injector<T, spin::Mutex<()>>;
 
 // SAFETY: spin's mutex returns one guard at a time, and orders them.
@@ -21,7 +21,7 @@ unsafe impl Lock for spin::Mutex<()> {
     }
 }
 
-/// A node for which the test may make any number of handles. No real node may allow that.
+/// A node of which the tests can make several handles. The contract of `Linked` forbids that.
 struct Node(Cell<*mut Node>);
 
 struct Handle(NonNull<Node>);
@@ -58,7 +58,7 @@ fn handle(node: &Node) -> Handle {
 
 #[test]
 #[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
-fn the_last_of_a_list_is_not_pushed_again() {
+fn second_push_of_a_lists_last_node_panics_in_debug() {
     let [a] = nodes();
     let mut list = List::<Node>::new();
     list.push_back(handle(&a));
@@ -69,7 +69,7 @@ fn the_last_of_a_list_is_not_pushed_again() {
 
 #[test]
 #[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
-fn the_newest_of_a_queue_is_not_pushed_again() {
+fn second_push_of_a_queues_newest_node_panics_in_debug() {
     let [a] = nodes();
     let queue = Queue::<Node>::default();
     assert!(queue.push(handle(&a)).is_ok());
@@ -80,7 +80,7 @@ fn the_newest_of_a_queue_is_not_pushed_again() {
 
 #[test]
 #[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
-fn the_oldest_of_a_queue_is_not_pushed_again() {
+fn second_push_of_a_queues_oldest_node_panics_in_debug() {
     let [a, b] = nodes();
     let queue = Queue::<Node>::default();
     assert!(queue.push(handle(&a)).is_ok());
@@ -92,7 +92,7 @@ fn the_oldest_of_a_queue_is_not_pushed_again() {
 
 #[test]
 #[cfg_attr(debug_assertions, should_panic(expected = "in a list already"))]
-fn the_last_of_a_batch_is_not_pushed_again() {
+fn second_push_of_a_batchs_last_node_panics_in_debug() {
     let [a, b] = nodes();
     let queue = Queue::<Node>::default();
     queue.requeue_batch([&a, &b].map(handle).into_iter().collect());
@@ -102,7 +102,7 @@ fn the_last_of_a_batch_is_not_pushed_again() {
 }
 
 #[test]
-fn a_node_that_left_may_come_back_wherever_it_was() {
+fn popped_or_refused_node_can_be_pushed_again() {
     let all = nodes::<4>();
     let queue = Queue::<Node>::default();
     for n in 0..=4 {
@@ -166,7 +166,7 @@ fn list_of_nodes_aligned_to_two_keeps_each() {
 }
 
 #[test]
-fn a_list_is_looked_at_in_order() {
+fn list_iter_visits_the_nodes_in_order() {
     let mut list: List<Boxed<u8>> = (0..4).map(|n| Box::new(Boxed::new(n))).collect();
     let values = |list: &List<Boxed<u8>>| list.iter().map(|node| node.value).collect::<Vec<_>>();
     assert_eq!(values(&list), [0, 1, 2, 3]);
@@ -190,13 +190,13 @@ struct Fuse<'a>(&'a Cell<u32>, bool);
 impl Drop for Fuse<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() + 1);
-        assert!(!self.1, "as it should");
+        assert!(!self.1, "this drop panics");
     }
 }
 
 #[cfg(feature = "std")]
 #[test]
-fn a_drop_that_panics_keeps_no_other_from_being_dropped() {
+fn item_drop_that_panics_does_not_stop_the_other_drops() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     for bad in 0..3 {
@@ -221,7 +221,7 @@ fn list(values: core::ops::Range<u32>) -> List<Boxed<u32>> {
 }
 
 #[test]
-fn lengths_go_with_the_nodes() {
+fn lengths_count_the_nodes_after_a_split_and_in_iterators() {
     let mut rest = list(0..7);
     let front = rest.split_off_front(3);
     assert_eq!((front.len(), rest.len()), (3, 4));
@@ -237,7 +237,7 @@ fn lengths_go_with_the_nodes() {
 }
 
 #[test]
-fn lists_and_queues_show_what_they_hold() {
+fn debug_output_of_lists_and_errors_shows_their_content() {
     let nodes = list(0..3);
     assert_eq!(alloc::format!("{nodes:?}"), "List { len: 3, .. }");
     assert_eq!(alloc::format!("{:?}", nodes.iter()), "Iter { len: 3, .. }");
@@ -254,7 +254,7 @@ fn lists_and_queues_show_what_they_hold() {
 
 #[test]
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-fn an_injector_shows_what_it_holds() {
+fn debug_output_of_an_injector_shows_its_length() {
     let queue = Queue::<Boxed<u32>>::default();
     queue.requeue(Box::new(Boxed::new(0)));
     assert_eq!(alloc::format!("{queue:?}"), "Injector { len: 1, .. }");

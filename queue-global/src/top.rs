@@ -16,8 +16,8 @@ const CLOSED: usize = 2;
 /// The alignment of nodes: the bits below it are free in their addresses.
 pub(crate) const ALIGN: usize = (MARK | CLOSED) + 1;
 
-// The marks share no bit with each other, nor with a node's address (`pushed`). So `|` between them
-// equals `^`; `.cargo/mutants.toml` leaves out the mutants that swap the two.
+// The marks share no bit with each other, nor with the node's address in `pushed`. So `|` between
+// them equals `^`; `.cargo/mutants.toml` leaves out the mutants that swap the two.
 const _: () = assert!(MARK & CLOSED == 0 && ALIGN.is_power_of_two());
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marks_are_bits_of_their_own() {
+    fn marks_and_addresses_share_no_bit() {
         assert_eq!((MARK, CLOSED, ALIGN), (1, 2, 4));
     }
 

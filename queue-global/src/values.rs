@@ -20,12 +20,12 @@
 //!    block too, and this consumer owns it alone: the block becomes the spare, or is freed.
 //! 4. A block is allocated and freed under no lock. A pusher without a block frees the lock before
 //!    it allocates one.
-//! 5. No user code runs under a lock but the lock's own: values are copied bit by bit.
-//! 6. `popped` never passes `pushed`, and neither turns back. So if a thread reads `popped` and
+//! 5. The only user code that runs under a lock is the lock's own: values are copied bit by bit.
+//! 6. `popped` never passes `pushed`, and neither ever decreases. So if a thread reads `popped` and
 //!    then `pushed`, and they are equal, then the queue was empty when it read `popped`.
-//! 7. A thread that pushes and then fences (`SeqCst`), and one that announces its sleep and then
-//!    fences before [`is_empty`](ValueInjector::is_empty), can't both miss the other: the first
-//!    sees the announcement, or the second the value.
+//! 7. A pusher that pushes and then fences (`SeqCst`), and a sleeper that announces its sleep and
+//!    then fences before [`is_empty`](ValueInjector::is_empty), can't miss each other: the pusher
+//!    sees the announcement, or the sleeper sees the value.
 //! 8. Pushes and [`close`](ValueInjector::close) write `pushed` under one lock: a value is queued
 //!    or handed back.
 //! 9. The holder of a lock reads its copies of the counts, and only stores to the atomics. If it
@@ -227,10 +227,11 @@ impl<T, L: Lock> ValueInjector<T, L> {
     ///
     /// # Panics
     /// As for [`push`](Self::push), which leaks up to 32 values here. Also if the iterator panics:
-    /// then the values that it has returned are queued, except up to 31, which are dropped.
+    /// then the values that it has returned are queued, except the last of them, at most 31, which
+    /// are dropped.
     #[expect(
         clippy::type_complexity,
-        reason = "the error is an iterator, as what was given"
+        reason = "the error is an iterator, like the argument"
     )]
     pub fn push_batch<I: IntoIterator<Item = T>>(
         &self,
@@ -328,8 +329,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         len: usize,
         even_closed: bool,
     ) -> bool {
-        // Far below the highest count, however many threads push meanwhile (`spare` has one block
-        // at most).
+        // This limit is far below the highest count, so the count does not overflow, however many
+        // threads push meanwhile (`spare` has one block at most).
         assert!(queued < usize::MAX / 4, "a queue of too many values");
         let mut new = Some(Block::new());
         let put = self.inner.pushers.tail.with(|tail| {
@@ -374,7 +375,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         Put::Queued
     }
 
-    /// Writes values of which the last go to a new block, and returns whether a block was there.
+    /// Writes values, the last of which go to a new block. Returns whether there was a new block.
     ///
     /// # Safety
     /// As for [`put_in`](Self::put_in). `tail` is its block, and `slot` the slot of the first
@@ -419,7 +420,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// Makes a block the spare one, or frees it if there is a spare one.
     fn keep(&self, block: NonNull<Block<T>>) {
         let spare = &self.inner.spare;
-        // Ordering: Release pairs with `take_spare`. A spare block that is there is left alone.
+        // Ordering: Release pairs with `take_spare`. If there is a spare block, it is not replaced.
         let kept = spare.compare_exchange(ptr::null_mut(), block.as_ptr(), Release, Relaxed);
         if kept.is_err() {
             // SAFETY: the block is the caller's, and not in the queue.
@@ -504,11 +505,11 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let slot = slot_of(head.popped);
         let mut left = None;
         if slot != 0 && n <= SLOTS - slot {
-            // SAFETY: the slots after the last pop's, in its block; their values are there (rule
+            // SAFETY: the slots after the last pop's, in its block; their values are written (rule
             // 2).
             unsafe { Block::read(head.block, slot, to, n) };
         } else {
-            // SAFETY: the room is the caller's, and the values are there.
+            // SAFETY: the room is the caller's, and the values are written.
             left = unsafe { self.take_across(&mut head.block, slot, to, n) };
         }
         head.popped = head.popped.wrapping_add(n * ONE);
@@ -518,12 +519,12 @@ impl<T, L: Lock> ValueInjector<T, L> {
         (n, left)
     }
 
-    /// Moves values to `to`, of which the last are in the next block. Returns the block that the
+    /// Moves values to `to`. The last of them are in the next block. Returns the block that the
     /// consumers left.
     ///
     /// # Safety
     /// As for [`take_in`](Self::take_in). `head` is its block, `slot` the slot of the first value,
-    /// and `n` values are there.
+    /// and the `n` values are written.
     #[inline(never)]
     unsafe fn take_across(
         &self,
@@ -544,7 +545,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         };
         // SAFETY: `here` of the `n` values are written so far.
         let rest = unsafe { to.add(here) };
-        // SAFETY: the next block's first slots, whose values are there.
+        // SAFETY: the next block's first slots, whose values are written.
         unsafe { Block::read(*head, 0, rest, n - here) };
         left
     }

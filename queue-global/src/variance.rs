@@ -1,6 +1,6 @@
 //! The invariant public types. `tests/variance.rs` has the covariant ones.
 sync_shim::invariant! {
-    // A shared one takes handles in and returns them.
+    // Each of these takes handles in through a shared reference, and returns them.
     injector: "queue_global::Injector<queue_global::Boxed<P>>",
     values: "queue_global::ValueInjector<P>",
     events: "queue_global::mpsc::Queue<P>",

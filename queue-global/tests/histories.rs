@@ -125,8 +125,8 @@ fn injector_with_three_pushers_and_consumers_is_a_queue() {
     model(|| judge(history(3)));
 }
 
-/// The checker refuses a history of the injector in which one result was changed: an item is lost,
-/// is replaced by another, or is one too many.
+/// The checker refuses a history of the injector in which one result was changed: an item was left
+/// out, replaced by another, or added.
 #[test]
 fn a_history_with_one_answer_changed_is_refused() {
     model(|| {

@@ -31,7 +31,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 proptest! {
     #[test]
-    fn an_injector_is_a_vec_deque(ops in prop::collection::vec(op(), 0..60)) {
+    fn injector_behaves_as_a_vec_deque(ops in prop::collection::vec(op(), 0..60)) {
         let queue: Injector<Boxed<u32>> = Injector::new();
         let (mut model, mut next, mut closed) = (VecDeque::new(), 0, false);
         let mut node = || { next += 1; Box::new(Boxed::new(next)) };

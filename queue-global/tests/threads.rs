@@ -102,8 +102,8 @@ fn every_item_turns_up_once_and_in_order() {
                         assert!(queue.push_batch(list).is_ok());
                     }
                     number += batch;
-                    // Waits for the consumers, to bound the memory. The queue's length would not
-                    // do: it counts all items that no consumer has moved yet as one.
+                    // Waits for the consumers, to bound the memory. The queue's length is no
+                    // measure of it: all items that no consumer has moved yet count as one.
                     while number > taken[pusher as usize].load(SeqCst) + 10_000 {
                         thread::yield_now();
                     }

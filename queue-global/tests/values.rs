@@ -1,4 +1,5 @@
-//! The queue of values: any sequence of operations, threads, and the memory that it keeps.
+//! The queue of values: random sequences of operations, threads, and the memory that the queue
+//! keeps.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use proptest::prelude::*;
 use queue_global::{Batch, Closed, ValueInjector};
@@ -64,7 +65,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 proptest! {
     #[test]
-    fn value_injector_is_a_vec_deque(ops in prop::collection::vec(op(), 0..80)) {
+    fn value_injector_behaves_as_a_vec_deque(ops in prop::collection::vec(op(), 0..80)) {
         let queue = ValueInjector::new();
         let (mut model, mut next, mut closed) = (VecDeque::new(), 0_usize, false);
         for op in ops {

@@ -1,7 +1,7 @@
 //! Checks for an implementation of [`Overflow`]. Feature `conformance`, for tests.
 //!
-//! A check sends [`Token`]s through the implementation. A token is *out* until it comes out of the
-//! queue (*back*) or is *dropped*; each must end in one of these two states, once.
+//! A check sends [`Token`]s through the implementation. A token is *queued* until it comes out of
+//! the queue (*back*) or is *dropped*; each must end in one of these two states, once.
 //!
 //! | check | finds |
 //! |---|---|
@@ -134,7 +134,7 @@ pub fn each_item_comes_out_once<S: Subject>() {
     let came = take_all(&subject, &account);
     account.assert_all_back();
     account.assert_order(S::ORDER, &came);
-    // Once more, now that the queue was emptied.
+    // The same again, on a queue that was emptied.
     push_batch(&subject, &account, 2);
     push(&subject, &account);
     let came = take_all(&subject, &account);
@@ -142,8 +142,7 @@ pub fn each_item_comes_out_once<S: Subject>() {
     account.assert_order(S::ORDER, &came);
 }
 
-/// Checks that no item of a full ring is lost: those that overflow and those that stay are all of
-/// them.
+/// Checks that no item of a full ring is lost: each either overflows or stays.
 ///
 /// # Panics
 /// If an item is missing.

@@ -43,7 +43,7 @@ use sync_shim::atomic::{
 
 /// The owner's end of a deque: pushes and pops the newest item.
 ///
-/// There is one worker a deque, and every operation that changes the deque takes `&mut self`.
+/// Each deque has one worker, and every operation that changes the deque takes `&mut self`.
 /// Dropping the worker drops the items, except those that thieves have claimed by then. A worker
 /// that is leaked (with `mem::forget`) leaves its items to the stealers, and the deque is never
 /// freed.
@@ -180,7 +180,7 @@ impl<T: Send> Worker<T> {
     }
 }
 
-/// Rule 2: takes the last item by an exchange. Returns false if a thief took it.
+/// Takes the last item by an exchange (rule 2). Returns false if a thief took it.
 fn take_last<T>(deque: &Queue<T>, mut head: Head) -> bool {
     let last = head.top;
     loop {
@@ -193,7 +193,7 @@ fn take_last<T>(deque: &Queue<T>, mut head: Head) -> bool {
     }
 }
 
-/// Rule 2: returns the number of items that a thief sees after it has loaded `head`.
+/// Returns the number of items that a thief sees after it has loaded `head` (rule 2).
 fn stealable_len<T>(deque: &Queue<T>, head: Head) -> u32 {
     // Ordering: SeqCst, between the load of `head` and that of `bottom`. Pairs with the fence in
     // `Worker::pop`.
@@ -205,7 +205,7 @@ fn stealable_len<T>(deque: &Queue<T>, head: Head) -> u32 {
 }
 
 impl<T: Send> Stealer<T> {
-    /// Returns the number of items in the deque, as far as this thread sees.
+    /// Returns the number of items in the deque, as this thread sees it.
     pub fn len(&self) -> usize {
         self.deque.len()
     }
@@ -261,7 +261,7 @@ impl<T: Send> Stealer<T> {
         self.take(limit, |item| worker.push(item))
     }
 
-    /// Rule 3. The limit applies to the number of items at the first look.
+    /// Takes items one by one (rule 3). The limit applies to the number of items at the first look.
     fn take(&self, limit: StealLimit, mut sink: impl FnMut(T)) -> Steal<()> {
         let mut head = self.deque.load_head();
         if head.is_copying() {

@@ -32,7 +32,7 @@ use sync_shim::atomic::Ordering::Acquire;
 
 /// The owner's end of a FIFO: pushes at the back and pops at the front.
 ///
-/// There is one worker a queue, and every operation that changes the queue takes `&mut self`.
+/// Each queue has one worker, and every operation that changes the queue takes `&mut self`.
 /// Dropping the worker drops the items, except those that thieves have claimed by then. A worker
 /// that is leaked (with `mem::forget`) leaves its items to the stealers, and the queue is never
 /// freed.
@@ -137,8 +137,8 @@ impl<T: Send> Worker<T> {
         items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// Takes the oldest item. Costs one read-modify-write; one more for each thief that gets in
-    /// between; and one more if the buffer shrinks.
+    /// Takes the oldest item. Costs one read-modify-write; one more for each thief that changes the
+    /// queue meanwhile; and one more if the buffer shrinks.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let owner = &mut self.owner;
@@ -164,7 +164,7 @@ impl<T: Send> Worker<T> {
 }
 
 impl<T: Send> Stealer<T> {
-    /// Returns the number of items in the queue, as far as this thread sees.
+    /// Returns the number of items in the queue, as this thread sees it.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
@@ -240,7 +240,7 @@ impl<T: Send> Stealer<T> {
             }
         }
     }
-    /// Rules 2 and 3: claims items. All of them but `apart` have room in `to`.
+    /// Claims items (rules 2 and 3). `to` has room for all of them except `apart` items.
     fn claim(&self, limit: StealLimit, to: Option<&mut Owner<T>>, apart: u32) -> Claimed<'_, T> {
         let head = self.queue.load_head();
         // Ordering: Acquire pairs with the owner's `publish`: the slots before this `bottom` are

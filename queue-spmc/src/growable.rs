@@ -34,7 +34,7 @@
 //! |---|---|
 //! | *in use* | `buffer` points to it |
 //! | *replaced* | it is in `replaced`: a thief may still read it |
-//! | *freed* | no thief reads it, nor will (claim 2 below) |
+//! | *freed* | no thief reads it now or later (claim 2 below) |
 //!
 //! # Rules
 //!
@@ -59,10 +59,11 @@
 //!    the replacement, the items' slots were at `steal` or later, and the owner copied them (rule
 //!    4). If the replacement came first, the owner copied them like all other items. The thief
 //!    cannot load a buffer from before an item's push, since its claim saw the push.
-//! 2. *No thief uses a freed buffer.* Take the order of the changes of `head`. A claim after the
-//!    owner's read-modify-write (rule 5) loads the new buffer or a newer one. A claim before it
-//!    that is not released shows in the value that the owner reads. So if the owner then sees no
-//!    thief copying, at that moment or later, no thief uses a replaced buffer, nor will.
+//! 2. *No thief uses a freed buffer.* Consider the order of the changes of `head`. A claim after
+//!    the owner's read-modify-write (rule 5) loads the new buffer or a newer one. A claim before it
+//!    that is not released shows in the value that the owner reads. So if the owner sees, at that
+//!    moment or later, that no thief copies, then no thief uses a replaced buffer from that time
+//!    on.
 //! 3. *Replaced buffers are few.* Each buffer that is kept (rule 6) had become too small, so it has
 //!    at most half of the capacity of the next one. One more may have been replaced just before the
 //!    thief began.
@@ -278,8 +279,8 @@ pub(crate) struct Owner<T> {
     buffer: *mut Buffer<T>,
     /// The slots of the buffer in use, which only the owner replaces.
     pub(crate) slots: Slots<T>,
-    /// The `bottom` at which the buffer is full, by a `steal` that the owner has seen. The true
-    /// `steal` may be larger, so the owner never overestimates the room.
+    /// The `bottom` at which the buffer is full, computed from a `steal` that the owner has seen.
+    /// The true `steal` may be larger, so the owner never overestimates the room.
     limit: u32,
     /// A pop that leaves fewer items than this checks whether there is memory to free.
     shrink_below: u32,
@@ -401,7 +402,7 @@ impl<T> Owner<T> {
         self.bottom.wrapping_sub(head.steal)
     }
 
-    /// Rules 4 and 5: replaces the buffer, by a `head` that was just loaded. The new buffer then
+    /// Replaces the buffer (rules 4 and 5). `head` was just loaded. The new buffer then
     /// holds all slots in use.
     fn replace(&mut self, capacity: u32, head: Head) {
         let new = Box::new(Buffer::new(capacity));
@@ -474,7 +475,7 @@ impl<T> Drop for Owner<T> {
         // Ordering: Relaxed, only the last handle reads it, and the `Arc`'s count orders that after
         // this.
         self.queue.buffer.store(ptr::null_mut(), Relaxed);
-        // SAFETY: the pointer came from a box, and no thief uses it, nor will.
+        // SAFETY: the pointer came from a box, and no thief uses it now or later.
         unsafe { Buffer::free(self.buffer) };
     }
 }

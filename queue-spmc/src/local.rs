@@ -83,10 +83,10 @@ pub trait LocalStealer<T>: Clone + Send + Sync {
     /// `worker`'s queue.
     fn steal_into_and_pop(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<T>;
 
-    /// Returns the number of items that can be stolen, as far as this thread sees.
+    /// Returns the number of items that can be stolen, as this thread sees it.
     fn len(&self) -> usize;
 
-    /// Returns whether no item can be stolen, as far as this thread sees.
+    /// Returns whether no item can be stolen, as this thread sees it.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

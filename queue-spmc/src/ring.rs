@@ -27,8 +27,8 @@
 //! | `next`, `claimed` | the range that the owner has claimed | the owner, in its own memory |
 //!
 //! Positions count up and wrap at 2³²; an item's slot is its position modulo the capacity.
-//! `steal ≤ real ≤ tail` and `next ≤ claimed ≤ real` (wrapping). `oldest` is the older of `steal`
-//! and, if the owner has claimed something, `next`. `tail − oldest ≤ capacity`.
+//! `steal ≤ real ≤ tail` and `next ≤ claimed ≤ real` (wrapping). `oldest` is `steal`, or `next` if
+//! the owner has claimed items and `next` is older. `tail − oldest ≤ capacity`.
 //!
 //! # States of an item
 //!
@@ -85,16 +85,16 @@
 //! 3. *No slot is overwritten while a thief copies it.* The owner writes only positions in
 //!    `tail..oldest + capacity`, by a `head` that it loaded with Acquire. A thief moves `steal`
 //!    with Release, after its copies (rules 2 to 5).
-//! 4. *An old `head` does no harm.* Rule 7 moves `real` back. So a thief's exchange may find the
-//!    value that the thief read although `head` has changed twice in between. Then `real` still
+//! 4. *An old `head` does no harm.* Rule 7 moves `real` back. So a thief's exchange may succeed
+//!    although `head` has changed twice since the thief read it. Then `real` still
 //!    names the same item: the owner moves `real` back only over items that are still in their
 //!    slots, and never below `next`, and an item that moves to the tail gets a new position. So all
 //!    items from `real` to the `tail` that the thief read are there. Apart from rule 7, a position
-//!    returns only after 2³² items. So only a thief between whose load and exchange so many items
-//!    pass could be deceived.
+//!    returns only after 2³² items. So the exchange could be wrong only if that many items pass
+//!    between the thief's load and its exchange.
 //! 5. *The owner never waits.* A thief that is descheduled while it copies keeps only the slots
-//!    that it copies. A push that finds no room overflows its one item and goes on. Other thieves
-//!    retry for as long as one copy takes.
+//!    that it copies. A push that finds no room moves its one item to the overflow queue and
+//!    continues. Other thieves retry for as long as one copy takes.
 //! 6. *No item is hidden for long.* A claimed or private item waits at most until the owner's next
 //!    operation: in a scheduler, for the end of the poll in progress. An available item waits for
 //!    nobody.

@@ -9,7 +9,7 @@ pub struct Full<T>(pub T);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a stolen item would be dropped"]
 pub enum Steal<T> {
-    /// Nothing was there to take.
+    /// The queue had no item to take.
     Empty,
     /// Another thief is copying, or took items in between. Try again: there may be something to
     /// take.
@@ -59,7 +59,7 @@ impl<T> Steal<T> {
 pub enum StealLimit {
     /// Half of the items, rounded up.
     Half,
-    /// At most so many. With 0 nothing is taken, and the result is [`Steal::Empty`].
+    /// At most this many items. With 0 nothing is taken, and the result is [`Steal::Empty`].
     AtMost(usize),
 }
 

@@ -174,8 +174,8 @@ fn ring_with_seven_thieves_is_linearizable() {
     model(|| judge_ring(ring(7, false)));
 }
 
-/// A history of the ring with one answer changed is rejected, whether the answer becomes `Empty`,
-/// another item, or one item more.
+/// A history of the ring is rejected if one of its answers is changed: to `Empty`, to another item,
+/// or to one item more.
 #[test]
 fn history_with_one_answer_changed_is_rejected() {
     model(|| {
@@ -317,7 +317,7 @@ mod growable {
         model(|| judge_deque(7));
     }
 
-    /// Fails if a thief takes more than half, or if a pop does without its exchange.
+    /// Fails if a thief takes more than half, or if a pop takes an item without its exchange.
     #[test]
     fn fifo_with_three_thieves_is_linearizable() {
         model(|| judge_fifo(3));

@@ -5,7 +5,7 @@ use queue_spmc::{Steal, StealLimit, deque, fifo};
 
 const ITEMS: u64 = 1_000_000;
 
-/// Two words, as a job that is a pointer and a function.
+/// Two words, as in a job of a pointer and a function.
 type Item = [u64; 2];
 
 fn items() -> impl Iterator<Item = Item> {

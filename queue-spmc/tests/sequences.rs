@@ -125,8 +125,8 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
         let owners = !matches!(op, Op::Steal | Op::StealHalf | Op::StealInto(_));
         let had_claimed = !model.claimed.is_empty();
         let was_requested = model.requested;
-        // An item that is stolen from behind claimed items keeps its slot in use until those have
-        // left.
+        // An item that is stolen from behind claimed items keeps its slot in use until the claimed
+        // items are popped.
         let room = ring.spare_capacity();
         prop_assert!(room <= CAPACITY - model.len());
         prop_assert!(room == CAPACITY - model.len() || had_claimed);

@@ -6,8 +6,8 @@
 //! - *instant/n*: the same with `Instant` as the clock, which each switch reads once.
 //! - *idle/n*: the current group has no more work, the next one gets the turn, and the first one
 //!   gets work again.
-//! - *check/n*: `switch` within a turn with `Instant` as the clock, of the only group with work,
-//!   and of one of two.
+//! - *check/n*: `switch` within a turn with `Instant` as the clock, while the current group is the
+//!   only one with work (*check/1*), and while a second one has work (*check/2*).
 use criterion::{
     Criterion, criterion_group, criterion_main,
     measurement::{Measurement, ValueFormatter, WallTime},

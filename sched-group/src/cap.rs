@@ -13,8 +13,9 @@ use core::{fmt, time::Duration};
 /// and has no competitor, runs for at least `(n − 1) × budget`, less one poll, if the worker picks
 /// again at the time of [`Pick::Throttled`](crate::Pick::Throttled).
 ///
-/// The runtime of a group's descendants counts for its cap, and for their own. A cap applies to one
-/// [`FairQueue`](crate::FairQueue): an executor with a queue for each worker divides the budget.
+/// The runtime of a descendant counts for the group's cap, and also for the descendant's own cap. A
+/// cap applies to one [`FairQueue`](crate::FairQueue): an executor with a queue for each worker
+/// divides the budget.
 ///
 /// ```
 /// use sched_group::Cap;
@@ -61,7 +62,7 @@ impl Cap {
         Duration::from_nanos(self.period)
     }
 
-    /// Whether the cap limits anything.
+    /// Returns whether the cap limits anything.
     const fn limits(&self) -> bool {
         self.budget < self.period
     }
@@ -171,7 +172,7 @@ impl Caps {
         }
     }
 
-    /// Whether no group has a cap.
+    /// Returns whether no group has a cap.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.releases.has_no_leaves()

@@ -20,7 +20,7 @@
 ///
 /// let real: FairQueue<(), Monotonic> = FairQueue::new(Monotonic(Instant::now()));
 ///
-/// // A caller that reads the time itself, or a test, sets a virtual clock.
+/// // A test, or a caller that reads the time itself, sets a virtual clock.
 /// let time = Cell::new(0);
 /// let virtual_time: FairQueue<(), _> = FairQueue::new(|| time.get());
 /// # _ = (real, virtual_time);

@@ -7,10 +7,10 @@ use crate::tournament::{MAX_RANK, Tournament};
 ///    sibling that gets work starts at the floor or above, so it has no credit for its idle time.
 /// 2. While no sibling has work, the floor is the largest virtual runtime that any sibling has had.
 ///    So all siblings start as equals, in whatever order they get work. A sibling that ran while
-///    the others were idle has no disadvantage from that, and any disadvantage ends once the others
-///    have no more work.
-/// 3. A sibling is at most one turn ahead of the floor, as it was the least when its last turn
-///    began. Together with rule 1 this is the bound on fairness in the README.
+///    the others were idle has no disadvantage from that. A disadvantage that it has from other
+///    times ends when no sibling has work any more.
+/// 3. A sibling is at most one turn ahead of the floor, as it had the least virtual runtime when
+///    its last turn began. Together with rule 1 this proves the bound on fairness in the README.
 pub(crate) struct Level {
     siblings: Tournament,
     /// The floor while no sibling has work: the largest virtual runtime at the end of any work.
@@ -37,7 +37,7 @@ impl Level {
         self.siblings.remove(leaf);
     }
 
-    /// Whether no sibling has work.
+    /// Returns whether no sibling has work.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.siblings.is_empty()

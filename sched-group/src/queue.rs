@@ -23,7 +23,7 @@
 //! 3. A turn is *watched* if another group is active, or if a cap applies to the current group. The
 //!    clock is read between polls only in watched turns. A turn that was not watched is charged
 //!    before a second group becomes active. So the second group starts at the virtual runtime that
-//!    the current group has now, not at that of the start of its turn.
+//!    the current group has now, not at the one that it had at the start of its turn.
 //! 4. `now` is the last reading of the clock. It is older than the last poll only in a turn that is
 //!    not watched, or while no group is current. An operation reads the clock, which runs the
 //!    caller's code, before it changes anything.
@@ -56,8 +56,8 @@ const OWN: u32 = 0;
 /// Names a group of the queue that returned it.
 ///
 /// After the group was destroyed the key is stale: the queue refuses it, and never takes it for
-/// another group. Do not use a key with another queue, which refuses it or takes it for a group of
-/// its own.
+/// another group. Do not use a key with another queue: that queue refuses it, or uses one of its
+/// own groups instead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {
     index: u32,
@@ -248,7 +248,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.clock.now().max(self.now)
     }
 
-    /// Whether a group should be present in its level (rule 1).
+    /// Returns whether a group should be present in its level (rule 1).
     #[inline]
     fn wants(&self, index: u32) -> bool {
         let group = &self.groups[index as usize];

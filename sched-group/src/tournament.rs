@@ -181,13 +181,13 @@ impl Tournament {
         self.leaves[leaf as usize].rank < ABSENT
     }
 
-    /// Whether no leaf is present.
+    /// Returns whether no leaf is present.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.present == 0
     }
 
-    /// Whether there is no leaf at all.
+    /// Returns whether there is no leaf at all.
     #[inline]
     pub(crate) fn has_no_leaves(&self) -> bool {
         self.used == self.spare.len()

@@ -62,8 +62,8 @@ fn specs(nested: bool, capped: bool) -> impl Strategy<Value = Vec<Spec>> {
 /// A competitor in a level: a group with its descendants, or the own work of a group with children.
 struct Sibling {
     level: Option<usize>,
-    /// The groups whose work counts. The first one has the shares: its second ones if this is its
-    /// own work.
+    /// The groups whose work counts. The shares are those of the first group: its second ones if
+    /// this sibling is the group's own work.
     members: Vec<usize>,
     is_own: bool,
     longest_poll: i128,
@@ -98,8 +98,8 @@ fn siblings(specs: &[Spec]) -> Vec<Sibling> {
     all
 }
 
-/// The difference of two siblings' runtimes a share, while both have work and the same shares: its
-/// minimum and maximum, times both shares.
+/// Two siblings, and the minimum and maximum of the difference of their runtimes per share while
+/// both have work and keep their shares. The difference is multiplied by both shares.
 struct Pair {
     one: usize,
     two: usize,
@@ -186,7 +186,7 @@ impl Sim<'_> {
     }
 }
 
-/// Runs the groups for so many polls. With `reshares` some shares change now and then, also during
+/// Runs the groups for `steps` polls. With `reshares` some shares change now and then, also during
 /// polls.
 fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(&View<'_>)) {
     let time = Cell::new(0);
@@ -330,7 +330,7 @@ fn assert_fair(specs: &[Spec], reshares: bool, steps: usize) {
             let quota = i128::from(QUOTA);
             let bound =
                 (quota + one.longest_poll) * shares[1] + (quota + two.longest_poll) * shares[0];
-            // Plus one for the rounding of reciprocals.
+            // The bound is larger by one, for the rounding of reciprocals.
             assert!(
                 most - least <= bound + 1,
                 "{} > {bound} at {}",
@@ -418,7 +418,7 @@ fn run_capped(
     }
 }
 
-/// In nanoseconds: a budget, its period, a quota and the longest poll.
+/// Generates a budget, its period, a quota and the longest poll, in nanoseconds.
 fn capped() -> impl Strategy<Value = (u64, u64, u64, u64)> {
     let poll = prop_oneof![1..50u64, 1..1500u64];
     (1..1000u64, 1..1000u64, 0..1000u64, poll)

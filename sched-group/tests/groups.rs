@@ -16,7 +16,7 @@ fn micros(number: u64) -> Duration {
     Duration::from_micros(number)
 }
 
-/// Runs the picked groups for a number of turns, in polls of so many microseconds. Returns their
+/// Runs the picked groups for a number of turns, in polls of `poll` microseconds. Returns their
 /// names.
 fn turns<C: Clock>(
     queue: &mut FairQueue<char, C>,
@@ -118,7 +118,7 @@ fn group_that_slept_has_no_credit() {
     time.set(3_600_000_000_000);
     queue.activate(b).unwrap();
     assert_eq!(queue.vruntime(a), queue.vruntime(b));
-    // The turn continues for a quota from now.
+    // The turn lasts for one more quota from now.
     assert!(!queue.should_switch());
     time.set(time.get() + 500_000);
     assert!(queue.should_switch());
@@ -806,7 +806,7 @@ fn cap_set_again_does_not_refill_the_budget() {
             }
         }
     }
-    // At most one more of the larger budgets, and a poll.
+    // The runtime may exceed that by the larger budget and one poll.
     let runtime = queue.metrics(key).unwrap().runtime;
     assert!(
         (micros(99_000)..=micros(105_250)).contains(&runtime),
@@ -824,7 +824,7 @@ fn sibling_that_leaves_in_a_capped_turn_changes_no_budget() {
     queue.activate(a).unwrap();
     queue.activate(b).unwrap();
     assert_eq!(queue.pick(), Pick::Run(a));
-    // The first period pays for half of it. The clock is read, and no group is charged.
+    // The first period pays for half of that runtime. The clock is read, and no group is charged.
     time.set(1_200_000);
     assert!(queue.should_switch());
     queue.deactivate(b).unwrap();
@@ -927,7 +927,7 @@ fn debt_ends_with_the_last_work_of_all() {
         let [a, b] = [('a', 1), ('b', 1000)].map(|(name, n)| queue.insert(shares(n), name));
         queue.activate(a).unwrap();
         queue.activate(b).unwrap();
-        // One long poll, which puts `a` ten seconds of `b` ahead. Then neither has work for a day.
+        // After one long poll, `a` is ahead by ten seconds of `b`. Then neither has work for a day.
         assert_eq!(queue.pick(), Pick::Run(a));
         time.set(10_000_000);
         assert_eq!(queue.pick_another(), Pick::Run(b));

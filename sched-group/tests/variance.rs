@@ -40,7 +40,7 @@ assert_impl_all!(Metrics: Send, Sync, Copy);
 
 /// A key takes one word, and an optional key takes two.
 #[test]
-fn key_is_small() {
+fn key_takes_one_word() {
     assert_eq!(size_of::<GroupKey>(), 8);
     assert_eq!(size_of::<Pick>(), 16);
 }

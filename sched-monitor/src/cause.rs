@@ -5,7 +5,7 @@
 //! which it blocks, and `wchan` the place in the kernel. Elsewhere nothing is known.
 use std::{fmt, time::Duration};
 
-/// Why a poll lasts.
+/// The reason why a poll lasts long.
 ///
 /// ```
 /// use sched_monitor::Cause;
@@ -18,7 +18,7 @@ use std::{fmt, time::Duration};
 pub enum Cause {
     /// The thread computes.
     OnCpu,
-    /// The thread could go on, but waited for a CPU most of the time.
+    /// The thread could run, but waited for a CPU most of the time.
     Runnable,
     /// The thread blocks in the kernel.
     Blocked {
@@ -76,7 +76,8 @@ impl Times {
 }
 
 impl Cause {
-    /// Finds out what a thread of this process does. `times` are those of the time in question.
+    /// Finds out what a thread of this process does. `times` are the thread's times during the poll
+    /// in question.
     ///
     /// Costs two or three reads of small files.
     ///

@@ -135,7 +135,7 @@ impl Default for Doorbell {
 
 impl fmt::Debug for Doorbell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ordering: Relaxed, for a reader's eyes.
+        // Ordering: Relaxed, a snapshot for debug output.
         let asleep = self.asleep.load(Relaxed);
         f.debug_struct("Doorbell")
             .field("asleep", &asleep)

@@ -10,8 +10,8 @@
 //!
 //! | word | state | owner of the value |
 //! |---|---|---|
-//! | 0 | *outside*: no call is in progress, or the monitor has retaken the value | the caller, or whoever has the monitor's box |
-//! | the value's address | *inside* | the cell: whoever takes the address out of the word |
+//! | 0 | *outside*: no call is in progress, or the monitor has retaken the value | the caller, or the thread that has the monitor's box |
+//! | the value's address | *inside* | the cell: the thread that takes the address out of the word owns the value |
 //!
 //! # Rules
 //!
@@ -24,7 +24,8 @@
 //!    still no value gets two owners.
 //! 3. *The monitor's decision may be late.* It may have observed one call, and retake the value in
 //!    the next call. That costs a hand-over and breaks nothing.
-//! 4. *A nested call enters nothing.* The caller has no value then: it is in the word.
+//! 4. *A nested call enters nothing.* The caller has no value during a call: the value is in the
+//!    word.
 use std::{fmt, marker::PhantomData, ptr};
 use sync_shim::atomic::{
     AtomicUsize,
@@ -41,7 +42,7 @@ use sync_shim::atomic::{
 /// // A short call: the thread enters, and takes its value back.
 /// cell.enter(Box::new("a worker's queues"));
 /// let value = cell.exit().expect("nobody took it");
-/// // A long one: a monitor retakes the value, and another thread goes on with it.
+/// // A long call: a monitor retakes the value, and another thread continues with it.
 /// cell.enter(value);
 /// let other = std::thread::scope(|s| s.spawn(|| cell.retake()).join().unwrap());
 /// assert_eq!(*other.unwrap(), "a worker's queues");
@@ -66,7 +67,7 @@ impl<T: Send> Handoff<T> {
     /// Puts the caller's value into the cell, before the call. A store.
     ///
     /// The cell must be empty, as it is if one value alone is ever put into it. Otherwise the value
-    /// that is there is leaked.
+    /// in the cell is leaked.
     #[inline]
     pub fn enter(&self, value: Box<T>) {
         let address = Box::into_raw(value).expose_provenance();
@@ -92,7 +93,7 @@ impl<T: Send> Handoff<T> {
         if address == 0 {
             return None;
         }
-        // Ordering: Acquire pairs with `enter`. On failure the value is another's.
+        // Ordering: Acquire pairs with `enter`. On failure another thread owns the value.
         let replaced = self.inside.compare_exchange(address, 0, Acquire, Relaxed);
         let value = ptr::with_exposed_provenance_mut(replaced.ok()?);
         // SAFETY: as in `exit`.

@@ -103,7 +103,7 @@ fn retake_racing_two_calls_has_one_owner() {
     });
 }
 
-/// The monitor and a thread that shuts the runtime down both retake, while the call ends.
+/// The monitor, and a thread that shuts the runtime down, both retake while the call ends.
 ///
 /// The broken variants below would fail this model too.
 #[test]

@@ -4,12 +4,12 @@
 //!    So it knows since when the worker has been in the same poll, run or call. Then each [`Duty`]
 //!    looks at the round.
 //! 2. The *pause* before the next round begins at [`MIN_PAUSE`] and doubles up to [`MAX_PAUSE`]. A
-//!    duty may wish for an earlier round. The monitor begins anew at the shortest pause when a
+//!    duty may request an earlier round. The monitor begins anew at the shortest pause when a
 //!    worker becomes busy after all were idle.
 //! 3. After all workers were idle for [`LINGER`], the monitor sleeps until a worker rings
 //!    ([`Doorbell`]).
 //! 4. Time comes in as an argument of [`Monitor::round`]. So a test steps the rounds by hand.
-//! 5. A duty that panics is dropped, and the others go on.
+//! 5. A duty that panics is dropped, and the others continue.
 use crate::Doorbell;
 use std::{
     fmt,
@@ -29,7 +29,7 @@ const LINGER: Duration = Duration::from_millis(50);
 /// The state of a worker at the moment of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// It sleeps, or has no thread yet. All idle: the monitor sleeps.
+    /// It sleeps, or has no thread yet. If all workers are idle, the monitor sleeps.
     #[default]
     Idle,
     /// It is awake, and looks for a task.
@@ -42,7 +42,7 @@ pub enum State {
 
 /// The words of a worker at one moment, which the worker alone writes.
 ///
-/// The monitor reads them while the worker goes on, so they need not agree with each other.
+/// The monitor reads them while the worker continues, so they need not agree with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The state of the worker.
@@ -50,7 +50,7 @@ pub struct Sample {
     /// Polls that the worker has begun.
     pub polls: u64,
     /// Runs that the worker has begun: polls, without those that inherit the time slice of the poll
-    /// before. The same as `polls` where there are none of these.
+    /// before. Equal to `polls` if no poll inherits a time slice.
     pub runs: u64,
     /// Annotated calls that the worker has begun.
     pub calls: u64,
@@ -100,7 +100,7 @@ impl Observed {
 /// A round of the monitor, as its duties see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Round<'a> {
-    /// The time of the round, since any moment before the first one.
+    /// The time of the round, since an arbitrary moment before the first round.
     pub now: Duration,
     /// The workers, by index.
     pub workers: &'a [Observed],
@@ -199,7 +199,7 @@ impl<W: Workers> Monitor<W> {
         }
     }
 
-    /// Adds a duty. Duties look in the order in which they were added.
+    /// Adds a duty. Each round calls the duties in the order in which they were added.
     #[must_use]
     pub fn duty(mut self, duty: impl Duty + 'static) -> Self {
         self.duties.push(Box::new(duty));
@@ -212,7 +212,7 @@ impl<W: Workers> Monitor<W> {
         for (worker, seen) in self.observed.iter_mut().enumerate() {
             let sample = self.workers.sample(worker);
             if self.rounds == 0 {
-                // Nothing is known of the time before.
+                // The monitor knows nothing of the time before the first round.
                 *seen = Observed {
                     sample,
                     poll_since: now,

@@ -7,9 +7,9 @@ const RECENT: Duration = Duration::from_secs(1);
 
 /// Hands a worker over to another thread when its annotated call lasts.
 ///
-/// If work waits for the worker, this is when two rounds have found it in the same call: after
-/// about 1 ms. Otherwise it is after 10 ms. While workers make annotated calls, and for a second
-/// afterwards, the rounds are 1 ms apart.
+/// If work waits for the worker, it does so when two rounds have found the worker in the same call:
+/// after about 1 ms. Otherwise it does so after 10 ms. While workers make annotated calls, and for
+/// a second afterwards, the rounds are 1 ms apart.
 ///
 /// ```
 /// use sched_monitor::{Duty, Observed, Retake, Round, Sample, State};

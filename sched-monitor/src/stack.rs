@@ -2,12 +2,12 @@
 //! caller.
 //!
 //! 1. The caller sends the thread a signal. The handler copies the thread's registers and the top
-//!    of its stack into a buffer that is there from the start ([`signal`]). It neither allocates
+//!    of its stack into a buffer that exists from the start ([`signal`]). It neither allocates
 //!    nor locks, so the thread may be anywhere: in the allocator, too.
-//! 2. The thread goes on. The caller finds the return addresses in the copy ([`unwind`]), by the
+//! 2. The thread continues. The caller finds the return addresses in the copy ([`unwind`]), by the
 //!    tables that the compiler writes for panics.
-//! 3. Whoever prints the stack looks up the names ([`Stack::resolve`]). The first look-up reads the
-//!    program's debug information, which may take long.
+//! 3. The thread that prints the stack looks up the names ([`Stack::resolve`]). The first look-up
+//!    reads the program's debug information, which may take long.
 //!
 //! This works on Linux, on x86-64 and on 64-bit ARM. Elsewhere there are no stacks.
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -62,7 +62,7 @@ mod signal;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Stack {
-    /// The first is that of the next instruction, the others are return addresses.
+    /// The first address is that of the next instruction. The others are return addresses.
     addresses: Arc<[usize]>,
 }
 
@@ -88,16 +88,16 @@ pub struct Frame {
 impl Stack {
     /// Captures the stack of another thread of this process: see [`thread_id`](crate::thread_id).
     ///
-    /// Sends the thread the signal `SIGURG`. The thread copies up to 128 KiB of its stack, and goes
-    /// on. A system call in which it blocks is begun again, or fails with `EINTR` if it is one of
-    /// those that signals always end, such as `poll` and `nanosleep`.
+    /// Sends the thread the signal `SIGURG`. The thread copies up to 128 KiB of its stack, and
+    /// continues. A system call in which it blocks is begun again, or fails with `EINTR` if it is
+    /// one of those that signals always end, such as `poll` and `nanosleep`.
     ///
     /// Returns none if the thread does not answer within `limit`: it has ended, it waits for a CPU,
     /// it blocks the signal, or the system does not let it go on. One stack is captured at a time:
     /// a second caller waits for the first one, as long as `limit`.
     ///
-    /// The first capture installs the handler for the whole process, and stays. The handler calls
-    /// the one that was there before for signals of others.
+    /// The first capture installs the handler for the whole process, and the handler stays. It
+    /// passes signals that others sent to the handler that was there before.
     pub fn capture(thread: u32, limit: Duration) -> Option<Self> {
         let addresses = signal::capture(thread, limit)?;
         Some(Self {
@@ -116,7 +116,7 @@ impl Stack {
         &self.addresses
     }
 
-    /// Looks up the names. A function that was inlined comes before the one that it is in.
+    /// Looks up the names. An inlined function comes before the function that contains it.
     ///
     /// The first call in a process reads the debug information, which may take long.
     ///

@@ -85,7 +85,7 @@ pub struct Stalls<S, F> {
 /// The duty's record of a worker.
 #[derive(Clone, Copy, Default)]
 struct Watched {
-    /// The poll that the rest is about.
+    /// The poll that the other fields describe.
     poll: u64,
     /// The age at which the poll is reported next.
     next: Duration,
@@ -187,7 +187,7 @@ where
             times,
             held_back: std::mem::take(&mut self.held_back),
             poll: self.workers[worker].poll,
-            // After the cause: the signal ends the wait of a thread that blocks.
+            // This comes after the cause, because the signal ends the wait of a thread that blocks.
             #[cfg(feature = "backtrace")]
             stack: (subject.thread).and_then(|id| crate::Stack::capture(id, CAPTURE_LIMIT)),
         };

@@ -21,7 +21,7 @@ use std::{
 /// Long, because the machine may be busy: a thread answers once it has a CPU.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The signal and its handler are the process's.
+/// The signal and its handler belong to the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A thread that runs `f` until the value is dropped, and its id.
@@ -59,7 +59,7 @@ fn has(frames: &[Frame], name: &str) -> bool {
     names.any(|function| function.contains(name))
 }
 
-/// Captures until the thread has come to where `name` is.
+/// Captures stacks until the thread is in the function `name`.
 fn capture_in(stuck: &Stuck, name: &str) -> Vec<Frame> {
     loop {
         let frames = Stack::capture(stuck.id, LIMIT).unwrap().resolve();
@@ -106,7 +106,7 @@ fn stack_of_a_spin_has_its_function_and_its_callers() {
 
 /// The read begins again after the signal: it returns what is written later.
 #[test]
-fn read_that_is_captured_goes_on() {
+fn read_interrupted_by_a_capture_begins_again() {
     #[inline(never)]
     fn reads_a_byte(mut from: impl Read) -> u8 {
         let mut byte = [0];
@@ -141,7 +141,7 @@ fn allocates_until(stop: &AtomicBool) {
 }
 
 /// The thread is interrupted in the allocator most of the time. A handler that allocated would hang
-/// there; and tables that are wrong lose the way out.
+/// there; and with wrong tables the unwinder would not find the callers.
 ///
 /// `SELVEDGE_CAPTURES` says how many stacks.
 #[test]
@@ -218,9 +218,9 @@ fn capture_of_a_thread_that_blocks_the_signal_gives_up() {
     capture_in(&stuck, "spins_until");
 }
 
-/// Signals of others reach the handler that was there before. `errno` is kept.
+/// A signal that another sender sends reaches the handler that was there before. `errno` is kept.
 #[test]
-fn signal_of_another_reaches_the_handler_before() {
+fn signal_of_another_sender_reaches_the_previous_handler() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn before(_: libc::c_int) {
         CALLS.fetch_add(1, SeqCst);
@@ -228,7 +228,7 @@ fn signal_of_another_reaches_the_handler_before() {
     let _lock = ONE_AT_A_TIME.lock();
     // The first capture of this process installs the handler. So this is a process of its own.
     if std::env::var_os("SELVEDGE_HANDLER_BEFORE").is_none() {
-        let name = "signal_of_another_reaches_the_handler_before";
+        let name = "signal_of_another_sender_reaches_the_previous_handler";
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args([name, "--exact"])
             .env("SELVEDGE_HANDLER_BEFORE", "1")
@@ -240,7 +240,11 @@ fn signal_of_another_reaches_the_handler_before() {
     unsafe { libc::signal(libc::SIGURG, before as *const () as usize) };
     let stuck = Stuck::new(spins_until);
     capture_in(&stuck, "spins_until");
-    assert_eq!(CALLS.load(SeqCst), 0, "a capture is none of its signals");
+    assert_eq!(
+        CALLS.load(SeqCst),
+        0,
+        "a capture's signal reached the old handler"
+    );
     // SAFETY: this call has no premise.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: `errno` is this thread's own.

@@ -119,7 +119,7 @@ impl<S: Sequential> Log<S> {
 /// The error of [`check`]: no order of the calls agrees with the sequential object.
 #[derive(Clone, Debug)]
 pub struct NotLinearizable<S: Sequential> {
-    /// The calls, by the time when they began.
+    /// The calls, in the order of the times when they began.
     pub events: Vec<Event<S>>,
     /// The most calls for which an order was found.
     pub explained: usize,

@@ -3,8 +3,8 @@
 //! The payload of a panic is user code too: its drop may panic. So [`discard`] drops a payload that
 //! nobody waits for.
 //!
-//! Without the feature `std` nothing can be caught, and a panic unwinds on. The process then often
-//! aborts, as a `no_std` program does at each panic.
+//! Without the feature `std` nothing can be caught, and a panic continues to unwind. The process
+//! then often aborts, as a `no_std` program does at each panic.
 use alloc_crate::boxed::Box;
 use core::any::Any;
 
@@ -20,7 +20,7 @@ pub type Payload = Box<dyn Any + Send>;
 
 /// Runs `f` and catches its panic.
 ///
-/// As with [`AssertUnwindSafe`](core::panic::AssertUnwindSafe), the caller sees to it that a state
+/// As with [`AssertUnwindSafe`](core::panic::AssertUnwindSafe), the caller must ensure that a state
 /// that `f` leaves half changed does no harm.
 ///
 /// ```
@@ -88,8 +88,8 @@ pub fn contain(f: impl FnOnce()) {
 /// discard(catch(|| panic_any(Bomb)).unwrap_err()); // No panic comes out of it.
 /// ```
 pub fn discard(payload: Payload) {
-    // Not by `discard_and`, and not `#[cold]`: as it is, the compiler makes the completion of a
-    // task five instructions shorter.
+    // This does not call `discard_and`, and is not `#[cold]`: so the compiler makes the completion
+    // of a task five instructions shorter.
     if let Err(again) = catch(move || drop(payload)) {
         core::mem::forget(again);
     }

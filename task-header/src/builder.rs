@@ -118,7 +118,7 @@ impl<D: Details> Builder<D> {
     /// # impl task_header::Schedule for Nowhere {
     /// #     fn schedule(_: task_header::Notified<Self>, _: task_header::WakeKind) {}
     /// # }
-    /// // SAFETY: run to its end below, on this thread, while `count` is there.
+    /// // SAFETY: the task runs to its end below, on this thread, while `count` exists.
     /// let (task, join) = unsafe { Builder::new().spawn_unchecked(future, Nowhere) };
     /// assert!(matches!(task.run(), Ran::Complete));
     /// drop(join);
@@ -127,18 +127,19 @@ impl<D: Details> Builder<D> {
     ///
     /// # Safety
     /// The future is polled and dropped only by runs of the task's [`Notified`], by the drop of
-    /// that, and by [`Owned::cancel`](crate::Owned::cancel) and
+    /// that `Notified`, and by [`Owned::cancel`](crate::Owned::cancel) and
     /// [`Owned::cancel_all`](crate::Owned::cancel_all). They also drop its output, unless the
     /// handle has it. The caller ensures that each of these actions
     /// - is on this thread, unless the future and its output are `Send`;
-    /// - happens before the borrows of the future and the output end. A `Notified` that is left
-    ///   then is leaked.
+    /// - happens before the borrows of the future and the output end. A `Notified` that is left by
+    ///   then must be leaked.
     ///
     /// Wakers and abort handles touch neither the future nor the output: they may be anywhere,
     /// forever. But a wake, an abort and the drop of the last waker or handle may give the
     /// `Notified` to the scheduler at any time. So its [`Schedule::schedule`] must neither run nor
-    /// drop the task there, nor panic, since a panic would drop it. The type of a join handle is
-    /// enough: it is `Send` only if the output is, and does not outlive the output's borrows.
+    /// drop the task there, nor panic, since a panic would drop it. A join handle needs no such
+    /// care, because its type prevents misuse: it is `Send` only if the output is, and does not
+    /// outlive the output's borrows.
     #[inline(always)]
     pub unsafe fn spawn_unchecked<F, S>(
         self,

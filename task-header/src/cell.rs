@@ -44,8 +44,8 @@ pub(crate) trait Join: Sized {
 
     fn retire(&mut self);
 
-    /// Takes the waker that a join handle has left here, unless a completion has moved it out. For
-    /// the last holder.
+    /// Takes the waker that a join handle has left here, unless a completion has moved it out. Only
+    /// the holder of the last reference calls this.
     fn left(&mut self, state: &State) -> Option<Waker>;
 }
 

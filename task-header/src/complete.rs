@@ -140,15 +140,16 @@ pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     }
 }
 
-/// Step 2: the future is gone once one of the methods is called. In builds that can't catch a
-/// panic, its drop completes the task while a panic unwinds; that panic has dropped the future.
+/// Step 2. The future is gone when one of the methods is called. In a build that can't catch a
+/// panic, the drop of this value completes the task while the panic unwinds; by then the panic has
+/// dropped the future.
 struct Ended<F: Future, K: Kind> {
     task: TaskPtr,
     types: PhantomData<(F, K)>,
 }
 
 impl<F: Future, K: Kind> Ended<F, K> {
-    /// The caller runs a task of these types.
+    /// Begins step 2. The caller runs a task of these types.
     fn new(task: TaskPtr) -> Self {
         Self {
             task,
@@ -161,7 +162,7 @@ impl<F: Future, K: Kind> Ended<F, K> {
         Polled::Pending
     }
 
-    /// The first panic becomes the outcome.
+    /// Ends the task with a panic. The first panic becomes the outcome.
     #[cold]
     #[inline(never)]
     fn by_panic(self, payload: Payload, output: Option<F::Output>) -> Polled {
@@ -261,7 +262,7 @@ pub(crate) unsafe fn complete(task: TaskPtr, keep: Keep, has_output: bool) {
             listing = Listing::Removed;
         }
     }
-    // SAFETY: this thread still runs the task, and `listing` is as just found.
+    // SAFETY: this thread still runs the task, and `listing` was read just now.
     unsafe { publish(task, listing, has_output) };
 }
 
@@ -280,7 +281,7 @@ unsafe fn publish(task: TaskPtr, listing: Listing, has_output: bool) {
             // SAFETY: as above.
             let vtable = unsafe { vtable(task) };
             panics::contain_then(
-                // SAFETY: there is no join handle, so the slot is still the run's.
+                // SAFETY: there is no join handle, so the slot still belongs to the run.
                 || unsafe { (vtable.drop_output)(task) },
                 // SAFETY: this thread still runs the task, which has no output any more.
                 || unsafe { publish(task, listing, false) },
@@ -288,7 +289,7 @@ unsafe fn publish(task: TaskPtr, listing: Listing, has_output: bool) {
         }
         // SAFETY: the task is complete with JOIN_WAKER set, and the run's reference is kept.
         Complete::WakeJoin => unsafe { wake_join(task, listing) },
-        // SAFETY: the duty is the transition's.
+        // SAFETY: the duty came from the transition.
         Complete::Done => unsafe { release(task, listing, Duty::Nothing) },
         // SAFETY: as above.
         Complete::Dealloc => unsafe { release(task, listing, Duty::Dealloc) },
@@ -333,7 +334,7 @@ unsafe fn wake_join(task: TaskPtr, listing: Listing) {
             // SAFETY: as above.
             let state = unsafe { &header(task).state };
             let duty = state.release_run(listing == Listing::Removed);
-            // SAFETY: the duty is the transition's.
+            // SAFETY: the duty came from the transition.
             unsafe { release(task, listing, duty) };
         },
     );

@@ -447,8 +447,8 @@ impl Listener {
         })
     }
 
-    /// Returns the number of its polls, and the message that the last one saw. Called before any
-    /// assertion: a panic's drops must not touch a model's atomics.
+    /// Returns the number of its polls, and the message that the last one saw. Call this before any
+    /// assertion, because the drops during a panic must not touch a model's atomics.
     fn let_go(self) -> (usize, usize) {
         self.seen.forget();
         drop(self.join);

@@ -29,8 +29,8 @@ fn rmws<R>(f: impl FnOnce() -> R) -> (R, u64) {
     (result, counts.rmws)
 }
 
-/// A future that is ready in its poll number `polls`. Until then each poll puts its waker into the
-/// slot.
+/// Makes a future that is ready in its poll number `polls`. Until then each poll puts its waker
+/// into the slot.
 fn waits(
     polls: usize,
 ) -> (
@@ -90,7 +90,7 @@ fn a_poll_to_pending_costs_two_and_a_wake_of_either_kind_one() {
     assert_eq!(complete, 1);
 }
 
-/// A future that wakes itself in each of its polls, and completes in the third.
+/// Makes a future that wakes itself in each of its polls, and completes in the third.
 fn yields() -> impl Future<Output = ()> + Send {
     let mut polls = 0;
     poll_fn(move |cx| {
@@ -168,7 +168,7 @@ fn waker_costs_one_operation_and_raw_pointer_none() {
     drop((task, join));
 }
 
-/// The read-modify-writes of each operation on a task, by name.
+/// Counts the read-modify-writes of each operation on a task, by name.
 fn table() -> Vec<(&'static str, u64)> {
     let mut rows = Vec::new();
     let mut owned = Owned::new(Waker::noop().clone());
@@ -265,7 +265,7 @@ fn table() -> Vec<(&'static str, u64)> {
 
 /// `SELVEDGE_BLESS=1` writes the table.
 #[test]
-fn the_readmes_table_is_what_is_counted() {
+fn readme_table_equals_the_counted_costs() {
     let mut table = String::from("| | read-modify-writes |\n|---|---|\n");
     for (name, n) in self::table() {
         table += &format!("| {name} | {n} |\n");

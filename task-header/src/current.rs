@@ -16,7 +16,7 @@ const RECORDS: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 
 /// Returns the id of the task that this thread runs, if it runs one.
 ///
-/// It is there while the task's future is polled, and while a run or an abort drops it. If a task's
+/// It exists while the task's future is polled, and while a run or an abort drops it. If a task's
 /// poll runs another task, this returns the inner one's. Costs a load of a thread-local.
 ///
 /// ```

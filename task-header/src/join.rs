@@ -6,7 +6,7 @@
 //!
 //! While the bit is set, the slot is only read: by the handle, to compare wakers, and by the
 //! completion, which moves the waker out and leaves the bytes as they are. If the bytes equal those
-//! of the caller's waker, it is the same waker, even if the task completes at this moment: the
+//! of the caller's waker, it is the same waker, even if the task completes at this moment. The
 //! handle saw the bit without `COMPLETE`, so its waker was in the slot. Until `COMPLETE` that waker
 //! keeps its target alive, so no other target has the same address.
 use crate::{
@@ -33,9 +33,9 @@ use core::{
 ///
 /// Dropping the handle detaches the task: it goes on, and its output is dropped where it completes.
 /// A poll of an unfinished task costs one read-modify-write, three when the waker changes, and none
-/// when the same waker polls again. The drop costs one, two with a waker registered. With the
-/// feature `coop-budget`, the poll that returns the output charges one operation to the surrounding
-/// budget. If the budget is used up, the handle returns the output in a later poll.
+/// when it is polled again with the same waker. The drop costs one, two with a waker registered.
+/// With the feature `coop-budget`, the poll that returns the output charges one operation to the
+/// surrounding budget. If the budget is used up, the handle returns the output in a later poll.
 ///
 /// One word, so that it moves in a register.
 ///
@@ -219,7 +219,7 @@ impl<T> JoinHandle<T> {
         let vtable = unsafe { vtable(task) };
         // SAFETY: the task is complete, so the output is this handle's (rule 6).
         let output = unsafe { (vtable.output)(task) }.cast::<Output<T>>();
-        // SAFETY: the output is there, has this type, and is taken once.
+        // SAFETY: the output is in the task, has this type, and is taken once.
         unsafe { output.read() }
     }
 
@@ -564,7 +564,7 @@ impl Drop for AbortHandle {
     fn drop(&mut self) {
         // SAFETY: the count keeps the task alive until this transition.
         let duty = unsafe { header(self.task) }.state.ref_dec();
-        // SAFETY: the duty is this transition's.
+        // SAFETY: the duty came from this transition.
         unsafe { fulfil(self.task, duty, WakeKind::Orphan) };
     }
 }

@@ -39,8 +39,8 @@
 //!    clones the owner's waker before the push, because after the push the owner may be gone. A
 //!    push whose clone panicked can't wake the owner; it leaves the tag for the next push.
 //! 6. A link may hold a stale pointer. Between a releaser's load of the head and its exchange, the
-//!    task at the head may be freed, and another task may be allocated at its address and pushed;
-//!    the exchange then succeeds, as the addresses are equal. So links of the stack are addresses
+//!    task at the head may be freed, and another task may be allocated at its address and pushed.
+//!    The exchange then succeeds, as the addresses are equal. So links of the stack are addresses
 //!    only: each push exposes its task's provenance, and the owner makes pointers from the
 //!    addresses. Links that the owner writes itself hold real pointers.
 //!

@@ -16,8 +16,8 @@
 //!    sends it; the owner then runs the task, which drops the future.
 //! 3. Only [`LocalOwned`] runs a task, and only after it has checked that it owns the task. The
 //!    `LocalOwned` can't leave its thread, so only that thread touches the future.
-//! 4. The list is borrowed for one *step* at a time: a call in which no user code runs but the
-//!    allocator. So a task may spawn, run and cancel other tasks from within its poll.
+//! 4. The list is borrowed for one *step* at a time: a call in which the only user code that runs
+//!    is the allocator. So a task may spawn, run and cancel other tasks from within its poll.
 use crate::{
     allocate::allocate,
     cell::{self, Detached, Join, JoinWaker, Kind, Outcome, TaskPtr, WakeKind, header},
@@ -302,7 +302,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     ///
     ///     fn run(&self) {
     ///         while let Some(task) = self.list.receive() {
-    ///             // This example does not poll a task again that was woken in its poll.
+    ///             // In this example, a task that was woken in its poll is not polled again.
     ///             drop(self.list.run(task));
     ///         }
     ///     }
@@ -324,8 +324,9 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     /// # Safety
     /// Only this list's [`run`](Self::run), [`cancel`](Self::cancel) and drop poll and drop the
     /// future; they also drop its output, unless the handle has it. The caller ensures that all
-    /// that the future and the output borrow is alive whenever one of these runs: either the task
-    /// ends before the borrowed values, or the list is neither used nor dropped after them.
+    /// values that the future and the output borrow are alive whenever one of these runs. Either
+    /// the task ends before the borrowed values, or the list is neither used nor dropped after
+    /// them.
     #[inline]
     pub unsafe fn spawn_unchecked<F: Future>(
         &self,
@@ -351,7 +352,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         unsafe { self.spawn_detached_with(future, scheduler, ()) }
     }
 
-    /// As [`spawn_unchecked`](Self::spawn_unchecked), with a builder's details.
+    /// Spawns as [`spawn_unchecked`](Self::spawn_unchecked) does, with a builder's details.
     ///
     /// # Safety
     /// As for [`spawn_unchecked`](Self::spawn_unchecked).
@@ -370,7 +371,8 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         (notified, join)
     }
 
-    /// As [`spawn_detached_unchecked`](Self::spawn_detached_unchecked), with a builder's details.
+    /// Spawns as [`spawn_detached_unchecked`](Self::spawn_detached_unchecked) does, with a
+    /// builder's details.
     ///
     /// # Safety
     /// As for [`spawn_detached_unchecked`](Self::spawn_detached_unchecked).

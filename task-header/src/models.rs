@@ -495,7 +495,7 @@ fn abort_of_a_notified_task_publishes_earlier_writes() {
 /// task, or the abort submits it. The task is never queued once more. The future's drop sees the
 /// writes before the abort, and the list ends empty.
 ///
-/// Fails if `pend` or `is_woken` takes an abort for a wake, if a start is Relaxed, or if
+/// Fails if `pend` or `is_woken` treats an abort as a wake, if a start is Relaxed, or if
 /// `end_aborted` runs without its start.
 #[test]
 fn an_abort_against_pending_ends_with_the_run() {
@@ -707,7 +707,7 @@ fn a_release_against_the_end_of_its_chunk_is_clean() {
 
 /// The owner cancels its list while another thread's waker wakes one of its tasks.
 ///
-/// Fails if the thread cancels whatever duty `abort` returns (two runs of one future).
+/// Fails if the owner cancels a task whatever duty `abort` returns (two runs of one future).
 #[test]
 fn a_wake_against_cancel_all_runs_the_task_once() {
     model(|| {
@@ -758,8 +758,9 @@ fn a_flag_set_after_its_wake_is_missed() {
     });
 }
 
-/// Two holders decrement their count with Relaxed, which is a bug. The model finds the free that no
-/// ordering puts after the other holder's last access, because a free retires the word first.
+/// Two holders decrement their count with Relaxed, which is a bug. Then nothing orders the free
+/// after the other holder's last access. The model finds that, because a free retires the word
+/// first.
 #[test]
 fn a_relaxed_count_is_a_use_after_free() {
     use sync_shim::atomic::Retire;

@@ -24,8 +24,8 @@ use core::{
 ///
 /// `schedule` takes the task, not a borrow of the scheduler inside the task. So a wake by value can
 /// hand its reference over, and no thread stays in a cell that may be freed meanwhile. Reach the
-/// scheduler with [`Notified::scheduler`], and copy out first whatever you need after the task is
-/// queued.
+/// scheduler with [`Notified::scheduler`]. Before you queue the task, copy what you need after
+/// that.
 pub trait Schedule: Send + Sync + Sized + 'static {
     /// Queues a task. Runs on the thread that wakes the task, and possibly inside another task's
     /// poll. Dropping the task instead cancels it there.
@@ -191,8 +191,8 @@ impl<S: Schedule> Notified<S> {
     /// handle.
     ///
     /// The task is put into no list: once no waker and no join handle of it is left, it is
-    /// scheduled a last time, cancelled. Use [`Owned::run`] to keep such tasks and to find them at
-    /// shutdown.
+    /// scheduled a last time, as cancelled. Use [`Owned::run`] to keep such tasks and to find them
+    /// at shutdown.
     ///
     /// Costs one read-modify-write to start, none if the last poll returned the task and nothing
     /// has woken it since. Then one for `Pending`, or none if the task comes back. A completion

@@ -19,8 +19,8 @@ use core::{fmt, marker::PhantomData, panic::Location, ptr::NonNull, task::Waker}
 /// The live tasks of one owner: a worker's core, a local executor.
 ///
 /// Every operation takes `&mut self`: there is one owner, and no other thread walks the list. The
-/// list takes one word of memory for each of the most tasks that it had at a time, in blocks of 1
-/// KiB. When the list becomes empty, it frees all blocks but one.
+/// list's table grows to one word for each task that it has held at one time, in blocks of 1 KiB.
+/// When the list becomes empty, it frees all blocks but one.
 pub struct Owned<S> {
     list: List,
     scheduler: PhantomData<fn() -> S>,

@@ -5,8 +5,8 @@ pub(crate) use sync_shim::panics::Payload;
 #[cfg(feature = "std")]
 pub(crate) use sync_shim::panics::{catch, contain, discard_and};
 
-/// The containers without std, where nothing is caught. The tests of this crate also use them
-/// beside a `sync-shim` with std, which other packages ask for.
+/// The functions that contain a panic, for builds without std, where nothing is caught. The tests
+/// of this crate also use them beside a `sync-shim` with std, which other packages enable.
 #[cfg(not(feature = "std"))]
 mod without_std {
     use super::Payload;
@@ -27,8 +27,8 @@ mod without_std {
 #[cfg(not(feature = "std"))]
 pub(crate) use without_std::{catch, contain, discard_and};
 
-/// Runs `f` as [`contain`] does, and then `rest`, even where nothing can be contained and the panic
-/// of `f` unwinds on.
+/// Runs `f` as [`contain`] does, and then `rest`, even in a build where nothing is caught and the
+/// panic of `f` continues to unwind.
 pub(crate) fn contain_then(f: impl FnOnce(), rest: impl FnOnce()) {
     struct Then<R: FnOnce()>(Option<R>);
     impl<R: FnOnce()> Drop for Then<R> {

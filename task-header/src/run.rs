@@ -35,7 +35,7 @@ impl Drop for BrokenOff {
         if polled == Polled::Pending {
             // SAFETY: the run is a reference.
             let vtable = unsafe { vtable(task) };
-            // SAFETY: this thread runs the task, whose future is there.
+            // SAFETY: this thread runs the task, whose future is not dropped yet.
             polled = unsafe { (vtable.cancel)(task) };
         }
         // SAFETY: the future is gone.
@@ -95,7 +95,7 @@ pub(crate) unsafe fn run(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunE
             RunEnd::Complete
         }
         Pend::Orphan => {
-            // SAFETY: this thread owns an orphan alone, as *cancelling*.
+            // SAFETY: this thread alone owns the orphan, in the state *cancelling*.
             let polled = unsafe { (vtable.cancel)(task) };
             // SAFETY: the future is gone.
             unsafe { complete(task, Keep::Nowhere, polled == Polled::Output) };

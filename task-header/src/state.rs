@@ -43,8 +43,8 @@
 //!
 //! # Rules
 //!
-//! Rules 1 to 5 prove that no wake and no reference is lost, rules 6 and 7 that each slot has one
-//! user at a time, rules 8 and 9 that a run may outlast its poll.
+//! Rules 1 to 5 prove that no wake and no reference is lost. Rules 6 and 7 prove that each slot has
+//! one user at a time. Rules 8 and 9 prove that a run may outlast its poll.
 //!
 //! 1. `RUNNING`, `LISTED`, `JOIN_INTEREST` and each unit of the count are one reference each; so is
 //!    `NOTIFIED` while `COMPLETE` is clear. The transition that leaves a completed task without a
@@ -160,7 +160,7 @@ pub(crate) enum Pend {
     Notified,
     /// The task was aborted meanwhile: the caller holds the one `Notified` and cancels it (rule 9).
     Aborted,
-    /// No reference is left (rule 5): the caller owns the task alone, as *cancelling*.
+    /// No reference is left (rule 5): the caller alone owns the task, in the state *cancelling*.
     Orphan,
 }
 
@@ -207,7 +207,8 @@ impl State {
         ))
     }
 
-    /// As [`new`](Self::new), for a task that its owner lists from the start.
+    /// Returns the state as [`new`](Self::new) does, for a task that its owner lists from the
+    /// start.
     pub(crate) fn new_listed(joined: bool) -> Self {
         Self(AtomicUsize::new(
             NOTIFIED | LISTED | if joined { JOIN_INTEREST } else { 0 },
@@ -357,8 +358,8 @@ impl State {
     #[inline]
     fn release(&self, refs: usize) -> Duty {
         // Ordering: Release orders this holder's accesses before the free. Acquire, if this is the
-        // last reference, orders everybody else's before it: it pairs with itself and with
-        // `ref_dec`.
+        // last reference, orders the accesses of all other holders before the free: it pairs with
+        // itself and with `ref_dec`.
         let before = self.0.fetch_sub(refs, AcqRel);
         debug_assert_eq!(
             before & (refs | COMPLETE),
@@ -427,7 +428,7 @@ impl State {
         }
     }
 
-    /// Counts one waker or abort handle less. One read-modify-write.
+    /// Subtracts one waker or abort handle from the count. One read-modify-write.
     #[inline]
     pub(crate) fn ref_dec(&self) -> Duty {
         // Ordering: as in `release`.
@@ -551,7 +552,7 @@ impl State {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ordering: Relaxed; a snapshot for people.
+        // Ordering: Relaxed; a snapshot for debug output.
         let s = self.0.load(Relaxed);
         let names = [
             (RUNNING, "RUNNING"),

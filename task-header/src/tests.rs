@@ -1,4 +1,4 @@
-//! One thread's view of the public API, panics first.
+//! Tests of the public API on one thread. The tests of panics come first.
 use crate::{AfterPoll, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     future::{Future, pending, poll_fn},
@@ -124,7 +124,7 @@ fn a_panic_in_the_join_waker_stays_in_the_task() {
     assert!(matches!(poll_once(join), Poll::Ready(Ok(()))));
 }
 
-/// A waker whose drop panics.
+/// Makes a waker whose drop panics.
 fn waker_that_panics_in_its_drop() -> Waker {
     struct Bomb(PanicOnDrop);
     impl std::task::Wake for Bomb {
@@ -222,7 +222,7 @@ fn an_aborted_idle_task_is_dropped_at_its_next_run() {
     assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
 }
 
-/// A future that aborts its own task in its first poll, and wakes it too if `wakes` is set.
+/// Makes a future that aborts its own task in its first poll, and wakes it too if `wakes` is set.
 fn aborts_itself(
     wakes: bool,
     aborts: &Arc<Mutex<Option<crate::AbortHandle>>>,
@@ -567,7 +567,7 @@ impl Drop for Sizeless {
 }
 
 #[test]
-fn a_closure_is_there_while_it_runs_its_own_task_to_the_end() {
+fn closure_scheduler_lives_while_it_completes_its_last_task() {
     let guard = Sizeless(());
     let schedule = move |task: crate::Runnable| {
         drop(task.run());

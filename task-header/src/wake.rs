@@ -18,21 +18,21 @@ unsafe impl WakeTarget for Header {
     unsafe fn ref_dec(this: TaskPtr) {
         // SAFETY: the waker's own reference lasts until this transition.
         let duty = unsafe { header(this) }.state.ref_dec();
-        // SAFETY: the duty is this transition's.
+        // SAFETY: the duty came from this transition.
         unsafe { fulfil(this, duty, WakeKind::Orphan) };
     }
 
     unsafe fn wake_by_ref(this: TaskPtr) {
         // SAFETY: the waker has a reference.
         let duty = unsafe { header(this) }.state.wake_by_ref();
-        // SAFETY: the duty is this transition's.
+        // SAFETY: the duty came from this transition.
         unsafe { fulfil(this, duty, WakeKind::Wake) };
     }
 
     unsafe fn wake_by_val(this: TaskPtr) {
         // SAFETY: the waker's own reference lasts until this transition.
         let duty = unsafe { header(this) }.state.wake_by_val();
-        // SAFETY: the duty is this transition's.
+        // SAFETY: the duty came from this transition.
         unsafe { fulfil(this, duty, WakeKind::Wake) };
     }
 }
@@ -44,7 +44,7 @@ unsafe impl WakeTarget for Header {
 pub(crate) unsafe fn abort(task: TaskPtr) {
     // SAFETY: the caller promises this.
     let duty = unsafe { header(task) }.state.abort();
-    // SAFETY: the duty is this transition's.
+    // SAFETY: the duty came from this transition.
     unsafe { fulfil(task, duty, WakeKind::Abort) };
 }
 

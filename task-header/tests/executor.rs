@@ -1,7 +1,7 @@
 //! A multi-threaded `Executor<'a>` whose tasks borrow, as an example of `spawn_unchecked`.
 //!
-//! 1. A task's future is touched only by runs of its `Notified` and by its drop. Only the queue
-//!    holds these, and only methods of the executor and its drop take them out: while it is
+//! 1. A task's future is touched only by runs of its `Notified` and by the drop of that. Only the
+//!    queue holds these, and only methods of the executor and its drop take them out: while it is
 //!    borrowed or dropped, `'a` has not ended.
 //! 2. A thread that wakes a task has its `Notified` until it has pushed it. In between, no user
 //!    code runs and nothing panics. The thread neither runs nor drops the task.
@@ -43,7 +43,7 @@ struct Tasks {
 }
 
 impl State {
-    /// Rule 2: a poisoned lock is no reason to panic.
+    /// Locks the tasks. A poisoned lock is no reason to panic (rule 2).
     fn lock(&self) -> MutexGuard<'_, Tasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -92,7 +92,7 @@ fn large_future_is_spawned_without_a_second_copy_on_the_stack() {
 }
 
 #[test]
-fn a_second_copy_would_be_seen() {
+fn second_copy_on_the_stack_is_detected() {
     let depth = depth(|| {
         let large = pass_on(Large::new());
         assert!(matches!(new_detached(large, Nowhere).run(), Ran::Complete));

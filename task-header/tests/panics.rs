@@ -28,7 +28,7 @@ struct World {
     messages: Mutex<Vec<String>>,
 }
 
-/// One per task; those that remain show which cells are not freed.
+/// The scheduler, one per task: the number that remain is the number of cells that are not freed.
 struct Queue(Arc<World>);
 
 impl Schedule for Queue {
@@ -96,7 +96,8 @@ impl Future for Waits {
     }
 }
 
-/// A world, and tasks in it whose futures count, and panic in their drop if `explodes` is set.
+/// A world and its tasks. Their futures count their drops, and panic in their drop if `explodes` is
+/// set.
 struct Test {
     world: Arc<World>,
     drops: Arc<AtomicUsize>,
@@ -228,7 +229,7 @@ fn closure_scheduler_panic_cancels_the_task_too() {
 }
 
 #[test]
-fn a_future_whose_drop_panics_ends_in_any_state() {
+fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
     let mut test = Test::new(true);
     // Queued: dropped, aborted and run, cancelled by an owner.
     let (task, join, _) = test.task();
@@ -386,7 +387,7 @@ fn output_with_panicking_drop_is_dropped_once() {
     test.over();
 }
 
-/// A waker that panics in one of its functions, and counts how many of it exist.
+/// Makes a waker that panics in one of its functions, and counts how many clones of it exist.
 fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
     struct Inner(&'static str, Arc<AtomicUsize>);
     fn act(data: *const (), now: &str) {

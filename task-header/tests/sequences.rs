@@ -344,7 +344,7 @@ fn check(real: &Real, account: &Account) {
 
 proptest! {
     #[test]
-    fn a_task_is_what_its_account_says(joined: bool, ops in prop::collection::vec(op(), 0..40)) {
+    fn task_agrees_with_its_account(joined: bool, ops in prop::collection::vec(op(), 0..40)) {
         let mut real = Real::new(joined);
         let mut account = Account { queued: true, joined, ..Account::default() };
         check(&real, &account);

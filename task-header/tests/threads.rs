@@ -189,7 +189,7 @@ impl Joining {
     }
 }
 
-/// One in sixteen is never woken.
+/// Returns whether the task is never woken: one in sixteen.
 fn is_abandoned(number: usize) -> bool {
     mixed(number, 1) % 16 == 0
 }
@@ -219,7 +219,7 @@ fn spawn(shared: &Arc<Shared>, numbers: impl Iterator<Item = usize>) -> Vec<Join
                 abort.abort();
             }
             4 => {
-                // Changes its mind.
+                // Polls once with another waker than the later polls.
                 let other = Waker::from(Arc::<Woken>::default());
                 if Pin::new(&mut join)
                     .poll(&mut Context::from_waker(&other))
@@ -245,7 +245,7 @@ fn run(shared: &Shared) {
     loop {
         let task = shared.queue.lock().pop_front();
         if let Some(task) = task {
-            // Some tasks run in no list, as on a thread that is only a guest.
+            // Some tasks run in no list, as on a thread that owns no list.
             let ran = if shared.dropped.load(SeqCst) % 8 == 7 {
                 task.run()
             } else {
@@ -350,8 +350,8 @@ fn round(first: usize, tasks: usize) {
         let woken = is_soon(|| shared.woken.load(SeqCst) == tasks - abandoned);
         shared.closing.store(true, SeqCst);
         assert!(woken, "a wake was lost");
-        // The lists cancel their tasks. A task that a guest ran is in no list: if it is never
-        // woken, only its handle ends it.
+        // The lists cancel their tasks. If a task that ran in no list is never woken, only its
+        // handle ends it.
         joins.iter().for_each(|join| join.0.abort());
         joins
     });

@@ -1,7 +1,7 @@
 //! A thread that waits until it is woken.
 //!
 //! It does not use the thread's own park token: the user may use that token as well. In the model
-//! checker, a late unpark would end any other wait of the thread.
+//! checker, moreover, a late unpark would end any other wait of the thread.
 use std::time::Duration;
 use sync_shim::{
     sync::{Arc, Condvar, Mutex},
@@ -74,7 +74,8 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// A thread whose wakes are all early sleeps in the end, so a thread of lower priority runs.
+    /// A thread that gets only early wakes sleeps after some of them, so that a thread of lower
+    /// priority runs.
     #[test]
     fn a_gate_that_is_always_open_makes_its_thread_sleep() {
         let gate = Gate::new();
@@ -91,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_a_row_of_early_wakes() {
+    fn wait_that_blocks_resets_the_count_of_early_wakes() {
         let gate = Gate::new();
         let mut early = YIELDS;
         let waking = std::thread::spawn({
             let gate = gate.clone();
             move || gate.wake()
         });
-        // Each wake ends one wait, whether it came early or not.
+        // Each wake ends one wait, also if it came before the wait.
         gate.pass(&mut early);
         assert!(early == 0 || early == YIELDS + 1);
         waking.join().unwrap();

@@ -217,7 +217,7 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Rule 3.
+    /// Takes the result of the member in this slot. `None` if the set must skip the slot (rule 3).
     fn finish(&mut self, slot: usize) -> Option<Joined<T>> {
         let Slot::Member(handle) = &mut self.slots[slot] else {
             return None;
@@ -366,7 +366,7 @@ impl<T> JoinSet<T> {
     /// set.insert(join);
     /// set.detach_all();
     /// assert!(set.is_empty());
-    /// drop(set); // Aborts what is in it: nothing.
+    /// drop(set); // The set is empty, so nothing is aborted.
     /// task.run();
     /// assert!(abort.is_finished());
     /// ```

@@ -32,10 +32,10 @@
 //! 5. No waiting poller is forgotten. A registration that displaces a waker puts it into `others`,
 //!    unless a wake has taken it: then its poller polls again. So each waiting poller is `last`, is
 //!    in `others`, or was woken. When `last` ends, all of `others` are woken; each registers and
-//!    looks at the queue, so the set has a `last` again. A poller by hand can't report its end. The
-//!    clone or the drop of a waker may poll the set, as another poller. A clone does so while the
-//!    cell is held, so the cell wakes both pollers. A drop does so only when the registration is
-//!    complete, so the other poller displaces it as usual.
+//!    looks at the queue, so the set has a `last` again. A poller by hand can't report that it
+//!    ends. The clone or the drop of a waker may poll the set, as another poller. A clone does so
+//!    while the cell is held, so the cell wakes both pollers. A drop does so only when the
+//!    registration is complete, so the other poller displaces it as usual.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 use crate::gate::Gate;
 use std::{
@@ -209,8 +209,8 @@ impl LocalSet {
     /// # Safety
     /// Only the set's polls, [`cancel_all`](Self::cancel_all) and the set's drop poll and drop the
     /// future; they also drop its output, unless the handle has it. The caller ensures that all
-    /// that the future and the output borrow is alive whenever one of these runs: either the task
-    /// ends before the borrowed values, or the set is neither used nor dropped after them.
+    /// values that the future and the output borrow are alive whenever one of these runs. Either
+    /// the task ends before the borrowed values, or the set is neither used nor dropped after them.
     pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
         // SAFETY: the caller promises this; only this set uses the list.
         let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
@@ -301,7 +301,7 @@ impl LocalSet {
         self.waiter.0.wake();
     }
 
-    /// Rule 6.
+    /// Cancels all tasks until none is left (rule 6).
     fn cancel_all_as(&self, poller: PollerId) {
         self.polling(|| {
             let mut waiting = None;
@@ -369,14 +369,14 @@ impl LocalSet {
     /// one ends, the others are woken.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let poller = Poller(self);
-        // The future is dropped before `poller`, whose drop wakes the other pollers for what this
-        // drop did.
+        // The future is dropped before `poller`, whose drop wakes the other pollers, as the
+        // future's drop may have spawned or woken tasks.
         let mut future = pin!(future);
         poll_fn(|cx| {
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
-            // If a task makes the future ready, it also wakes it, and so wakes this call.
+            // If a task makes the future ready, it also wakes the future's waker, and so this call.
             let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
@@ -411,7 +411,7 @@ impl LocalSet {
         })
     }
 
-    /// Rule 2.
+    /// Returns the next ready task, or registers the waker (rule 2).
     fn next(&self, poller: PollerId, waker: &Waker) -> Option<Task> {
         self.look().or_else(|| {
             self.register(poller, waker);
@@ -419,7 +419,7 @@ impl LocalSet {
         })
     }
 
-    /// Rule 5.
+    /// Registers the waker of the poller, which is then the last one (rule 5).
     fn register(&self, poller: PollerId, waker: &Waker) {
         let last = self.last.replace(poller);
         let mut own = None;
@@ -447,7 +447,7 @@ impl LocalSet {
         next.or_else(|| self.owned.receive())
     }
 
-    /// Runs `f`; wakes of this set's tasks in it go to the queue.
+    /// Runs `f`. A wake of this set's tasks in `f` goes to the queue.
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Leave(*const Polled);
         impl Drop for Leave {
@@ -517,7 +517,7 @@ impl Drop for LocalSet {
     fn drop(&mut self) {
         if self.is_polled() {
             // `process::exit` drops thread-locals in the middle of a poll, whose frames never
-            // return. That poll still uses the list, and the queue is no longer reachable.
+            // return. That poll still uses the list, but no other code can reach the queue.
             for polled in self.polls() {
                 polled.owner.set(None);
             }

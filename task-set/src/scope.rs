@@ -48,8 +48,8 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// ```
 ///
 /// The frame of this call owns the tasks, and the caller has no value to [`forget`]. For the same
-/// reason there is no such scope as a future: its caller could forget the future once its tasks
-/// run, and return while they still borrow. Nor is there a guard that waits in its drop.
+/// reason this crate has no scope that is a future: its caller could forget the future once its
+/// tasks run, and return while they still borrow. It also has no guard that waits in its drop.
 ///
 /// It is for one thread. For a multi-threaded executor whose tasks borrow, such as an
 /// `Executor<'a>`, use [`spawn_unchecked`](task_header::spawn_unchecked). The executor's type then
@@ -83,7 +83,7 @@ where
         Ok(_) => scope.set.block_until(|| scope.set.is_empty()),
         Err(_) => scope.set.cancel_all(),
     }
-    // The set is empty by now, so its own drop finds no task.
+    // The set is empty by now, so the set's own drop finds no task.
     forget(over);
     result.unwrap_or_else(|payload| resume_unwind(payload))
 }

@@ -42,7 +42,7 @@ fn ended(join: JoinHandle<()>, explodes: bool) {
 }
 
 #[test]
-fn a_local_set_drops_its_tasks_though_some_panic() {
+fn local_set_drops_all_tasks_though_some_drops_panic() {
     let drops = Arc::new(AtomicUsize::new(0));
     let set = LocalSet::new();
     let tasks: Vec<_> = (0..6)

@@ -1,5 +1,5 @@
-//! Tasks in a scope borrow from its caller. All of them have ended when the call of `scope`
-//! returns, whatever its closure, the tasks or other threads do.
+//! Tasks in a scope borrow from its caller. Whatever the closure, the tasks or other threads do,
+//! all tasks have ended when `scope` returns.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     cell::{Cell, RefCell},
@@ -87,7 +87,7 @@ fn a_task_spawns_into_the_scope_that_runs_it() {
 }
 
 #[test]
-fn a_block_within_a_task_runs_the_others() {
+fn block_on_in_a_task_runs_the_other_tasks() {
     let log = RefCell::new(Vec::new());
     scope(|scope| {
         let log = &log;

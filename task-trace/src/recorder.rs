@@ -6,8 +6,8 @@
 //! time: it saves a file that [Perfetto](https://ui.perfetto.dev) and the browsers' own viewers
 //! open, or a page of HTML that needs no network.
 //!
-//! The scheduler owns a [`Recorder`]. At each event it asks [`Recorder::is_on`], a load, and then
-//! writes to a [`Lane`]: its worker's, or that of a thread that is no worker.
+//! The scheduler owns a [`Recorder`]. At each event it calls [`Recorder::is_on`], a load, and then
+//! writes to a [`Lane`]: that of its worker, or that of a thread that is no worker.
 //!
 //! ```
 //! use task_trace::recorder::{Cause, Event, Outcome, Recorder};
@@ -109,8 +109,8 @@ impl Recorder {
     /// Returns whether events are to be recorded. A load.
     #[inline]
     pub fn is_on(&self) -> bool {
-        // Ordering: Relaxed; one event more or less does not matter, and a lane's ring has its own
-        // orderings.
+        // Ordering: Relaxed; it does not matter if an event too many or too few is recorded, and a
+        // lane's ring has its own orderings.
         self.on.load(Relaxed)
     }
 
@@ -154,8 +154,8 @@ impl Recorder {
         &self.workers[index]
     }
 
-    /// Runs `f` on the lane of this thread, which is no worker. Does nothing while the thread's
-    /// last destructors run. The first call of a thread takes a lock and allocates.
+    /// Runs `f` on the lane of this thread, which is no worker. Does nothing once the thread's
+    /// thread-locals are destroyed. The first call of a thread takes a lock and allocates.
     ///
     /// `f` records events and does nothing else.
     pub fn with_thread(&self, f: impl FnOnce(&Lane)) {

@@ -63,7 +63,8 @@ pub fn trace<F: Future>(
     (TaskSpan(span), traced)
 }
 
-/// Makes the span of a task. Not generic, as its code is many times that of the rest of [`trace`].
+/// Makes the span of a task. It is not generic, as its code is many times as long as the rest of
+/// [`trace`].
 fn span(kind: TaskKind, name: Option<&str>, at: &Location<'_>, size: usize) -> Span {
     macro_rules! span {
         ($target:literal, $kind:literal) => {

@@ -68,12 +68,13 @@ impl<T> fmt::Debug for Node<T> {
 /// - `into_ptr` returns a pointer to a live, aligned `Self`. From then until `from_ptr` the entry
 ///   neither moves nor is freed. A pinned entry whose owner may drop it earlier must
 ///   [`remove`](crate::Wheel::remove) itself in its `Drop`.
-/// - Meanwhile no `&mut` is made that covers the node, except to an entry that is pinned and not
-///   `Unpin`, and that is not used to access the node. So a future that holds its node is polled.
+/// - Meanwhile no `&mut` that covers the node is made. One exception is allowed: a `&mut` to an
+///   entry that is pinned and not `Unpin`, if it is not used to access the node. By this exception
+///   a future that holds its node can be polled.
 /// - `from_ptr(into_ptr(h))` is `h`.
-/// - `node` returns the address of the same node of an entry each time. It makes it from its
-///   argument (`&raw mut (*entry.as_ptr()).node`), not from a reference to the whole entry. Only
-///   wheels write that node while the entry is in one.
+/// - `node` returns the address of the same node of an entry each time. It makes the address from
+///   its argument (`&raw mut (*entry.as_ptr()).node`), not from a reference to the whole entry.
+///   Only wheels write that node while the entry is in one.
 /// - None of the functions panics or calls back into a wheel.
 pub unsafe trait Entry: Sized {
     /// The owning pointer that users insert and get back.

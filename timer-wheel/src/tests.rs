@@ -7,7 +7,7 @@ fn timer_of_the_last_generation_is_retired() {
     let key = timers.insert(1, 'a');
     let key = timers.age(key);
     assert_eq!(timers.remove(key), Some('a'));
-    // Its last key finds it, and names no timer.
+    // The last key finds the retired timer, and names no armed one.
     assert_eq!(timers.remove(key), None);
     assert_eq!(timers.get(key), None);
     assert_eq!(timers.get_mut(key), None);
@@ -15,7 +15,8 @@ fn timer_of_the_last_generation_is_retired() {
     assert!(!timers.reset(key, 2));
     assert!(timers.is_empty());
 
-    // It is not reused: 63 of the block's 64 timers are left, then a new block is allocated.
+    // The retired timer is not reused: 63 of the block's 64 timers are left, then a new block is
+    // allocated.
     let keys: std::vec::Vec<_> = (0..64).map(|at| timers.insert(at, 'b')).collect();
     assert!(!keys.contains(&key));
     assert_eq!(timers.get(key), None);

@@ -75,11 +75,12 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired<V> {
-    /// The key that named it. It names no timer now.
+    /// The key that named the timer. It names no timer now.
     pub key: Key,
-    /// Its deadline, or the [`now`](Timers::now) at which it was inserted, if that was later.
+    /// The timer's deadline, or the [`now`](Timers::now) at which it was inserted, if that was
+    /// later.
     pub deadline: u64,
-    /// Its value.
+    /// The timer's value.
     pub value: V,
 }
 
@@ -224,7 +225,8 @@ impl<V> Timers<V> {
     }
 
     /// Passes each timer that expires at `now` or before to `expired`, in order. `now` is the
-    /// present tick. An earlier tick than [that of the timers](Self::now) counts as theirs.
+    /// present tick. If it is before the [tick of the timers](Self::now), they use their own tick
+    /// instead.
     ///
     /// The callback gets the timers, and may do anything with them. A timer that it inserts with a
     /// deadline of at most `now` expires in the same call: see [`Wheel::advance`].

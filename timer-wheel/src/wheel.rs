@@ -180,7 +180,7 @@ struct Level {
 ///         match locked.step(now) {
 ///             Step::Done => return fired,
 ///             Step::Moved => {}
-///             // Not `now`: another thread may have advanced the wheel further.
+///             // Not the argument `now`: another thread may have advanced the wheel further.
 ///             Step::Expired(armed) => match armed.fire(locked.now()) {
 ///                 Err((armed, later)) => locked.insert(armed, later),
 ///                 Ok(_sleep) => {
@@ -197,13 +197,13 @@ struct Level {
 /// wheel.lock().unwrap().insert(armed_one, 30);
 /// wheel.lock().unwrap().insert(armed_other, 10);
 ///
-/// // In time: the wheel finds the new deadline when the entry expires.
+/// // A reset in time: the wheel finds the new deadline when the entry expires.
 /// assert!(other.reset(50).is_none());
 /// assert_eq!(fire(&wheel, 10), 0);
 /// assert_eq!(wheel.lock().unwrap().next_expiration(), Some(30));
 /// assert_eq!(fire(&wheel, 50), 2);
 ///
-/// // Too late: `one` has fired, so it is in no wheel.
+/// // Too late for a reset: `one` has fired, so it is in no wheel.
 /// let armed = one.reset(70).unwrap();
 /// wheel.lock().unwrap().insert(armed, 70);
 /// // SAFETY: the entry is in this wheel.

@@ -107,7 +107,7 @@ fn next_expiration_scans_the_next_unsorted_slot_once() {
     insert(&mut wheel, &unsorted(8192 + 4096));
     wheel.advance(8192 + 4095, |_, _| {});
     assert_eq!(wheel.len(), 100);
-    // No entry was removed. The wheel has advanced to the first slot.
+    // No entry was removed, but the wheel has advanced to the first slot.
     let first = Some(8192 + 4096 + 100);
     assert_eq!(looks(|| wheel.next_expiration()), (2 * 100, first));
     assert_eq!(looks(|| wheel.next_expiration()), (0, first));

@@ -36,7 +36,7 @@ fn key_names_its_timer_until_it_is_gone() {
     assert!(timers.reset(a, 20));
     let order: Vec<char> =
         std::iter::from_fn(|| timers.pop_expired(20).map(|expired| expired.value)).collect();
-    assert_eq!(order, ['d', 'c'], "a reset timer is behind the others");
+    assert_eq!(order, ['d', 'c'], "a reset timer expires after the others");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn timers_that_are_cleared_are_used_again() {
 }
 
 #[test]
-fn callback_that_panics_loses_nothing_but_its_own() {
+fn callback_that_panics_loses_only_what_it_was_given() {
     let mut timers = Timers::new();
     for n in 0..5 {
         timers.insert(70 + n, n);

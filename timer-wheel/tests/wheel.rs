@@ -1,4 +1,4 @@
-//! Entries of several kinds of owners; order, panics and drops.
+//! Tests of the wheel: entries of several kinds of owners, order, panics and drops.
 mod common;
 
 use common::Numbered;
@@ -36,7 +36,7 @@ fn entries_expire_at_their_tick_in_order_of_insertion() {
     assert_eq!(expired(&mut wheel, 0), [3]);
     assert_eq!(expired(&mut wheel, 5), []);
     assert_eq!(expired(&mut wheel, 7), [5, 0, 2]);
-    // By then it is at a lower level.
+    // This advance moves the entry to a lower level.
     assert_eq!(expired(&mut wheel, 4990), []);
     wheel.insert(Numbered::new(6), 5000);
     wheel.insert(Numbered::new(7), 4999);
@@ -188,7 +188,7 @@ fn callback_inserts_removes_and_advances() {
 }
 
 #[test]
-fn callback_that_panics_loses_nothing_but_its_own() {
+fn callback_that_panics_loses_only_what_it_was_given() {
     let mut wheel = Wheel::<Numbered>::new();
     for id in 0..5 {
         wheel.insert(Numbered::new(id), 100 + u64::from(id) / 2);
@@ -265,7 +265,7 @@ fn wheel_that_is_dropped_drops_all_even_if_one_panics() {
     for n in 0..200u32 {
         wheel.insert(counter(n == 0), 1000 + u64::from(n) * u64::from(n) * 1000);
     }
-    // While entries move, too.
+    // The same while entries move.
     for _ in 0..100 {
         wheel.insert(counter(false), 64);
     }
@@ -359,7 +359,7 @@ fn insert_of_linked_entry_panics_and_changes_nothing() {
     let log = RefCell::new(Vec::new());
     let mut one = pin!(Pinned::new(1, &log));
     let mut two = pin!(Pinned::new(2, &log));
-    // Dropped before the entries, which are still in it.
+    // This wheel is dropped before the entries, which are still in it.
     let mut other: Wheel<Pinned<'_>> = Wheel::new();
     let mut wheel: Wheel<Pinned<'_>> = Wheel::new();
     let token = one.as_mut().token();
@@ -505,7 +505,7 @@ fn future_with_linked_node_is_polled_and_dropped() {
         }
         fire(9);
     }
-    // Between two polls of its neighbours in the ring.
+    // The nap is dropped between two polls of its neighbours in the ring.
     drop(long);
     assert_eq!(wheel.borrow().len(), 2);
     assert!(longest.as_mut().poll(&mut cx).is_pending());
@@ -533,7 +533,7 @@ struct Armed(Arc<Sleep>);
 
 // SAFETY: an `Arc` keeps its content in place, and no code makes a `&mut Sleep`. An `Armed` is
 // unique: a sleep is made with one. A reset makes another only if it replaces `FIRED`, which is
-// there once the last one is gone.
+// stored only when the last `Armed` is consumed.
 unsafe impl Entry for Sleep {
     type Handle = Armed;
 
@@ -542,7 +542,8 @@ unsafe impl Entry for Sleep {
         unsafe { NonNull::new_unchecked(Arc::into_raw(handle.0).cast_mut()) }
     }
     unsafe fn from_ptr(entry: NonNull<Sleep>) -> Armed {
-        // SAFETY: the pointer came from `into_raw`, or from another count of the same `Arc`.
+        // SAFETY: the pointer came from `into_raw`, or was made from another clone of the same
+        // `Arc`.
         Armed(unsafe { Arc::from_raw(entry.as_ptr()) })
     }
     unsafe fn node(entry: NonNull<Sleep>) -> NonNull<Node<Sleep>> {
@@ -593,7 +594,7 @@ impl Armed {
     }
 }
 
-/// Both orders of a reset and the firing of an entry that has expired.
+/// Tries both orders of a reset and of the firing of an entry that has expired.
 #[test]
 fn reset_of_expired_sleep_postpones_or_arms_it() {
     for reset_first in [true, false] {

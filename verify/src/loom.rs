@@ -68,7 +68,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Whether only `--full` runs the model.
+    /// Returns whether only `--full` runs the model.
     pub(crate) fn is_large(&self) -> bool {
         let name = self.name.rsplit("::").next();
         name.is_some_and(|name| name.starts_with("full_"))
@@ -537,14 +537,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_read_from_what_the_kernel_says() {
+    fn processor_time_is_parsed_from_the_kernels_stat() {
         let stat = "7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20";
         assert_eq!(ticks(stat), Some(Duration::from_secs(3)));
         assert_eq!(ticks("7 (a"), None);
     }
 
     #[test]
-    fn a_model_line_is_read_and_nothing_else_is() {
+    fn only_lines_that_report_a_model_are_parsed() {
         let report = Report {
             executions: 12,
             bound: None,

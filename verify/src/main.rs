@@ -1,10 +1,10 @@
 //! The project's verification: models, their mutants, random schedules, sanitizers and soak tests.
 //!
-//! `cargo xtask` hands the commands of this program over to it, so it speaks as `cargo xtask`.
+//! `cargo xtask` hands the commands of this program over to it, so its messages name `cargo xtask`.
 //! README.md describes them. The program is apart from `xtask` for two reasons. Its commands are
 //! about one question, whether a protocol holds, and keep their results in `docs/verification`;
-//! those of `xtask` check the tree and build things. And a change of either part compiles that part
-//! alone, so `cargo xtask test` begins sooner. This program uses `xtask`'s library. `xtask` knows
+//! those of `xtask` check the tree and build things. And a change of one part compiles only that
+//! part, so `cargo xtask test` begins sooner. This program uses `xtask`'s library. `xtask` knows
 //! only the command lines of this program.
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -68,12 +68,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_that_takes_several_takes_them_with_commas() {
+    fn options_with_several_values_accept_commas() {
         assert_eq!(project::options_without_commas::<Cli>(), [""; 0]);
     }
 
     #[test]
-    fn a_run_of_some_is_not_written_down_as_one_of_all() {
+    fn partial_run_is_not_recorded_as_a_full_one() {
         let refused = |words: &str| Cli::try_parse_from(words.split(' ')).is_err();
         assert!(!refused("xtask soak --json f"));
         assert!(refused("xtask soak --json f --crate a"));

@@ -120,7 +120,7 @@ impl Row {
         }
     }
 
-    /// The key of the row, which stays the same when lines of the source move.
+    /// Returns the key of the row, which stays the same when lines of the source move.
     pub(crate) fn name(&self) -> (String, String) {
         row_name(&self.site, &self.operation, &self.ordering, &self.mutant)
     }
@@ -143,7 +143,7 @@ impl Row {
             (End::Limit, _, Some(model)) => format!("killed by the limit in {model}"),
             (_, Some(reason), _) => format!("justified: {reason}"),
             (End::GivenUp, ..) => format!("SURVIVED ({} models, then given up)", self.tried),
-            (End::Unreached, ..) => "SURVIVED (no model comes by)".into(),
+            (End::Unreached, ..) => "SURVIVED (no model reaches the call)".into(),
             _ => format!("SURVIVED ({} models)", self.tried),
         }
     }
@@ -290,7 +290,7 @@ impl Mutant {
         self.written.map_or("-".into(), |order| order.to_string())
     }
 
-    /// The key of the mutant's row; see [`Row::name`].
+    /// Returns the key of the mutant's row; see [`Row::name`].
     fn row_name(&self) -> (String, String) {
         row_name(&self.site, &self.operation, &self.ordering(), &self.how)
     }
@@ -400,7 +400,7 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
     survived == 0 && listed_well && all_judged
 }
 
-/// Whether every ordering can have a mutant. Prints each ordering that can't.
+/// Returns whether every ordering can have a mutant. Prints each ordering that can't.
 pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
     for what in unreached {
         say!("NOT A CHOICE: no mutant can be made of {what}");
@@ -408,8 +408,8 @@ pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
     unreached.is_empty()
 }
 
-/// Whether each entry of `orderings.toml` names something that exists, and gives a reason only
-/// where one is needed. Prints each entry that does not.
+/// Returns whether each entry of `orderings.toml` names something that exists, and gives a reason
+/// only where one is needed. Prints each entry that does not.
 pub(crate) fn list_fits(rows: &[Row], stale: &[String]) -> bool {
     for what in stale {
         say!("STALE: orderings.toml {what}, which is gone");

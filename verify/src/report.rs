@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// is.
     #[arg(long)]
     check: bool,
-    /// The step `loom` has built the models: lists them by its build.
+    /// Lists the models by the build that the step `loom` has made.
     #[arg(long, hide = true, requires = "check")]
     built: bool,
     /// Runs all models and mutants again.
@@ -122,8 +122,8 @@ fn passes<'a>(models: impl Iterator<Item = &'a Outcome> + Clone, mutants: &[Row]
     failed.count() == 0 && survived.count() == 0
 }
 
-/// Whether the page lists exactly the models and the mutants that exist, each with its result. The
-/// page may list a large model as one that has not run.
+/// Returns whether the page lists exactly the models and the mutants that exist, each with its
+/// result. The page may list a large model as one that has not run.
 fn is_current(is_built: bool) -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let folder = root.join(FOLDER);
@@ -172,7 +172,7 @@ fn with_reasons_of(there: &[Row], known: Vec<Row>) -> Vec<Row> {
         .collect()
 }
 
-/// Whether a model kills each mutant that has a name. Prints each one that survives.
+/// Returns whether a model kills each mutant that has a name. Prints each one that survives.
 fn names_are_killed(named: &[Named], mutants: &[Row]) -> bool {
     let lost = named.iter().filter(|named| {
         let mut of = mutants.iter().filter(|row| named.is(row));
@@ -183,7 +183,7 @@ fn names_are_killed(named: &[Named], mutants: &[Row]) -> bool {
         == 0
 }
 
-/// Whether at most a tenth of the mutants are justified by a reason.
+/// Returns whether at most a tenth of the mutants are justified by a reason.
 fn few_are_justified(mutants: &[Row]) -> bool {
     let justified = mutants.iter().filter(|row| row.is_justified()).count();
     let few = justified * JUSTIFIED_OF <= mutants.len();
@@ -196,7 +196,7 @@ fn few_are_justified(mutants: &[Row]) -> bool {
     few
 }
 
-/// One mutant of so many, at most, may survive with a reason.
+/// At most one mutant in this many may survive with a reason.
 const JUSTIFIED_OF: usize = 10;
 
 /// Returns the page without the compiler's version, which may differ where the page is checked.
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_or_gone_makes_a_list_stale() {
+    fn missing_or_surplus_entry_makes_a_list_stale() {
         let list = |names: &[&str]| -> BTreeSet<_> {
             names.iter().map(|n| ("a".into(), (*n).into())).collect()
         };
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_mistake_that_no_model_catches_is_told() {
+    fn named_mistake_without_a_killed_mutant_is_reported() {
         let named = [Named {
             what: "it is forgotten".into(),
             site: "a/b.rs/c#1".into(),
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_is_taken_out_or_needless_is_told() {
+    fn removed_or_needless_reason_is_reported() {
         let known = || vec![row("s", "survived", Some("old"))];
         let of = |reason| with_reasons_of(&[row("s", "unreached", reason)], known());
         assert!(!of(Some("new"))[0].survived() && of(None)[0].survived());

@@ -29,7 +29,7 @@ mod tests {
     use project::workspace::writable;
 
     #[test]
-    fn what_an_earlier_run_has_not_written_is_none() {
+    fn missing_or_empty_file_of_an_earlier_run_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.json");
         assert_eq!(earlier::<u32>(&file).unwrap(), None);

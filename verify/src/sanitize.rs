@@ -61,7 +61,7 @@ const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 
 /// Tests of documented leaks, and tests that leak on purpose: a list with tasks, guards that are
-/// forgotten, the payload of a panic whose drop panics, and the losses of an implementation that is
+/// forgotten, the payload of a panic whose drop panics, and the leaks of an implementation that is
 /// wrong on purpose.
 const LEAKS: [&str; 7] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
@@ -164,8 +164,8 @@ impl Tool {
         }
     }
 
-    /// The source of the cells in its tests, except in the pass for the recycler. A race shows with
-    /// both.
+    /// Returns the source of the task cells in its tests, except in the pass for the recycler. A
+    /// race shows with both.
     fn cells(self) -> Cells {
         match self {
             Self::Thread => Cells::Recycled,
@@ -379,7 +379,7 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
         if tool == Tool::Address {
             most.extend(["--skip", DEEP]);
         }
-        // The tests that leak, for their other errors, where the tool can allow leaks.
+        // The tests that leak also run where the tool can allow leaks, to find their other errors.
         let rest = [&["--lib", "--tests", "--"], &LEAKS[..]].concat();
         test("unit and integration tests", &most, false)?
             && (tool != Tool::Address
@@ -400,7 +400,7 @@ fn recycled(tool: Tool, root: &Path) -> Result<bool> {
     let test = |arguments: &[&str]| {
         let mut test = tool.cargo(root, "test", Cells::Recycled);
         test.args(["--quiet", "--all-features", "--package", RECYCLER]);
-        // In this process, which runs one test at a time.
+        // The tests run in this process, one at a time.
         test.args(arguments).env("SELVEDGE_TEST_ALONE", "");
         test
     };
@@ -457,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_switched_off_is_said() {
+    fn options_and_tests_that_a_tool_leaves_out_are_named() {
         for tool in Tool::ALL {
             let without = tool.without().join("\n");
             assert_eq!(
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_one_tool_stays_beside_those_of_the_others() {
+    fn record_of_one_tool_keeps_those_of_the_others() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sanitize.json");
         let old = r#"[{"tool": "address", "version": "1", "seconds": 0.5}, {"tool": "thread", "version": "1", "seconds": 0.5}]"#;
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_the_fence_in_arc_is_suppressed() {
+    fn only_the_fence_in_arc_is_suppressed() {
         let all: Vec<_> = THREAD_SUPPRESSIONS.lines().collect();
         assert_eq!(all, ["race:alloc::sync::Arc", "race:drop_slow"]);
     }

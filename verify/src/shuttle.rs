@@ -165,12 +165,13 @@ fn record(
     Ok(failed == 0)
 }
 
-/// Whether a structure belongs to this crate.
+/// Returns whether a structure belongs to this crate.
 fn is_of(structure: &str, package: &str) -> bool {
     structure.split(' ').next() == Some(package)
 }
 
-/// Whether the model runs under this backend: negative models run under the model checker only.
+/// Returns whether the model runs under this backend: negative models run under the model checker
+/// only.
 fn is_here(model: &Model) -> Result<bool> {
     let environment = [("SELVEDGE_ITERATIONS", "2".as_ref())];
     let (outcome, said) = loom::run_one(model, Duration::from_secs(60), &environment)?;
@@ -178,7 +179,7 @@ fn is_here(model: &Model) -> Result<bool> {
 }
 
 /// Returns the structure of a model: the crate, and the module above `models`; for a test of
-/// histories, that word.
+/// histories, the crate and the word `histories`.
 fn structure(model: &Model) -> String {
     structure_of(&model.package, &model.name)
 }
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_some_crates_stays_beside_those_of_others() {
+    fn record_of_some_crates_keeps_those_of_the_others() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("shuttle.json");
         let old = r#"{"seed": 7, "rows": {
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_a_model_failed_is_not_recorded() {
+    fn run_with_a_failed_model_is_not_recorded() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("shuttle.json");
         assert!(record(Some(&file), 0, &[], rows(&["a x"], 2)).unwrap());

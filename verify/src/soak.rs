@@ -162,7 +162,7 @@ fn resident(status: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether the second half of the samples rises above the first half, without its beginning, by
+/// Returns whether the second half of the samples exceeds the first half (without its beginning) by
 /// more than a quarter and 16 MiB. A thread that is preempted in a bad place keeps some memory from
 /// being freed. A leak of one byte an item is more than that in a round.
 fn grows(samples: &[u64]) -> bool {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_grows_is_told_from_memory_that_varies() {
+    fn growing_memory_is_distinguished_from_varying_memory() {
         assert!(!grows(&[
             100, 5_000, 5_100, 5_050, 5_000, 5_100, 5_200, 5_000
         ]));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_resident_size_is_read_from_what_the_kernel_says() {
+    fn resident_size_is_parsed_from_the_kernels_status() {
         assert_eq!(
             resident("Name:\tx\nVmRSS:\t    1234 kB\nThreads:\t1\n"),
             Some(1_234)

@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_number_that_leaves_nothing_is_refused_before_cargo() {
+fn zero_as_a_limit_or_count_is_refused_before_cargo_runs() {
     for (arguments, what) in [
         ("loom --limit 0", "--limit is at least 1"),
         ("loom --jobs 0", "--jobs is at least 1"),
@@ -34,7 +34,7 @@ fn a_number_that_leaves_nothing_is_refused_before_cargo() {
 }
 
 #[test]
-fn a_list_of_models_takes_no_optimised_build() {
+fn list_of_models_needs_no_optimised_build() {
     let folder = tempfile::tempdir().unwrap();
     let cargo = format!(
         "echo \"$@\" >>{0}/log\ncase $1 in metadata) exec {1} \"$@\";; *) exit 1;; esac\n",

@@ -98,7 +98,7 @@ unsafe fn drop_waker<T: ArcWake>(data: *const ()) {
 /// Creates a waker that takes over an `Arc`.
 ///
 /// A clone and a drop cost one read-modify-write each. A wake costs what `target` does with its
-/// `Arc`: of a [`WakeRef`] a wake by reference costs none, and a wake by value costs the drop.
+/// `Arc`: with a [`WakeRef`] a wake by reference costs none, and a wake by value costs the drop.
 ///
 /// ```
 /// use std::sync::Arc;

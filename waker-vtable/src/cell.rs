@@ -30,8 +30,8 @@
 //!
 //! 1. There is at most one holder. A registration becomes the holder by a change of an empty or
 //!    registered cell to `BUSY`. A notifier becomes the holder if it sets `WOKEN` on a cell that is
-//!    exactly `FULL`. Either is one read-modify-write, and after it no other thread can succeed
-//!    with one until the holder leaves.
+//!    exactly `FULL`. Each of these changes is one read-modify-write. After it, no other thread can
+//!    become the holder until this one leaves.
 //! 2. While there is a holder, other threads change `state` only by setting `WOKEN`.
 //! 3. A holder leaves with a read-modify-write. A registration leaves the cell registered if no
 //!    notifier set `WOKEN` meanwhile; else it takes the waker out, leaves the cell empty, and wakes
@@ -50,9 +50,9 @@
 //! 2. *Between the registration's first and last step.* The registration wakes the task (rule 3),
 //!    which registers again and acquires `WOKEN`, as in the next case.
 //! 3. *After the registration's last step.* If the notifier finds `FULL`, it takes the waker and
-//!    wakes it. Else it finds a holder that does. That wake makes the task register again, and this
-//!    registration acquires the notifier's `WOKEN`, since `state` is only changed by
-//!    read-modify-writes between the two.
+//!    wakes it. Else it finds a holder that wakes the waker. That wake makes the task register
+//!    again, and this registration acquires the notifier's `WOKEN`, since `state` is only changed
+//!    by read-modify-writes between the two.
 use core::{
     fmt,
     mem::replace,

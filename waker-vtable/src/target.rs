@@ -2,9 +2,9 @@
 //!
 //! 1. A waker's data is a pointer to a target, which begins with a [`WakeHeader`]. Its vtable is
 //!    one static of this crate, the same for all targets. So `will_wake` is true of two wakers of
-//!    one target, in whichever codegen unit they were made.
-//! 2. The static's functions call the target's own functions, through the header. Only those know
-//!    the type of the target.
+//!    one target, no matter in which codegen unit they were made.
+//! 2. The static's functions call the target's own functions, through the header. Only the target's
+//!    own functions know its type.
 //! 3. Each waker is one reference, except the one in a [`WakerRef`], which borrows.
 use core::{
     fmt,
@@ -236,7 +236,8 @@ impl fmt::Debug for WakerRef<'_> {
     }
 }
 
-/// Returns the header of a waker's target, if the waker has this crate's one vtable.
+/// Returns the header of a waker's target, if the waker has the vtable that all wakers of [`waker`]
+/// share.
 ///
 /// It returns `None` for all other wakers, including those of
 /// [`direct_waker`](crate::direct_waker). The header lives as long as the waker; the type of the
@@ -249,7 +250,8 @@ pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
     NonNull::new(waker.data().cast_mut().cast())
 }
 
-/// Returns the target of a waker if its header names `vtable`: "is this one of mine?"
+/// Returns the target of a waker if its header names `vtable`. An executor recognises its own
+/// wakers by this.
 ///
 /// All targets share one waker vtable, so the header's table decides, by its address. That is exact
 /// for a `static` table. The address of a constant may differ between codegen units, or be the same
@@ -270,7 +272,7 @@ pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
 ///
 /// static MINE: TargetVtable = TargetVtable::of::<Mine>();
 ///
-/// // SAFETY: `repr(C)`, the header first; only ever a static, so that nothing need be counted.
+/// // SAFETY: `repr(C)` with the header first. It is always a static, so nothing need be counted.
 /// unsafe impl WakeTarget for Mine {
 ///     // ..
 /// #   unsafe fn ref_inc(_: NonNull<Self>) {}

@@ -20,10 +20,10 @@
 //! # Why the scheduler is not freed too early
 //!
 //! 1. A notifier's busy store comes before its push. The push comes before the pop of the task, by
-//!    release and acquire of the queue. The pop comes before the completion of the task, and that
-//!    before the last worker's [wait](Registry::wait_keeping).
-//! 2. So the wait sees the record busy, or idle again after the notification. In the first case it
-//!    waits, and acquires the store that ends the announcement.
+//!    release and acquire of the queue. The pop comes before the completion of the task, and the
+//!    completion before the last worker's [wait](Registry::wait_keeping).
+//! 2. So the wait finds the record either busy, or idle again after the notification. In the first
+//!    case it waits, and acquires the store that ends the announcement.
 //! 3. A notifier enters its record into the registry before the push, while the task that it holds
 //!    still keeps the scheduler alive. So the wait finds the record.
 //! 4. A thread caches its last record. The cache holds a reference to the registry, so that a new
@@ -178,7 +178,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // If this thread-local is dropped inside an announcement, the process exits there. The
+        // This thread-local is dropped inside an announcement only if the process exits there. The
         // announcement still uses the cache, and a wait of this thread must find it, so it is kept.
         if self.0.get().is_some() && !is_announcing() {
             self.keep(None);
@@ -186,7 +186,7 @@ impl Drop for Kept {
     }
 }
 
-/// This thread's cache, if it has one.
+/// Returns this thread's cache, if it has one.
 fn last() -> Option<NonNull<Mine>> {
     let last = LAST.try_with(Cell::get).ok()?;
     NonNull::new(last.cast_mut())
@@ -248,7 +248,8 @@ impl Registry {
         push();
     }
 
-    /// Announces if the cached record is for another scheduler, or inside an announcement.
+    /// Announces where the cached record cannot be used: there is none, it is for another
+    /// scheduler, or this thread is already in an announcement.
     #[cold]
     #[inline(never)]
     fn announce_anew(registry: Arc<Self>, push: impl FnOnce()) {
@@ -268,7 +269,7 @@ impl Registry {
             record,
             ended: RefCell::default(),
         })));
-        // A thread that is ending caches the record for this announcement only.
+        // If the thread is ending, the record is cached for this announcement only.
         let once = Kept(Cell::new(None));
         if KEPT.try_with(|kept| kept.keep(Some(mine))).is_err() {
             once.keep(Some(mine));
@@ -306,7 +307,7 @@ impl Registry {
 
     /// Waits for every notifier that pushed a task which is complete by now, then drops `keep`.
     ///
-    /// So `keep` may own the scheduler.
+    /// As the drop comes after the wait, `keep` may own the scheduler.
     ///
     /// Inside an announcement of its own thread, to any registry, it does not wait. It calls
     /// `keep`, which returns the scheduler or a reference that keeps it alive. The outermost
@@ -355,9 +356,9 @@ fn back_off(looks: u32) {
 }
 
 impl Record {
-    /// Returns whether the record is busy. Asked by its own thread.
+    /// Returns whether the record is busy. Only its own thread calls this.
     fn is_busy(&self) -> bool {
-        // Ordering: Relaxed, the only writer asks.
+        // Ordering: Relaxed, because the caller is the only writer.
         self.busy.load(Relaxed)
     }
 
@@ -420,7 +421,7 @@ impl Busy {
 impl Drop for Busy {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the record is busy, and so it was not freed.
+        // SAFETY: the record is busy, so the cache was not freed.
         let mine = unsafe { self.0.as_ref() };
         mine.record.end();
         if !mine.ended.borrow().is_empty() {

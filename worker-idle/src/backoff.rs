@@ -1,21 +1,22 @@
-//! A short wait before a thread parks, where such waits pay.
+//! A short wait before a thread parks, if such waits have found work so far.
 //!
-//! To park and be woken costs two threads as much as hundreds of small tasks. Often work comes
-//! soon: from a thread that waits for this CPU, or from one that was just woken. So a worker
-//! without work yields its CPU a few times before it parks, and looks for work after each yield.
+//! A park and the wake-up that ends it cost two threads as much as hundreds of small tasks. Often
+//! work comes soon: from a thread that waits for this CPU, or from one that was just woken. So a
+//! worker without work yields its CPU a few times before it parks, and looks for work after each
+//! yield.
 //!
 //! # Outcomes of a wait
 //!
 //! | outcome | condition | the next wait |
 //! |---|---|---|
-//! | *won* | a look found work in time | before the next park, and the next two lost waits cause no pause |
+//! | *won* | a look found work in time | before the next park; the next two lost waits cause no pause |
 //! | *lost* | no look found work | before the next park if a won wait pays for it (rule 2); else after 2, 4, … 1,024 parks |
 //! | *late* | it took longer than 200 µs, whatever it found | after 32 parks, or twice the last pause if that is more |
 //!
 //! # Rules
 //!
 //! 1. A wait yields and does not spin, so another thread that wants the CPU gets it.
-//! 2. A won wait saves about as much as two lost ones cost, so each won wait pays for two lost
+//! 2. A won wait saves about as much as two lost ones cost, so each won wait makes up for two lost
 //!    ones. After that the *pause*, the number of parks until the next wait, doubles with each lost
 //!    wait, until one is won.
 //! 3. A late wait is a loss, whatever it found: another thread kept the CPU, and the system would
@@ -51,10 +52,10 @@ const CREDIT: u32 = 8;
 
 /// Decides whether a thread yields its CPU a few times before it parks, by what such waits gained.
 ///
-/// To park and be woken costs two threads as much as hundreds of small tasks. Often work comes
-/// soon: from a thread that waits for this CPU, or from one that was just woken. So it pays to
-/// yield a few times, and to look for work after each yield. If such waits gain nothing they become
-/// rare.
+/// A park and the wake-up that ends it cost two threads as much as hundreds of small tasks. Often
+/// work comes soon: from a thread that waits for this CPU, or from one that was just woken. So a
+/// thread may gain by a few yields with a look for work after each. If such waits gain nothing,
+/// they become rare.
 ///
 /// ```
 /// use worker_idle::Backoff;
@@ -88,7 +89,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Creates a state in which nothing is known yet.
+    /// Creates a state that knows of no waits yet.
     pub const fn new() -> Self {
         Self {
             pause: FIRST,
@@ -124,10 +125,11 @@ impl Backoff {
         self.wait_while(goes_on, look)
     }
 
-    /// Does the same for a time, which is at most 100 µs, however long a look takes: for events
-    /// that a system call looks for. About as long as a park and a wake take is long enough.
+    /// Waits as [`wait`](Self::wait) does, but for a given time of at most 100 µs, however long a
+    /// look takes: for looks that are system calls. A time as long as a park and a wake-up is
+    /// enough.
     ///
-    /// Its rules are those of [`wait`](Self::wait), but that it looks before the first yield.
+    /// Its rules are those of [`wait`](Self::wait), except that it looks before the first yield.
     ///
     /// ```
     /// use std::time::Duration;
@@ -168,7 +170,7 @@ impl Backoff {
         false
     }
 
-    /// After a won wait (rule 2).
+    /// Updates the state after a won wait (rule 2).
     fn won(&mut self) {
         self.doublings = 0;
         self.credit = CREDIT.min(self.credit + 2);
@@ -183,7 +185,7 @@ impl Backoff {
         self.pause = 1 << self.doublings;
     }
 
-    /// After a late wait (rule 3).
+    /// Updates the state after a late wait (rule 3).
     fn late(&mut self) {
         self.credit = 0;
         self.doublings = LONGEST.min(AFTER_LATE.max(self.doublings + 1));

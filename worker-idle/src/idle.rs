@@ -24,7 +24,8 @@ fn searching(counts: u64) -> u64 {
     counts & (SLEEPING - 1)
 }
 
-/// Sleeping workers. Below 0 while more reservations are held than bits are set (rule 2).
+/// Returns the number of sleeping workers. It is below 0 while more reservations are held than bits
+/// are set (rule 2).
 #[inline]
 fn sleeping(counts: u64) -> i64 {
     counts as i64 >> 32
@@ -66,7 +67,7 @@ struct Watchers {
     wanted: AtomicBool,
 }
 
-/// The thread that woke a sleeper: the result of [`Idle::wake_self`].
+/// Names the thread that woke a sleeper: the result of [`Idle::wake_self`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// The sleeper itself. No notifier unparks it.
@@ -206,9 +207,9 @@ impl Idle {
         None
     }
 
-    /// Clears a bit for a reservation; the watcher's only if its mask has no other. Returns `None`
-    /// if the scan finds no bit: a sleeper woke itself meanwhile, or a bit was set in a mask that
-    /// the scan had passed.
+    /// Clears a bit for a reservation. It clears the watcher's bit only if that mask has no other.
+    /// Returns `None` if the scan finds no bit: a sleeper woke itself meanwhile, or a bit was set
+    /// in a mask that the scan had passed.
     fn take_any(&self) -> Option<usize> {
         // Ordering: Relaxed, a preference only.
         let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
@@ -422,7 +423,8 @@ impl Idle {
 }
 
 impl Drop for Idle {
-    /// No thread may notify any more. Under loom, `retire` makes a later use fail the model.
+    /// Ends the use: no thread may notify any more. Under loom, `retire` makes a later use fail the
+    /// model.
     fn drop(&mut self) {
         self.line.counts.retire();
         self.watch.watcher.retire();

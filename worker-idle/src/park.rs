@@ -21,7 +21,7 @@ pub use block_on::{block_on, waker};
 #[cfg(feature = "std")]
 pub use thread::{ThreadPark, ThreadUnpark};
 
-/// The way in which a worker waits. An I/O driver is such a way.
+/// The way in which a worker waits. An I/O driver implements this trait.
 ///
 /// A driver works in two phases, so that the tasks that it wakes stay on the worker that waited:
 ///
@@ -119,7 +119,7 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// assert_eq!(driver.ready.len(), 1);
 /// ```
 pub trait Park {
-    /// The handle that ends its parks.
+    /// The handle that ends this parker's parks.
     type Unpark: Unpark;
 
     /// Waits without a limit, until an unpark has come since the last return. May return early.
@@ -145,7 +145,7 @@ pub trait Park {
     /// events, the worker calls it again before it parks. By default this does nothing.
     fn deliver(&mut self) {}
 
-    /// Returns the handle that ends its parks.
+    /// Returns the handle that ends this parker's parks.
     fn unparker(&self) -> Self::Unpark;
 }
 

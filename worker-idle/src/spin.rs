@@ -2,9 +2,9 @@
 //!
 //! Tasks that only yield, again and again, usually wait for another thread. That thread may share
 //! the CPU with this worker. As this worker never sleeps, the system lets it run for milliseconds,
-//! in which it polls those tasks a hundred thousand times for nothing. So a worker without progress
-//! for a while yields its CPU once. If no thread wants the CPU, this costs one system call in some
-//! thousand polls.
+//! and meanwhile it polls those tasks a hundred thousand times for nothing. So a worker that has
+//! made no progress for a while yields its CPU once. If no thread wants the CPU, this costs one
+//! system call in some thousand polls.
 use std::cell::Cell;
 use sync_shim::thread;
 
@@ -38,7 +38,7 @@ impl Spin {
         }
     }
 
-    /// Yields the CPU, and returns true, after 4,096 polls without progress.
+    /// Yields the CPU, and returns true, if 4,096 polls made no progress.
     ///
     /// Call it now and then, for example when a look at remote work finds nothing. `polls` is the
     /// number of all polls so far. `news` is any number that changes when the worker does more than

@@ -31,15 +31,16 @@
 //!
 //! 1. A filler that saw a watcher relies on it. If that watcher gives up, its last look comes later
 //!    and sees the place (rule 4).
-//! 2. A filler that saw none has requested one. The request is not lost if the worker that was
-//!    woken for it found work, if a worker was searching then, or if a watcher left for work: each
-//!    of them looks for filled places if it stops as the last searcher (rule 3).
+//! 2. A filler that saw none has requested one. The request is not lost in any of three cases: the
+//!    worker that was woken for it found work, a worker was searching at the time, or a watcher
+//!    left for work. Each of these workers looks for filled places if it stops as the last searcher
+//!    (rule 3).
 //! 3. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
 
-/// The first interval, and the one while places are filled. Each look that finds none doubles it,
-/// up to `LONGEST`.
+/// The first interval between two looks, and the interval while places are filled. Each look that
+/// finds none doubles it, up to `LONGEST`.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(8);
 
@@ -102,7 +103,8 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins a watch, or continues the one of `state`, if a watcher is wanted and there is none.
+    /// Begins a watch, or continues the one that `state` describes, if a watcher is wanted and
+    /// there is none.
     ///
     /// Call it after [`Idle::sleep`].
     ///
@@ -131,7 +133,7 @@ impl<'a> Watch<'a> {
 
     /// Forgets the state of a watch, as something other than a look ended the sleep.
     ///
-    /// Not while a watch with this state is in progress.
+    /// Do not call it while a watch with this state is in progress.
     pub fn forget(idle: &Idle, state: &Cell<WatchState>) {
         // Rule 4: the last look was still to come.
         if state.take().quiet == PATIENCE {

@@ -52,7 +52,7 @@ fn every_operation_costs_what_the_readme_says() {
 }
 
 #[test]
-fn a_theft_costs_two_and_a_share_what_the_injector_does() {
+fn steal_costs_two_and_take_share_as_much_as_the_injector() {
     let (queue, thief) = (WorkerQueue::<Item>::new(8), WorkerQueue::<Item>::new(8));
     let stealer = queue.stealer();
     assert_eq!(cost(|| thief.steal_from(&stealer)), 0, "from nothing");
@@ -70,7 +70,7 @@ fn a_theft_costs_two_and_a_share_what_the_injector_does() {
 }
 
 #[test]
-fn a_slot_costs_nothing_but_where_something_is_taken_from_it() {
+fn slot_costs_one_rmw_only_if_an_item_is_taken_out() {
     let slot: Slot<Item> = Slot::new();
     let put = || {
         // SAFETY: one thread only.

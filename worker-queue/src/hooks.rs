@@ -36,7 +36,7 @@ use queue_global::{Injector, Linked, List, Lock};
 ///     queue.push_back(Box::new(Boxed::new(n)), &shared);
 /// }
 /// assert_eq!(notified.try_iter().count(), 3);
-/// // Half of the ring, and the item that found it full:
+/// // Half of the ring, and the item for which it had no room:
 /// assert_eq!(shared.injector.pop_n(9).len(), 2);
 /// ```
 pub trait QueueHooks<T: Linked> {

@@ -113,8 +113,8 @@ fn a_thief_and_a_watcher_beside_the_worker_take_each_item_once() {
     });
 }
 
-/// A ring of two is full when a third item comes. One of the two overflows with the third, unless a
-/// thief has made room.
+/// A ring of two is full when a third item comes. Then one of the first two overflows together with
+/// the third, unless a thief has made room.
 ///
 /// Fails if the overflow is dropped, or handed over twice.
 #[test]
@@ -133,8 +133,8 @@ fn an_overflow_against_a_theft_takes_each_item_once() {
 }
 
 /// Runs a worker that does not return from the last item that it took. Another worker, which may
-/// have stolen once, goes to sleep. For each item in the ring then, the sleeper has seen the item
-/// in its last look, or was notified.
+/// have stolen once, goes to sleep. For each item that is in the ring at that time, the sleeper has
+/// seen the item in its last look, or was notified.
 fn sleeps_beside(
     steals: bool,
     hooks: Beside,
@@ -197,7 +197,7 @@ fn without_a_fence_a_push_is_missed() {
     });
 }
 
-/// The item that fills the slot continues to run.
+/// The running item fills the slot twice, and continues to run.
 ///
 /// Fails if the owner pushes the displaced item and does not notify.
 #[test]
@@ -211,8 +211,8 @@ fn displaced_item_is_notified_of_or_seen() {
     });
 }
 
-/// Rule 3: an item was pushed while another ran, which then yields; the first may be stolen
-/// meanwhile.
+/// Rule 3: while an item runs, the worker pushes another one. The running item then yields. A thief
+/// may steal the pushed item meanwhile.
 ///
 /// Fails if the owner pushes the first item and does not notify.
 #[test]
@@ -226,7 +226,7 @@ fn requeue_behind_a_stolen_item_leaves_no_worker_asleep() {
     });
 }
 
-/// Rules 1 and 3: after the requeue, the slot is filled nevertheless, and the slot's item runs
+/// Rules 1 and 3: after the requeue, the worker still fills the slot, and takes the slot's item
 /// next.
 ///
 /// Fails if the owner takes from the slot and does not notify.

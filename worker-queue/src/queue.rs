@@ -32,15 +32,15 @@
 //!    worker does take another item next (from a share of the injector, or from the slot), it first
 //!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
 //! 2. So each item in the ring, while the worker runs another, falls into one of three cases, or
-//!    into rule 3. The worker has notified of the item, by a fence after its push. Or the item came
-//!    by a steal, and its thief still counts as a searcher. Or `leave` pushed it as the only item,
-//!    and the worker takes it next.
+//!    into rule 3. The worker has notified of the item, with a fence after the item's push. Or the
+//!    item came by a steal, and its thief still counts as a searcher. Or `leave` pushed it as the
+//!    only item, and the worker takes it next.
 //! 3. If the slot is empty and the ring is not, a requeue pushes the item into the ring, and the
 //!    worker takes from the ring next. Consider the last push that rule 2 names. Either the ring
 //!    has not been empty since, or thieves have emptied it and the worker next takes the item that
 //!    it has just pushed. In the first case, a worker that slept at that push was notified, or
-//!    there was a searcher; and a worker that went to sleep since has looked at the ring last, and
-//!    seen an item. In the second case, no other worker is needed.
+//!    there was a searcher; and a worker that went to sleep since then looked at the ring last, and
+//!    saw an item. In the second case, no other worker is needed.
 //! 4. If the slot is filled, a requeue pushes the item and notifies, because the slot's item runs
 //!    next, for any length of time.
 //! 5. A caller that breaks the order of a worker's calls delays items, but loses none. If it
@@ -138,8 +138,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self
     }
 
-    /// Seeds the random numbers, so that workers begin their searches at different victims: from a
-    /// seed for all workers, and the worker's index.
+    /// Seeds the random numbers from a seed for all workers and the worker's index, so that the
+    /// workers begin their searches at different victims.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -242,14 +242,14 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Rule 4: notifies.
+    /// Pushes the item and notifies (rule 4).
     #[cold]
     #[inline(never)]
     fn requeue_behind_slot(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         self.push_back(item, hooks);
     }
 
-    /// Rule 5: `before` was the requeued item.
+    /// Pushes `before`, which was the requeued item, and the new one (rule 5).
     #[cold]
     #[inline(never)]
     fn push_requeued(&self, before: T::Handle, hooks: &impl QueueHooks<T>) {
@@ -257,7 +257,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.publish_and_notify(hooks);
     }
 
-    /// Rule 1: another item runs next.
+    /// Pushes the requeued item, as another item runs next, and notifies (rule 1).
     #[cold]
     fn publish_and_notify(&self, hooks: &impl QueueHooks<T>) {
         self.publish_requeued(hooks);

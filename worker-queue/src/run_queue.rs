@@ -3,7 +3,7 @@
 //!
 //! # A worker's loop
 //!
-//! 1. The worker asks [`next`](RunQueue::next), and runs that item. If there is none, it asks
+//! 1. The worker calls [`next`](RunQueue::next), and runs that item. If there is none, it calls
 //!    [`take_share`](RunQueue::take_share), then [`steal`](RunQueue::steal), and then it sleeps.
 //! 2. An item that is spawned or woken on the worker enters the queue by
 //!    [`push_next`](RunQueue::push_next) or [`push_back`](RunQueue::push_back). An item that has

@@ -44,7 +44,7 @@ pub struct SlotContent(usize);
 /// use worker_queue::Slot;
 ///
 /// let slot = Slot::<Boxed<u32>>::new();
-/// // SAFETY: by one thread.
+/// // SAFETY: only this thread calls `put`.
 /// let before = unsafe { slot.put(Box::new(Boxed::new(1))) };
 /// assert!(before.is_none());
 /// // SAFETY: as above.
@@ -95,8 +95,8 @@ impl<T: Linked> Slot<T> {
     /// Fills the slot, and returns the old item. No read-modify-write if it was empty, else one.
     ///
     /// # Safety
-    /// Each `put` happens before the next: they are all the owner's. Of two concurrent ones, one
-    /// item would be lost.
+    /// Each `put` happens before the next: only the owner calls it. Two concurrent calls would lose
+    /// one of the items.
     #[inline]
     pub unsafe fn put(&self, handle: T::Handle) -> Option<T::Handle> {
         let node = T::into_ptr(handle).as_ptr();
@@ -139,7 +139,7 @@ impl<T: Linked> Slot<T> {
         NonNull::new(self.node.load(Relaxed)).map(|node| SlotContent(node.addr().get()))
     }
 
-    /// Takes the item that was seen, if it is in the slot; then one read-modify-write.
+    /// Takes the item that was seen, if it is still in the slot. One read-modify-write if so.
     pub fn steal(&self, seen: SlotContent) -> Option<T::Handle> {
         // Ordering: Relaxed; the exchange confirms the value.
         let node = NonNull::new(self.node.load(Relaxed))?;

@@ -31,8 +31,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// `others`: it is empty.
     ///
     /// For a worker whose [`next`](Self::next) has returned nothing. It does not notify of the
-    /// items that it moves: as a searcher, a worker with sleepers beside it looks for more work
-    /// when it stops to search.
+    /// items that it moves: if other workers sleep, the thief is a searcher, and looks for more
+    /// work when it stops searching.
     ///
     /// `None` does not mean that all rings were empty: a ring that is busy with other thieves is
     /// left after a few tries.

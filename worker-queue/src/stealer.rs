@@ -34,7 +34,7 @@ pub struct Stealer<T: Linked> {
 }
 
 impl<T: Linked<Handle: Send>> Stealer<T> {
-    /// Returns the number of items in the ring, as far as this thread sees; as
+    /// Returns the number of items in the ring, as far as this thread sees: see
     /// [`ring::Stealer::len`].
     ///
     /// ```
@@ -49,9 +49,9 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.ring.len()
     }
 
-    /// Returns whether the ring is empty. After a `SeqCst` fence, it sees every item that is still
-    /// there and whose push came before another thread's `SeqCst` fence that precedes this one: for
-    /// the last look before a sleep.
+    /// Returns whether the ring is empty. For the last look before a sleep: after a `SeqCst` fence,
+    /// this sees every item that is still there and whose push precedes another thread's `SeqCst`
+    /// fence, if that fence precedes this thread's.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -78,7 +78,7 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.slot.look()
     }
 
-    /// Takes the slot's item, if it is the one that was seen; then one read-modify-write.
+    /// Takes the slot's item, if it is still the one that was seen. One read-modify-write if so.
     pub fn steal_slot(&self, seen: SlotContent) -> Option<T::Handle> {
         self.slot.steal(seen)
     }

@@ -136,7 +136,7 @@ fn take_share_publishes_the_requeued_item_and_notifies() {
 }
 
 #[test]
-fn a_share_is_fair_and_at_most_half_of_the_room() {
+fn share_is_fair_and_takes_at_most_half_of_the_room() {
     let log = Log::default();
     for (workers, capacity, behind, share) in [
         (4, 64, 0, 5),
@@ -149,7 +149,7 @@ fn a_share_is_fair_and_at_most_half_of_the_room() {
         let (queue, injector) = (Queue::new(capacity), Injector::<Item>::new());
         (0..behind).for_each(|n| queue.push_back(item(100 + n), &log));
         injector.requeue_batch((0..17).map(item).collect());
-        drop(injector.pop()); // They are counted from here on.
+        drop(injector.pop()); // The injector counts its items from here on.
         let Batch { first, moved } = queue.take_share(&injector, workers, &log).unwrap();
         assert_eq!((first.value, 1 + moved), (1, share));
     }
@@ -301,7 +301,7 @@ fn steal_tries_every_queue_from_a_random_start() {
 }
 
 #[test]
-fn rob_takes_the_seen_item_from_the_slot() {
+fn steal_slot_takes_only_the_item_that_was_seen() {
     let (queue, log) = (Queue::new(4), Log::default());
     let stealer = queue.stealer();
     assert!(stealer.look().is_none());
@@ -309,7 +309,7 @@ fn rob_takes_the_seen_item_from_the_slot() {
     let seen = stealer.look().unwrap();
     let one = queue.take_slot();
     assert!(stealer.steal_slot(seen).is_none());
-    queue.push_next(item(2), &log); // Elsewhere, as the other is still there.
+    queue.push_next(item(2), &log); // At another address: `one` still exists.
     assert!(stealer.steal_slot(seen).is_none());
     assert_eq!(
         stealer

@@ -131,7 +131,7 @@ fn check(site: &Path) -> Result<bool> {
     };
     for page in &pages {
         let (text, console) = open(browser, page)?;
-        // The script of a trace's page says what it shows.
+        // The script of a trace's page writes into the page what it shows.
         let shows = |what: &str| text.contains(what) && !text.contains(&format!("{what}\"0\""));
         if page.ends_with(TRACE)
             && !(shows("data-lanes=") && shows("data-polls=") && shows("data-wakes="))
@@ -153,7 +153,7 @@ fn check(site: &Path) -> Result<bool> {
     Ok(passed)
 }
 
-/// The pages of the book, without those of the API.
+/// Returns the pages of the book, without those of the API.
 fn pages(site: &Path) -> Result<BTreeSet<PathBuf>> {
     let api = site.join("api");
     let mut pages = BTreeSet::new();
@@ -171,7 +171,7 @@ fn pages(site: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(pages)
 }
 
-/// The links of a page to files, or to places in pages, that are not there.
+/// Returns the links of a page to files, or to places in pages, that do not exist.
 fn dead_links(site: &Path, page: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(page).with_context(|| page.display().to_string())?;
     let folder = page.parent().context("a file")?;
@@ -201,7 +201,7 @@ fn dead_links(site: &Path, page: &Path) -> Result<Vec<String>> {
     Ok(dead)
 }
 
-/// The targets of the attributes `href` and `src`.
+/// Returns the targets of the attributes `href` and `src`.
 fn links(text: &str) -> BTreeSet<String> {
     let targets = ["href=\"", "src=\""].into_iter().flat_map(|attribute| {
         let after = text.split(attribute).skip(1);

@@ -25,7 +25,7 @@ pub(crate) fn watch() {
 #[cfg(not(unix))]
 pub(crate) fn watch() {}
 
-/// Whether such a signal has come.
+/// Returns whether such a signal has come.
 pub(crate) fn came() -> bool {
     // Ordering: as in `watch`.
     CAME.load(Relaxed)

@@ -78,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_found_but_in_code() {
+    fn links_outside_of_code_are_found() {
         let text = "[a](b) `[c](d)` [`e`](f#g)\n```\n[h](i)\n```\n[j]: k\n- [l]";
         assert!(links(text).eq(["b", "f#g", "k"]));
     }
 
     #[test]
-    fn link_is_dead_where_its_reader_finds_nothing() {
+    fn link_without_a_target_for_its_reader_is_dead() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         for link in ["https://docs.rs/selvedge", "#a-heading"] {
             assert!(!is_dead(link, here, true) && !is_dead(link, here, false));

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_that_takes_several_takes_them_with_commas() {
+    fn options_with_several_values_accept_commas() {
         assert_eq!(project::options_without_commas::<Cli>(), [""; 0]);
     }
 

@@ -126,7 +126,7 @@ impl Imports {
         self.names.push(named);
     }
 
-    /// The path from the crate's root, unless it is of another crate.
+    /// Returns the path from the crate's root, unless it is of another crate.
     fn absolute(&self, at: &[String], path: &[String]) -> Option<Path> {
         let child = [at, &path[..1]].concat();
         match &*path[0] {
@@ -146,7 +146,8 @@ impl Imports {
         }
     }
 
-    /// The edges between files, by the modules that define what is named.
+    /// Returns the edges between files: from each file to those that define the items that it
+    /// names.
     fn edges(&self) -> BTreeMap<String, BTreeSet<String>> {
         let stands_for = |named: &Named| {
             let name = [&*named.at, &[named.alias.clone()?]].concat();
@@ -183,7 +184,7 @@ impl Imports {
         edges
     }
 
-    /// The file of a module, which may be an inline one.
+    /// Returns the file of a module, which may be an inline one.
     fn file(&self, module: &[String]) -> String {
         let lengths = (0..=module.len()).rev();
         let mut paths = lengths.map(|length| module[..length].join("::"));
@@ -225,7 +226,7 @@ impl Visit<'_> for Imports {
         syn::visit::visit_path(self, path);
     }
 
-    /// The tokens of a macro are not parsed: only their paths from the crate's root count.
+    /// Looks only for paths from the crate's root, as the tokens of a macro are not parsed.
     fn visit_macro(&mut self, of: &syn::Macro) {
         for text in of.tokens.to_string().split("crate ::").skip(1) {
             let mut path = vec!["crate".to_owned()];
@@ -247,7 +248,7 @@ impl Visit<'_> for Imports {
     }
 }
 
-/// The sets of files that reach each other.
+/// Returns the sets of files that reach each other.
 fn cycles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<BTreeSet<String>> {
     let reached = |from: &String| {
         let (mut all, mut rest) = (BTreeSet::new(), vec![from]);

@@ -92,8 +92,8 @@ fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
-/// Whether an unpacked package builds with each set of features. Without the toolchain, the package
-/// must also use no item of the library that is too new.
+/// Returns whether an unpacked package builds with each set of features. Without the toolchain, the
+/// package must also use no item of the library that is too new.
 fn builds(name: &str, toolchain: Option<&str>, root: &Path, folder: &Path) -> Result<bool> {
     for features in FEATURES {
         let mut check = match toolchain {

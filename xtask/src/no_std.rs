@@ -102,8 +102,8 @@ fn manifest(root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Whether a symbol is of std, in the old mangling or the new. The new mangling names a crate by
-/// `Cs`, a hash, `_`, the length of the name, and the name.
+/// Returns whether a symbol is of std, in the old mangling or the new. The new mangling names a
+/// crate by `Cs`, a hash, `_`, the length of the name, and the name.
 fn is_of_std(symbol: &str) -> bool {
     let is_root = |(at, _)| {
         let hash = symbol[..at].rsplit_once("Cs").map(|(_, hash)| hash);

@@ -1,11 +1,11 @@
-//! Writes standard output. A reader that has gone is no failure; a full disk is one.
+//! Writes standard output. It is no failure if the reader has gone; a full disk is a failure.
 use std::{
     fmt,
     io::{self, Write},
     sync::Mutex,
 };
 
-/// The first error of a write. The command goes on, and fails at its end.
+/// The first error of a write. The command continues, and fails at its end.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Writes to standard output, and keeps the first error.
@@ -14,7 +14,7 @@ pub fn write(text: fmt::Arguments<'_>) {
     note(out.write_fmt(text).and_then(|()| out.flush()));
 }
 
-/// Keeps the first error, except that the reader has gone.
+/// Keeps the first error. It is no error that the reader has gone.
 pub fn note(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe

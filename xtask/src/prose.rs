@@ -1,7 +1,8 @@
 //! The step `prose`: checks of comments, documents and names that need no reader.
 //!
-//! - A comment and a line of Markdown have at most 100 columns, a test's name has 60 characters. A
-//!   table, a line with a link or a web address, and the output of a program may be longer.
+//! - A comment and a line of Markdown have at most 100 columns, a test's name has at most 60
+//!   characters. A table, a line with a link or a web address, and the output of a program may be
+//!   longer.
 //! - A line of a comment begins with "Who", "What", "That" or "Which" only in a question. A
 //!   statement begins with the thing that it is about.
 //! - No item has a name of [`RIDDLES`].
@@ -98,7 +99,7 @@ fn in_source(text: &str) -> Vec<(usize, &'static str)> {
     faults
 }
 
-/// True if the first of these lines of a comment begins a statement with a bare pronoun.
+/// Returns whether the first of these lines of a comment begins a statement with a bare pronoun.
 fn has_no_subject(lines: &[&str]) -> bool {
     let text = |line: &str| Some(line.trim_start().strip_prefix("//")?.to_owned());
     let comment = lines.iter().map_while(|line| text(line));
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn long_name_is_found_of_a_test_alone() {
+    fn long_name_is_a_fault_only_for_a_test() {
         let function = format!("fn {}() {{}}", "a".repeat(61));
         assert!(in_source(&function).is_empty());
         assert_eq!(in_source(&format!("#[test]\n{function}")).len(), 1);

@@ -8,7 +8,8 @@
 //!
 //! An item has an example if its own docs have a block that a doctest runs. A function or constant
 //! of an impl, or of a trait, may share the example of its type, its trait or its impl block, if
-//! the example names it, as `.name(`, `Type::name`, or `fn name` where a trait is implemented.
+//! the example names it: as `.name(`, as `Type::name`, or as `fn name` where a trait is
+//! implemented.
 use crate::syntax::{self, Module, attributes, imports, is_built, is_public, member_parts, parts};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -383,7 +384,7 @@ fn runs(info: &str) -> bool {
     })
 }
 
-/// Whether an example names a member.
+/// Returns whether an example names a member.
 fn names(code: &str, name: &str) -> bool {
     let ends = |at: usize| {
         !code[at + name.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_')
@@ -415,7 +416,7 @@ fn name_of_public(item: &Item) -> Option<String> {
     is_public(vis).then(|| name.to_string())
 }
 
-/// Whether the item has this public name. A module is found by its path instead.
+/// Returns whether the item has this public name. A module is found by its path instead.
 fn is_named(item: &Item, name: &str) -> bool {
     !matches!(item, Item::Mod(_)) && parts(item).is_some_and(|(_, ident, _)| ident == name)
 }
@@ -513,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_macro_makes_is_found_with_its_docs() {
+    fn public_items_that_a_macro_makes_are_found_with_docs() {
         let item = parse_quote! {
             macro_rules! make {
                 ($($name:ident),*) => {

@@ -31,7 +31,7 @@ pub fn code(source: &str, set: &str) -> String {
     text
 }
 
-/// Whether a name may contain this character.
+/// Returns whether a name may contain this character.
 pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
@@ -169,7 +169,7 @@ pub fn arguments(text: &str, open: usize) -> Vec<&str> {
     found
 }
 
-/// Whether a `cfg` holds.
+/// Returns whether a `cfg` holds.
 pub fn holds(predicate: &str, set: &str) -> bool {
     let predicate = predicate.trim();
     let Some((how, rest)) = predicate.split_once('(') else {
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_code_under_the_model_is_blank_and_nothing_moves() {
+    fn text_that_is_no_code_is_blanked_and_code_stays_in_place() {
         let source = r##"fn f<'a>(x: &'a str) -> char { '"' } // Acquire
 /* Acquire */ const S: &str = "Acquire\" é"; const R: &str = r#"Acquire""#;
 #[cfg(all(test, feature = "std"))]
@@ -229,7 +229,7 @@ use Acquire;
     }
 
     #[test]
-    fn commas_separate_arguments_but_in_brackets() {
+    fn commas_in_brackets_do_not_separate_arguments() {
         let text = "f(a, g(b, c), [d, e],)";
         assert_eq!(arguments(text, 1), ["a", " g(b, c)", " [d, e]"]);
     }

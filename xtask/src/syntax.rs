@@ -62,7 +62,7 @@ pub(crate) fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// Whether an item has no `cfg` that leaves it out. All features are on, `test` is off.
+/// Returns whether an item has no `cfg` that leaves it out. All features are on, `test` is off.
 pub(crate) fn is_built(item: &Item) -> bool {
     attributes(item).iter().all(|attribute| {
         let list = attribute.meta.require_list().ok();
@@ -108,7 +108,7 @@ mod tests {
     use syn::parse_quote;
 
     #[test]
-    fn imports_are_told_with_their_paths_and_names() {
+    fn imports_have_their_paths_and_names() {
         let used: syn::ItemUse = parse_quote! { use a::{self, b::{c as d, e}, f::*}; };
         let shown = |import: Import| {
             let name = import.name.unwrap_or("*".into());

@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     check()
 }
 
-/// Under which conditions an item is there.
+/// The conditions under which an item exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Marks {
     unstable: bool,
@@ -383,7 +383,8 @@ struct Found {
 }
 
 impl Found {
-    /// Adds an item. If there are several of that path, the conditions of the freest count.
+    /// Adds an item. If several items have that path, this keeps the smallest of their [`Marks`]:
+    /// an item that is stable comes first.
     fn add(&mut self, path: String, marks: Marks) {
         let known = self.items.entry(path).or_insert(marks);
         *known = marks.min(*known);

@@ -11,7 +11,7 @@ use std::{
 pub(crate) const COMMANDS: [&str; 6] =
     ["loom", "shuttle", "orderings", "report", "sanitize", "soak"];
 
-/// Whether the command line has a command of the program, or asks for help with one.
+/// Returns whether the command line has a command of the program, or asks for help with one.
 pub(crate) fn has_command() -> bool {
     let mut words = env::args_os().skip(1).skip_while(|word| word == "help");
     let command = words.next().unwrap_or_default();

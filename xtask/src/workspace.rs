@@ -58,36 +58,36 @@ pub struct Dependency {
 }
 
 impl Package {
-    /// Whether the package is published on the registry.
+    /// Returns whether the package is published on the registry.
     pub fn is_published(&self) -> bool {
         self.publish.is_none()
     }
 
-    /// The oldest Rust with which the package promises to build.
+    /// Returns the oldest Rust with which the package promises to build.
     pub fn rust_version(&self) -> Option<&str> {
         self.rust_version.as_deref()
     }
 
-    /// The name and the version of the package.
+    /// Returns the name and the version of the package.
     pub fn name_and_version(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Whether the package has an integration test of that name.
+    /// Returns whether the package has an integration test of that name.
     pub fn has_test(&self, name: &str) -> bool {
         let mut targets = self.targets.iter();
         targets.any(|target| target.name == name && target.is("test"))
     }
 
-    /// The root of the package's library.
+    /// Returns the root of the package's library.
     pub fn lib(&self) -> Option<&Path> {
         let is_lib = |target: &&Target| target.is("lib") || target.is("proc-macro");
         let lib = self.targets.iter().find(is_lib)?;
         Some(&lib.src_path)
     }
 
-    /// Whether the package may have models: it is the shim, a published crate on top of the shim,
-    /// or the kits of hosts.
+    /// Returns whether the package may have models: it is the shim, a published crate on top of the
+    /// shim, or the kits of hosts.
     pub fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
         let uses_shim = self.dependencies.iter().any(|needed| needed.name == shim);
@@ -227,7 +227,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Whether a command succeeds. Prints the command that does not.
+/// Returns whether a command succeeds. Prints the command that does not.
 pub fn succeeds(command: &mut Command) -> Result<bool> {
     let status = command
         .status()
@@ -250,13 +250,13 @@ pub fn output_of(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a program is installed: whether it says its version.
+/// Returns whether a program is installed: then it prints its version.
 pub fn is_installed(program: &mut Command) -> bool {
     let output = program.arg("--version").output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Whether cargo succeeds with these arguments, which are separated by blanks.
+/// Returns whether cargo succeeds with these arguments, which are separated by blanks.
 pub fn cargo_succeeds(arguments: &str) -> Result<bool> {
     succeeds(cargo().args(arguments.split(' ')))
 }
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commit_is_that_of_the_tree_and_tells_of_changes_in_it() {
+    fn commit_names_the_tree_and_its_changes_outside_of_docs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(commit(folder.path()), "unknown");
         let git = |arguments: &str| {

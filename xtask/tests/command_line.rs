@@ -36,7 +36,7 @@ fn program(folder: &Path, name: &str, text: &str) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn output_to_a_full_disk_fails_with_words() {
+fn output_to_a_full_disk_fails_with_a_message() {
     for arguments in ["test --list", "bench --list", "--help", "test --help"] {
         let full = File::create("/dev/full").unwrap();
         let output = xtask(arguments).stdout(full).output().unwrap();
@@ -58,7 +58,7 @@ fn output_to_a_closed_pipe_succeeds_quietly() {
 }
 
 #[test]
-fn a_number_that_leaves_nothing_is_refused_with_words() {
+fn number_out_of_range_is_refused_with_a_message() {
     for (arguments, what) in [
         ("flaky --runs 0", "0 is not in 1.."),
         ("flaky --limit 0", "--limit is at least 1"),
@@ -74,7 +74,7 @@ fn a_number_that_leaves_nothing_is_refused_with_words() {
 }
 
 #[test]
-fn a_command_of_verify_is_handed_over_as_it_stands() {
+fn command_of_verify_is_passed_on_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     program(folder.path(), "cargo", "echo \"$@\"\nexit $CODE\n");
     for (arguments, code) in [
@@ -117,7 +117,7 @@ fn an_unknown_row_or_peer_is_refused_before_a_build() {
 }
 
 #[test]
-fn the_bench_lists_without_a_build() {
+fn bench_list_needs_no_build() {
     let list = xtask("bench --list").env("CARGO", NOWHERE).output();
     let list = text(&list.unwrap().stdout);
     assert!(list.contains("\n  tokio\n") && list.contains("\n  yield_one "));

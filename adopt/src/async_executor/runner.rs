@@ -1,7 +1,7 @@
 //! A runner: how it finds tasks, and how it sleeps.
 //!
 //! A runner is *running*, *searching* or *asleep*. [`Idle`] counts the last two states. So the drop
-//! of a runner, in whichever state, takes it out of the counts and passes its notification on.
+//! of a runner in any state takes it out of the counts and passes its notification on.
 //!
 //! A runner does not count as searching while it polls its future, or between two of its own polls.
 //! The future may block on a task that it has just spawned, and a push wakes no runner while one

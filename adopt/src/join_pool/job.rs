@@ -81,7 +81,7 @@ struct Boxed<F> {
     f: F,
 }
 
-/// Makes a job in a box. If `f` panics, the panic hook prints that, and nobody else learns of it.
+/// Makes a job in a box. If `f` panics, the panic hook prints the panic, and no other code gets it.
 ///
 /// # Safety
 /// Everything that `f` borrows outlives the job's run.

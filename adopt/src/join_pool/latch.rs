@@ -1,4 +1,4 @@
-//! Latches: how a job in another thread's frame says that it is done.
+//! Latches: a job that lies in another thread's frame sets one when it is done.
 //!
 //! The frame may end as soon as the latch is set. So the thread that sets a latch takes everything
 //! that it still needs out of the latch first, and uses nothing of the frame afterwards.
@@ -12,7 +12,7 @@ use worker_idle::park::{ThreadUnpark, Unpark};
 #[cfg(all(test, selvedge_loom))]
 mod models;
 
-/// A flag by which a job tells the waiting thread that it is done.
+/// A flag that a job sets for the waiting thread when it is done.
 pub(super) trait Latch {
     /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
     /// may be gone.

@@ -12,8 +12,8 @@ mod models;
 /// The number of jobs that are not done: the sum of two halves. The owner spawns and runs most
 /// jobs, and counts them in its own half, without a read-modify-write.
 ///
-/// Whenever the owner reads the sum, each job that is counted as done is also counted as spawned:
-/// the owner counts its spawns before it reads the sum, and other threads count a job before they
+/// Whenever the owner reads the sum, each job that is counted as done is also counted as spawned.
+/// The owner counts its spawns before it reads the sum, and other threads count a job before they
 /// push it. A job that spawns another counts it before it is done itself. So if the owner sees a
 /// sum of 0, all jobs are done. A half alone may be below 0, so both wrap.
 ///

@@ -79,8 +79,8 @@ fn jobs_that_wait_for_each_other_get_threads_from_watcher() {
     });
 }
 
-/// A job is submitted while the watcher may be about to end its watch. Another job waits for the
-/// submitted one.
+/// A submitter submits a job while the watcher may be about to end its watch. Another job waits for
+/// that job.
 ///
 /// Fails if `watched` stays set after the watch.
 #[test]

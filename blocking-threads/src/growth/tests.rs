@@ -55,7 +55,7 @@ fn block(pool: &Shared) -> mpsc::Sender<()> {
     gate
 }
 
-/// Submits so many jobs that end only when all of them run at one time.
+/// Submits `jobs` jobs, which end only when all of them run at the same time.
 fn meet(pool: &Shared, jobs: usize) -> mpsc::Receiver<()> {
     let all = Arc::new(Barrier::new(jobs));
     let (met, done) = mpsc::channel();
@@ -176,7 +176,7 @@ fn close_ends_a_watcher_that_waits() {
         let gate = block(&pool);
         pool.submit(Box::new(|| ())).unwrap();
         assert_eq!(left.load(SeqCst), 0);
-        // Before or after the watcher begins to wait.
+        // The close comes before or after the watcher begins to wait.
         (0..10 * round).for_each(|_| thread::yield_now());
         assert_eq!(pool.close().len(), 1);
         let begun = Instant::now();
@@ -198,7 +198,8 @@ fn finished_pool_still_grows_for_jobs_that_wait_for_others() {
     pool.join();
 }
 
-/// A pool with `eager` 1 that can start so many threads. The returned count can be raised later.
+/// Makes a pool with `eager` 1 that can start `threads` threads. The returned count can be raised
+/// later.
 fn refusing(threads: usize, grow_after: Duration) -> (Shared, Arc<AtomicUsize>) {
     let left = Arc::new(AtomicUsize::new(threads));
     let may = left.clone();
@@ -293,7 +294,7 @@ fn lowered_cap_ends_threads_as_they_become_idle() {
         .unwrap();
     gates.truncate(2);
     until(|| pool.counts().threads == 2);
-    assert!(done.try_recv().is_err(), "two are busy");
+    assert!(done.try_recv().is_err(), "two threads are busy");
     gates.clear();
     done.recv().unwrap();
     until(|| pool.counts().idle == 2);

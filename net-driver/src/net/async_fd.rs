@@ -203,8 +203,8 @@ impl<T> AsyncFd<T> {
 
     /// Returns the descriptor's owner.
     ///
-    /// Replace it by nothing that has another descriptor: the registration would stay with the old
-    /// one.
+    /// Do not replace it by a value with another descriptor: the registration would stay with the
+    /// old one.
     pub fn get_mut(&mut self) -> &mut T {
         self.source.parts_mut().1
     }
@@ -432,7 +432,7 @@ macro_rules! guard_methods {
                 self.fd.registration().clear(self.seen, self.interest);
             }
 
-            /// Clears a part of it.
+            /// Clears a part of that readiness.
             pub fn clear_ready_matching(&mut self, ready: Ready) {
                 let registration = self.fd.registration();
                 let bits = [
@@ -446,7 +446,7 @@ macro_rules! guard_methods {
                 }
             }
 
-            /// Does nothing: the readiness stays until something clears it. tokio's name.
+            /// Does nothing: the readiness stays until something clears it. tokio has this name.
             pub fn retain_ready(&mut self) {}
 
             /// Returns what the wait found.

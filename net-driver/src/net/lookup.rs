@@ -14,7 +14,7 @@ use sync_shim::sync::Mutex;
 
 /// Addresses, or names that a lookup turns into addresses.
 ///
-/// Nobody else can implement it.
+/// Sealed: no other crate can implement it.
 ///
 /// ```
 /// use net_driver::{Driver, net::{ToSocketAddrs, lookup_host}};
@@ -175,7 +175,7 @@ async fn resolve(addresses: Addresses) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The result that a closure that blocks leaves for its task.
+/// The result that a blocking closure leaves for its task.
 enum Outcome<R> {
     Running(Option<Waker>),
     Done(R),

@@ -1,14 +1,14 @@
-//! How a read of a TCP stream learns that it has taken all there was.
+//! How a read of a TCP stream learns that it has taken all bytes that were there.
 //!
-//! A read that fills its buffer may leave bytes behind, so the next one must ask the kernel again,
-//! often in vain: a message of a known length fills its buffer and is followed by nothing. The
+//! A read that fills its buffer may leave bytes behind, so the next one must ask the kernel again.
+//! Often that is in vain: a message of a known length fills its buffer, and no byte follows it. The
 //! kernel (Linux 4.18) says with a read how many bytes are left, if the socket's option `TCP_INQ`
-//! is on. Such a read costs a little more, so a stream begins without:
+//! is on. Such a read costs a little more, so a stream begins without the option:
 //!
 //! | state | reads | next |
 //! |---|---|---|
 //! | `PLAIN` | `recv` | `FILLED` if the buffer was filled |
-//! | `FILLED` | `recv` | `HINTED` on "would block", if the option is there; else `PLAIN` |
+//! | `FILLED` | `recv` | `HINTED` on "would block", if the socket has the option; else `PLAIN` |
 //! | `HINTED` | `recvmsg`, into a buffer of up to [`MOST`] bytes | |
 //! | `REFUSED` | `recv` | |
 //!
@@ -36,7 +36,7 @@ impl Receive {
         Self(AtomicU32::new(PLAIN))
     }
 
-    /// Reads. Says whether the stream may have more.
+    /// Reads, and returns whether the stream may have more bytes.
     pub(crate) fn receive(
         &self,
         stream: &TcpStream,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn read_of_all_after_a_vain_one_says_that_none_are_left() {
+    fn full_read_after_a_vain_one_reports_that_none_are_left() {
         let ((mut one, other), state) = (pair(), Receive::new());
         one.write_all(&[7; 4]).unwrap();
         assert_eq!(receive(&state, &other, 4).unwrap(), (4, true));
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(receive(&state, &other, 4).unwrap(), (4, false));
         one.write_all(&[7; 3]).unwrap();
         assert_eq!(receive(&state, &other, 4).unwrap(), (3, false));
-        // A large buffer is read without.
+        // A read into a large buffer uses no hint.
         one.write_all(&[7; 8192]).unwrap();
         assert_eq!(receive(&state, &other, 8192).unwrap(), (8192, true));
         let error = receive(&state, &other, 4).unwrap_err();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn read_of_all_before_the_end_says_that_there_is_more() {
+    fn full_read_before_the_end_reports_that_there_is_more() {
         let ((mut one, other), state) = (pair(), Receive(AtomicU32::new(HINTED)));
         assert!(ask_for_hints(&other) || cfg!(target_env = "uclibc"));
         one.write_all(&[7; 4]).unwrap();

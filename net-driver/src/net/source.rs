@@ -33,8 +33,8 @@ pub(crate) fn current_driver() -> Driver {
 }
 
 impl<T: AsRawFd> Source<T> {
-    /// Registers `io` with the thread's driver. `ready` is what it is ready for as far as its
-    /// maker knows.
+    /// Registers `io` with the thread's driver. `ready` has the states that it is in, as far as the
+    /// caller knows.
     ///
     /// # Panics
     /// Without a current driver.
@@ -54,7 +54,8 @@ impl<T: AsRawFd> Source<T> {
         Ok(Self { registration, io })
     }
 
-    /// Registers `io`, whose descriptor may be another's: it is refused if it is registered.
+    /// Registers `io`, whose descriptor may belong to another owner: it is refused if it is
+    /// registered already.
     pub(crate) fn new_sole(driver: &Driver, io: T) -> io::Result<Self> {
         let reactor = driver.inner().open_reactor()?;
         let registration = Reactor::register_new(&reactor, io.as_raw_fd())?;

@@ -26,7 +26,7 @@ pub(crate) trait Duplex {
     fn shut_down_write(&self) -> io::Result<()>;
 }
 
-/// Closes the write half. A connection that is gone already is as good as closed.
+/// Closes the write half. A connection that is gone already counts as closed.
 pub(crate) fn shut_down_write(
     shut_down: impl FnOnce(std::net::Shutdown) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -15,7 +15,7 @@ use std::{
 };
 use sync_shim::sync::Mutex;
 
-/// The connections that wait to be accepted, at most.
+/// The largest number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 /// A socket that accepts TCP connections.
@@ -47,7 +47,7 @@ const BACKLOG: u32 = 1024;
 pub struct TcpListener {
     source: Source<net::TcpListener>,
     backoff: Backoff,
-    /// Of `poll_accept`.
+    /// The state of `poll_accept`.
     attempt: Mutex<Attempt>,
 }
 
@@ -103,13 +103,13 @@ impl TcpListener {
     }
 
     /// Accepts a connection, which belongs to this listener's driver. A connection that ended in
-    /// the queue is passed over.
+    /// the queue is skipped.
     ///
-    /// Cancel it at any time: no connection is lost.
+    /// The future may be dropped at any time: no connection is lost.
     ///
     /// # Errors
-    /// If there is no descriptor or memory for the connection: once, see the [module](super). Or if
-    /// the driver has shut down.
+    /// If the driver has shut down. Once also if there is no descriptor or memory for the
+    /// connection: see the [module](super).
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let accepted = self.source.accept(&self.backoff);
         self.adopt(accepted.await?)

@@ -23,8 +23,8 @@ use std::{
 /// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io` and, with the
 /// feature `tokio`, of tokio. A read is one system call, and so is a write. After a read or a write
 /// of fewer bytes than it had room for, the next one waits for an event first. So does a read after
-/// one that filled a buffer of up to 4 KiB, if the kernel said that it was all there was: a stream
-/// asks for that (`TCP_INQ`) once a read after a full one was in vain.
+/// one that filled a buffer of up to 4 KiB, if the kernel said that no byte was left. A stream asks
+/// the kernel for that number (`TCP_INQ`) once a read after a full one was in vain.
 ///
 /// One task may read and another one write, through [`split`](Self::split) or
 /// [`into_split`](Self::into_split). Methods with `&self` may be used by any number of tasks.
@@ -98,7 +98,7 @@ impl TcpStream {
         Ok(self.source.into_inner())
     }
 
-    /// Waits until a connection that was begun is there.
+    /// Waits until a connection that was begun is established.
     pub(crate) async fn connected(stream: net::TcpStream) -> io::Result<Self> {
         let source = Source::new(stream, Ready::EMPTY, Removal::ByClose)?;
         source.ready(Interest::WRITABLE).await?;

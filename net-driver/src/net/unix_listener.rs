@@ -45,7 +45,7 @@ use sync_shim::sync::Mutex;
 pub struct UnixListener {
     source: Source<net::UnixListener>,
     backoff: Backoff,
-    /// Of `poll_accept`.
+    /// The state of `poll_accept`.
     attempt: Mutex<Attempt>,
 }
 
@@ -97,11 +97,11 @@ impl UnixListener {
 
     /// Accepts a connection, which belongs to this listener's driver.
     ///
-    /// Cancel it at any time: no connection is lost.
+    /// The future may be dropped at any time: no connection is lost.
     ///
     /// # Errors
-    /// If there is no descriptor or memory for the connection: once, see the [module](super). Or if
-    /// the driver has shut down.
+    /// If the driver has shut down. Once also if there is no descriptor or memory for the
+    /// connection: see the [module](super).
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let accepted = self.source.accept(&self.backoff);
         self.adopt(accepted.await?)
@@ -118,7 +118,7 @@ impl UnixListener {
 
     fn adopt(&self, (socket, from): Accepted) -> io::Result<(UnixStream, SocketAddr)> {
         let stream = net::UnixStream::from(socket);
-        // An address without a name is none.
+        // `as_unix` returns none for an address without a name.
         let from = from.as_unix().map_or_else(|| stream.peer_addr(), Ok)?;
         let source = self.source.adopt(stream)?;
         Ok((UnixStream::accepted(source), from))

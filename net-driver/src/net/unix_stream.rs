@@ -16,7 +16,7 @@ use std::{
 
 /// A connection of Unix sockets.
 ///
-/// As a [`TcpStream`](super::TcpStream), but each read asks the kernel first.
+/// It works as a [`TcpStream`](super::TcpStream) does, but each read asks the kernel.
 ///
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncWriteExt};

@@ -94,8 +94,8 @@ fn event_racing_a_push_wakes_its_task() {
     });
 }
 
-/// The first socket comes, from another thread, while the only worker parks. The worker leaves its
-/// thread's wait and goes over to the reactor.
+/// The first socket comes, from another thread, while the only worker parks. The worker then stops
+/// waiting on its thread, and waits in the reactor.
 ///
 /// Fails if the thread that opens the reactor unparks nobody.
 #[test]
@@ -109,7 +109,7 @@ fn first_socket_racing_a_park_is_polled() {
                 let (registration, woken) = wait(&driver);
                 let reactor = driver.inner().open_reactor().unwrap();
                 reactor.sys().event(FD, Ready::READABLE);
-                // The worker is done once the task is woken.
+                // The worker stops once the task is woken.
                 while !woken.load(SeqCst) {
                     thread::yield_now();
                 }

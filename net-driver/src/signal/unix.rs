@@ -23,8 +23,8 @@
 //!    then takes the wakers of its listeners and wakes them.
 //! 3. A listener that finds the version unchanged leaves its waker under the lock, and looks at the
 //!    version again there. So it sees the new version, or the thread sees its waker.
-//! 4. A signal publishes nothing, no more than one of another process does. So all orderings are
-//!    Relaxed: the socket orders a flag before its byte, and the lock orders rule 3.
+//! 4. A signal publishes no memory, just as a signal from another process does not. So all
+//!    orderings are Relaxed: the socket orders a flag before its byte, and the lock orders rule 3.
 use signal_hook_registry::FORBIDDEN;
 use std::{
     fmt,
@@ -130,7 +130,7 @@ impl From<c_int> for SignalKind {
     }
 }
 
-/// Makes a listener for a signal. It receives what comes in from now on.
+/// Makes a listener for a signal. It receives the signals that come in from now on.
 ///
 /// The first listener for a signal installs a handler, which stays for good: the process no longer
 /// dies of that signal. A listener that was made before a `fork` receives nothing in the child.
@@ -161,7 +161,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
         let handler = move || {
             // Ordering: Relaxed (rule 4). The byte that follows makes the thread look.
             slot.pending.store(true, Relaxed);
-            // SAFETY: the byte is there, and the socket is never closed. It does not wait, and
+            // SAFETY: the byte can be read, and the socket is never closed. It does not wait, and
             // neither does the call, which is one that a handler may make.
             unsafe { libc::write(socket, [1_u8].as_ptr().cast(), 1) };
         };
@@ -174,7 +174,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
         slot,
         // Ordering: Relaxed (rule 4).
         seen: slot.version.load(Relaxed),
-        // Ordering: Relaxed: only unique.
+        // Ordering: Relaxed: the number must only be unique.
         id: NEXT_ID.fetch_add(1, Relaxed),
         kind,
     })
@@ -244,7 +244,7 @@ pub struct Signal {
 impl Signal {
     /// Waits for the signal. It always returns `Some`.
     ///
-    /// It may be cancelled: the signal is then the next call's.
+    /// The future may be dropped early: the next call then receives the signal.
     pub async fn recv(&mut self) -> Option<()> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -273,7 +273,7 @@ impl Signal {
                     }
                 }
             };
-            // The drop of a waker is code of users, so not under the lock.
+            // The drop of a waker is user code, so it does not run under the lock.
             drop(old);
             // Rule 3.
             if !self.has_new() {

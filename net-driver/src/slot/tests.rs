@@ -127,7 +127,7 @@ impl Drop for Reenter {
 }
 
 #[test]
-fn waker_that_comes_back_on_drop_meets_no_lock() {
+fn waker_drop_that_uses_its_slot_finds_no_lock_held() {
     let slot = Arc::new(Slot::new());
     slot.occupy(Ready::EMPTY);
     let reenter = || Waker::from(Arc::new(Reenter(slot.clone())));

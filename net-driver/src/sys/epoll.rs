@@ -99,7 +99,8 @@ impl Sys for Epoll {
     fn wake(&self) {
         let one = 1_u64;
         // SAFETY: the descriptor is open, and the pointer leads to that many bytes. The call could
-        // fail only for a full counter, and then the last write is an edge that is still to come.
+        // fail only for a full counter, and then the kernel has yet to report the edge of the last
+        // write.
         unsafe { libc::write(self.waker.as_raw_fd(), ptr::from_ref(&one).cast(), 8) };
     }
 }

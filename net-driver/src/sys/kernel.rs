@@ -58,7 +58,7 @@ impl Sys for Kernel {
         Ok(())
     }
 
-    /// A limit only tells whether to wait at all: no time passes in a model.
+    /// Waits. The limit only decides whether to wait at all: no time passes in a model.
     fn wait(
         &self,
         limit: Option<Duration>,

@@ -18,13 +18,13 @@
 //! 3. The firer copies the waker out before that, without a write to the cell. If the
 //!    compare-and-swap fails, the owner has reset the timer to a later tick meanwhile: the firer
 //!    forgets the copy, and puts the entry back for the tick that it found. If it succeeds, the
-//!    copy is the waker, and the cell counts as empty.
+//!    copy is the waker, and from then on the cell counts as empty.
 //! 4. The owner resets an armed timer to a later tick in one compare-and-swap, without the lock.
 //!    For an earlier one it takes the lock, and puts the entry into another slot.
 //! 5. The owner replaces the waker under the lock only, after it has seen there that the timer is
 //!    armed. So the cell is written only while no firer reads it. The owner may read the cell
 //!    without the lock while the timer is armed: a firer only reads it too. The pointers that it
-//!    compares there may be of a waker that was just moved out, which is woken then.
+//!    compares there may be those of a waker that was just moved out; that waker is then woken.
 //! 6. The owner drops an armed timer under the lock, after it has seen there that the timer is
 //!    still armed. So an entry leaves its wheel before its memory is freed, on whatever thread.
 use super::wheels::WheelCell;
@@ -145,8 +145,8 @@ impl Timer {
         }
     }
 
-    /// Arms an idle timer, and returns whether the wheel's next deadline is now this one: then
-    /// the caller must see to it that a worker looks in time.
+    /// Arms an idle timer, and returns whether the wheel's next deadline is now this one: then the
+    /// caller must ensure that a worker looks in time.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -162,7 +162,8 @@ impl Timer {
         assert!(tick <= LAST_TICK, "a tick beyond the last one");
         // Ordering: Relaxed. The owner made it idle, or the `poll` that found it idle acquired.
         assert_eq!(self.state.load(Relaxed), IDLE, "armed twice");
-        // Not by `pin-project-lite`: no field is pinned, and the wheel needs the whole.
+        // This does not use `pin-project-lite`: no field is pinned, and the wheel needs the whole
+        // timer.
         // SAFETY: the timer is not moved.
         let this = unsafe { self.get_unchecked_mut() };
         if !this.cell.as_ref().is_some_and(|old| Arc::ptr_eq(old, cell)) {
@@ -185,7 +186,7 @@ impl Timer {
     }
 
     /// Gives the timer another deadline. If it is armed, returns the wheel if its next deadline is
-    /// now this one: then the caller must see to it that a worker looks in time. A timer that is
+    /// now this one: then the caller must ensure that a worker looks in time. A timer that is
     /// not armed becomes idle.
     ///
     /// A compare-and-swap if the deadline is later than the one before (rule 4).
@@ -240,7 +241,7 @@ impl Drop for Timer {
         if self.state.load(Acquire) <= LAST_TICK {
             self.disarm();
         }
-        // So that a model fails if a firer uses the timer after this.
+        // This access makes a model fail if a firer uses the timer after it.
         self.waker.with_mut(|_| ());
         self.state.retire();
     }
@@ -273,7 +274,7 @@ impl Timer {
 #[cfg(test)]
 impl Timer {
     /// Touches the cell of the waker, as the owner of an idle timer may: a model fails if a firer
-    /// reads it still.
+    /// still reads it.
     pub(super) fn touch(&self) {
         self.waker.with_mut(|_| ());
     }

@@ -140,7 +140,7 @@ pub struct Interval {
 impl Interval {
     /// Waits for the next tick, and returns when it was due.
     ///
-    /// It may be cancelled: the tick is then the next call's.
+    /// The future may be dropped early: the next call then returns the tick.
     pub async fn tick(&mut self) -> Instant {
         poll_fn(|cx| self.poll_tick(cx)).await
     }
@@ -181,8 +181,8 @@ impl Interval {
         self.reset_at(Instant::now().after(span));
     }
 
-    /// Starts anew: the next tick comes at `deadline`, and those behind it at multiples of the
-    /// period from there.
+    /// Starts anew: the next tick comes at `deadline`, and the later ticks at multiples of the
+    /// period after it.
     pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.as_mut().reset(deadline);
     }

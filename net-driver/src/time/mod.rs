@@ -14,8 +14,8 @@
 //!
 //! A timer lives in its future, pinned, and is linked into the wheel of the worker that first polls
 //! it. Where it is pinned it needs no allocation, and its cancellation, a drop, needs no search:
-//! the drop takes the wheel's lock, from whatever thread, so that no wheel has a timer that is
-//! gone.
+//! the drop takes the wheel's lock, from whatever thread, so that no wheel has a timer that was
+//! freed.
 pub(crate) mod clock;
 mod entry;
 mod instant;

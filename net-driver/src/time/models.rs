@@ -1,4 +1,4 @@
-//! Models of owners of timers against firers, other owners' parks and the shutdown.
+//! Models of owners of timers, which race firers, parks of workers and the shutdown.
 use super::{
     entry::{State, Timer},
     wheels::WheelCell,
@@ -271,7 +271,7 @@ fn poll_that_finds_a_closed_timer_idle_owns_it() {
         let Scene {
             cell, timer, waker, ..
         } = Scene::new();
-        // So that a failure drops nothing.
+        // `ManuallyDrop`, so that a failure drops nothing.
         let mut timer = ManuallyDrop::new(timer);
         let closer = {
             let cell = cell.clone();
@@ -294,7 +294,7 @@ fn reset_that_finds_a_fired_timer_owns_it() {
         let Scene {
             cell, timer, waker, ..
         } = Scene::new();
-        // So that a failure drops nothing.
+        // `ManuallyDrop`, so that a failure drops nothing.
         let mut timer = ManuallyDrop::new(timer);
         let firer = firer(&cell, 10);
         assert!(timer.as_mut().reset(20).is_none());

@@ -16,9 +16,9 @@ use std::{
 /// Waits until this duration has passed from now.
 ///
 /// The future is never ready early. It is late by a tick of 16 µs at most, plus the time until the
-/// system has woken an idle worker, or until a busy worker looks. Where sleeps end less than 131 µs
-/// after each other, an idle worker may wake up once for several. A duration that ends beyond the
-/// range of the clock never ends.
+/// system has woken an idle worker, or until a busy worker looks at the timers. If sleeps end less
+/// than 131 µs after each other, an idle worker may wake up once for several. A duration that ends
+/// beyond the range of the clock never ends.
 ///
 /// Call it anywhere. The first poll must be in a task, or elsewhere where a driver is current: see
 /// [`Sleep`].

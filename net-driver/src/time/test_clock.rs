@@ -1,14 +1,14 @@
 //! A clock that tests pause, with the feature `test-util`.
 //!
-//! While the clock is paused, no time passes but by [`advance`], or when the whole runtime is idle:
-//! then the clock jumps to the next deadline. The runtime is *idle* if no worker runs, no thread in
-//! a `block_on` of it runs, and nothing holds the clock ([`ClockHold`]).
+//! While the clock is paused, no time passes except by [`advance`], or when the whole runtime is
+//! idle: then the clock jumps to the next deadline. The runtime is *idle* if no worker runs, no
+//! thread in a `block_on` of it runs, and nothing holds the clock ([`ClockHold`]).
 //!
 //! 1. The poller decides. It looks at the tokens of all others, which say whether their threads
 //!    wait. A thread that was unparked counts as running from that moment, as its token is
-//!    `NOTIFIED`. So does the poller itself: its park then ends without a jump, and the executor
-//!    looks for the task. A worker whose thread has not started counts as waiting: it has no task
-//!    yet.
+//!    `NOTIFIED`. The poller itself also counts as running after an unpark: its park then ends
+//!    without a jump, and the executor looks for the task. A worker whose thread has not started
+//!    counts as waiting: it has no task yet.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
 //!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role and
 //!    the look: the one of `Role::publish_until`. The poller's park returns to the executor, which
@@ -45,7 +45,7 @@ use sync_shim::{
     sync::Mutex,
 };
 
-/// The clock of a driver, and who keeps it from jumping.
+/// The clock of a driver, and the threads and guards that keep it from jumping.
 pub(crate) struct Clock {
     /// Whether it was ever paused.
     is_used: AtomicBool,
@@ -60,12 +60,12 @@ pub(crate) struct Clock {
     waits: AtomicUsize,
 }
 
-/// How the clock goes, after it was paused once.
+/// The state of a clock that was paused at least once.
 #[derive(Clone, Copy)]
 struct Reading {
-    /// The time shown, at `since`, or now if it is paused.
+    /// The time that the clock showed at `since`, or shows now if it is paused.
     shown: std::time::Instant,
-    /// When the clock began to go on. `None` while it is paused.
+    /// When the clock was resumed. `None` while it is paused.
     since: Option<std::time::Instant>,
 }
 
@@ -138,9 +138,9 @@ impl Clock {
 }
 
 impl Inner {
-    /// Returns what `read` reads, if everything but this worker waits meanwhile, and nobody has
-    /// unparked the worker (rules 1 and 4). The worker has taken the role, and has published its
-    /// deadline since: that fences (rule 2).
+    /// Returns the result of `read`, if all threads except this worker wait meanwhile, and no
+    /// thread has unparked the worker (rules 1 and 4). The worker has taken the role, and has
+    /// published its deadline since: that fences (rule 2).
     fn if_idle_but<R>(&self, worker: usize, read: impl FnOnce() -> R) -> Option<R> {
         let clock = &self.clock;
         // Ordering: Acquire pairs with `will_wait`.
@@ -236,8 +236,8 @@ impl Driver {
         inner.unpark_poller();
     }
 
-    /// Keeps a paused clock from jumping, until the guard is dropped: while a thread works of which
-    /// the driver knows nothing.
+    /// Keeps a paused clock from jumping, until the guard is dropped. This is for the time in which
+    /// a thread works that the driver does not know.
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -393,10 +393,11 @@ pub fn resume() {
     current().resume();
 }
 
-/// Sets the paused clock of the current driver forward, wakes what is due by then, and yields.
+/// Sets the paused clock of the current driver forward, wakes the tasks whose timers are due by
+/// then, and yields.
 ///
-/// The clock ends 584 years after its start: a longer span leads to its end. A sleep beyond that
-/// stays.
+/// The clock ends 584 years after its start: a longer span sets it to its end. A sleep beyond the
+/// end keeps waiting.
 ///
 /// ```
 /// use net_driver::{Driver, time};

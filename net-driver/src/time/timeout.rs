@@ -35,7 +35,7 @@ use std::{
 /// The output is [`Elapsed`] if the time has passed and the future still waits.
 ///
 /// # Panics
-/// A poll that has to wait panics where one of a [`Sleep`] does.
+/// A poll that has to wait panics where a poll of a [`Sleep`] would.
 pub fn timeout<F: IntoFuture>(limit: Duration, future: F) -> Timeout<F::IntoFuture> {
     Timeout {
         future: future.into_future(),
@@ -129,7 +129,8 @@ impl<F: Future> Future for Timeout<F> {
         let this = self.project();
         match this.future.poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            // The limit costs no budget: a future that has used its own up must still end in time.
+            // The limit costs no budget: a future that has used up its budget must still end in
+            // time.
             Poll::Pending => this.limit.poll(cx).map(|()| Err(Elapsed(()))),
         }
     }

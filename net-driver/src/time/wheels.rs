@@ -3,14 +3,15 @@
 //! A timer is armed in the wheel of the thread that polls its future first. So the workers do not
 //! share a lock, except when one fires the timers of another that is busy.
 //!
-//! 1. The lock of a wheel guards its entries. No code of users runs under it: wakers are cloned
+//! 1. The lock of a wheel guards its entries. No user code runs under it: wakers are cloned
 //!    before, and woken or dropped after.
 //! 2. `next` is a tick before which no timer of the wheel expires. It is written under the lock,
 //!    and read without it. An insertion lowers it; a firing sets it anew; a removal leaves it, so
 //!    that a look at that tick may find nothing.
-//! 3. Where timers come thick, a park for the next deadline lasts until at least [`SPACING`] after
-//!    the last firing, or eight times that while more than 60,000 timers fire in a second. So the
-//!    poller does not park and wake for each of them. The first timer after a pause is not late.
+//! 3. If timers are due shortly after each other, a park for the next deadline lasts until at least
+//!    [`SPACING`] after the last firing. While more than 60,000 timers fire in a second, the
+//!    distance is eight times as long. So the poller does not park and wake for each of them. The
+//!    first timer after a pause is not late.
 //! 4. After a shutdown no wheel takes an entry.
 use super::{
     Instant, clock,
@@ -34,7 +35,7 @@ use timer_wheel::{Step, Wheel};
 const STEPS: usize = 32;
 /// The least time between two firings for which the poller parks: 131 µs.
 const SPACING: u64 = clock::ticks(1 << 17);
-/// The timers in this time from which on they are dense.
+/// Timers are dense if at least this many fire in each [`SPACING`].
 const DENSE: u64 = 8;
 /// No timer.
 const NONE: u64 = u64::MAX;
@@ -45,7 +46,7 @@ pub(crate) struct Timers {
     fired_at: AtomicU64,
     /// The present spacing (rule 3).
     spacing: AtomicU64,
-    /// Those of the workers, and behind them the one of all other threads.
+    /// The wheels of the workers, and after them the wheel of all other threads.
     wheels: Box<[Arc<WheelCell>]>,
 }
 
@@ -128,7 +129,7 @@ impl Timers {
         self.spacing.store(spacing, Relaxed);
     }
 
-    /// Wakes all timers, and refuses others (rule 4). A panic of a waker goes on after that.
+    /// Wakes all timers, and refuses others (rule 4). A panic of a waker continues after that.
     pub(crate) fn shutdown(&self) {
         let mut wakers = VecDeque::new();
         for wheel in &self.wheels {

@@ -62,7 +62,7 @@ impl<P: Process> Cell<P> {
         // between its store and its look for stopped processes. So one of the two sees the other.
         let routed = guarded(|| handle.route(supervisor, exit).is_ok());
         if routed != Some(true) || handle.is_closed() {
-            // Nobody is left to restart it.
+            // No supervisor is left to restart it.
             handle.kill_for_good(pid, ExitReason::Killed);
         }
     }
@@ -149,7 +149,7 @@ impl<P: Process> Cell<P> {
     }
 }
 
-/// Rule 3: closes and drops the body, once.
+/// Closes and drops the body, once (rule 3).
 pub(super) fn close<P: Process>(inner: &mut Inner<P>) {
     match mem::replace(&mut inner.body, Body::Closed) {
         Body::Own(mut body) => {

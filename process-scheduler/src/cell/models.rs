@@ -52,7 +52,8 @@ pub(super) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
 ///
 /// The model has a bound. It does not finish without one, since the registry has 16 locks.
 ///
-/// Fails if `finish` does not look at `is_closed`, or `close` not for stopped processes.
+/// Fails if `finish` does not look at `is_closed`, or if `close` does not look for stopped
+/// processes.
 #[test]
 fn stop_racing_the_shutdown_does_not_stay_stopped() {
     Model::new().bound(3).check(|| {
@@ -100,8 +101,8 @@ fn link_racing_the_end_of_a_process_leaves_no_link() {
     });
 }
 
-/// A kill of a process that restarts: if the next incarnation is killed, it is for that reason, and
-/// otherwise the next kill has its own.
+/// A process is killed while it restarts. If the next incarnation is killed by this, it has the
+/// kill's reason; otherwise the next kill has its own reason.
 ///
 /// Fails if a kill or a restart changes the bit or the reason without the lock of both.
 #[test]

@@ -195,7 +195,7 @@ fn two_senders_to_an_idle_process_wake_it_once() {
     });
 }
 
-/// Messages do not wake a blocked process; a signal does, and then both are there.
+/// Messages do not wake a blocked process; a signal does, and the process then receives both.
 #[test]
 fn message_and_signal_to_a_blocked_process_wake_it_once() {
     model(|| {

@@ -32,7 +32,7 @@ fn waiting() -> Cell {
 }
 
 /// A sender wakes an idle process, pushes its token to the injector and notifies, while the only
-/// worker goes to sleep as `Work::wait` does. The process runs.
+/// worker goes to sleep as `Work::wait` does. The process must run.
 ///
 /// Fails if a worker looks at the injector only before it announces its sleep.
 #[test]

@@ -1,4 +1,5 @@
-//! The last guard of a worker: no process panics out of its run, so the test makes one up.
+//! The last guard of a worker. No real process panics out of its run, so the test uses a cell that
+//! does.
 use super::*;
 use crate::{Info, Pid, Scheduler, Signal, cell::Watcher, error::ExitReason, lane::Refused};
 use std::{any::Any, panic, sync::mpsc};

@@ -50,7 +50,7 @@ fn panic_of_a_senders_waker_loses_no_other_wake() {
     let _second = wait_for_room(&full.address, &waker);
     full.go.send(()).unwrap();
     assert_eq!(woken.recv_timeout(LIMIT), Ok(()));
-    // The process has not failed by it.
+    // The panic has not failed the process.
     assert_eq!(full.got.recv_timeout(LIMIT), Ok(2));
     drop(full.go);
 }

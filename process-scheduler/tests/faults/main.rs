@@ -13,7 +13,7 @@ use std::{
 mod mailboxes;
 mod panics;
 
-/// A test that waits so long has failed.
+/// A test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Silences the panics that a test makes on purpose.

@@ -1,4 +1,4 @@
-//! Each check fails for the fault that it is there for, and names itself.
+//! Each check finds its own fault, and its message begins with the check's name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Subject, Token, linked};
 use crate::Linked;
@@ -34,8 +34,8 @@ unsafe impl<const FAULT: u8> Send for Handle<FAULT> {}
 
 /// Makes a second handle of the same token.
 fn twin(token: &Token) -> Token {
-    // SAFETY: unsound on purpose; the kit notices the second end of a token before anything is
-    // freed twice.
+    // SAFETY: unsound on purpose; the kit notices that a token comes out twice before it is freed
+    // twice.
     unsafe { core::ptr::read(token) }
 }
 
@@ -146,8 +146,8 @@ impl<const FAULT: u8> Subject for Nodes<FAULT> {
 }
 
 fn said<const FAULT: u8>() -> String {
-    let panic = catch_unwind(linked::<Nodes<FAULT>>).expect_err("the kit is content");
-    *panic.downcast::<String>().expect("a panic with words")
+    let panic = catch_unwind(linked::<Nodes<FAULT>>).expect_err("the kit must find the fault");
+    *panic.downcast::<String>().expect("the panic has a message")
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn full_two_pushers_against_takes_keep_each_value_in_order() {
     });
 }
 
-/// Fails if a close is a take and then a store.
+/// Fails if a close first takes the values and then stores CLOSED.
 #[test]
 fn push_against_close_is_taken_or_handed_back() {
     model(|| {
@@ -74,7 +74,7 @@ fn push_against_close_is_taken_or_handed_back() {
 
 /// Of the pushes between two takes, exactly one reports that it is the first (rule 3).
 ///
-/// Fails if any push reports that it is the first.
+/// Fails if every push reports that it is the first.
 #[test]
 fn pushes_between_two_takes_have_one_first() {
     model(|| {
@@ -92,7 +92,7 @@ fn pushes_between_two_takes_have_one_first() {
     });
 }
 
-/// A pusher meets the address of a node that was freed meanwhile (rule 4).
+/// A pusher holds the address of a node that is freed and allocated again meanwhile (rule 4).
 #[test]
 fn push_against_take_and_push_loses_nothing() {
     model(|| {

@@ -60,7 +60,7 @@ fn drop_that_panics_drops_the_others() {
     );
     impl Drop for Bomb {
         fn drop(&mut self) {
-            assert!(!self.0, "as it must");
+            assert!(!self.0, "this drop panics");
         }
     }
     let value = Arc::new(());

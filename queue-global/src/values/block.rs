@@ -7,8 +7,8 @@ use sync_shim::{
     cell::UnsafeCell,
 };
 
-/// The number of slots in a block. It is a power of two, so that positions stay in step with slots
-/// when they wrap. It is small in a model, so that a few values need several blocks.
+/// The number of slots in a block. It is a power of two, so that a position still gives the right
+/// slot after positions wrap. It is small in a model, so that a few values need several blocks.
 pub(super) const SLOTS: usize = if cfg!(selvedge_loom) { 2 } else { 128 };
 
 /// The most values in a batch. They lie in two blocks at most.

@@ -76,7 +76,7 @@ fn block_that_a_consumer_leaves_is_used_again() {
     });
 }
 
-/// Fails if `keep` replaces a spare block that is there.
+/// Fails if `keep` replaces an existing spare block.
 #[test]
 fn blocks_beyond_the_spare_are_freed() {
     model(|| {
@@ -116,7 +116,7 @@ fn two_consumers_take_each_value_once_and_in_order() {
     });
 }
 
-/// The queue always holds a value, although `limit` may say that it holds none.
+/// The queue always holds a value, although it looks empty by `limit`, which may be out of date.
 ///
 /// Fails if `take` loads `popped` with Relaxed: it may then combine the value with an older one of
 /// `pushed`.

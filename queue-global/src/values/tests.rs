@@ -1,4 +1,4 @@
-//! One thread: blocks, drops, and values of all sizes.
+//! Tests on one thread: blocks, drops, and values of all sizes.
 use super::{
     block::{BATCH, SLOTS},
     *,
@@ -103,7 +103,7 @@ fn values_cross_blocks_in_order_by_ones_and_by_batches() {
 #[test]
 fn positions_that_wrap_keep_the_order() {
     let queue = Queue::default();
-    // As after that many pushes and pops: a whole number of blocks, before the counts' end.
+    // The counts are those of a queue just before they wrap, after a whole number of blocks.
     let start = 0usize.wrapping_sub(2 * SLOTS * ONE);
     set_positions(&queue, start, start);
     assert!(queue.is_empty() && queue.pop().is_none());
@@ -198,25 +198,25 @@ fn refused_batch_ends_where_its_iterator_ended() {
 #[test]
 fn queue_of_too_many_values_panics_and_stays_whole() {
     let (queue, drops) = (Queue::default(), Rc::new(Cell::new(0)));
-    // As after that many pushes, the last of which filled a block.
+    // The counts are those of a queue after that many pushes, the last of which filled a block.
     let pushed = usize::MAX / 2 + 1;
     set_positions(&queue, 0, pushed);
     let one = || Dropped(drops.clone(), false);
     let both_panicked = panics(|| queue.requeue(one())) & panics(|| queue.requeue_batch([one()]));
     let len = queue.len();
-    // As after the pops of all values.
+    // The counts are those of a queue after all values were popped.
     set_positions(&queue, pushed, pushed);
     assert!(both_panicked && len == pushed / ONE);
     assert_eq!(drops.get(), 0, "leaked, as the documentation says");
     queue.requeue(one());
     drop(queue);
     assert_eq!(drops.get(), 1);
-    // For a leak checker.
+    // This frees the two leaked values, for a leak checker.
     // SAFETY: the counts of the two values that were leaked.
     (0..2).for_each(|_| unsafe { Rc::decrement_strong_count(Rc::as_ptr(&drops)) });
 }
 
-/// Under a checker the lock is the checker's own.
+/// Not under a model checker, where the lock is the checker's own.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 #[test]
 fn unlock_that_panics_drops_no_value_twice() {
@@ -306,7 +306,7 @@ fn values_without_a_size_are_counted() {
 }
 
 #[test]
-fn values_of_great_alignment_lie_aligned() {
+fn values_of_large_alignment_are_aligned() {
     #[repr(align(256))]
     struct Aligned(u8);
 
@@ -329,7 +329,7 @@ fn large_values_need_no_block_on_the_stack() {
 }
 
 #[test]
-fn default_values_and_their_text_say_what_is_there() {
+fn debug_output_of_values_shows_length_and_content() {
     let queue = Queue::default();
     queue.push_batch(vec![1, 2]).unwrap();
     assert_eq!(std::format!("{queue:?}"), "ValueInjector { len: 2, .. }");

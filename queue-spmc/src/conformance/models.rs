@@ -1,5 +1,5 @@
-//! Models of the conformance checks: a correct queue passes. A queue that loses an item, only if
-//! another thread pushes between its two steps, fails.
+//! Models of the conformance checks: a correct queue passes. A queue fails whose push has two
+//! steps, and loses an item only if another thread pushes between them.
 use super::{Order, Subject, Token, concurrent_pushers_lose_no_item, overflow};
 use crate::Overflow;
 use alloc::collections::VecDeque;

@@ -72,7 +72,7 @@ fn dropped_worker_drops_items_and_a_leaked_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = two();
     let stealer = worker.stealer();
-    // As if leaked, without the leak.
+    // The worker is not dropped, as if it were leaked.
     let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
     assert_eq!(Arc::strong_count(&counted), 2);

@@ -65,7 +65,7 @@ fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
     });
 }
 
-/// Fails if a pop takes an item without the exchange, or gives up when a thief's exchange came
+/// Fails if a pop takes an item without the exchange, or gives up because a thief's exchange came
 /// first.
 #[test]
 fn pops_against_two_steals_take_each_item_once() {
@@ -83,7 +83,7 @@ fn pops_against_two_steals_take_each_item_once() {
 /// A thief takes half of four items by one exchange, against three pops. A deque's thief cannot do
 /// that.
 ///
-/// Fails if a pop ends a thief's claim, or if a claim takes one item more.
+/// Fails if a pop ends a thief's claim, or if a claim takes one item too many.
 #[test]
 fn batch_steal_against_pops_takes_each_item_once() {
     model(|| {
@@ -224,7 +224,8 @@ fn worker_drop_against_a_steal_drops_each_item_once() {
     });
 }
 
-/// A thief that loads `bottom` before `head` counts items that were gone by then.
+/// A thief that loads `bottom` before `head` counts items that were already taken when it loaded
+/// `head`.
 #[test]
 fn bottom_loaded_before_head_takes_an_item_twice() {
     model_must_fail("right: [0, 1]", || {

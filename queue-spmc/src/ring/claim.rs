@@ -52,7 +52,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.publish_private();
     }
 
-    /// Rule 8: publishes the private item, if there is one.
+    /// Publishes the private item, if there is one (rule 8).
     #[inline]
     pub(super) fn publish_private(&mut self) {
         if mem::take(&mut self.private) && self.first_slot != self.end_slot {
@@ -71,7 +71,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         Some(item)
     }
 
-    /// Rule 6: how many of `len` available items to claim.
+    /// Returns how many of `len` available items to claim (rule 6).
     fn claim_of(&mut self, len: u32) -> u32 {
         if self.header().request() != 0 {
             self.clear_request();
@@ -80,7 +80,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.claim_max.min(len - len / 2)
     }
 
-    /// Rule 6: claims items. Returns false if none is available.
+    /// Claims items (rule 6). Returns false if none is available.
     #[inline(always)]
     pub(super) fn claim_by(&mut self, how_many: impl Fn(&mut Self, u32) -> u32) -> bool {
         let mut head = self.expected_head();
@@ -110,7 +110,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         unsafe { read(self.ring.slots(), at) }
     }
 
-    /// Rule 7: gives the claimed items back if a thief made a request that is not handled yet.
+    /// Gives the claimed items back if a thief made a request that is not handled yet (rule 7).
     #[inline(always)]
     pub(super) fn serve_request(&mut self) {
         if self.header().request() != self.handled_request {

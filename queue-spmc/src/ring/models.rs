@@ -349,7 +349,8 @@ fn claimed_items_are_given_back_at_the_next_pop() {
     });
 }
 
-/// A thief gets an available item, whatever the owner claims meanwhile, as long as that leaves one.
+/// A thief finds an available item although the owner claims meanwhile, because a claim leaves at
+/// least one of two.
 ///
 /// Fails if a claim takes all available items.
 #[test]
@@ -498,9 +499,10 @@ fn pop_n_dropped_early_beside_a_steal_gives_items_back() {
     });
 }
 
-/// A full ring also overflows the items that its owner has claimed: they are the oldest.
+/// An overflow of a full ring includes the items that its owner has claimed, as they are the
+/// oldest.
 ///
-/// Fails if a batch leaves out the claimed items, whose slots then count as room.
+/// Fails if a batch leaves out the claimed items and counts their slots as room.
 #[test]
 fn overflow_of_claimed_items_against_a_steal_keeps_each_once() {
     model(|| {

@@ -6,9 +6,9 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     ///
     /// Dropping the iterator gives back the items that it has claimed and not yielded, as when a
     /// thief requests items. That costs one read-modify-write, or none if thieves have taken items
-    /// from behind the claimed ones. If thieves took only some of those, the items stay claimed:
-    /// the owner pops them next, or its next operation after a request gives them back. The items
-    /// of a leaked iterator stay claimed in the same way.
+    /// from behind the claimed ones. If thieves took only some of the items behind the claimed
+    /// ones, the claimed items stay claimed: the owner pops them next, or its next operation after
+    /// a request gives them back. The items of a leaked iterator stay claimed in the same way.
     pub fn pop_n(&mut self, n: usize) -> PopN<'_, T, S> {
         PopN {
             worker: self,
@@ -40,7 +40,7 @@ impl<T: Send, S: Storage<T>> Iterator for PopN<'_, T, S> {
         let all = u32::try_from(left).unwrap_or(u32::MAX);
         let worker = &mut *self.worker;
         if worker.first_slot == worker.end_slot {
-            // An earlier request is handled by the next operation, if this one leaves something.
+            // If this operation leaves claimed items, the next one handles an earlier request.
             worker.handled_request = 0;
             if !worker.claim_by(|_, len| len.min(all)) {
                 return None;
@@ -57,7 +57,8 @@ impl<T: Send, S: Storage<T>> Iterator for PopN<'_, T, S> {
 }
 
 impl<T: Send, S: Storage<T>> Drop for PopN<'_, T, S> {
-    /// The items were claimed for this iterator, so they do not stay claimed after it.
+    /// Gives the items back: they were claimed for this iterator, so they do not stay claimed after
+    /// it.
     fn drop(&mut self) {
         if self.left > 0 && self.worker.first_slot != self.worker.end_slot {
             self.worker.give_back();

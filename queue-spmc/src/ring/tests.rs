@@ -204,7 +204,7 @@ fn panic_in_an_item_drop_still_drops_the_other_items() {
 }
 
 #[test]
-fn is_empty_and_same_queue_tell_the_truth() {
+fn is_empty_and_same_queue_return_the_right_values() {
     let (mut worker, other) = (Worker::<u32>::new(4), Worker::<u32>::new(4));
     let stealer = worker.stealer();
     assert!(worker.is_empty() && stealer.is_empty());

@@ -11,7 +11,7 @@ pub struct Stealer<T, S: Storage<T> = Shared<T>> {
 }
 
 impl<T: Send, S: Storage<T>> Stealer<T, S> {
-    /// Returns the number of available items, as far as this thread sees. Items that the owner has
+    /// Returns the number of available items, as this thread sees it. Items that the owner has
     /// claimed do not count.
     ///
     /// After a `SeqCst` fence the number includes every item that is not taken and whose push

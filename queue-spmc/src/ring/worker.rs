@@ -5,7 +5,7 @@ use core::{fmt, marker::PhantomData};
 
 /// The owner's end of a ring: pushes at the back and pops at the front.
 ///
-/// There is one worker a ring, and every operation that changes the ring takes `&mut self`.
+/// Each ring has one worker, and every operation that changes the ring takes `&mut self`.
 /// Dropping the worker drops the items, except those that thieves have claimed by then.
 ///
 /// A worker that is leaked (with `mem::forget`) leaves its available items to the stealers. An
@@ -60,7 +60,7 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     last_head: Head,
     /// The most items that one exchange claims.
     pub(super) claim_max: u32,
-    /// If at most so many items are available, they are popped one by one.
+    /// If at most this many items are available, the owner pops them one by one.
     pub(super) pop_one_max: u32,
     pub(super) gave_back: bool,
     /// The items are in `ring`, whose type decides whether the worker is `Send` and `Sync`.
@@ -158,7 +158,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.serve_request();
         if self.tail == self.limit {
             if self.private && self.first_slot == self.end_slot && self.handled_request == 0 {
-                // Rule 8 again: nothing was published since the last private item, so the ring is
+                // Rule 8: nothing was published since the last private item, so the ring is
                 // still empty.
                 self.first_slot = self.end_slot - 1;
                 // SAFETY: this is the owner, and the last private item was popped from this slot.
@@ -208,8 +208,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 
     /// Takes the oldest item.
     ///
-    /// Costs one read-modify-write, and one more for each thief that gets in between; none if the
-    /// item is claimed already.
+    /// Costs one read-modify-write, and one more for each thief that takes items meanwhile; none if
+    /// the item is claimed already.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         if self.first_slot == self.end_slot {

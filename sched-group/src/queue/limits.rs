@@ -72,10 +72,10 @@ impl<T, C: Clock> FairQueue<T, C> {
     /// Caps a group's runtime and that of its descendants, or with `None` removes its cap.
     ///
     /// The first period of a group's first cap begins now. A change of the cap keeps the present
-    /// period, and rescales the runtime that the group has used: a debt that takes some time to pay
-    /// at the old cap takes the same time at the new one. So a cap may be adjusted often, and a
-    /// throttled group stays throttled for about as long, even if its budget is raised. A group
-    /// without a cap is not throttled, and a later cap does not count earlier runtime. Allocates.
+    /// period, and rescales the runtime that the group has used. So a debt takes as long to pay at
+    /// the new cap as at the old one. This lets a caller adjust a cap often: a throttled group
+    /// stays throttled for about as long, even if its budget is raised. A group without a cap is
+    /// not throttled, and a later cap does not count earlier runtime. Allocates.
     ///
     /// # Errors
     ///

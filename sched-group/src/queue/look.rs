@@ -39,7 +39,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.len
     }
 
-    /// Whether there is no group.
+    /// Returns whether there is no group.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -49,7 +49,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.active
     }
 
-    /// Whether a group has work of its own.
+    /// Returns whether a group has work of its own.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(self.groups[self.find(key)? as usize].active)
     }
 
-    /// Whether a group's own cap keeps it from running. A pick releases it.
+    /// Returns whether a group's own cap keeps it from running. A pick releases it.
     ///
     /// # Errors
     ///

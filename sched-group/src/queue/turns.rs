@@ -174,7 +174,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         }
     }
 
-    /// Whether the turn is over: the quota is used up, or no group is current.
+    /// Returns whether the turn is over: the quota is used up, or no group is current.
     ///
     /// It is for a caller that has other work to do before it picks. [`switch`](Self::switch)
     /// checks and picks with one reading of the clock. While only the current group has work, and
@@ -295,7 +295,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         Pick::Run(self.key(index))
     }
 
-    /// Whether a cap applies to the current group.
+    /// Returns whether a cap applies to the current group.
     fn is_capped(&self) -> bool {
         let mut index = self.current;
         while index != NONE {

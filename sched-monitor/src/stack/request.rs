@@ -58,7 +58,7 @@ impl<C> Request<C> {
         self.word.store(word(ASKED, thread), Release);
     }
 
-    /// Returns whether the copy is there. A hint: `read` decides.
+    /// Returns whether the copy has been made. A hint: `read` decides.
     pub(super) fn is_copied(&self, thread: u32) -> bool {
         // Ordering: Relaxed, a hint.
         self.word.load(Relaxed) == word(COPIED, thread)
@@ -73,7 +73,7 @@ impl<C> Request<C> {
         given_up.is_ok()
     }
 
-    /// Calls `f` with the copy, if it is there.
+    /// Calls `f` with the copy, if it has been made.
     ///
     /// # Safety
     /// This thread has asked, and it asks again only after this.
@@ -99,7 +99,7 @@ impl<C> Request<C> {
             // SAFETY: the copy is this thread's, as the state is *copying*.
             f(unsafe { &mut *copy });
         });
-        // Ordering: Release pairs with the load of `read`: the copy is there.
+        // Ordering: Release pairs with the load of `read`: the copy is complete.
         self.word.store(word(COPIED, thread), Release);
     }
 }

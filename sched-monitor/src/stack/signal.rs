@@ -10,8 +10,8 @@
 //!    function that POSIX does not allow there. It keeps `errno`.
 //! 2. *The handler cannot fault.* The kernel copies the stack (`process_vm_readv`), and stops where
 //!    the memory ends. A thread may run on a stack that it has made itself.
-//! 3. *Signals of others reach their handler.* Our signal carries the request's address. For any
-//!    other signal, our handler calls the handler that it has replaced.
+//! 3. *Signals that others send reach their handler.* Our signal carries the request's address. For
+//!    any other signal, our handler calls the handler that it has replaced.
 use super::{
     request::Request,
     unwind::{Registers, Unwinder},

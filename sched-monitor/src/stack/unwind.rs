@@ -111,7 +111,7 @@ impl Unwinder {
             &mut read,
         );
         let mut addresses = Vec::new();
-        // An error ends the stack, too: at its root the unwinder may not know that it is there.
+        // An error ends the stack, too: the unwinder may not recognise the root of a stack.
         while addresses.len() < DEPTH {
             let Ok(Some(frame)) = frames.next() else {
                 break;
@@ -121,14 +121,15 @@ impl Unwinder {
         addresses
     }
 
-    /// Takes over which modules are loaded, if that has changed.
+    /// Updates the loaded modules, if they have changed.
     fn refresh(&mut self) {
         let mut search = Search {
             known: self.version,
             version: self.version,
             found: Vec::new(),
         };
-        // SAFETY: `visit` has the right type, and gets `search`, which is there until the end.
+        // SAFETY: `visit` has the right type, and gets `search`, which lives until the end of the
+        // call.
         unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
         if search.version == self.version {
             return;
@@ -194,7 +195,7 @@ fn find(info: &dl_phdr_info) -> Option<Found> {
     if info.dlpi_phdr.is_null() {
         return None;
     }
-    // SAFETY: the loader has so many headers there.
+    // SAFETY: the loader has this number of headers there.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let range = |header: &libc::Elf64_Phdr| header.p_vaddr..header.p_vaddr + header.p_memsz;
     let loaded = |at: u64| {

@@ -176,7 +176,7 @@ pub mod thread {
             Self(self.0.name(name))
         }
 
-        /// Ignored: the model has stacks of its own.
+        /// Does nothing: the model has stacks of its own.
         pub fn stack_size(self, _bytes: usize) -> Self {
             self
         }

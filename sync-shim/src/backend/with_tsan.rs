@@ -1,9 +1,9 @@
 //! std, for ThreadSanitizer.
 //!
 //! ThreadSanitizer does not know fences, so here a fence is a read-modify-write of one global. That
-//! is stronger than a fence, so a race that only a true fence allows stays unseen. Nor does it see
-//! into std's own locks, since std comes compiled without it. So the locks are parking_lot's here,
-//! which are compiled with the program.
+//! is stronger than a fence, so a race that only a true fence allows stays unseen. It does not see
+//! into std's own locks either, since std is distributed compiled without it. So this backend uses
+//! parking_lot's locks, which are compiled with the program.
 pub use super::with_std::{alloc, cell, hint, thread};
 
 pub mod atomic {
@@ -14,7 +14,7 @@ pub mod atomic {
 
     static FENCE: Word = Word::new(0);
 
-    /// Fences: it is ordered with every other fence.
+    /// Executes a fence, which is ordered with every other fence.
     pub fn fence(_order: Ordering) {
         // Ordering: AcqRel pairs with all other fences, in the one modification order of the word.
         FENCE.fetch_add(1, Ordering::AcqRel);

@@ -205,8 +205,8 @@ fn load_and_store(x: &AtomicUsize) -> usize {
     seen
 }
 
-/// A blind spot of loom (issue 392), for which the shim's spawn makes up: with loom's own spawn the
-/// same program is explored once.
+/// A blind spot of loom (issue 392): with loom's own spawn the same program is explored once. The
+/// shim's spawn removes it.
 #[test]
 fn load_and_store_beside_a_load_are_explored_once_by_raw_spawn() {
     let seen: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
@@ -247,9 +247,9 @@ fn a_change_after_a_claim_is_seen(owner: fn(&AtomicUsize)) -> bool {
     seen.get().is_some()
 }
 
-/// The same blind spot where the shim's spawn does not help: the owner's load hides the other
-/// thread's load from the owner's store. An owner of an atomic must therefore exchange it, or keep
-/// a copy of its value.
+/// The same blind spot, in a program for which the shim's spawn does not help: the owner's load
+/// hides the other thread's load from the owner's store. An owner of an atomic must therefore
+/// exchange it, or keep a copy of its value.
 #[test]
 fn load_before_a_store_hides_the_store_from_another_load() {
     assert!(a_change_after_a_claim_is_seen(|x| x.store(1, Release)));
@@ -380,7 +380,7 @@ fn independent_reads_with_fences_agree_on_independent_writes() {
     assert!(!readers_disagree(Release, Acquire, true));
 }
 
-/// A blind spot: the language forbids it.
+/// A blind spot: the language forbids that the readers disagree here.
 #[test]
 fn independent_reads_by_seqcst_accesses_disagree() {
     assert!(
@@ -406,7 +406,7 @@ fn two_loads_of_one_atomic_never_go_back() {
     );
 }
 
-/// A blind spot: the language allows it to.
+/// A blind spot: the language allows a weak exchange to fail spuriously.
 #[test]
 fn weak_exchange_never_fails_spuriously() {
     outcomes(
@@ -479,7 +479,7 @@ fn wait_with_a_timeout_waits_for_ever() {
     });
 }
 
-/// A blind spot: the language allows it to.
+/// A blind spot: the language allows a park to end without an unpark.
 #[test]
 fn park_never_ends_without_an_unpark() {
     model(|| {
@@ -497,7 +497,7 @@ fn park_never_ends_without_an_unpark() {
     });
 }
 
-/// A blind spot, as above.
+/// A blind spot: the language allows a wait to end without a notification.
 #[test]
 fn wait_never_ends_without_a_notification() {
     model(|| {
@@ -550,7 +550,7 @@ fn store_is_seen_before_the_fence_that_follows_it() {
     assert!(is_seen_before_its_fence(|| fence(SeqCst)));
 }
 
-/// A blind spot of loom, for which the shim's fence makes up.
+/// A blind spot of loom, which the shim's fence removes.
 #[test]
 fn raw_fence_is_one_step_with_the_store_before_it() {
     assert!(!is_seen_before_its_fence(|| loom::sync::atomic::fence(
@@ -559,7 +559,7 @@ fn raw_fence_is_one_step_with_the_store_before_it() {
 }
 
 /// Runs `others` threads beside the first, one after the other: threads that have ended count as
-/// well. The last is the shim's, so that there is something to explore.
+/// well. The shim spawns the last one, so that there is something to explore.
 fn threads(others: usize) {
     for _ in 1..others {
         loom::thread::spawn(|| ()).join().unwrap();

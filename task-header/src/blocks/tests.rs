@@ -97,8 +97,8 @@ fn blocks_freed_by_another_thread_come_back_each_once() {
 }
 
 #[test]
-fn the_depot_has_a_limit_and_what_is_beyond_goes_back() {
-    if !is_alone("the_depot_has_a_limit_and_what_is_beyond_goes_back") {
+fn blocks_beyond_the_depots_limit_are_freed() {
+    if !is_alone("blocks_beyond_the_depots_limit_are_freed") {
         return;
     }
     let layout = layout(LARGEST);
@@ -113,8 +113,8 @@ fn the_depot_has_a_limit_and_what_is_beyond_goes_back() {
 }
 
 #[test]
-fn a_held_lock_keeps_nobody_waiting() {
-    if !is_alone("a_held_lock_keeps_nobody_waiting") {
+fn locked_depot_makes_no_thread_wait() {
+    if !is_alone("locked_depot_makes_no_thread_wait") {
         return;
     }
     let layout = layout(250);
@@ -138,7 +138,7 @@ fn a_held_lock_keeps_nobody_waiting() {
 }
 
 #[test]
-fn large_and_over_aligned_blocks_are_the_allocators() {
+fn large_or_over_aligned_blocks_come_from_the_allocator() {
     for layout in [
         layout(LARGEST + 1),
         Layout::from_size_align(64, 64).unwrap(),
@@ -150,8 +150,8 @@ fn large_and_over_aligned_blocks_are_the_allocators() {
 }
 
 #[test]
-fn one_size_does_not_keep_the_others_out() {
-    if !is_alone("one_size_does_not_keep_the_others_out") {
+fn blocks_of_one_size_leave_room_for_the_others() {
+    if !is_alone("blocks_of_one_size_leave_room_for_the_others") {
         return;
     }
     let (small, other) = (layout(88), layout(400));
@@ -248,7 +248,7 @@ fn freed_blocks_return_by_page_in_address_order() {
 }
 
 #[test]
-fn a_block_whose_page_finds_no_place_is_kept_with_the_rest() {
+fn block_whose_page_has_no_place_is_kept_in_the_rest() {
     let mut depot = Box::new(Depot::EMPTY);
     let class = class(72);
     let mut pages = HashSet::new();
@@ -281,7 +281,7 @@ fn a_block_whose_page_finds_no_place_is_kept_with_the_rest() {
 }
 
 #[test]
-fn sizes_that_share_pages_come_out_each_block_once() {
+fn blocks_of_sizes_that_share_pages_come_out_once_each() {
     // The test uses all classes, so that pages of two sizes hash to one place.
     let classes: [usize; CLASSES] = std::array::from_fn(|class| class);
     let mut depot = Box::new(Depot::EMPTY);

@@ -1,4 +1,4 @@
-//! Each check fails for the fault that it is there for, and names itself.
+//! Each check finds its own fault, and its message begins with the check's name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Order, Subject, schedule, wakes_from_two_other_threads_are_not_lost};
 use crate::{Id, Notified, Ran, Schedule, WakeKind};
@@ -46,7 +46,7 @@ struct State<const FAULT: u8> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meeting {
     Nobody,
-    /// The first thread is there, and waits for the second.
+    /// The first thread has arrived, and waits for the second.
     First,
     Over,
 }
@@ -181,8 +181,8 @@ fn said<const FAULT: u8>() -> String {
         }
         _ => schedule::<Faulty<FAULT>>,
     };
-    let panic = catch_unwind(kit).expect_err("the kit is content");
-    *panic.downcast::<String>().expect("a panic with words")
+    let panic = catch_unwind(kit).expect_err("the kit must find the fault");
+    *panic.downcast::<String>().expect("the panic has a message")
 }
 
 #[test]
@@ -266,11 +266,11 @@ fn each_fault_is_found_and_named() {
             "lost: a spawned",
         ),
     ];
-    // All at the same time, as some take as long as a check waits.
+    // The kits run at the same time, as some of them take as long as a check waits.
     thread::scope(|scope| {
         let cases = cases.map(|(said, check, what)| (scope.spawn(said), check, what));
         for (said, check, what) in cases {
-            let said = said.join().expect("the kit is not content");
+            let said = said.join().expect("the kit finds the fault");
             assert!(
                 said.starts_with(check) && said.contains(what),
                 "{said:?}, not {check}{what}"

@@ -111,7 +111,7 @@ fn woken_and_again(second: fn(Waker, JoinHandle<()>)) {
     });
 }
 
-/// A second wake acquires the queue link that the run in between used, whichever way that run got
+/// A second wake acquires the queue link that the run in between used, no matter how that run got
 /// its `Notified`.
 ///
 /// Fails if `wake_by_ref` has Release alone.

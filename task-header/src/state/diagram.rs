@@ -1,5 +1,5 @@
-//! Draws the README's diagram from the transitions themselves: it walks through all words that they
-//! lead to, and lets each holder do all that it may.
+//! Draws the README's diagram from the transitions themselves: it visits all words that they lead
+//! to, and makes each transition that a holder may make there.
 use super::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,7 +49,7 @@ const GOES_ON: usize = 1 << (usize::BITS - 2);
 /// The highest number of wakers and abort handles at a time.
 const MOST: usize = 2;
 
-/// All that the holders may do to a word, each with the resulting word.
+/// Returns the transitions that the holders may make from a word, each with the resulting word.
 fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     let (s, goes_on) = (word & !GOES_ON, word & GOES_ON);
     let mut all = Vec::new();
@@ -202,7 +202,7 @@ fn diagram() -> String {
 
 /// `SELVEDGE_BLESS=1` writes the diagram.
 #[test]
-fn the_readmes_diagram_is_what_the_transitions_do() {
+fn readme_diagram_equals_the_transitions() {
     super::tests::on_the_backend(|| {
         crate::readme::holds("states", &diagram());
     });

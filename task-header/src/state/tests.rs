@@ -186,7 +186,7 @@ fn last_release_of_a_complete_task_leaves_the_word_unchanged() {
 }
 
 #[test]
-fn a_join_handle_leaves_its_waker_first() {
+fn dropped_join_handle_takes_its_waker_back_first() {
     on_the_backend(|| {
         let state = word(NOTIFIED | JOIN_INTEREST);
         state.set_join_waker().unwrap();
@@ -220,7 +220,7 @@ fn task_ended_elsewhere_stays_listed_during_its_join_wake() {
 }
 
 #[test]
-fn a_task_in_no_list_does_not_come_into_one_by_its_end() {
+fn completion_of_an_unlisted_task_does_not_list_it() {
     on_the_backend(|| {
         let state = State::new(true);
         assert_eq!(state.start(), Start::Poll);
@@ -234,7 +234,7 @@ fn a_task_in_no_list_does_not_come_into_one_by_its_end() {
 }
 
 #[test]
-fn unlinked_task_keeps_its_bit_until_the_run_is_released() {
+fn removed_task_keeps_listed_until_the_run_is_released() {
     on_the_backend(|| {
         let state = State::new_listed(true);
         let Start::Poll = state.start() else {
@@ -261,7 +261,7 @@ fn is_joined_and_is_aborted_read_their_bits() {
 }
 
 #[test]
-fn completion_and_the_join_waker_show_whatever_else_is_set() {
+fn complete_and_join_waker_bits_are_read_beside_other_bits() {
     on_the_backend(|| {
         let (own, most) = (JOIN_INTEREST, !(COMPLETE | JOIN_WAKER));
         for rest in [own, most] {
@@ -278,7 +278,7 @@ fn completion_and_the_join_waker_show_whatever_else_is_set() {
 }
 
 #[test]
-fn a_join_waker_that_is_unset_is_the_handles_again() {
+fn unset_join_waker_returns_the_slot_to_the_handle() {
     on_the_backend(|| {
         let state = State::new(true);
         state.set_join_waker().unwrap();
@@ -289,7 +289,7 @@ fn a_join_waker_that_is_unset_is_the_handles_again() {
 }
 
 #[test]
-fn a_state_is_shown_by_its_bits_and_its_count() {
+fn debug_output_of_a_state_names_its_bits_and_count() {
     on_the_backend(|| {
         let shown = alloc::format!("{:?}", word(RUNNING | LISTED | (2 * REF_ONE)));
         assert_eq!(shown, "RUNNING LISTED +2");

@@ -7,7 +7,7 @@ fn task(number: usize) -> TaskPtr {
     NonNull::new(ptr::without_provenance_mut((number + 1) * 16)).unwrap()
 }
 
-/// A stack that is never followed.
+/// Returns the address of a stack, which is never followed.
 fn stack() -> NonNull<Releases> {
     NonNull::dangling()
 }

@@ -1,4 +1,4 @@
-//! A set and the threads in which its members complete.
+//! Models of a set and the threads in which its members complete.
 use crate::{JoinSet, gate::Gate};
 use std::task::{Context, Poll};
 use sync_shim::{Model, model, thread};

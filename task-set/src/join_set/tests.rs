@@ -1,4 +1,4 @@
-//! The set over tasks that a queue runs.
+//! Tests of a set whose tasks run in a queue.
 use crate::{JoinSet, LocalSet};
 use std::{
     collections::VecDeque,

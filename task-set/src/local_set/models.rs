@@ -1,4 +1,4 @@
-//! A set and a thread that wakes its tasks.
+//! Models of a set and a thread that wakes its tasks.
 use crate::{LocalSet, gate::Gate, scope};
 use std::{
     cell::{Cell, RefCell},
@@ -74,8 +74,8 @@ fn a_wake_against_a_poll_is_not_lost() {
     });
 }
 
-/// A scope waits for a task that another thread wakes: it blocks until then, and the task is gone
-/// when it returns.
+/// A scope waits for a task that another thread wakes: the scope blocks until then, and the task
+/// has ended when the scope returns.
 ///
 /// Fails if `LocalSet::wait` has no look, or if `Releases::try_push` pushes with Relaxed.
 #[test]

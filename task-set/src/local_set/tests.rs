@@ -1,4 +1,4 @@
-//! The set on its thread, and wakes from others.
+//! Tests of a set on its thread, and of wakes from other threads.
 use crate::LocalSet;
 use std::{
     cell::{Cell, RefCell},
@@ -65,7 +65,7 @@ fn tasks_run_in_turn_until_the_future_is_done() {
 }
 
 #[test]
-fn the_set_is_done_when_its_tasks_are() {
+fn local_set_is_ready_when_its_tasks_are_done() {
     let set = Rc::new(LocalSet::new());
     let count = Rc::new(Cell::new(0));
     let (inner, counted) = (Rc::downgrade(&set), count.clone());
@@ -158,7 +158,7 @@ fn a_spawn_between_polls_wakes_the_set() {
 }
 
 #[test]
-fn a_round_has_an_end() {
+fn poll_of_a_local_set_runs_at_most_61_tasks() {
     let set = LocalSet::new();
     let polls = Rc::new(Cell::new(0));
     let counted = polls.clone();
@@ -176,7 +176,7 @@ fn a_round_has_an_end() {
 }
 
 #[test]
-fn the_sets_drop_drops_every_future_here() {
+fn local_set_drop_drops_each_future_on_its_thread() {
     let set = LocalSet::new();
     let held = Rc::new(());
     let (sender, receiver) = mpsc::channel::<Waker>();
@@ -274,7 +274,7 @@ fn future_that_acts_on_the_set_as_it_ends_wakes_next_poller() {
         );
         let future = async {
             set.spawn_detached(async {});
-            assert!(ends, "not by its end");
+            assert!(ends, "the future panics");
         };
         let mut future = pin!(set.run_until(future));
         let mut cx = Context::from_waker(Waker::noop());
@@ -449,7 +449,7 @@ fn waker_drop_that_polls_the_set_loses_no_pollers_wake() {
 }
 
 #[test]
-fn a_set_is_cancelled_at_once_and_goes_on() {
+fn set_runs_new_tasks_after_cancel_all() {
     let set = LocalSet::new();
     let (woken, waker) = counts();
     let mut cx = Context::from_waker(&waker);

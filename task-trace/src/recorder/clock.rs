@@ -3,7 +3,7 @@
 //! On x86-64 it is the processor's time-stamp counter, if that counts at one rate and never stops
 //! ("invariant"): about 10 ns a reading. Elsewhere it is the system's clock. The length of a *tick*
 //! is computed when ticks are converted, from two readings of both clocks: one at the start, and
-//! one then.
+//! one at the conversion.
 use std::time::{Duration, Instant};
 
 /// A clock that counts ticks of an unknown unit.

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_no_event_decode_to_nothing() {
+    fn words_that_encode_no_event_decode_to_none() {
         assert_eq!(Event::decode([0; 4], &[]), None);
         assert_eq!(Event::decode([0, u64::MAX, 0, 0], &[]), None);
         assert_eq!(

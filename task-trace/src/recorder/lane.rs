@@ -69,12 +69,13 @@ impl Lane {
     /// recorded.
     pub(super) fn prepare(&self, events: usize) {
         self.allocate(events);
-        // Ordering: Relaxed; the writer may be in a poll, whose end is then not recorded.
+        // Ordering: Relaxed; the writer may be in a poll. The end of that poll is then not
+        // recorded.
         self.writer.current.store(0, Relaxed);
     }
 
-    /// Records an event. Called by the lane's one writer, while the recorder is on. Costs a reading
-    /// of the clock and six stores.
+    /// Records an event. Only the lane's one writer calls this, while the recorder is on. Costs a
+    /// reading of the clock and six stores.
     #[inline]
     pub fn record(&self, event: Event) {
         self.record_at(event, 0);
@@ -87,8 +88,8 @@ impl Lane {
         }
     }
 
-    /// Records a spawn by the polled task. Called by the lane's one writer, while the recorder is
-    /// on.
+    /// Records a spawn by the polled task. Only the lane's one writer calls this, while the
+    /// recorder is on.
     pub fn spawn(&self, task: u64, location: &'static Location<'static>) {
         let place = self.number(location);
         let by = self.polled();
@@ -100,8 +101,8 @@ impl Lane {
         self.record_at(event, place);
     }
 
-    /// Records a task's name at its spawn. Called by the lane's one writer, also while the recorder
-    /// is off. The lane keeps its 2,048 newest names, and 104 bytes of each.
+    /// Records a task's name at its spawn. Only the lane's one writer calls this, also while the
+    /// recorder is off. The lane keeps its 2,048 newest names, and 104 bytes of each.
     pub fn name(&self, task: u64, name: &str) {
         let mut words = [0; 16];
         let mut end = name.len().min(NAME_BYTES);
@@ -125,7 +126,8 @@ impl Lane {
         self.record(Event::PollBegin { task, named });
     }
 
-    /// Records that the poll has ended, if its begin was recorded. Called by the lane's one writer.
+    /// Records that the poll has ended, if its begin was recorded. Only the lane's one writer calls
+    /// this.
     #[inline]
     pub fn poll_end(&self, outcome: super::Outcome) {
         if let Some(task) = self.polled() {

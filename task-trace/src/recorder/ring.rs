@@ -15,8 +15,8 @@
 //!    and then writes the words. The reader copies the words, fences, and then loads `begun`. If it
 //!    copied a word of record `n`, the fences synchronise by that word, and the reader sees at
 //!    least `n + 1`. It drops all records up to `n - capacity`, and so the torn one.
-//! 3. The writer never waits, and a reader copies once. If the writer is fast, the reader loses old
-//!    records, but no time.
+//! 3. The writer never waits, and a reader copies once. If the writer is fast, the reader gets
+//!    fewer old records, but does not copy again.
 //! 4. There must be one writer at a time. Two writers may tear records, but every word is an
 //!    atomic, so this is no undefined behaviour. So the code that decodes a record must accept any
 //!    words.

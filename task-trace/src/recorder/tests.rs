@@ -89,7 +89,7 @@ fn id_in_use_again_has_the_newer_name() {
 }
 
 #[test]
-fn poll_without_a_name_has_no_stale_one() {
+fn poll_of_an_unnamed_task_shows_no_stale_name() {
     let recorder = Recorder::new(1);
     let lane = recorder.worker(0);
     lane.name(7, "dead");

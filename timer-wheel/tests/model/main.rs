@@ -12,7 +12,7 @@ use proptest::prelude::*;
 enum At {
     Past(u64),
     In(u64),
-    /// An offset from the next tick with so many lowest digits that are 0.
+    /// An offset from the next tick. The first number says how many of its lowest digits are 0.
     Turn(u32, i8),
     /// An offset from now, in units of a level.
     Level(u32, i8),
@@ -104,7 +104,7 @@ fn run<S: Subject>(cases: &[Case]) {
 
 proptest! {
     #[test]
-    fn any_wheel_is_a_sorted_map(cases in prop::collection::vec(case(), 0..120)) {
+    fn wheel_behaves_as_a_sorted_map(cases in prop::collection::vec(case(), 0..120)) {
         run::<Boxes>(&cases);
     }
 }
@@ -112,7 +112,7 @@ proptest! {
 #[cfg(feature = "alloc")]
 proptest! {
     #[test]
-    fn any_timers_are_a_sorted_map(cases in prop::collection::vec(case(), 0..120)) {
+    fn timers_behave_as_a_sorted_map(cases in prop::collection::vec(case(), 0..120)) {
         run::<compared::Values>(&cases);
     }
 }
@@ -162,7 +162,7 @@ fn long<S: Subject>(seed: u64, operations: usize, most: usize, distance: u64) {
 }
 
 #[test]
-fn wheel_over_a_long_run_is_a_sorted_map() {
+fn wheel_over_a_long_run_matches_a_sorted_map() {
     long::<Boxes>(0x9E37_79B9_7F4A_7C15, 4_000, 400, 300);
     long::<Boxes>(0x2545_F491_4F6C_DD1D, 4_000, 400, 5_000);
     long::<Boxes>(0xD1B5_4A32_D192_ED03, 4_000, 400, 1 << 19);
@@ -170,7 +170,7 @@ fn wheel_over_a_long_run_is_a_sorted_map() {
 
 #[cfg(feature = "alloc")]
 #[test]
-fn timers_over_a_long_run_are_a_sorted_map() {
+fn timers_over_a_long_run_match_a_sorted_map() {
     long::<compared::Values>(0x9E37_79B9_7F4A_7C15, 4_000, 400, 300);
     long::<compared::Values>(0xD1B5_4A32_D192_ED03, 4_000, 400, 1 << 19);
 }

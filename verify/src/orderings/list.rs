@@ -124,7 +124,7 @@ impl Justified {
     }
 }
 
-/// Whether a site's key belongs to the crate `name`.
+/// Returns whether a site's key belongs to the crate `name`.
 pub(crate) fn of(key: &str, name: &str) -> bool {
     key.strip_prefix(name)
         .is_some_and(|rest| rest.starts_with('/'))
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_a_crate_that_is_gone_is_told() {
+    fn entry_about_a_missing_crate_is_reported() {
         let list = r#"
             justified = [{ site = "a/b.rs/c#1", mutant = "Relaxed", reason = "r" }]
             structural = [{ site = "ab/b.rs/c#x", find = "f", with = "w" }]

@@ -85,7 +85,7 @@ mod tests {
     use super::{Kind, Order, weaker};
 
     #[test]
-    fn no_mutant_is_one_that_its_operation_refuses() {
+    fn no_mutant_has_an_ordering_that_its_operation_refuses() {
         for order in Order::ALL {
             for refused in ["Release", "AcqRel"] {
                 assert!(!weaker(Kind::Load, order).contains(&refused));

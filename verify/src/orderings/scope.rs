@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn imports_are_blank_and_nothing_moves() {
+    fn blanked_imports_leave_other_code_in_place() {
         let source = "use a::{Acquire,\n Release};\npub(crate) use b;\nfn used() {}\n";
         let mut text = source.to_owned();
         blank_imports(&mut text);
@@ -157,7 +157,7 @@ fn first() {
 ";
 
     #[test]
-    fn a_line_is_named_by_the_functions_around_it() {
+    fn scope_of_a_line_names_the_items_around_it() {
         let scope_of = |word: &str| {
             let (_, line) = lines(NESTED).find(|(_, line)| line.contains(word)).unwrap();
             scope(NESTED, line)

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordering_that_is_no_argument_is_told() {
+    fn ordering_that_is_no_argument_is_reported() {
         let lib = "const A: Ordering = Acquire;\nfn f(o: Ordering) {\n    x.fetch_add(1, o);\n    Kind::Release;\n    g(Ordering::Release);\n}\n";
         let (_folder, found) = crate_of(&[("lib.rs", lib)]);
         assert_eq!(
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_no_text_names_is_told_when_a_model_comes_by() {
+    fn call_that_a_model_reaches_but_no_text_names_is_reported() {
         let (_folder, found) = crate_of(&[("lib.rs", RING)]);
         assert_eq!(found.unlisted("a/src/lib.rs:5:19 load [Acquire]"), None);
         assert_eq!(found.unlisted("a/src/lib.rs:7:1 load [Relaxed]"), None);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_a_choice_in_its_function_and_nowhere_else() {
+    fn change_applies_only_to_its_text_in_its_function() {
         let listed = |function: &str, find: &str| Listed {
             site: format!("a/lib.rs/{function}#x"),
             find: find.into(),

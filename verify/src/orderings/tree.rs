@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_has_what_is_there_and_nothing_else() {
+    fn copy_has_the_present_files_and_no_older_ones() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let read = |name: &str| fs::read_to_string(to.path().join(name)).unwrap();
         fs::create_dir_all(from.path().join("a/target")).unwrap();

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_says_what_the_model_found_and_not_what_it_always_says() {
+    fn kill_is_reported_by_its_first_unusual_line() {
         let usual = HashSet::from(["meant to".into()]);
         assert_eq!(first_new(&said("lost"), &HashSet::new()), "meant to");
         assert_eq!(first_new(&said("lost"), &usual), "lost");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn more_branches_than_the_checker_follows_are_no_kill() {
+    fn too_many_branches_count_as_a_limit_and_not_as_a_kill() {
         let branches = "Model exceeded maximum number of branches. This is often caused \
                         by an algorithm requiring the processor to make progress, e.g. spin locks.";
         assert_eq!(end(Status::Failed, branches), End::Limit);

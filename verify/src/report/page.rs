@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_versions_it_is_the_shim_s_that_is_told() {
+    fn version_shown_is_the_one_that_the_shim_depends_on() {
         let lock = r#"
             package = [
                 { name = "loom", version = "0.5.6" },

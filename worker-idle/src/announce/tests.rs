@@ -85,7 +85,7 @@ fn panic_in_an_announcement_ends_it_and_what_ended_in_it() {
 /// A scheduler that is dropped after the announcement announces to another registry, which frees
 /// the first one's record meanwhile.
 #[test]
-fn drop_of_what_ended_in_an_announcement_may_announce() {
+fn scheduler_dropped_after_an_announcement_may_announce() {
     let freed = std::sync::Arc::new(AtomicUsize::new(0));
     let registries = [(); 3].map(|()| Arc::new(Registry::new()));
     announce(&registries[0], || {

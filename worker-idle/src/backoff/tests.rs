@@ -62,7 +62,7 @@ fn wait_ends_when_work_is_found_or_after_its_looks() {
             looks += 1;
             looks == at
         });
-        // One that is late ends sooner.
+        // A wait that is late ends sooner.
         assert!(looks <= at.min(LOOKS));
         assert_eq!(found, looks == at);
     }

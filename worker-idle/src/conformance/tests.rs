@@ -82,7 +82,7 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
     }
 }
 
-/// The kit's findings, if they are not the expected ones.
+/// The faults that the kit found, if they are not the expected ones.
 type Found = Result<(), Vec<String>>;
 
 /// Returns whether the kit finds the fault, and says `what` of it.
@@ -114,7 +114,7 @@ fn parker_without_a_fault_passes() {
 
 #[test]
 fn each_fault_is_found_and_named() {
-    // All at once, as most wait for the whole limit.
+    // The kits run at the same time, as most of them wait for the whole limit.
     let kits: [fn() -> Found; 4] = [
         || finds::<FORGETS_A_TOKEN_THAT_COMES_FIRST>("unpark_before_park_ends_it: hung"),
         || finds::<KNOWS_NO_TIME>("park_with_limit_ends_in_time: hung"),

@@ -99,7 +99,8 @@ fn wake_self_returns_who_woke_the_sleeper() {
     );
 }
 
-/// A notifier has made a reservation but cleared no bit yet. It then clears this worker's bit.
+/// A notifier has cleared this worker's bit, so the worker returns the reservation that it makes
+/// for itself.
 #[test]
 fn unused_reservation_is_returned() {
     let idle = sleepers(2, &[0]);
@@ -121,8 +122,8 @@ fn without_a_wait<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> 
     result
 }
 
-/// The notifier may be stalled for as long as the sleeper runs: if it has a lower priority and
-/// shares the CPU.
+/// A notifier that has a lower priority and shares the CPU may be stalled for as long as the
+/// sleeper runs.
 #[test]
 fn wake_self_beside_a_stalled_notifier_returns() {
     let idle = std::sync::Arc::new(sleepers(130, &[129]));
@@ -134,7 +135,7 @@ fn wake_self_beside_a_stalled_notifier_returns() {
         Woken::BySelf
     );
     assert_eq!(idle.counts(), (2, 0));
-    // It finds no bit, and returns its reservation.
+    // The notifier finds no bit, and returns its reservation.
     assert_eq!(idle.notify(), None);
     assert_eq!(idle.take_any(), None);
     assert_eq!(sleeping(idle.give_back()), 0);

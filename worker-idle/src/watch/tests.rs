@@ -129,7 +129,7 @@ fn leaving_watcher_woken_early_requests_a_watcher() {
     drop(leaving(&idle, &state));
     Watch::forget(&idle, &state);
     assert!(idle.is_watcher_wanted() && state.get() == WatchState::default());
-    // After its last look, or before it gave up, it requests no watcher.
+    // A watcher that has taken its last look requests no successor.
     let mut watch = leaving(&idle, &state);
     assert!(!watch.record_look(false));
     drop(watch);

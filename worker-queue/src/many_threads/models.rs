@@ -118,7 +118,7 @@ fn watch(stealer: &Stealer<Item>, hooks: &Beside) {
 
 /// Each item is run once: by the worker, by a thief, by the watcher, or from the overflow.
 ///
-/// Fails if the owner opens the slot and notifies nobody, if a displaced item or an overflow is
+/// Fails if the owner opens the slot and does not notify, if a displaced item or an overflow is
 /// dropped, if the slot stays full at shutdown, or if a thief steals with a load and a store.
 #[test]
 fn a_worker_among_thieves_and_a_watcher_has_each_item_run_once() {

@@ -36,7 +36,7 @@ pub(super) fn look_and_steal(slot: &Slot<Node>) -> usize {
     run(slot.look().and_then(|seen| slot.steal(seen)))
 }
 
-/// Fails if the slot is filled with Relaxed, or stolen from by a store.
+/// Fails if the slot is filled with Relaxed, or if a thief empties it with a store.
 #[test]
 fn a_thief_gets_a_task_whole_or_the_owner_does() {
     model(|| {

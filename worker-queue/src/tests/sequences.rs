@@ -52,10 +52,10 @@ struct Model {
     filled: usize,
     /// The lowest number of notifications.
     notified: usize,
-    /// A thief has stolen since the worker last took from the ring. The worker may then take an
-    /// empty ring for one that isn't, and notify once too often.
+    /// A thief has stolen since the worker last took from the ring. The worker may then believe
+    /// that an empty ring has items, and notify once too often.
     stolen: bool,
-    /// The highest number of notifications in excess.
+    /// The most notifications that may come beyond `notified`.
     perhaps: usize,
 }
 
@@ -74,7 +74,7 @@ impl Model {
         self.notified += 1;
     }
 
-    /// `to_ring`: the queue pushed the item, where it could also keep it.
+    /// With `to_ring` the queue pushed the item, although it could have kept it.
     fn requeue(&mut self, n: u32, to_ring: bool) {
         if self.slot.is_some() {
             self.push_back(n);

@@ -25,7 +25,7 @@ fn job_in_a_frame(set: unsafe fn(*const OutsideLatch)) {
     })));
     let other = thread::spawn(move || {
         let There(frame) = { frame };
-        // SAFETY: the frame is there until the latch is set.
+        // SAFETY: the frame lives until the latch is set.
         let there = unsafe { &*frame };
         there.result.with_mut(|result| {
             // SAFETY: nobody reads the result before the latch is set.

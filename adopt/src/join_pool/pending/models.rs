@@ -25,7 +25,7 @@ fn jobs_elsewhere(jobs: usize) {
             thread::spawn(move || {
                 let There(pending) = { there };
                 ended.fetch_add(1, Relaxed);
-                // SAFETY: the scope is there until the job is counted.
+                // SAFETY: the scope lives until the job is counted.
                 if unsafe { Pending::other_ends_one(pending) } {
                     unpark.unpark();
                 }
@@ -51,8 +51,8 @@ fn jobs_elsewhere(jobs: usize) {
 
 /// The owner is unparked and sees the job's writes, and no thread uses the scope afterwards.
 ///
-/// Fails if the subtraction in `other_ends_one` is Relaxed, or if only the job that ends the sum of
-/// the halves unparks.
+/// Fails if the subtraction in `other_ends_one` is Relaxed, or if a job unparks the owner only when
+/// the sum of both halves is 0.
 #[test]
 fn owner_that_sleeps_for_a_job_elsewhere_wakes() {
     model(|| jobs_elsewhere(1));

@@ -134,9 +134,9 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
     });
 }
 
-/// The clock is paused while the last worker but the poller begins to wait: the poller finds that
-/// the runtime is idle, by a look before it parks or after an unpark. A look that is missed leaves
-/// the poller parked, which the model reports as a deadlock.
+/// The clock is paused while the last worker except the poller begins to wait: the poller finds
+/// that the runtime is idle, by a look before it parks or after an unpark. A look that is missed
+/// leaves the poller parked, which the model reports as a deadlock.
 ///
 /// Fails if a fence is left out.
 #[test]

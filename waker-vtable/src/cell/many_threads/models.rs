@@ -83,7 +83,7 @@ fn task_with_four_notifiers_sees_every_condition() {
             while times() == seen {
                 thread::park();
             }
-            // If the task was woken because another thread holds the cell, that thread goes on.
+            // If the task was woken because another thread holds the cell, that thread runs now.
             thread::yield_now();
         }
         for notifier in notifiers {

@@ -95,7 +95,7 @@ impl ThreadPark {
     ///
     /// Like [`block_on`](crate::park::block_on()) with a new parker. The parker, an allocation, is
     /// made when the future first clones or wakes its waker, or first returns `Pending`. A future
-    /// that is ready before needs no allocation and no read-modify-write.
+    /// that is ready before that needs no allocation and no read-modify-write.
     ///
     /// ```
     /// use std::{future::{poll_fn, ready}, task::Poll};

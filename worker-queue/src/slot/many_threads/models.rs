@@ -38,7 +38,7 @@ fn one_of_an_owner_and_four_threads_gets_each_task() {
         }
         ran.push(run(slot.take()));
         assert!(slot.is_empty());
-        // One bit per task: the number of bits, and all of them.
+        // There is one bit per task: this checks the number of bits, and their union.
         ran.retain(|task| *task != 0);
         assert_eq!(ran.len(), TASKS, "{ran:?}");
         assert_eq!(ran.iter().sum::<usize>(), (1 << TASKS) - 1, "{ran:?}");
