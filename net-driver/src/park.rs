@@ -23,7 +23,8 @@
 //!
 //! Before a worker waits in the reactor it looks there for some 50 µs, where such looks find
 //! events: to wait and be woken takes the processor about as long. It has the role then, and its
-//! token is `EMPTY`, so an unpark costs no system call.
+//! token is `EMPTY`, so an unpark costs no system call. Where events wake many tasks at a time, it
+//! waits without a look: looks would find them in smaller batches, each for a system call.
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, Poller},
@@ -234,6 +235,7 @@ pub struct WorkerPark {
     own_threads: bool,
     /// Whether it pays to look in the reactor before a wait there.
     backoff: Backoff,
+    batch: Batch,
     collected: VecDeque<Waker>,
 }
 
@@ -269,6 +271,7 @@ impl WorkerPark {
             worker,
             own_threads: false,
             backoff: Backoff::new(),
+            batch: Batch::default(),
             collected: VecDeque::new(),
         }
     }
@@ -361,13 +364,15 @@ impl WorkerPark {
         let limit = [limit, next].into_iter().flatten().min();
         if poller.workers_reactor().is_some() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
-            if !looked(driver, &self.token, limit, backoff, out) {
+            let before = out.len();
+            if self.batch.is_large() || !looked(driver, &self.token, limit, backoff, out) {
                 let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
                 if !waited {
                     // A worker that is unparked before each park would never look.
                     driver.poll_if_due(MAX_EVENTS, out);
                 }
             }
+            self.batch.record(out.len() - before);
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
             poller.note_end();
@@ -389,6 +394,28 @@ impl WorkerPark {
         driver
             .timers
             .collect_due(self.worker, max, || driver.now(), &mut self.collected);
+    }
+}
+
+/// How many tasks the events of one wait or look wake: a mean, of which the last one is an eighth.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    /// In eighths.
+    mean: u32,
+}
+
+impl Batch {
+    /// From this mean on a worker waits without a look.
+    const LARGE: u32 = 4;
+
+    fn record(&mut self, woken: usize) {
+        if woken > 0 {
+            self.mean = self.mean - self.mean / 8 + woken.min(MAX_EVENTS) as u32;
+        }
+    }
+
+    fn is_large(self) -> bool {
+        self.mean >= 8 * Self::LARGE
     }
 }
 
@@ -485,3 +512,5 @@ impl fmt::Debug for WorkerUnpark {
 /// The model's kernel stands for the reactor's.
 #[cfg(all(test, selvedge_loom))]
 mod models;
+#[cfg(all(test, not(selvedge_loom)))]
+mod tests;
