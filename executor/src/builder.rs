@@ -572,11 +572,7 @@ impl Builder {
     /// # drop(runtime);
     /// # std::io::Result::Ok(())
     /// ```
-    #[cfg(all(
-        feature = "net",
-        target_os = "linux",
-        not(any(selvedge_loom, selvedge_shuttle))
-    ))]
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
     pub fn poller(mut self, polling: crate::events::Polling) -> Self {
         self.polling = polling;
         self

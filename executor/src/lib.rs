@@ -34,11 +34,7 @@ mod metrics;
 #[cfg(feature = "monitor")]
 mod monitor;
 mod names;
-#[cfg(all(
-    feature = "net",
-    target_os = "linux",
-    not(any(selvedge_loom, selvedge_shuttle))
-))]
+#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub mod net;
 #[cfg(not(feature = "monitor"))]
 mod no_monitor;

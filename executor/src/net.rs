@@ -1,4 +1,4 @@
-//! Sockets, under tokio's names: those of [`net_driver::net`]. On Linux.
+//! Sockets, under tokio's names: those of [`net_driver::net`]. On Unix.
 //!
 //! A socket is made in a task, in a runtime's `block_on`, or where its [`Handle`] was entered. It
 //! belongs to that runtime: one of its idle workers waits for all sockets, in the kernel's poller,

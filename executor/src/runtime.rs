@@ -237,7 +237,7 @@ impl RefUnwindSafe for Runtime {}
 /// Returns whether an error is that of a socket whose runtime has shut down.
 ///
 /// ```
-/// # #[cfg(all(feature = "net", target_os = "linux"))] {
+/// # #[cfg(all(feature = "net", unix))] {
 /// use selvedge::{Runtime, net::TcpListener, runtime::is_rt_shutdown_err};
 ///
 /// let (ended, runtime) = (Runtime::new()?, Runtime::new()?);

@@ -1,9 +1,10 @@
 #![doc = include_str!("../README.md")]
-// The sockets do not exist under a model checker: its models use the parts below them.
-#![cfg_attr(any(selvedge_loom, selvedge_shuttle), allow(dead_code))]
+// The sockets do not exist under a model checker, whose models use the parts below them, and on
+// systems other than Unix.
+#![cfg_attr(any(selvedge_loom, selvedge_shuttle, not(unix)), allow(dead_code))]
 
 mod driver;
-#[cfg(all(target_os = "linux", not(selvedge_loom)))]
+#[cfg(all(unix, not(selvedge_loom)))]
 pub mod net;
 mod over;
 mod park;

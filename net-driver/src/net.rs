@@ -61,3 +61,29 @@ pub use udp::UdpSocket;
 pub use unix_datagram::UnixDatagram;
 pub use unix_listener::UnixListener;
 pub use unix_stream::UnixStream;
+
+/// Makes a socket that is non-blocking and close-on-exec.
+fn socket(domain: socket2::Domain, kind: socket2::Type) -> std::io::Result<socket2::Socket> {
+    cfg_if::cfg_if! {
+        if #[cfg(target_vendor = "apple")] {
+            let socket = socket2::Socket::new(domain, kind, None)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        } else {
+            socket2::Socket::new(domain, kind.nonblocking(), None)
+        }
+    }
+}
+
+/// Makes a descriptor non-blocking and close-on-exec, on systems whose calls do not do so at once.
+/// A process that is started in between has it too.
+#[cfg(target_vendor = "apple")]
+fn set_flags(fd: std::os::fd::RawFd) -> std::io::Result<()> {
+    // SAFETY: the call takes no pointers.
+    let done = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    // SAFETY: as above. A new descriptor has no other flag.
+    if done == -1 || unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) } == -1 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}

@@ -23,7 +23,8 @@
 //!
 //! Before a worker waits in the reactor it looks there for some 50 µs, if such looks find events: a
 //! wait and a wake-up take the processor about as long. During these looks it has the role and its
-//! token is `EMPTY`, so an unpark costs no system call.
+//! token is `EMPTY`, so an unpark costs no system call. While the events of a wait wake many tasks,
+//! it waits without a look: looks would find the events in smaller batches, at a system call each.
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, Poller},
@@ -234,6 +235,7 @@ pub struct WorkerPark {
     own_threads: bool,
     /// Decides whether to look in the reactor before a wait there.
     backoff: Backoff,
+    batch: Batch,
     collected: VecDeque<Waker>,
 }
 
@@ -269,6 +271,7 @@ impl WorkerPark {
             worker,
             own_threads: false,
             backoff: Backoff::new(),
+            batch: Batch::default(),
             collected: VecDeque::new(),
         }
     }
@@ -362,13 +365,15 @@ impl WorkerPark {
         let limit = [limit, next].into_iter().flatten().min();
         if poller.workers_reactor().is_some() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
-            if !looked(driver, &self.token, limit, backoff, out) {
+            let before = out.len();
+            if self.batch.is_large() || !looked(driver, &self.token, limit, backoff, out) {
                 let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
                 if !waited {
                     // Without this, a worker that is unparked before each park would never look.
                     driver.poll_if_due(MAX_EVENTS, out);
                 }
             }
+            self.batch.record(out.len() - before);
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
             poller.note_end();
@@ -390,6 +395,29 @@ impl WorkerPark {
         driver
             .timers
             .collect_due(self.worker, max, || driver.now(), &mut self.collected);
+    }
+}
+
+/// A mean of the tasks that the events of one wait, or of one look, wake. The last one counts for
+/// an eighth.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    /// In eighths.
+    mean: u32,
+}
+
+impl Batch {
+    /// From this mean on, a worker waits without a look.
+    const LARGE: u32 = 4;
+
+    fn record(&mut self, woken: usize) {
+        if woken > 0 {
+            self.mean = self.mean - self.mean / 8 + woken.min(MAX_EVENTS) as u32;
+        }
+    }
+
+    fn is_large(self) -> bool {
+        self.mean >= 8 * Self::LARGE
     }
 }
 
@@ -487,3 +515,5 @@ impl fmt::Debug for WorkerUnpark {
 /// The model's kernel stands for the reactor's.
 #[cfg(all(test, selvedge_loom))]
 mod models;
+#[cfg(all(test, not(selvedge_loom)))]
+mod tests;

@@ -140,7 +140,9 @@ impl<S: Sys> Registration<S> {
         loop {
             let seen = ready!(self.poll_ready(cx, direction))?;
             if let Some(done) = self.attempt(seen, interest, &mut op) {
-                if matches!(done, Ok(moved) if 0 < moved.count && !moved.may_have_more) {
+                let may_guess = S::REPORTS_CLOSE;
+                if may_guess && matches!(done, Ok(moved) if 0 < moved.count && !moved.may_have_more)
+                {
                     self.slot().clear_after_short(seen, interest);
                 }
                 progress.made_progress();
@@ -220,7 +222,7 @@ impl<S: Sys> Registration<S> {
 
 impl<S: Sys> Drop for Registration<S> {
     fn drop(&mut self) {
-        if self.removal == Removal::ByCall {
+        if self.removal == Removal::ByCall || !S::CLOSE_DEREGISTERS {
             // An error says that the kernel has no such entry any more.
             let _ = self.reactor.sys().deregister(self.fd);
         }

@@ -27,9 +27,6 @@ pub(crate) struct SourceId {
 }
 
 impl SourceId {
-    /// The bits by which the kernel reports a wake of the driver. No registration has them.
-    pub(crate) const WAKE: u64 = u64::MAX;
-
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }

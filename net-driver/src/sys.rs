@@ -4,30 +4,51 @@
 //!    the readiness grows, and once for what is ready at the registration.
 //! 2. Events may come late, twice and for nothing. They are never lost: an event that one thread's
 //!    `wait` returned is that thread's to hand over.
-//! 3. Any number of threads may call `wait` at a time. Each event goes to one of them.
+//! 3. Any number of threads may call `wait` at a time. Each event goes to one of them. A system may
+//!    let one of them wait and send the others away, without events.
 //! 4. `wake` ends the present or the next `wait` of one thread, perhaps not of the one that it is
 //!    meant for. A `wait` returns whether a `wake` has ended it.
 use crate::Ready;
 use std::{io, time::Duration};
 
-#[cfg(all(target_os = "linux", not(selvedge_loom)))]
+#[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_polling))))]
 mod epoll;
 #[cfg(any(test, selvedge_loom))]
 pub(crate) mod kernel;
+#[cfg(not(any(unix, selvedge_loom)))]
+mod none;
 #[cfg(all(test, selvedge_loom))]
 mod once;
+#[cfg(all(
+    unix,
+    not(selvedge_loom),
+    any(selvedge_polling, not(target_os = "linux"))
+))]
+mod portable;
 
-#[cfg(all(target_os = "linux", not(selvedge_loom)))]
+#[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_polling))))]
 pub(crate) use epoll::Epoll as Os;
 #[cfg(selvedge_loom)]
 pub(crate) use kernel::Kernel as Os;
+#[cfg(not(any(unix, selvedge_loom)))]
+pub(crate) use none::NoSys as Os;
+#[cfg(all(
+    unix,
+    not(selvedge_loom),
+    any(selvedge_polling, not(target_os = "linux"))
+))]
+pub(crate) use portable::Portable as Os;
+
 #[cfg(all(test, selvedge_loom))]
 pub(crate) use once::OnceLock;
 #[cfg(not(all(test, selvedge_loom)))]
 pub(crate) use std::sync::OnceLock;
 
 /// A source's number in the kernel.
+#[cfg(unix)]
 pub(crate) type Fd = std::os::fd::RawFd;
+#[cfg(not(unix))]
+pub(crate) type Fd = i32;
 
 /// The action if the kernel already has an entry for the source's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +62,14 @@ pub(crate) enum Existing {
 
 /// A kernel.
 pub(crate) trait Sys: Send + Sync + Sized + 'static {
+    /// Whether the close of a source's last descriptor ends its registration. If not, only
+    /// [`deregister`](Self::deregister) does.
+    const CLOSE_DEREGISTERS: bool;
+
+    /// Whether the event of a half that was closed says so. If not, an operation cannot tell that
+    /// a short read was followed by the end of the stream, for which no event will come.
+    const REPORTS_CLOSE: bool;
+
     /// Opens what the driver needs.
     fn open() -> io::Result<Self>;
 

@@ -108,7 +108,7 @@ fn half_closed_stream_still_writes() {
         stream.read_to_string(&mut all).await.unwrap();
         assert_eq!(all, "last words");
         let ready = stream.ready(Interest::READABLE).await.unwrap();
-        assert!(ready.is_read_closed());
+        assert!(ready.is_read_closed() || cfg!(selvedge_polling));
         stream.write_all(b"answer").await.unwrap();
         let mut back = [0; 6];
         client.read_exact(&mut back).unwrap();

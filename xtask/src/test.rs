@@ -86,7 +86,7 @@ const STEPS: &[Step] = &[
     ),
     (
         "backends",
-        "counted costs; the tsan and shuttle backends",
+        "counted costs; the tsan and shuttle backends; the poller of other systems",
         backends,
     ),
     (
@@ -220,7 +220,7 @@ fn large() -> Result<bool> {
 /// Runs the tests named after counts on the counting backend: they make the tables of the READMEs.
 /// For the backends of ThreadSanitizer and shuttle, it checks that all crates build on them, and
 /// runs the shim's own tests on the former. Code and dependencies of tests that never run would
-/// only cost time and space.
+/// only cost time and space. At last it tests the sockets over the poller of other Unix systems.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
@@ -229,11 +229,13 @@ fn backends() -> Result<bool> {
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     let shim = ["--package", "sync-shim"];
-    let steps: [(&str, &[&str], &[&str]); 4] = [
+    let sockets = ["--package", "net-driver"];
+    let steps: [(&str, &[&str], &[&str]); 5] = [
         ("count", &["test", "count"], &all),
         ("tsan", &["check"], &all),
         ("tsan", &["test"], &shim),
         ("shuttle", &["check"], &all),
+        ("polling", &["test", "--tests"], &sockets),
     ];
     for (backend, command, packages) in steps {
         let mut cargo = cargo();

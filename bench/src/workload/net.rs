@@ -58,9 +58,17 @@ fn serve<R: Rt>(runtime: &R, service: Service) -> io::Result<SocketAddr> {
     Ok(to)
 }
 
+/// The connections that a listener's queue may hold. A queue of std's length, 128, overflows where
+/// the server's processor is busy, and then the kernel makes the client wait for a second.
+const QUEUE: i32 = 4_096;
+
 /// Returns a listener, and the address of this machine that leads to it.
 pub(super) fn listen() -> io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: the call takes no pointers. It only sets the length of the queue.
+    if unsafe { libc::listen(listener.as_raw_fd(), QUEUE) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
     let port = listener.local_addr()?.port();
     listener.set_nonblocking(true)?;
     Ok((listener, (Ipv4Addr::LOCALHOST, port).into()))

@@ -176,11 +176,7 @@ impl Builder {
             })
         });
         let remotes: Vec<_> = remotes.collect();
-        #[cfg(all(
-            feature = "net",
-            target_os = "linux",
-            not(any(selvedge_loom, selvedge_shuttle))
-        ))]
+        #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
         events.set_blocking(crate::net::run_blocking);
         #[cfg(feature = "test-util")]
         if self.start_paused {

@@ -94,7 +94,7 @@ impl Events {
     }
 
     /// Sets how the driver runs closures that block.
-    #[cfg(all(feature = "net", target_os = "linux"))]
+    #[cfg(all(feature = "net", unix))]
     pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {
         self.0.set_blocking(run);
     }

@@ -119,7 +119,7 @@ impl Builder {
 ///
 /// # let mut builder =
 /// Builder::new_current_thread().enable_all();
-/// # #[cfg(all(feature = "net", target_os = "linux"))]
+/// # #[cfg(all(feature = "net", unix))]
 /// Builder::new_current_thread().enable_io();
 /// # #[cfg(feature = "time")]
 /// Builder::new_current_thread().enable_time();
@@ -133,11 +133,7 @@ impl Builder {
     /// Opens the kernel objects that sockets need when the runtime is built, so that `build`
     /// reports the error if that fails. Without this call the first socket opens them. See
     /// [`crate::Builder::enable_io`].
-    #[cfg(all(
-        feature = "net",
-        target_os = "linux",
-        not(any(selvedge_loom, selvedge_shuttle))
-    ))]
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
     #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
     pub fn enable_io(&mut self) -> &mut Self {
         self.0.enable_io = true;

@@ -97,18 +97,28 @@ impl Backoff {
 /// An accepted socket, which is non-blocking and close-on-exec, and the address of its other side.
 pub(crate) type Accepted = (OwnedFd, SockAddr);
 
-/// Takes a connection from the queue of `listener`. The call sets both flags itself, which saves
-/// one of the system calls that std makes.
+/// Takes a connection from the queue of `listener`. Where there is `accept4`, it sets both flags
+/// itself, which saves one of the system calls that std makes.
 fn accept4(listener: RawFd) -> io::Result<Accepted> {
     let accept = |address: *mut SockAddrStorage, len: *mut libc::socklen_t| {
-        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: the pointers are valid for the call, and `len` is the length of the storage.
-        let fd = unsafe { libc::accept4(listener, address.cast(), len, flags) };
+        cfg_if::cfg_if! {
+            if #[cfg(target_vendor = "apple")] {
+                // SAFETY: the pointers are valid for the call, and `len` is the storage's length.
+                let fd = unsafe { libc::accept(listener, address.cast(), len) };
+            } else {
+                let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+                // SAFETY: the pointers are valid for the call, and `len` is the storage's length.
+                let fd = unsafe { libc::accept4(listener, address.cast(), len, flags) };
+            }
+        }
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the call opened the descriptor, and nobody else knows it.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        #[cfg(target_vendor = "apple")]
+        super::set_flags(fd.as_raw_fd())?;
+        Ok(fd)
     };
     // SAFETY: a call that succeeds has written an address, and its length.
     unsafe { SockAddr::try_init(accept) }

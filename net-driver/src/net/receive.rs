@@ -15,8 +15,8 @@
 //! The state is a guess that no other thread's read depends on. The count is exact at the time of
 //! the read: bytes that come later are announced by an event, as after "would block".
 use crate::registration::Moved;
-use socket2::{MaybeUninitSlice, MsgHdrMut, SockRef};
-use std::{io, mem::MaybeUninit, net::TcpStream, os::fd::AsRawFd};
+use socket2::SockRef;
+use std::{io, mem::MaybeUninit, net::TcpStream};
 use sync_shim::atomic::{AtomicU32, Ordering::Relaxed};
 
 const PLAIN: u32 = 0;
@@ -67,58 +67,25 @@ impl Receive {
     }
 }
 
-/// Sets the option. Returns whether the kernel has it.
-#[cold]
-fn ask_for_hints(stream: &TcpStream) -> bool {
-    let on: libc::c_int = 1;
-    let (fd, len) = (stream.as_raw_fd(), size_of_val(&on) as libc::socklen_t);
-    let on = (&raw const on).cast();
-    // SAFETY: the pointer is valid for a read of that many bytes.
-    unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INQ, on, len) == 0 }
+#[cfg(target_os = "linux")]
+mod hints;
+#[cfg(target_os = "linux")]
+use hints::{ask_for_hints, receive_hinted};
+
+/// Other systems have no such option.
+#[cfg(not(target_os = "linux"))]
+fn ask_for_hints(_: &TcpStream) -> bool {
+    false
 }
 
-/// The bytes of the one control message that is expected: a header, and a number.
-const CONTROL: usize = size_of::<libc::cmsghdr>() + size_of::<libc::c_int>();
-
-/// Room for the control message, aligned as the kernel's.
-#[repr(C, align(8))]
-struct Control([MaybeUninit<u8>; CONTROL]);
-
+#[cfg(not(target_os = "linux"))]
 fn receive_hinted(stream: &TcpStream, to: &mut [MaybeUninit<u8>]) -> io::Result<Moved> {
     let wanted = to.len();
-    let mut control = Control([MaybeUninit::new(0); CONTROL]);
-    let mut parts = [MaybeUninitSlice::new(to)];
-    let mut message = MsgHdrMut::new()
-        .with_buffers(&mut parts)
-        .with_control(&mut control.0);
-    let count = SockRef::from(stream).recvmsg(&mut message, 0)?;
-    let has_hint = message.control_len() >= CONTROL;
-    let left = has_hint.then(|| left_in(&control)).flatten();
-    Ok(match left {
-        Some(left) => Moved {
-            count,
-            may_have_more: left > 0,
-        },
-        None => Moved::of(count, wanted),
-    })
+    let done = SockRef::from(stream).recv(to);
+    done.map(|count| Moved::of(count, wanted))
 }
 
-/// Returns the number of bytes that the kernel says are left.
-fn left_in(control: &Control) -> Option<libc::c_int> {
-    let at = control.0.as_ptr();
-    // SAFETY: the array is aligned, large enough, and was initialised before the call. Any bytes
-    // are a valid header.
-    let header = unsafe { at.cast::<libc::cmsghdr>().read() };
-    if (header.cmsg_level, header.cmsg_type) != (libc::IPPROTO_TCP, libc::TCP_CM_INQ) {
-        return None;
-    }
-    // SAFETY: the number is behind the header, in the same array.
-    let number = unsafe { at.add(size_of::<libc::cmsghdr>()) };
-    // SAFETY: the number is within the array, and initialised.
-    Some(unsafe { number.cast::<libc::c_int>().read_unaligned() })
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use std::{

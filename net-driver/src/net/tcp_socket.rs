@@ -53,8 +53,7 @@ impl TcpSocket {
     }
 
     fn new(domain: Domain) -> io::Result<Self> {
-        let kind = Type::STREAM.nonblocking();
-        Ok(Self(Socket::new(domain, kind, None)?))
+        super::socket(domain, Type::STREAM).map(Self)
     }
 
     /// Takes over a socket of std, which may have begun to connect.

@@ -1,7 +1,7 @@
 //! A UDP socket.
 use super::{ToSocketAddrs, lookup, source::Source, stream_io};
 use crate::{Interest, Ready, reactor::Removal, slot::Direction};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Type};
 use std::{
     io, net,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -61,8 +61,7 @@ impl UdpSocket {
     /// Without a current driver.
     pub async fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
         let bind = |at: SocketAddr| async move {
-            let kind = Type::DGRAM.nonblocking();
-            let socket = Socket::new(Domain::for_address(at), kind, None)?;
+            let socket = super::socket(Domain::for_address(at), Type::DGRAM)?;
             socket.bind(&at.into())?;
             Self::new(socket.into(), Removal::ByClose)
         };

@@ -62,11 +62,13 @@ impl UCred {
         self.gid
     }
 
-    /// Returns the process's id. `None` if the process is in a namespace that this one cannot see.
+    /// Returns the process's id. `None` if the process is in a namespace that this one cannot see,
+    /// and on systems but Linux.
     pub fn pid(&self) -> Option<libc::pid_t> {
         Some(self.pid).filter(|pid| *pid != 0)
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut cred = libc::ucred {
             pid: 0,
@@ -83,6 +85,16 @@ impl UCred {
         }
         let libc::ucred { pid, uid, gid } = cred;
         Ok(Self { uid, gid, pid })
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(super) fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
+        let (mut uid, mut gid) = (0, 0);
+        // SAFETY: the pointers are valid for a write.
+        if unsafe { libc::getpeereid(socket.as_raw_fd(), &mut uid, &mut gid) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { uid, gid, pid: 0 })
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, UCred, WriteHalf},
 };
 use crate::{Interest, Ready, reactor::Removal, slot::Direction};
-use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Type};
 use std::{
     io,
     mem::MaybeUninit,
@@ -54,7 +54,7 @@ impl UnixStream {
     /// Without a current driver.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let address = SockAddr::unix(path)?;
-        let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+        let socket = super::socket(Domain::UNIX, Type::STREAM)?;
         socket.connect(&address)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
         let source = Source::new(socket.into(), ready, Removal::ByClose)?;

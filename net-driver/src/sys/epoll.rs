@@ -6,7 +6,7 @@
 //!   limit is in nanoseconds. Where the kernel has none (before 5.11) it is `epoll_wait`, whose
 //!   limit is in milliseconds and is rounded up.
 use super::{Existing, Fd, Sys};
-use crate::{Ready, slab::SourceId};
+use crate::Ready;
 use libc::{c_int, c_void};
 use std::{
     io, mem,
@@ -18,6 +18,9 @@ use sync_shim::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The events of one wait, on the stack.
 const MOST: usize = 64;
+
+/// The token of the eventfd. No registration has it.
+const WAKE: u64 = u64::MAX;
 
 /// Both directions and the half-close, edge-triggered.
 const INTEREST: u32 =
@@ -32,6 +35,9 @@ pub(crate) struct Epoll {
 }
 
 impl Sys for Epoll {
+    const CLOSE_DEREGISTERS: bool = true;
+    const REPORTS_CLOSE: bool = true;
+
     fn open() -> io::Result<Self> {
         // SAFETY: the call takes no pointers.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
@@ -45,12 +51,7 @@ impl Sys for Epoll {
             lacks_pwait2: AtomicBool::new(false),
         };
         let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
-        this.control(
-            libc::EPOLL_CTL_ADD,
-            this.waker.as_raw_fd(),
-            events,
-            SourceId::WAKE,
-        )?;
+        this.control(libc::EPOLL_CTL_ADD, this.waker.as_raw_fd(), events, WAKE)?;
         Ok(this)
     }
 
@@ -87,7 +88,7 @@ impl Sys for Epoll {
         let mut was_woken = false;
         for event in &events[..count as usize] {
             let (bits, token) = (event.events, event.u64);
-            if token == SourceId::WAKE {
+            if token == WAKE {
                 was_woken = true;
             } else {
                 on_event(token, to_ready(bits));

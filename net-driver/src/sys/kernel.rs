@@ -35,6 +35,9 @@ impl Kernel {
 }
 
 impl Sys for Kernel {
+    const CLOSE_DEREGISTERS: bool = true;
+    const REPORTS_CLOSE: bool = true;
+
     fn open() -> io::Result<Self> {
         Ok(Self {
             state: Mutex::new(State::default()),

@@ -90,7 +90,7 @@ impl Builder {
     /// Makes the kernel objects that sockets need when the runtime is built, so that
     /// [`build`](Self::build) reports the error if that fails. Sockets work in every runtime: by
     /// default the first socket makes these objects, and the call that makes the socket returns the
-    /// error. This method exists where sockets do: with the feature `net`, on Linux.
+    /// error. This method exists where sockets do: with the feature `net`, on Unix.
     ///
     /// ```
     /// use selvedge::net::TcpListener;
@@ -100,11 +100,7 @@ impl Builder {
     /// assert_ne!(listener.local_addr()?.port(), 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg(all(
-        feature = "net",
-        target_os = "linux",
-        not(any(selvedge_loom, selvedge_shuttle))
-    ))]
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
     pub fn enable_io(mut self) -> Self {
         self.enable_io = true;
         self

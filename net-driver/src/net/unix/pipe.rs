@@ -46,17 +46,35 @@ use std::{
 /// Without a current driver.
 #[track_caller]
 pub fn pipe() -> io::Result<(Sender, Receiver)> {
+    let [receiver, sender] = ends()?;
+    Ok((Sender::new(sender)?, Receiver::new(receiver)?))
+}
+
+/// Makes a pipe whose ends are non-blocking and close-on-exec. Returns the end that reads first.
+fn ends() -> io::Result<[File; 2]> {
     let mut ends = [0; 2];
-    // SAFETY: the pointer is valid for a write of two descriptors.
-    let made = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) };
+    cfg_if::cfg_if! {
+        if #[cfg(target_vendor = "apple")] {
+            // SAFETY: the pointer is valid for a write of two descriptors.
+            let made = unsafe { libc::pipe(ends.as_mut_ptr()) };
+        } else {
+            let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+            // SAFETY: the pointer is valid for a write of two descriptors.
+            let made = unsafe { libc::pipe2(ends.as_mut_ptr(), flags) };
+        }
+    }
     if made != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just opened it, and nobody else knows it.
-    let receiver = unsafe { File::from_raw_fd(ends[0]) };
-    // SAFETY: as above.
-    let sender = unsafe { File::from_raw_fd(ends[1]) };
-    Ok((Sender::new(sender)?, Receiver::new(receiver)?))
+    let ends = ends.map(|end| {
+        // SAFETY: the call has just opened it, and nobody else knows it.
+        unsafe { File::from_raw_fd(end) }
+    });
+    #[cfg(target_vendor = "apple")]
+    for end in &ends {
+        super::super::set_flags(end.as_raw_fd())?;
+    }
+    Ok(ends)
 }
 
 /// Options for opening a pipe that has a name (a FIFO).

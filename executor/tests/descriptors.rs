@@ -1,0 +1,60 @@
+//! Runtimes in a process that has no descriptor left: one test, so that the process has no others.
+#![cfg(all(feature = "net", target_os = "linux"))]
+
+use selvedge::{Builder, net::UnixDatagram};
+use std::{fs::File, io, mem};
+
+/// Sets how many descriptors the process may have. Returns how many it might have before.
+fn limit(descriptors: u64) -> u64 {
+    // SAFETY: all zeroes are a valid value of a plain C structure.
+    let mut limits: libc::rlimit = unsafe { mem::zeroed() };
+    // SAFETY: the pointer is valid for the call.
+    let got = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) };
+    assert_eq!(got, 0);
+    let before = mem::replace(&mut limits.rlim_cur, descriptors);
+    // SAFETY: the pointer is valid for the call.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limits) };
+    assert_eq!(set, 0);
+    before
+}
+
+/// Runs `f` with this number of free descriptors.
+fn with_free<R>(free: usize, f: impl FnOnce() -> R) -> R {
+    let before = limit(64);
+    let mut taken = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        taken.push(file);
+    }
+    taken.truncate(taken.len() - free);
+    let done = f();
+    drop(taken);
+    limit(before);
+    done
+}
+
+/// Fails if `build` panics where the kernel refuses the poller or its wake, or forgets the error,
+/// or if a runtime that was built without them does not try again at its next socket.
+#[test]
+fn kernel_without_descriptors_fails_the_build_or_the_socket() {
+    let refused = |error: io::Error| assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    for current_thread in [false, true] {
+        let builder = || match current_thread {
+            true => Builder::new_current_thread(),
+            false => Builder::new().workers(2),
+        };
+        // The poller takes the first descriptor, and its wake the second.
+        for free in [0, 1] {
+            refused(with_free(free, || builder().enable_io().build()).unwrap_err());
+        }
+        drop(with_free(2, || builder().enable_io().build()).unwrap());
+
+        // Without `enable_io` the first socket makes both, after its own descriptor.
+        let runtime = with_free(0, || builder().build()).unwrap();
+        let socket = || runtime.block_on(async { UnixDatagram::unbound() });
+        for free in 0..3 {
+            refused(with_free(free, socket).unwrap_err());
+        }
+        socket().unwrap();
+        assert_eq!(runtime.block_on(async { 7 }), 7);
+    }
+}

@@ -1,0 +1,34 @@
+//! Systems without a poller that this crate knows: timers only.
+use super::{Existing, Fd, Sys};
+use crate::Ready;
+use std::{convert::Infallible, io, time::Duration};
+
+/// There is none.
+#[derive(Debug)]
+pub(crate) struct NoSys(Infallible);
+
+impl Sys for NoSys {
+    const CLOSE_DEREGISTERS: bool = false;
+    const REPORTS_CLOSE: bool = false;
+
+    fn open() -> io::Result<Self> {
+        let why = "there are no sockets on this system";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+
+    fn register(&self, _: Fd, _: u64, _: Existing) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    fn deregister(&self, _: Fd) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    fn wait(&self, _: Option<Duration>, _: usize, _: impl FnMut(u64, Ready)) -> io::Result<bool> {
+        match self.0 {}
+    }
+
+    fn wake(&self) {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,132 @@
+use super::{
+    Existing::{Refuse, Replace},
+    *,
+};
+use std::{
+    io::{Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    thread,
+    time::Instant,
+};
+
+const NOW: Option<Duration> = Some(Duration::ZERO);
+
+fn events(sys: &Portable, limit: Option<Duration>) -> Vec<(u64, Ready)> {
+    let mut seen = Vec::new();
+    sys.wait(limit, 64, |token, ready| seen.push((token, ready)))
+        .unwrap();
+    seen
+}
+
+/// Returns what the events of one token say together: a system may report each direction alone.
+fn ready_of(sys: &Portable, token: u64, limit: Option<Duration>) -> Ready {
+    let mut all = Ready::EMPTY;
+    for (at, ready) in events(sys, limit) {
+        assert_eq!(at, token);
+        all |= ready;
+    }
+    all
+}
+
+/// Fails if sources are not registered edge-triggered, or for one direction only.
+#[test]
+fn edge_comes_once_until_the_readiness_grows() {
+    let sys = Portable::open().unwrap();
+    let (mut one, mut other) = UnixStream::pair().unwrap();
+    sys.register(one.as_raw_fd(), 5, Refuse).unwrap();
+    assert_eq!(ready_of(&sys, 5, NOW), Ready::WRITABLE);
+    assert_eq!(events(&sys, NOW), []);
+    other.write_all(b"x").unwrap();
+    assert!(ready_of(&sys, 5, None).is_readable());
+    assert_eq!(events(&sys, NOW), []);
+    one.read_exact(&mut [0]).unwrap();
+    drop(other);
+    assert!(ready_of(&sys, 5, None).is_readable());
+}
+
+/// Fails if a wait takes the flag without the notification, or leaves it.
+#[test]
+fn wakes_before_a_wait_end_it_once() {
+    let sys = Portable::open().unwrap();
+    assert!(!sys.wait(NOW, 64, |_, _| ()).unwrap());
+    sys.wake();
+    sys.wake();
+    assert!(sys.wait(None, 64, |_, _| ()).unwrap());
+    assert!(!sys.wait(NOW, 64, |_, _| ()).unwrap());
+    sys.wake();
+    assert!(sys.wait(None, 64, |_, _| ()).unwrap());
+}
+
+/// Fails if a wake is lost between threads that look and the one that waits: a look that takes a
+/// wake says so, and wakes again.
+#[test]
+fn wakes_beside_looks_reach_the_waiting_thread() {
+    const WAKES: usize = 1_000;
+    let sys = Portable::open().unwrap();
+    let (told, heard) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..WAKES {
+                // Ordering: SeqCst, as the driver's token.
+                while !told.swap(false, SeqCst) {
+                    sys.wait(None, 64, |_, _| ()).unwrap();
+                }
+                heard.store(true, SeqCst);
+            }
+        });
+        for _ in 0..WAKES {
+            // Ordering: as above.
+            told.store(true, SeqCst);
+            sys.wake();
+            while !heard.swap(false, SeqCst) {
+                if sys.wait(NOW, 64, |_, _| ()).unwrap() {
+                    sys.wake();
+                }
+            }
+        }
+    });
+}
+
+/// Fails if a number that is in use is registered again without a word, or keeps its old token.
+#[test]
+fn second_registration_replaces_the_token_or_is_refused() {
+    let sys = Portable::open().unwrap();
+    let (one, _other) = UnixStream::pair().unwrap();
+    let register = |token, existing| sys.register(one.as_raw_fd(), token, existing);
+    register(1, Refuse).unwrap();
+    register(2, Replace).unwrap();
+    let error = register(3, Refuse).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(ready_of(&sys, 2, NOW), Ready::WRITABLE);
+    sys.deregister(one.as_raw_fd()).unwrap();
+    sys.deregister(one.as_raw_fd()).unwrap_err();
+    register(4, Refuse).unwrap();
+    assert_eq!(ready_of(&sys, 4, NOW), Ready::WRITABLE);
+}
+
+/// Fails if a timed wait ends before its limit.
+#[test]
+fn timed_wait_is_never_early() {
+    let sys = Portable::open().unwrap();
+    for micros in [1, 300, 1_500] {
+        let (limit, start) = (Duration::from_micros(micros), Instant::now());
+        assert_eq!(events(&sys, Some(limit)), []);
+        assert!(start.elapsed() >= limit, "{micros} µs");
+    }
+    sys.wake();
+    assert_eq!(events(&sys, Some(Duration::MAX)), []);
+}
+
+/// Fails if a wait hands over more events than were asked for, or drops those beyond.
+#[test]
+fn wait_takes_no_more_than_it_may() {
+    let sys = Portable::open().unwrap();
+    let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
+    for (token, (one, _)) in pairs.iter().enumerate() {
+        sys.register(one.as_raw_fd(), token as u64, Refuse).unwrap();
+    }
+    let mut seen = 0;
+    sys.wait(NOW, 2, |_, _| seen += 1).unwrap();
+    assert_eq!(seen, 2);
+    assert_eq!(events(&sys, NOW).len(), 1);
+}
