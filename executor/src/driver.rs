@@ -11,6 +11,7 @@
 //! 3. After either the worker delivers what was collected. It has left the search by then, because
 //!    wakers are code of users. It is in its own scope, so the tasks that it wakes go to its own
 //!    queue: each behind the one before, and the last one out of the LIFO slot too, behind all.
+//!    [`deliver`](crate::deliver) says when that notifies another worker.
 //! 4. A panic of a driver is contained as one of a hook is. The worker goes on. A panic of its drop
 //!    goes nowhere: any thread may drop the core of a worker that was never started.
 use crate::{
