@@ -26,12 +26,14 @@
 //! [`Lent`](blocking_threads::Lent)). A task in its poll may lend the core, so nothing borrows it
 //! across a call of user code in a poll.
 use crate::{
+    deliver::Batches,
     driver::Parker,
     interval::{Interval, Slice},
     metrics::Counters,
     queue::Queue,
     scheduler::{Scheduler, Task},
     shared::{Remote, Shared},
+    watch::Seen,
 };
 use coop_budget::{Budget, Exhausted, Preempt};
 use queue_global::List;
@@ -42,9 +44,6 @@ use worker_idle::{Backoff, Spin, WatchState};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 use worker_queue::{Next, QueueHooks};
-
-/// A slot at one look: its content, and its worker's count of polls.
-pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
 /// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
@@ -80,11 +79,13 @@ pub(crate) struct Core {
     pub(crate) park: Cell<Option<Parker>>,
     /// Whether an interval has passed since a driven worker last polled its parker.
     pub(crate) poll_is_due: Cell<bool>,
+    /// The batches of events that it delivered.
+    pub(crate) batches: Batches,
     /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
     /// The progress of the last watch, unless a notification ended it.
     pub(crate) watch_state: Cell<WatchState>,
-    /// The contents of the workers' slots at this watcher's last look.
+    /// The workers' queues at this watcher's last look.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// The count of polls at the last notification that ended a park, until the next park.
     pub(crate) notified_at: Cell<Option<u64>>,
@@ -112,6 +113,7 @@ impl Core {
             searching: Cell::new(false),
             spin: Spin::new(),
             notified_at: Cell::new(None),
+            batches: Batches::new(),
             backoff: Cell::new(settings.backoff),
             watch_state: Cell::new(WatchState::default()),
             owes_unpark: Cell::new(false),
@@ -438,11 +440,15 @@ impl QueueHooks<Node<Scheduler>> for Core {
 
     #[inline]
     fn notify(&self) {
-        self.shared.notify();
+        if !self.batches.delivers() {
+            self.shared.notify();
+        }
     }
 
     #[inline]
     fn slot_filled(&self) {
-        self.shared.call_watcher();
+        if !self.batches.delivers() {
+            self.shared.call_watcher();
+        }
     }
 }

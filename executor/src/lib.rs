@@ -12,6 +12,7 @@ mod compat;
 mod context;
 mod core;
 mod current_thread;
+mod deliver;
 mod driven;
 mod driver;
 mod events;

@@ -94,6 +94,7 @@ impl Core {
     }
 
     fn sleep_in_thread(&self) -> Option<Task> {
+        self.end_batch();
         if self.backoff() {
             return None;
         }

@@ -1,5 +1,8 @@
 //! The pooling client of hyper-util, over the sockets of Selvedge.
-use crate::{SelvedgeExecutor, SelvedgeIo, SelvedgeTimer};
+use crate::{
+    Attempts, SelvedgeExecutor, SelvedgeIo, SelvedgeTimer,
+    attempts::{Race, alternate},
+};
 use hyper::{Uri, body::Body};
 use hyper_util::client::legacy::{
     Builder, Client,
@@ -7,14 +10,13 @@ use hyper_util::client::legacy::{
 };
 use selvedge::{
     net::{TcpStream, UnixStream, lookup_host},
-    time,
+    time::{self, Instant},
 };
 use std::{
     error::Error,
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     io,
-    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -84,9 +86,14 @@ pub fn client_builder() -> Builder {
 /// Opens a TCP connection to the host of a URI, for [`client_builder`] and other clients that take
 /// a connector, such as that of `tonic`.
 ///
-/// It looks the host up on the threads of [`selvedge::spawn_blocking`], and tries its addresses in
-/// turn. The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. A connection
-/// costs one allocation for the future, one for each lookup, and `TCP_NODELAY`.
+/// It looks the host up on the threads of [`selvedge::spawn_blocking`], and tries its addresses
+/// after [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) ("Happy Eyeballs"): IPv6 and IPv4 in
+/// turn, each 250 ms after the one before, or as soon as one fails. The first connection wins, and
+/// the other attempts are dropped. It does not wait for a second lookup: the system's resolver
+/// returns the addresses of both families together, and its order says which family is first.
+///
+/// The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. A connection costs
+/// one allocation for the future, some for the lookup, one for each attempt, and `TCP_NODELAY`.
 ///
 /// A connector that wraps this one for TLS needs [`enforce_http(false)`](Self::enforce_http).
 ///
@@ -186,23 +193,34 @@ impl Connector {
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'));
         let host = bare.unwrap_or(host).to_owned();
-        let connecting = async {
-            let found = lookup_host((host, port)).await;
-            let found = found.map_err(|error| ConnectError::Lookup(uri.clone(), error))?;
-            let addresses: Vec<SocketAddr> = found.collect();
-            let connected = TcpStream::connect(addresses).await;
-            connected.map_err(|error| ConnectError::Connect(uri.clone(), error))
+        let begun = self.limit.map(|limit| (Instant::now(), limit));
+        let left = || begun.map(|(begun, limit)| limit.saturating_sub(begun.elapsed()));
+        let found = match within(left(), lookup_host((host, port))).await {
+            Some(found) => found.map_err(|error| ConnectError::Lookup(uri.clone(), error))?,
+            None => return Err(self.timed_out(uri, Attempts::default())),
         };
-        let stream = match self.limit {
-            None => connecting.await?,
-            Some(limit) => match time::timeout(limit, connecting).await {
-                Ok(connected) => connected?,
-                Err(_) => return Err(ConnectError::TimedOut(uri, limit)),
-            },
+        let mut race = Race::new(alternate(found), TcpStream::connect);
+        let stream = match within(left(), poll_fn(|cx| race.poll(cx))).await {
+            Some(Some(stream)) => stream,
+            Some(None) => return Err(ConnectError::Connect(uri, race.into_attempts())),
+            None => return Err(self.timed_out(uri, race.into_attempts())),
         };
+        drop(race);
         // A connection that refuses the option has ended; its first read says so.
         let _ = stream.set_nodelay(self.nodelay);
         Ok(SelvedgeIo::new(stream))
+    }
+
+    fn timed_out(&self, uri: Uri, attempts: Attempts) -> ConnectError {
+        ConnectError::TimedOut(uri, self.limit.unwrap_or_default(), attempts)
+    }
+}
+
+/// Awaits a future for at most this time, or for any. `None` when the time is up.
+async fn within<F: Future>(limit: Option<Duration>, future: F) -> Option<F::Output> {
+    match limit {
+        None => Some(future.await),
+        Some(limit) => time::timeout(limit, future).await.ok(),
     }
 }
 
@@ -257,7 +275,8 @@ impl fmt::Debug for Connecting {
 ///     let error: &ConnectError = error.source().unwrap().downcast_ref().unwrap();
 ///     assert_eq!(error.uri().port_u16(), Some(address.port()));
 ///     match error {
-///         ConnectError::Connect(_, error) => {
+///         ConnectError::Connect(_, attempts) => {
+///             let error = attempts.last_error().unwrap();
 ///             assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused)
 ///         }
 ///         other => panic!("{other}"),
@@ -273,10 +292,11 @@ pub enum ConnectError {
     Host(Uri),
     /// The lookup of the host failed.
     Lookup(Uri, io::Error),
-    /// No address of the host took the connection. The error is the last address's.
-    Connect(Uri, io::Error),
-    /// The [`connect_timeout`](Connector::connect_timeout) passed.
-    TimedOut(Uri, Duration),
+    /// No address of the host took the connection. The attempts name each.
+    Connect(Uri, Attempts),
+    /// The [`connect_timeout`](Connector::connect_timeout) passed, with these attempts: none if the
+    /// lookup took that long.
+    TimedOut(Uri, Duration, Attempts),
 }
 
 impl ConnectError {
@@ -287,7 +307,7 @@ impl ConnectError {
             | Self::Host(uri)
             | Self::Lookup(uri, _)
             | Self::Connect(uri, _)
-            | Self::TimedOut(uri, _) => uri,
+            | Self::TimedOut(uri, _, _) => uri,
         }
     }
 }
@@ -296,19 +316,23 @@ impl ConnectError {
 /// query.
 impl fmt::Debug for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, detail): (_, Option<&dyn fmt::Debug>) = match self {
-            Self::Scheme(_) => ("Scheme", None),
-            Self::Host(_) => ("Host", None),
-            Self::Lookup(_, error) => ("Lookup", Some(error)),
-            Self::Connect(_, error) => ("Connect", Some(error)),
-            Self::TimedOut(_, limit) => ("TimedOut", Some(limit)),
-        };
-        let mut tuple = f.debug_tuple(name);
-        tuple.field(&Origin(self.uri()));
-        if let Some(detail) = detail {
-            tuple.field(detail);
+        let origin = Origin(self.uri());
+        match self {
+            Self::Scheme(_) => f.debug_tuple("Scheme").field(&origin).finish(),
+            Self::Host(_) => f.debug_tuple("Host").field(&origin).finish(),
+            Self::Lookup(_, error) => {
+                let mut tuple = f.debug_tuple("Lookup");
+                tuple.field(&origin).field(error).finish()
+            }
+            Self::Connect(_, attempts) => {
+                let mut tuple = f.debug_tuple("Connect");
+                tuple.field(&origin).field(attempts).finish()
+            }
+            Self::TimedOut(_, limit, attempts) => {
+                let mut tuple = f.debug_tuple("TimedOut");
+                tuple.field(&origin).field(limit).field(attempts).finish()
+            }
         }
-        tuple.finish()
     }
 }
 
@@ -340,7 +364,7 @@ impl fmt::Display for ConnectError {
             Self::Host(_) => f.write_str("the URI has no host"),
             Self::Lookup(..) => write!(f, "the lookup of {host} failed"),
             Self::Connect(..) => write!(f, "no connection to {host}"),
-            Self::TimedOut(_, limit) => write!(f, "no connection to {host} within {limit:?}"),
+            Self::TimedOut(_, limit, _) => write!(f, "no connection to {host} within {limit:?}"),
         }
     }
 }
@@ -348,8 +372,10 @@ impl fmt::Display for ConnectError {
 impl Error for ConnectError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Lookup(_, error) | Self::Connect(_, error) => Some(error),
-            Self::Scheme(_) | Self::Host(_) | Self::TimedOut(..) => None,
+            Self::Lookup(_, error) => Some(error),
+            Self::TimedOut(_, _, attempts) if attempts.is_empty() => None,
+            Self::Connect(_, attempts) | Self::TimedOut(_, _, attempts) => Some(attempts),
+            Self::Scheme(_) | Self::Host(_) => None,
         }
     }
 }

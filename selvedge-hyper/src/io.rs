@@ -3,6 +3,7 @@
 //! hyper reads into memory that may be uninitialised, and so does
 //! [`poll_read_uninit`](TcpStream::poll_read_uninit): there is no copy, and nothing is zeroed. When
 //! hyper writes, only short pieces are copied.
+use crate::write_limit::{LimitWrites, WriteLimit};
 use futures_io::AsyncWrite;
 use hyper::rt;
 use selvedge::net::{TcpStream, UnixStream};
@@ -11,6 +12,7 @@ use std::{
     mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 /// The most bytes of several buffers that are copied for a plain write. The kernel takes longer to
@@ -88,12 +90,17 @@ mod sealed {
 #[derive(Debug)]
 pub struct SelvedgeIo<T> {
     stream: T,
+    /// The time limit for writes, if there is one.
+    limit: Option<Box<WriteLimit>>,
 }
 
 impl<T> SelvedgeIo<T> {
     /// Wraps a stream.
     pub const fn new(stream: T) -> Self {
-        Self { stream }
+        Self {
+            stream,
+            limit: None,
+        }
     }
 
     /// Returns the stream, for its addresses and options.
@@ -141,13 +148,37 @@ impl<T: sealed::Stream> rt::Read for SelvedgeIo<T> {
     }
 }
 
+/// The limit holds for all writes from now on, also after an upgrade.
+/// [`into_inner`](SelvedgeIo::into_inner) ends it.
+impl<T> LimitWrites for SelvedgeIo<T> {
+    fn limit_writes(&mut self, limit: Duration) {
+        self.limit = Some(Box::new(WriteLimit::new(limit)));
+    }
+}
+
+impl<T> SelvedgeIo<T> {
+    /// Applies the time limit to a write's result.
+    #[inline]
+    fn limited(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.limit {
+            None => written,
+            Some(limit) => limit.apply(cx, written),
+        }
+    }
+}
+
 impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         from: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, from)
+        let written = Pin::new(&mut self.stream).poll_write(cx, from);
+        self.limited(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -166,9 +197,10 @@ impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
                 gathered[end..end + part.len()].copy_from_slice(part);
                 end += part.len();
             }
-            return Pin::new(&mut self.stream).poll_write(cx, &gathered[..len]);
+            return self.poll_write(cx, &gathered[..len]);
         }
-        Pin::new(&mut self.stream).poll_write_vectored(cx, from)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, from);
+        self.limited(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 #[cfg(feature = "client")]
+mod attempts;
+#[cfg(feature = "client")]
 mod client;
 mod connection;
 mod connections;
@@ -8,7 +10,10 @@ mod io;
 mod listener;
 mod serve;
 mod timer;
+mod write_limit;
 
+#[cfg(feature = "client")]
+pub use attempts::Attempts;
 #[cfg(feature = "client")]
 pub use client::{ConnectError, Connecting, Connector, client, client_builder};
 pub use executor::SelvedgeExecutor;
@@ -16,3 +21,4 @@ pub use io::SelvedgeIo;
 pub use listener::Listener;
 pub use serve::{Serve, serve, serve_with};
 pub use timer::SelvedgeTimer;
+pub use write_limit::{LimitWrites, WriteLimit, WriteTimedOut};

@@ -1,6 +1,6 @@
 //! `serve` makes a server from a listener and a service.
 use crate::{
-    Listener, SelvedgeTimer,
+    LimitWrites, Listener, SelvedgeTimer,
     connection::{Connection, OnError},
     connections::Connections,
 };
@@ -27,6 +27,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long connections may take to finish, unless the caller says otherwise.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Sets the time limit for the writes of a connection.
+type SetLimit<L> = fn(&mut <L as Listener>::Io, Duration);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -103,6 +106,7 @@ where
         listener,
         make,
         shutdown: None,
+        limit_writes: None,
         options: Options {
             http1,
             #[cfg(feature = "http2")]
@@ -165,10 +169,15 @@ where
 /// # Panics
 /// Outside a runtime, as [`selvedge::spawn_detached`] does.
 #[must_use = "a server does nothing unless it is awaited"]
-pub struct Serve<L, M> {
+pub struct Serve<L, M>
+where
+    L: Listener,
+{
     listener: L,
     make: M,
     shutdown: Option<BoxFuture<io::Result<()>>>,
+    /// Sets the time limit for a connection's writes, if there is one.
+    limit_writes: Option<(Duration, SetLimit<L>)>,
     options: Options,
 }
 
@@ -181,7 +190,7 @@ struct Options {
     on_error: Option<OnError>,
 }
 
-impl<L, M> Serve<L, M> {
+impl<L: Listener, M> Serve<L, M> {
     /// Sets how many connections are open at a time. At the limit the server accepts no more:
     /// others wait in the listener's backlog.
     ///
@@ -203,6 +212,45 @@ impl<L, M> Serve<L, M> {
     /// idle connections too.
     pub fn header_read_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.options.http1.header_read_timeout(limit);
+        self
+    }
+
+    /// Sets how long a client may take no byte of a response before its connection ends: without
+    /// limit by default. The connection's error is [`WriteTimedOut`](crate::WriteTimedOut).
+    ///
+    /// The time counts only while a write waits for the client, and begins anew with each write
+    /// that it takes a part of: a slow client is served for any time. The system's buffers count as
+    /// the client until they are full, so a short response never waits. The limit continues after
+    /// an upgrade, until [`SelvedgeIo::into_inner`](crate::SelvedgeIo::into_inner).
+    ///
+    /// A write that waits costs a sleep: an allocation for the connection's first, and later a
+    /// reset. A write that does not wait costs a test.
+    ///
+    /// ```no_run
+    /// # use bytes::Bytes;
+    /// # use http_body_util::Full;
+    /// # use hyper::{Request, Response, body::Incoming, service::service_fn};
+    /// # use selvedge::net::TcpListener;
+    /// # use std::{convert::Infallible, time::Duration};
+    /// # async fn run(listener: TcpListener) -> std::io::Result<()> {
+    /// # let service = service_fn(|_: Request<Incoming>| async {
+    /// #     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("hello"))))
+    /// # });
+    /// selvedge_hyper::serve(listener, service)
+    ///     .write_timeout(Duration::from_secs(60))
+    ///     .on_error(|error| match selvedge_hyper::WriteTimedOut::of(&error) {
+    ///         Some(stalled) => eprintln!("a client reads nothing: {stalled}"),
+    ///         None => {}
+    ///     })
+    ///     .await
+    /// # }
+    /// ```
+    pub fn write_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self
+    where
+        L::Io: LimitWrites,
+    {
+        let set: SetLimit<L> = LimitWrites::limit_writes;
+        self.limit_writes = limit.into().map(|limit| (limit, set));
         self
     }
 
@@ -294,7 +342,7 @@ impl<L, M> Serve<L, M> {
     }
 }
 
-impl<L, M> fmt::Debug for Serve<L, M> {
+impl<L: Listener, M> fmt::Debug for Serve<L, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = &self.options;
         f.debug_struct("Serve")
@@ -343,6 +391,7 @@ where
         mut listener,
         mut make,
         shutdown,
+        limit_writes,
         options,
     } = serve;
     let connections = Arc::new(Connections::default());
@@ -355,7 +404,10 @@ where
         }
         loop {
             ready!(connections.poll_at_most(options.connection_limit - 1, cx));
-            let io = ready!(accept.poll(&mut listener, cx))?;
+            let mut io = ready!(accept.poll(&mut listener, cx))?;
+            if let Some((limit, set)) = limit_writes {
+                set(&mut io, limit);
+            }
             let service = make(&io);
             let guard = connections.open();
             let on_error = options.on_error.clone();

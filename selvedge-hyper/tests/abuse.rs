@@ -14,7 +14,7 @@ use hyper::{
     service::service_fn,
 };
 use selvedge::{JoinHandle, Runtime, net::TcpListener, time};
-use selvedge_hyper::serve;
+use selvedge_hyper::{WriteTimedOut, serve};
 use std::{
     convert::Infallible,
     fs,
@@ -96,6 +96,8 @@ struct Server {
     address: SocketAddr,
     /// Bytes of `/gibibyte` that were made.
     made: Arc<AtomicU64>,
+    /// The errors of connections.
+    errors: async_channel::Receiver<hyper::Error>,
     stop: async_channel::Sender<()>,
     ended: JoinHandle<io::Result<()>>,
 }
@@ -106,12 +108,17 @@ impl Server {
     }
 
     fn with_shutdown(limit: Option<Duration>) -> Self {
+        Self::with_limits(limit, None)
+    }
+
+    fn with_limits(shutdown: Option<Duration>, write: Option<Duration>) -> Self {
         base();
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let made = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = async_channel::bounded::<()>(1);
+        let (failed, errors) = async_channel::unbounded();
         let service = {
             let made = made.clone();
             service_fn(move |request| answer(request, made.clone()))
@@ -119,13 +126,16 @@ impl Server {
         let serve = serve(listener, service)
             .http1(|http1| http1.max_buf_size(HEAD))
             .header_read_timeout(Duration::from_secs(10))
-            .shutdown_timeout(limit)
+            .shutdown_timeout(shutdown)
+            .write_timeout(write)
+            .on_error(move |error| _ = failed.try_send(error))
             .shutdown_on(async move { _ = stopped.recv().await });
         let ended = runtime.spawn(serve.into_future());
         Self {
             runtime,
             address,
             made,
+            errors,
             stop,
             ended,
         }
@@ -294,6 +304,36 @@ fn client_that_never_reads_holds_up_only_itself() {
     assert_eq!(server.end().unwrap_err().kind(), ErrorKind::TimedOut);
     let read = io::copy(&mut client.0.get_mut().take(GIBIBYTE), &mut io::sink());
     assert!(read.is_err() || read.unwrap() < GIBIBYTE);
+}
+
+// Fails if a client that never reads keeps its connection. The server's end waits without limit.
+#[test]
+fn client_that_never_reads_is_cut_off_after_the_limit() {
+    let limit = Duration::from_millis(20);
+    let server = Server::with_limits(None, Some(limit));
+    let mut client = server.connect();
+    client.send("GET /gibibyte HTTP/1.1\r\nhost: a\r\n\r\n");
+    let error = server.errors.recv_blocking().unwrap();
+    assert_eq!(WriteTimedOut::of(&error).unwrap().limit(), limit, "{error}");
+    assert!(server.made.load(SeqCst) < GIBIBYTE / 8);
+    server.expect_hello();
+    let read = io::copy(&mut client.0.get_mut().take(GIBIBYTE), &mut io::sink());
+    assert!(read.is_err() || read.unwrap() < GIBIBYTE);
+    server.end().unwrap();
+}
+
+// Fails if the limit counts the time of the whole response, or of a client that reads. The limit is
+// longer than any pause of a busy machine.
+#[test]
+fn client_that_reads_on_is_not_cut_off() {
+    let server = Server::with_limits(None, Some(Duration::from_secs(600)));
+    let mut client = server.connect();
+    client.send("GET /gibibyte HTTP/1.1\r\nhost: a\r\n\r\n");
+    let part = &mut client.0.get_mut().take(64 << 20);
+    assert_eq!(io::copy(part, &mut io::sink()).unwrap(), 64 << 20);
+    assert!(server.errors.is_empty());
+    drop(client);
+    server.end().unwrap();
 }
 
 // Fails if requests, or their answers, queue in the server.

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, Uri, Version};
 use hyper_util::client::legacy::{Client, Error};
 use selvedge::time;
-use selvedge_hyper::{ConnectError, Connector, client, client_builder};
+use selvedge_hyper::{Attempts, ConnectError, Connector, client, client_builder};
 use std::{
     error::Error as _,
     io::ErrorKind,
@@ -163,11 +163,13 @@ fn errors_say_which_step_failed() {
 
         let error = get(format!("http://{unused}/")).await;
         let error = connect_error(&error);
-        let ConnectError::Connect(_, refused) = error else {
+        let ConnectError::Connect(_, attempts) = error else {
             panic!("{error:?}");
         };
+        let refused = attempts.last_error().unwrap();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-        assert!(error.source().is_some());
+        let named = error.source().unwrap().to_string();
+        assert_eq!(named, format!("{unused}: {refused}"));
 
         let error = get(format!("https://{unused}/")).await;
         assert!(matches!(connect_error(&error), ConnectError::Scheme(uri) if uri.port().is_some()));
@@ -188,13 +190,19 @@ fn errors_say_which_step_failed() {
 fn connect_error_hides_the_password_and_repeats_nothing() {
     let uri = || Uri::from_static("http://user:secret@a.test:81/secret?secret");
     let inner = || std::io::Error::other("inner");
+    let inners = || {
+        [(([192, 0, 2, 1], 81).into(), Some(inner()))]
+            .into_iter()
+            .collect()
+    };
     let limit = Duration::from_secs(1);
     let errors = [
         ConnectError::Scheme(uri()),
         ConnectError::Host(uri()),
         ConnectError::Lookup(uri(), inner()),
-        ConnectError::Connect(uri(), inner()),
-        ConnectError::TimedOut(uri(), limit),
+        ConnectError::Connect(uri(), inners()),
+        ConnectError::TimedOut(uri(), limit, inners()),
+        ConnectError::TimedOut(uri(), limit, Attempts::default()),
     ];
     for error in &errors {
         let (shown, debug) = (error.to_string(), format!("{error:?}"));
@@ -205,7 +213,12 @@ fn connect_error_hides_the_password_and_repeats_nothing() {
         assert_eq!(debug.contains("inner"), error.source().is_some(), "{debug}");
     }
     assert_eq!(errors[2].source().unwrap().to_string(), "inner");
-    assert_eq!(format!("{:?}", errors[4]), "TimedOut(http://a.test:81, 1s)");
+    assert_eq!(
+        errors[3].source().unwrap().to_string(),
+        "192.0.2.1:81: inner"
+    );
+    let empty = "TimedOut(http://a.test:81, 1s, Attempts([]))";
+    assert_eq!(format!("{:?}", errors[5]), empty);
 }
 
 // The only thread for lookups is taken, so that nothing but the limit ends the attempt.
@@ -224,9 +237,21 @@ fn connect_timeout_ends_the_attempt() {
             .call(Uri::from_static("http://localhost:9/"))
             .await;
         let error = error.unwrap_err();
-        let is_timeout = matches!(error, ConnectError::TimedOut(_, of) if of == limit);
+        let is_timeout = matches!(error, ConnectError::TimedOut(_, of, _) if of == limit);
         assert!(is_timeout, "{error:?}");
     });
     drop(release);
     runtime.block_on(taken).unwrap();
+}
+
+// A listener of one family alone. Fails if the other family's refusal ends the attempts.
+#[test]
+fn name_of_both_families_reaches_the_one_that_listens() {
+    let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    selvedge::Runtime::new().unwrap().block_on(async {
+        let uri = format!("http://localhost:{port}/").parse().unwrap();
+        let io = Connector::new().call(uri).await.unwrap();
+        assert!(io.inner().peer_addr().unwrap().is_ipv4());
+    });
 }

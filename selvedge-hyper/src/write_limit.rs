@@ -1,0 +1,235 @@
+//! A time limit for clients that stop reading.
+//!
+//! The limit is part of the connection's I/O, not a layer around it: an upgrade hands out the type
+//! that the listener has.
+use selvedge::time::{self, Instant, Sleep};
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// I/O whose writes can have a time limit, for
+/// [`Serve::write_timeout`](crate::Serve::write_timeout).
+///
+/// [`SelvedgeIo`](crate::SelvedgeIo) implements it. For I/O of your own, keep a [`WriteLimit`] in it
+/// and apply that to the result of each write:
+///
+/// ```
+/// use hyper::rt;
+/// use selvedge_hyper::{LimitWrites, WriteLimit};
+/// use std::{io, pin::Pin, task::{Context, Poll}, time::Duration};
+///
+/// struct Io<T> {
+///     stream: T,
+///     limit: Option<WriteLimit>,
+/// }
+///
+/// impl<T> LimitWrites for Io<T> {
+///     fn limit_writes(&mut self, limit: Duration) {
+///         self.limit = Some(WriteLimit::new(limit));
+///     }
+/// }
+///
+/// impl<T: rt::Write + Unpin> rt::Write for Io<T> {
+///     fn poll_write(
+///         mut self: Pin<&mut Self>,
+///         cx: &mut Context<'_>,
+///         from: &[u8],
+///     ) -> Poll<io::Result<usize>> {
+///         let written = Pin::new(&mut self.stream).poll_write(cx, from);
+///         match &mut self.limit {
+///             None => written,
+///             Some(limit) => limit.apply(cx, written),
+///         }
+///     }
+/// #   fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+/// #       Pin::new(&mut self.stream).poll_flush(cx)
+/// #   }
+/// #   fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+/// #       Pin::new(&mut self.stream).poll_shutdown(cx)
+/// #   }
+/// }
+/// ```
+pub trait LimitWrites {
+    /// Sets how long a write may wait before it fails with [`WriteTimedOut`].
+    fn limit_writes(&mut self, limit: Duration);
+}
+
+/// The time limit for the writes of one connection: [`LimitWrites`] has an example.
+///
+/// The time counts while the peer takes no byte at all. A write that the peer takes a part of ends
+/// the wait, and the next wait begins anew. The first wait allocates a sleep, which later waits
+/// reset.
+#[derive(Debug)]
+pub struct WriteLimit {
+    limit: Duration,
+    /// Of the wait in progress, or of an earlier one.
+    sleep: Option<Pin<Box<Sleep>>>,
+    waits: bool,
+}
+
+impl WriteLimit {
+    /// Creates a limit.
+    pub const fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            sleep: None,
+            waits: false,
+        }
+    }
+
+    /// Returns a write's result, or [`WriteTimedOut`] if the write is pending and the time is up.
+    /// Registers the task for that time. A test of a flag if the write is not pending.
+    ///
+    /// # Errors
+    /// That of the write, or one of the kind `TimedOut` with [`WriteTimedOut`] in it.
+    pub fn apply(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.waits = false;
+            return written;
+        }
+        let limit = self.limit;
+        let sleep = match &mut self.sleep {
+            Some(sleep) => {
+                if !self.waits {
+                    sleep.as_mut().reset(Instant::now() + limit);
+                }
+                sleep
+            }
+            none => none.insert(Box::pin(time::sleep(limit))),
+        };
+        self.waits = true;
+        sleep.as_mut().poll(cx).map(|()| {
+            self.waits = false;
+            let error = WriteTimedOut { limit };
+            Err(io::Error::new(io::ErrorKind::TimedOut, error))
+        })
+    }
+}
+
+/// The error of a connection whose client took no byte of a response for the whole
+/// [`write_timeout`](crate::Serve::write_timeout).
+///
+/// It is among the sources of the `hyper::Error` that [`on_error`](crate::Serve::on_error) receives:
+///
+/// ```
+/// use selvedge_hyper::WriteTimedOut;
+///
+/// fn report(error: hyper::Error) {
+///     match WriteTimedOut::of(&error) {
+///         Some(stalled) => eprintln!("a client reads nothing: {stalled}"),
+///         None => eprintln!("{error}"),
+///     }
+/// }
+/// # let _ = report;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteTimedOut {
+    limit: Duration,
+}
+
+impl WriteTimedOut {
+    /// Returns the time limit.
+    pub const fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Returns the error that this one is, wraps, or has among its sources.
+    pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            // The source of an `io::Error` is that of the error in it.
+            let inner = error
+                .downcast_ref::<io::Error>()
+                .and_then(io::Error::get_ref);
+            let found = error.downcast_ref::<Self>();
+            if let Some(found) = found.or_else(|| inner?.downcast_ref()) {
+                return Some(found);
+            }
+            next = error.source();
+        }
+        None
+    }
+}
+
+impl fmt::Display for WriteTimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the peer took no byte for {:?}", self.limit)
+    }
+}
+
+impl Error for WriteTimedOut {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    fn paused<F: Future>(future: F) -> F::Output {
+        let builder = selvedge::Builder::new_current_thread();
+        builder.start_paused(true).build().unwrap().block_on(future)
+    }
+
+    const LIMIT: Duration = Duration::from_secs(12);
+
+    async fn stall(limit: &mut WriteLimit) -> io::Error {
+        poll_fn(|cx| limit.apply(cx, Poll::Pending))
+            .await
+            .unwrap_err()
+    }
+
+    #[test]
+    fn pending_write_times_out_after_the_limit() {
+        paused(async {
+            let (mut limit, begun) = (WriteLimit::new(LIMIT), Instant::now());
+            let error = stall(&mut limit).await;
+            assert_eq!(
+                (error.kind(), begun.elapsed()),
+                (io::ErrorKind::TimedOut, LIMIT)
+            );
+            assert_eq!(WriteTimedOut::of(&error).unwrap().limit(), LIMIT);
+            // A writer that ignores the error waits again.
+            drop(stall(&mut limit).await);
+            assert_eq!(begun.elapsed(), 2 * LIMIT);
+        });
+    }
+
+    // Fails if progress does not begin the time anew, or if a pending write that is polled twice
+    // does.
+    #[test]
+    fn each_byte_begins_the_time_anew() {
+        paused(async {
+            let (mut limit, begun) = (WriteLimit::new(LIMIT), Instant::now());
+            for _ in 0..3 {
+                for _ in 0..2 {
+                    let first = poll_fn(|cx| Poll::Ready(limit.apply(cx, Poll::Pending))).await;
+                    assert!(first.is_pending());
+                    time::sleep(LIMIT / 3).await;
+                }
+                let written = poll_fn(|cx| limit.apply(cx, Poll::Ready(Ok(1)))).await;
+                assert_eq!(written.unwrap(), 1);
+            }
+            assert_eq!(begun.elapsed(), 2 * LIMIT);
+            drop(stall(&mut limit).await);
+            assert_eq!(begun.elapsed(), 3 * LIMIT);
+        });
+    }
+
+    #[test]
+    fn error_of_another_kind_is_no_write_timeout() {
+        let error = io::Error::new(io::ErrorKind::TimedOut, "other");
+        assert!(WriteTimedOut::of(&error).is_none());
+        assert!(WriteTimedOut::of(&io::Error::from(io::ErrorKind::TimedOut)).is_none());
+        let shown = WriteTimedOut { limit: LIMIT }.to_string();
+        assert_eq!(shown, "the peer took no byte for 12s");
+    }
+}
