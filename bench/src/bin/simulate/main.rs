@@ -51,55 +51,63 @@ fn requests(costs: Costs, workers: usize) -> Scheduler {
     scheduler
 }
 
-fn table(costs: Costs) {
-    const WORKERS: [usize; 6] = [2, 8, 32, 64, 128, 256];
-    println!(
-        "| row | workers | ns a task, all workers | efficiency | writes of the idle word, a task \
-         | waits at the injector, % | at the idle word | at the poller |\n|---|---|---|---|---|---|---|---|"
-    );
-    let each = |name: &str, run: &dyn Fn(usize) -> Scheduler| {
-        for workers in WORKERS {
-            let of = run(workers);
-            let part = |waited: Nanos| 100.0 * waited / (of.now * workers as f64);
-            println!(
-                "| {name} | {workers} | {:.1} | {:.0} % | {:.3} | {:.1} | {:.1} | {:.1} |",
-                of.now / of.done as f64,
-                100.0 * of.efficiency(),
-                of.idle.writes as f64 / of.done as f64,
-                part(of.waited_at_injector()),
-                part(of.idle.waited),
-                part(of.poller.waited),
-            );
-        }
-    };
-    // A thread for eight workers.
-    let outside = |workers: usize, shards, work| {
-        let threads = workers.div_ceil(8);
-        spawn_from_outside(costs, (workers, shards), threads, work, 0.0)
-    };
-    each("1 µs from outside", &|workers| {
-        outside(workers, 1, 1_000.0)
-    });
-    each("the same, 20 µs", &|workers| outside(workers, 1, 20_000.0));
-    each("the same, a shard for 16 workers", &|workers| {
-        outside(workers, workers.div_ceil(16), 20_000.0)
-    });
-    each("20 µs from outside, half of the workers busy", &|workers| {
+const WORKERS: [usize; 6] = [2, 8, 32, 64, 128, 256];
+
+type Run = fn(Costs, usize) -> Scheduler;
+
+/// An outside thread for eight workers.
+fn outside(costs: Costs, workers: usize, shards: usize, work: Nanos) -> Scheduler {
+    spawn_from_outside(costs, (workers, shards), workers.div_ceil(8), work, 0.0)
+}
+
+const ROWS: [(&str, Run); 6] = [
+    ("1 µs from outside", |costs, workers| {
+        outside(costs, workers, 1, 1_000.0)
+    }),
+    ("20 µs from outside", |costs, workers| {
+        outside(costs, workers, 1, 20_000.0)
+    }),
+    ("the same, 16 workers a shard", |costs, workers| {
+        outside(costs, workers, workers.div_ceil(16), 20_000.0)
+    }),
+    ("20 µs, half of the workers busy", |costs, workers| {
         let threads = workers.div_ceil(32);
         let every = 40_000.0 * threads as f64 / workers as f64;
         spawn_from_outside(costs, (workers, 1), threads, 20_000.0, every)
-    });
-    each("20 µs from a task", &|workers| {
+    }),
+    ("20 µs from a task", |costs, workers| {
         spawn_from_a_task(costs, workers, 200 * workers as u32, (20_000.0, 20_000.0))
-    });
-    each("requests", &|workers| requests(costs, workers));
+    }),
+    ("requests", requests),
+];
+
+/// Prints a figure of each row, for cores near each other and far from each other.
+fn table(what: &str, figure: fn(&Scheduler) -> f64) {
+    println!(
+        "\n{what}:\n\n| row | {} |",
+        WORKERS.map(|n| n.to_string()).join(" | ")
+    );
+    println!("|---|{}", "---|".repeat(WORKERS.len()));
+    for (name, run) in ROWS {
+        let cell = |workers| {
+            let [near, far] =
+                [Costs::near(), Costs::far()].map(|costs| figure(&run(costs, workers)));
+            format!("{near:.0} / {far:.0}")
+        };
+        println!("| {name} | {} |", WORKERS.map(cell).join(" | "));
+    }
 }
 
 fn main() {
-    println!("Near:\n");
-    table(Costs::near());
-    println!("\nFar:\n");
-    table(Costs::far());
+    table("The tasks' own work, % of all workers' time", |of| {
+        100.0 * of.efficiency()
+    });
+    table(
+        "Waits at the injector's lines, % of all workers' time",
+        |of| of.part(of.waited_at_injector()),
+    );
+    table("Waits at the idle word", |of| of.part(of.idle.waited));
+    table("Waits at the poller", |of| of.part(of.poller.waited));
 }
 
 #[cfg(test)]

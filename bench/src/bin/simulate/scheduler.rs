@@ -190,10 +190,15 @@ impl Scheduler {
         self.now
     }
 
-    /// The part of all workers' time until now that the tasks' own work took.
+    /// The part of all workers' time that the tasks' own work took.
     pub(crate) fn efficiency(&self) -> f64 {
         let busy: f64 = self.workers.iter().map(|worker| worker.busy).sum();
-        busy / (self.now * self.workers.len() as f64)
+        self.part(busy) / 100.0
+    }
+
+    /// Returns what part of all workers' time this is, in per cent.
+    pub(crate) fn part(&self, time: Nanos) -> f64 {
+        100.0 * time / (self.now * self.workers.len() as f64)
     }
 
     /// The time in which cores waited for each other at the injector's lines.
