@@ -126,7 +126,7 @@ impl Line {
     }
 
     /// Keeps the line until this time, as the holder of a lock does.
-    pub(crate) fn hold(&mut self, until: Nanos) {
+    pub(crate) fn keep_until(&mut self, until: Nanos) {
         self.free = self.free.max(until);
     }
 }

@@ -129,7 +129,7 @@ impl Scheduler {
                 }
                 self.rings[worker].items.push_back(task);
             }
-            injector.head.hold(*now);
+            injector.head.keep_until(*now);
             *now = self.notify(worker, *now);
             return true;
         }
@@ -289,7 +289,7 @@ impl Scheduler {
             now = self.push(worker, self.sockets[socket], now);
             found += 1;
         }
-        self.poller.hold(now);
+        self.poller.keep_until(now);
         if found > 0 {
             now = self.notify(worker, now);
         }
