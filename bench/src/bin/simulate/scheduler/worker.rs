@@ -20,7 +20,7 @@ impl Scheduler {
                     return self.go_on_spawning(worker, task, now);
                 }
                 self.workers[worker].ticks += 1;
-                let is_due = self.workers[worker].ticks % INTERVAL == 0;
+                let is_due = self.workers[worker].ticks.is_multiple_of(INTERVAL);
                 let mut now = now;
                 if is_due {
                     now = self.poll_sockets(worker, now);
