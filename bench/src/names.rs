@@ -65,6 +65,15 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ),
     ("wake_one", "one task that wakes itself 10,000 times"),
     (
+        "wake_many",
+        "200 tasks that wake themselves 1,000 times each; see yield_many for futures' pool and \
+             NeXosim",
+    ),
+    (
+        "wake_threads",
+        "4 outside threads wake one task, 100,000 times each",
+    ),
+    (
         "ping_pong",
         "1,000 pairs that exchange a message each way, over futures' oneshots",
     ),

@@ -91,6 +91,8 @@ const AIMS: &[(&str, f64)] = &[
     ("yield_many", 0.45),
     ("yield_one", 0.08),
     ("wake_one", 0.20),
+    ("wake_many", 0.45),
+    ("wake_threads", 1.0),
     ("ping_pong", 0.48),
     ("ping_pong_tokio", 0.55),
     ("idle_wake", 0.32),
@@ -219,6 +221,22 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             "wake_one",
             &[],
             repeat(wake::ALONE, 1, wake::wake_one),
+        ),
+        Row::new(
+            "wake",
+            "wake_many",
+            &[],
+            repeat(
+                wake::YIELDERS * wake::YIELDS,
+                wake::YIELDERS,
+                wake::wake_many,
+            ),
+        ),
+        Row::new(
+            "wake",
+            "wake_threads",
+            &[Background],
+            repeat(wake::WAKING_THREADS * wake::WAKES, 1, wake::wake_threads),
         ),
         Row::new(
             "wake",

@@ -19,14 +19,19 @@
 //! 2. Both may want the last item. The owner lowers `bottom` and then loads `head`; a thief loads
 //!    `head` and then `bottom`. Each has a `SeqCst` fence in between. An owner that sees only one
 //!    item left claims it by an exchange on `head`, like a thief.
-//! 3. A thief claims items one by one, each with an exchange after a load of `bottom`, and releases
+//! 3. If the owner knows by an earlier `top` that at most one item is left, it does not lower
+//!    `bottom`: it claims that item by an exchange that expects this `top`, and no thief that
+//!    copies. If the exchange fails, the owner continues by rule 2.
+//! 4. A thief claims items one by one, each with an exchange after a load of `bottom`, and releases
 //!    all of them with one more exchange.
 //!
 //! # Why it is correct
 //!
 //! 1. *The owner and a thief never both take an item.* By rule 2, either the owner sees that the
 //!    thief has claimed, or the thief sees that the owner took the item. For the last item, both
-//!    use the exchange on `head`, and one of them wins.
+//!    use the exchange on `head`, and one of them wins. By rule 3 the owner has not lowered
+//!    `bottom`, so a thief may want the same item, and again one exchange wins. `top` never goes
+//!    down, so a `top` that the owner saw earlier never hides an item.
 //! 2. *Two thieves never both take an item.* Each raises `top` over it by an exchange on `head`.
 //! 3. *A batch by one exchange would be unsound.* As long as the owner sees two or more items, it
 //!    takes the newest without an exchange. So it may have taken items that the thief counted. The
@@ -74,6 +79,8 @@ use sync_shim::atomic::{
 /// ```
 pub struct Worker<T> {
     owner: Owner<T>,
+    /// A `top` that the owner has seen or written (rule 3). The current one is not below it.
+    last_top: u32,
 }
 
 /// A thief's end of a deque: takes the oldest item. Clones share the deque.
@@ -107,6 +114,7 @@ impl<T: Send> Worker<T> {
     fn starting_at(capacity: usize, at: u32) -> Self {
         Self {
             owner: Owner::starting_at(capacity, at),
+            last_top: at,
         }
     }
 
@@ -148,10 +156,45 @@ impl<T: Send> Worker<T> {
         items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// Takes the newest item. Costs a `SeqCst` fence; one read-modify-write if the item is the
-    /// last; and one more if the buffer shrinks.
+    /// Takes the newest item. Costs a `SeqCst` fence, or one read-modify-write if the owner knows
+    /// that the item is the last; both if thieves have taken items that the owner did not know of;
+    /// and one more read-modify-write if the buffer shrinks.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
+        match self.owner.bottom.wrapping_sub(self.last_top) {
+            0 => {
+                self.owner.shrink(0);
+                None
+            }
+            1 => self.pop_last(),
+            _ => self.pop_newest(),
+        }
+    }
+
+    /// Rule 3: takes the item if it still is where the owner has seen it, and no thief copies.
+    #[inline]
+    fn pop_last(&mut self) -> Option<T> {
+        let (owner, top) = (&mut self.owner, self.last_top);
+        let taken = Head::both(owner.bottom);
+        if owner.queue.exchange_head(Head::both(top), taken).is_err() {
+            return self.pop_past_thieves();
+        }
+        self.last_top = owner.bottom;
+        // SAFETY: the exchange took the item.
+        let item = unsafe { owner.slots.read(top) };
+        owner.shrink(0);
+        Some(item)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pop_past_thieves(&mut self) -> Option<T> {
+        self.pop_newest()
+    }
+
+    /// Rule 2.
+    #[inline]
+    fn pop_newest(&mut self) -> Option<T> {
         let owner = &mut self.owner;
         let bottom = owner.bottom.wrapping_sub(1);
         // Ordering: Release, as for every store of `bottom`: a thief that reads this value must
@@ -165,12 +208,17 @@ impl<T: Send> Worker<T> {
         if left <= 0 {
             let won = left == 0 && take_last(&owner.queue, head);
             owner.publish(owner.bottom);
+            // Now the deque is empty.
+            self.last_top = owner.bottom;
             // SAFETY: the exchange took the item.
             let last = won.then(|| unsafe { owner.slots.read(bottom) });
             owner.shrink(0);
             return last;
         }
         owner.bottom = bottom;
+        if left == 1 {
+            self.last_top = head.top;
+        }
         // SAFETY: the owner has taken the item (rule 1). No thief can claim it: each either sees
         // this `bottom`, or has read a `head` that is no newer than this one and so claims an older
         // item.
@@ -261,7 +309,7 @@ impl<T: Send> Stealer<T> {
         self.take(limit, |item| worker.push(item))
     }
 
-    /// Takes items one by one (rule 3). The limit applies to the number of items at the first look.
+    /// Takes items one by one (rule 4). The limit applies to the number of items at the first look.
     fn take(&self, limit: StealLimit, mut sink: impl FnMut(T)) -> Steal<()> {
         let mut head = self.deque.load_head();
         if head.is_copying() {

@@ -378,14 +378,18 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
                 from_slot: true,
             });
         }
-        let item = self.requeued.take().or_else(|| self.pop())?;
+        // Not `or_else`, which the compiler makes a function of its own.
+        let item = match self.requeued.take() {
+            Some(item) => item,
+            None => self.pop()?,
+        };
         Some(Next {
             item,
             from_slot: false,
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&self) -> Option<T::Handle> {
         self.ring(ring::Worker::pop)
     }

@@ -7,9 +7,10 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicUsize,
+            AtomicBool, AtomicUsize,
             Ordering::{AcqRel, Acquire, Relaxed, Release},
         },
+        mpsc,
     },
     task::Poll,
     thread::{self, Thread},
@@ -61,6 +62,65 @@ pub(super) fn wake_one<R: Rt>(runtime: &R, done: Done) {
         .await;
         done.one();
     });
+}
+
+/// Runs tasks that wake themselves through their wakers, side by side.
+pub(super) fn wake_many<R: Rt>(runtime: &R, done: Done) {
+    for _ in 0..YIELDERS {
+        let mut left = YIELDS;
+        runtime.spawn_outside(async move {
+            poll_fn(|cx| {
+                if left == 0 {
+                    return Poll::Ready(());
+                }
+                left -= 1;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+            done.one();
+        });
+    }
+}
+
+/// Number of threads of `wake_threads`.
+pub(super) const WAKING_THREADS: usize = 4;
+
+/// Number of wakes of each of these threads: so many that the threads' start is no part of them.
+pub(super) const WAKES: usize = super::size(100_000);
+
+/// Lets threads wake one task, as fast as they can.
+pub(super) fn wake_threads<R: Rt>(runtime: &R, done: Done) {
+    let (waker, awake) = mpsc::channel();
+    let over = Arc::new(AtomicBool::new(false));
+    runtime.spawn_outside({
+        let over = over.clone();
+        let mut first = Some(waker);
+        async move {
+            poll_fn(|cx| {
+                if let Some(first) = first.take() {
+                    let _ = first.send(cx.waker().clone());
+                }
+                // Ordering: Acquire pairs with the store below.
+                if over.load(Acquire) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await;
+            done.one();
+        }
+    });
+    let waker = awake.recv().expect("the task is polled");
+    thread::scope(|scope| {
+        for _ in 0..WAKING_THREADS {
+            scope.spawn(|| (0..WAKES).for_each(|_| waker.wake_by_ref()));
+        }
+    });
+    // Ordering: Release pairs with the load above.
+    over.store(true, Release);
+    waker.wake();
 }
 
 /// A channel for one message.

@@ -29,7 +29,10 @@ fn deque_operations_cost_what_the_readme_says() {
     assert_eq!(cost(|| stealer.steal_into(&mut thief, half)), (5, 4));
     assert_eq!(cost(|| worker.pop()), (1, 1), "shrinking");
     assert_eq!(cost(|| worker.pop()), (0, 1));
-    assert_eq!(cost(|| worker.pop()), (1, 1), "the last");
-    assert_eq!(cost(|| worker.pop()), (0, 1));
+    assert_eq!(cost(|| worker.pop()), (1, 0), "the last");
+    assert_eq!(cost(|| worker.pop()), (0, 0), "empty");
+    worker.extend(0..2);
+    assert_eq!(cost(|| stealer.steal()), (2, 1));
+    assert_eq!(cost(|| worker.pop()), (1, 1), "the last, after a steal");
     assert_eq!(cost(|| stealer.steal()), (0, 1));
 }

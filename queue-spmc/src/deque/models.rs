@@ -78,6 +78,23 @@ fn two_pops_and_two_steals() {
     all(&mut worker, got, thief.join().unwrap(), 3);
 }
 
+/// The owner pops the only item twice, by the `top` that it has seen before (rule 3), while a thief
+/// steals twice.
+///
+/// Fails if such a pop takes the item without the exchange.
+#[test]
+fn pops_by_an_earlier_top_take_each_item_once() {
+    model(|| {
+        let mut worker = deque(2, 1);
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || steal(&stealer, 2));
+        let mut got = Vec::from_iter(worker.pop());
+        worker.push(1);
+        got.extend(worker.pop());
+        all(&mut worker, got, thief.join().unwrap(), 2);
+    });
+}
+
 /// The owner pops an item that a thief might claim, and pushes over it.
 ///
 /// Fails if the exchange that releases a claim is Relaxed, or if a push uses `top` in place of

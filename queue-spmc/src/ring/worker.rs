@@ -240,26 +240,51 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.last_head
     }
 
-    #[inline]
+    /// Takes the oldest item by an exchange of its own. The usual case comes first: `head` is the
+    /// owner's own copy, and no thief copies.
+    #[inline(always)]
     fn pop_one(&mut self) -> Option<T> {
-        let mut head = self.expected_head();
+        let own = self.last_head;
+        if own.real() == self.tail {
+            return None;
+        }
+        // The exchange would check this too. But if thieves have taken items, a load first spares
+        // the exchange that fails.
+        if self.header().load_head() != own || own.is_copying() {
+            return self.pop_one_past_thieves();
+        }
+        if self.move_head(own, own.real().wrapping_add(1)).is_err() {
+            return self.pop_one_past_thieves();
+        }
+        Some(self.take_popped(own))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pop_one_past_thieves(&mut self) -> Option<T> {
+        let mut head = self.header().load_head();
         loop {
             if head.real() == self.tail {
+                self.last_head = head;
                 return None;
             }
-            let real = head.real().wrapping_add(1);
-            match self.move_head(head, real) {
-                Ok(()) => {
-                    if real == self.tail && self.claim_max > 1 {
-                        // The next push then checks whether the ring is empty.
-                        self.limit = real;
-                    }
-                    // SAFETY: the exchange took the item.
-                    return Some(unsafe { read(self.ring.slots(), head.real() & self.mask) });
-                }
+            match self.move_head(head, head.real().wrapping_add(1)) {
+                Ok(()) => return Some(self.take_popped(head)),
                 Err(now) => head = now,
             }
         }
+    }
+
+    /// Reads the item that an exchange has taken, the first one after `head`.
+    #[inline(always)]
+    fn take_popped(&mut self, head: Head) -> T {
+        let real = self.last_head.real();
+        if real == self.tail && self.claim_max > 1 {
+            // The next push then checks whether the ring is empty.
+            self.limit = real;
+        }
+        // SAFETY: the exchange took the item.
+        unsafe { read(self.ring.slots(), head.real() & self.mask) }
     }
 
     /// Pushes items until the ring is full or the iterator ends; returns how many it pushed.

@@ -1,0 +1,114 @@
+//! Simulates the scheduler's protocols on 2 to 256 cores, by what their steps cost on two.
+//!
+//! `cargo run --release -p bench --bin simulate` prints the tables of `docs/benchmarks/scale.md`. A
+//! run has no randomness but that of a generator with a fixed seed, so it prints the same each
+//! time. The tests compare the simulation of two cores with what was measured there.
+mod machine;
+mod scheduler;
+
+use machine::{Costs, Nanos};
+use scheduler::{Producer, Scheduler, Task, Then};
+
+/// Simulates outside threads, which spawn tasks with so much work: one each `every` nanoseconds.
+fn spawn_from_outside(
+    costs: Costs,
+    size: (usize, usize),
+    threads: usize,
+    work: Nanos,
+    every: Nanos,
+) -> Scheduler {
+    const TASKS: usize = 100_000;
+    let left = TASKS / threads;
+    let producer = |n| Producer {
+        left,
+        every,
+        work,
+        due: every * n as f64 / threads as f64,
+    };
+    let mut scheduler = Scheduler::new(costs, size, (0..threads).map(producer).collect());
+    scheduler.run((left * threads) as u64);
+    scheduler
+}
+
+/// Simulates one task that spawns others, with work between two times.
+fn spawn_from_a_task(costs: Costs, workers: usize, tasks: u32, work: (Nanos, Nanos)) -> Scheduler {
+    let mut scheduler = Scheduler::new(costs, (workers, 1), Vec::new());
+    scheduler.spawn(Task {
+        work: 0.0,
+        core: 0,
+        then: Then::Spawns(tasks, work.0, work.1),
+    });
+    scheduler.run(u64::from(tasks));
+    scheduler
+}
+
+/// Simulates 50 connections for each worker. A request takes the worker 7 µs, and its client as
+/// long as 20 such requests.
+fn requests(costs: Costs, workers: usize) -> Scheduler {
+    let mut scheduler = Scheduler::new(costs, (workers, 1), Vec::new());
+    (0..50 * workers).for_each(|socket| scheduler.connect(7_000.0, 140_000.0, socket as f64));
+    scheduler.run(1_000 * workers as u64);
+    scheduler
+}
+
+const WORKERS: [usize; 6] = [2, 8, 32, 64, 128, 256];
+
+type Run = fn(Costs, usize) -> Scheduler;
+
+/// An outside thread for eight workers.
+fn outside(costs: Costs, workers: usize, shards: usize, work: Nanos) -> Scheduler {
+    spawn_from_outside(costs, (workers, shards), workers.div_ceil(8), work, 0.0)
+}
+
+const ROWS: [(&str, Run); 6] = [
+    ("1 µs from outside", |costs, workers| {
+        outside(costs, workers, 1, 1_000.0)
+    }),
+    ("20 µs from outside", |costs, workers| {
+        outside(costs, workers, 1, 20_000.0)
+    }),
+    ("the same, 16 workers a shard", |costs, workers| {
+        outside(costs, workers, workers.div_ceil(16), 20_000.0)
+    }),
+    ("20 µs, half of the workers busy", |costs, workers| {
+        let threads = workers.div_ceil(32);
+        let every = 40_000.0 * threads as f64 / workers as f64;
+        spawn_from_outside(costs, (workers, 1), threads, 20_000.0, every)
+    }),
+    ("20 µs from a task", |costs, workers| {
+        spawn_from_a_task(costs, workers, 200 * workers as u32, (20_000.0, 20_000.0))
+    }),
+    ("requests", requests),
+];
+
+/// Prints a figure of each row, for cores near each other and far from each other.
+fn table(what: &str, figure: fn(&Scheduler) -> f64) {
+    println!(
+        "\n{what}:\n\n| row | {} |",
+        WORKERS.map(|n| n.to_string()).join(" | ")
+    );
+    println!("|---|{}", "---|".repeat(WORKERS.len()));
+    for (name, run) in ROWS {
+        let cell = |workers| {
+            let [near, far] =
+                [Costs::near(), Costs::far()].map(|costs| figure(&run(costs, workers)));
+            format!("{near:.0} / {far:.0}")
+        };
+        println!("| {name} | {} |", WORKERS.map(cell).join(" | "));
+    }
+}
+
+fn main() {
+    table("The tasks' own work, % of all workers' time", |of| {
+        100.0 * of.efficiency()
+    });
+    table(
+        "Waits at the injector's lines, % of all workers' time",
+        |of| of.part(of.waited_at_injector()),
+    );
+    table("Waits at the idle word", |of| of.part(of.idle.waited));
+    table("Waits at the poller", |of| of.part(of.poller.waited));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! The simulated scheduler: what its threads do to the lines that they share.
+//!
+//! Each step of a thread is one event; [`worker`] has the steps of workers. The protocols are those
+//! of the runtime, in its own words: `executor/src/steal.rs`, `worker-idle/src/idle.rs`,
+//! `queue-global/src/injector.rs` and `net-driver/src/poller.rs`. Left out are the LIFO slot, nudges
+//! and the system's scheduler: each thread has a core.
+use crate::machine::{Costs, Line, Nanos};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+mod worker;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Then {
+    Ends,
+    /// Spawns this number of tasks with so much work each, up to the second figure.
+    Spawns(u32, Nanos, Nanos),
+    /// The socket with this index. It is ready again after this time.
+    Socket(usize, Nanos),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Task {
+    pub(crate) work: Nanos,
+    /// The core that has the task's lines.
+    pub(crate) core: usize,
+    pub(crate) then: Then,
+}
+
+/// An outside thread, which spawns a task each `every` nanoseconds, or as fast as it can.
+pub(crate) struct Producer {
+    pub(crate) left: usize,
+    pub(crate) every: Nanos,
+    pub(crate) work: Nanos,
+    pub(crate) due: Nanos,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Stage {
+    #[default]
+    Runs,
+    /// Looks at the victim with this distance next.
+    Scans(usize),
+    /// Waits before a park, for so many more looks.
+    Waits(u32),
+    /// Has announced its sleep, and checks all queues. True once it is notified.
+    Checks(bool),
+    Sleeps,
+}
+
+#[derive(Default)]
+struct Worker {
+    stage: Stage,
+    ticks: u32,
+    searching: bool,
+    /// Where its scan begins.
+    start: usize,
+    has_poller: bool,
+    /// A task that is spawning.
+    spawning: Option<Task>,
+    busy: Nanos,
+    /// Parks until the next wait, and the pause after the next lost one.
+    parks: u32,
+    pause: u32,
+    /// Tells the event that ends this sleep from older ones.
+    sleep: u64,
+}
+
+/// A worker's ring; or a part of the injector, whose `head` is the lock's line, and whose `tail` is
+/// the pushers'.
+struct Queue {
+    items: VecDeque<Task>,
+    head: Line,
+    tail: Line,
+}
+
+pub(crate) struct Scheduler {
+    costs: Costs,
+    pub(crate) now: Nanos,
+    events: BinaryHeap<Reverse<(u64, u64, usize, u64)>>,
+    sequence: u64,
+    random: u64,
+    workers: Vec<Worker>,
+    producers: Vec<Producer>,
+    rings: Vec<Queue>,
+    /// One, unless the injector is simulated as sharded.
+    injector: Vec<Queue>,
+    /// Counts the tasks that outside threads spawned, for each shard.
+    spawned: Vec<Line>,
+    pub(crate) idle: Line,
+    searching: usize,
+    sleepers: Vec<usize>,
+    pub(crate) poller: Line,
+    polled: bool,
+    /// Sockets by the time at which they are ready, in picoseconds.
+    ready: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    sockets: Vec<Task>,
+    pub(crate) done: u64,
+    pub(crate) searches: u64,
+    pub(crate) parks: u64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(
+        costs: Costs,
+        (workers, shards): (usize, usize),
+        producers: Vec<Producer>,
+    ) -> Self {
+        let cores = workers + producers.len();
+        let line = || Line::new(cores);
+        let queue = |_| Queue {
+            items: VecDeque::new(),
+            head: line(),
+            tail: line(),
+        };
+        let mut this = Self {
+            costs,
+            now: 0.0,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            random: 0x9E37_79B9_7F4A_7C15,
+            workers: (0..workers).map(|_| Worker::default()).collect(),
+            rings: (0..workers).map(queue).collect(),
+            injector: (0..shards).map(queue).collect(),
+            spawned: vec![line(); shards],
+            idle: line(),
+            searching: 0,
+            sleepers: (0..workers).rev().collect(),
+            poller: line(),
+            polled: false,
+            ready: BinaryHeap::new(),
+            sockets: Vec::new(),
+            done: 0,
+            searches: 0,
+            parks: 0,
+            producers,
+        };
+        for worker in &mut this.workers {
+            worker.stage = Stage::Sleeps;
+        }
+        for producer in 0..this.producers.len() {
+            this.at(this.producers[producer].due, workers + producer, 0);
+        }
+        this
+    }
+
+    /// Spawns a task before the time begins.
+    pub(crate) fn spawn(&mut self, task: Task) {
+        self.injector[0].items.push_back(task);
+        self.notify(0, 0.0);
+    }
+
+    /// Adds a connection whose first request is there at this time.
+    pub(crate) fn connect(&mut self, work: Nanos, pause: Nanos, at: Nanos) {
+        let socket = self.sockets.len();
+        self.sockets.push(Task {
+            work,
+            core: 0,
+            then: Then::Socket(socket, pause),
+        });
+        self.is_ready(socket, at);
+        if socket == 0 {
+            self.notify(0, 0.0);
+        }
+    }
+
+    /// Runs until so many tasks have ended, or nothing happens any more. Returns the time.
+    pub(crate) fn run(&mut self, tasks: u64) -> Nanos {
+        while self.done < tasks {
+            let Some(Reverse((at, _, core, sleep))) = self.events.pop() else {
+                break;
+            };
+            self.now = at as f64 / 1_000.0;
+            if core >= self.workers.len() {
+                self.produce(core, self.now);
+            } else if sleep == self.workers[core].sleep {
+                self.step(core, self.now);
+            }
+        }
+        self.now
+    }
+
+    /// The part of all workers' time that the tasks' own work took.
+    pub(crate) fn efficiency(&self) -> f64 {
+        let busy: f64 = self.workers.iter().map(|worker| worker.busy).sum();
+        self.part(busy) / 100.0
+    }
+
+    /// Returns what part of all workers' time this is, in per cent.
+    pub(crate) fn part(&self, time: Nanos) -> f64 {
+        100.0 * time / (self.now * self.workers.len() as f64)
+    }
+
+    /// The time in which cores waited for each other at the injector's lines.
+    pub(crate) fn waited_at_injector(&self) -> Nanos {
+        let each = |queue: &Queue| queue.head.waited + queue.tail.waited;
+        self.injector.iter().map(each).sum()
+    }
+
+    /// The number of writes of words that all workers share, without those of locks.
+    #[cfg(test)]
+    pub(crate) fn shared_writes(&self) -> u64 {
+        let stacks = self.injector.iter().map(|shard| shard.tail.writes);
+        self.idle.writes + stacks.sum::<u64>()
+    }
+
+    fn at(&mut self, time: Nanos, core: usize, sleep: u64) {
+        self.sequence += 1;
+        let time = (time * 1_000.0) as u64;
+        self.events
+            .push(Reverse((time, self.sequence, core, sleep)));
+    }
+
+    fn next_step(&mut self, worker: usize, time: Nanos, stage: Stage) {
+        self.workers[worker].stage = stage;
+        self.at(time, worker, self.workers[worker].sleep);
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random % below as u64) as usize
+    }
+
+    fn between(&mut self, least: Nanos, most: Nanos) -> Nanos {
+        least + (most - least) * self.random(1 << 16) as f64 / 65_536.0
+    }
+
+    fn is_ready(&mut self, socket: usize, at: Nanos) {
+        self.sequence += 1;
+        self.ready
+            .push(Reverse(((at * 1_000.0) as u64, socket, self.sequence)));
+    }
+
+    fn has_work(&self) -> bool {
+        let mut queues = self.rings.iter().chain(&self.injector);
+        queues.any(|queue| !queue.items.is_empty())
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.ready.peek().map(|next| next.0.0 as f64 / 1_000.0)
+    }
+
+    /// A push's look for sleepers. Returns when it is done.
+    fn notify(&mut self, core: usize, now: Nanos) -> Nanos {
+        let now = self.idle.read(core, now + self.costs.rmw, &self.costs);
+        if self.searching > 0 || self.sleepers.is_empty() {
+            return now;
+        }
+        // The counts, then the mask on the same line.
+        let now = self.idle.write(core, now, &self.costs) + self.costs.rmw;
+        let Some(sleeper) = self.sleepers.pop() else {
+            return now;
+        };
+        self.searching += 1;
+        self.workers[sleeper].searching = true;
+        if let Stage::Checks(_) = self.workers[sleeper].stage {
+            self.workers[sleeper].stage = Stage::Checks(true);
+            return now;
+        }
+        self.workers[sleeper].sleep += 1;
+        self.polled &= !std::mem::take(&mut self.workers[sleeper].has_poller);
+        self.next_step(sleeper, now + self.costs.wake, Stage::Runs);
+        now + self.costs.wake_call
+    }
+
+    fn produce(&mut self, core: usize, now: Nanos) {
+        let producer = core - self.workers.len();
+        let Producer {
+            left, every, work, ..
+        } = self.producers[producer];
+        if left == 0 {
+            return;
+        }
+        let shard = producer % self.injector.len();
+        let injector = &mut self.injector[shard];
+        let now = injector
+            .tail
+            .write(core, now + self.costs.spawn, &self.costs);
+        let then = Then::Ends;
+        injector.items.push_back(Task { work, core, then });
+        let now = self.spawned[shard].write(core, now, &self.costs);
+        let now = self.notify(core, now);
+        self.producers[producer].left -= 1;
+        self.producers[producer].due += every;
+        self.at(now.max(self.producers[producer].due), core, 0);
+    }
+}
