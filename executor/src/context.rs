@@ -20,6 +20,10 @@ use worker_queue::RunQueue;
 
 sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
+    /// Whether a guard may have come or gone while the thread had no core. A call of `syscall` then
+    /// decides anew whether spawns take the slow path.
+    #[cfg(feature = "monitor")]
+    static MISSED: Cell<bool> = const { Cell::new(false) };
     /// Whether the polled task had yielded before its poll lost the core. The core keeps this until
     /// a poll loses it; each such loss sets it here.
     static YIELDED: Cell<bool> = const { Cell::new(false) };
@@ -94,10 +98,16 @@ fn set(core: *const Core) {
 /// Decides whether the core's spawns take the slow path: a hook is set, or a guard redirects them.
 /// Called after each change of the scopes or of the core.
 fn update_special_spawns() {
-    with_core(|core| {
+    let updated = with_core(|core| {
         let special = core.shared.settings.special_spawns || scope::is_guarded();
         core.special_spawns.set(special);
     });
+    #[cfg(feature = "monitor")]
+    if updated.is_none() {
+        let _ = MISSED.try_with(|missed| missed.set(true));
+    }
+    #[cfg(not(feature = "monitor"))]
+    let _: Option<()> = updated;
 }
 
 /// Returns this thread's core, if it is a worker.
@@ -211,6 +221,25 @@ pub(crate) fn release_clock() {
 /// Puts a core that was taken back into the thread-local.
 pub(crate) fn put_core(core: Box<Core>) {
     set(Box::into_raw(core));
+}
+
+/// Puts a core back that only the cell has had meanwhile. The scopes that decide about its spawns
+/// are as they were, unless a guard came or went.
+#[cfg(feature = "monitor")]
+#[inline]
+pub(crate) fn put_core_after_call(core: Box<Core>) {
+    CORE.with(|at| at.set(Box::into_raw(core)));
+    if MISSED.with(Cell::get) {
+        catch_up();
+    }
+}
+
+#[cfg(feature = "monitor")]
+#[cold]
+#[inline(never)]
+fn catch_up() {
+    MISSED.with(|missed| missed.set(false));
+    update_special_spawns();
 }
 
 /// The scope of an `EnterGuard`, which also decides anew whether spawns of this thread's core take

@@ -86,7 +86,7 @@ pub(crate) use clock::ClockSource;
 pub(crate) use group::Group;
 pub use in_group::{InGroup, WithGroup};
 pub(crate) use inherit::{Inherited, within};
-pub use metrics::{GroupSnapshot, GroupWorkerSnapshot};
+pub use self::metrics::{GroupSnapshot, GroupWorkerSnapshot};
 pub(crate) use queue::{GroupQueue, GroupStealer};
 pub use values::GroupLocal;
 
@@ -214,13 +214,15 @@ impl Groups {
         &self,
         name: &str,
         shares: sched_group::Shares,
+        latency: Option<Duration>,
         parent: Option<Arc<Group>>,
     ) -> Arc<Group> {
         // Ordering: Relaxed, see `is_used`.
         self.used.store(true, Relaxed);
         let shared = *self.shared.get().expect("a handle has bound it");
         self.table.lock().insert(|index| {
-            let group = Group::new(name, shares, parent, index, false);
+            let mut group = Group::new(name, shares, parent, index, false);
+            group.latency = latency;
             group.bind(shared);
             Arc::new(group)
         })
@@ -229,7 +231,7 @@ impl Groups {
     /// Makes the group of the futures of `at_exit`, and enters it for the task that runs them.
     pub(crate) fn enter_at_exit(&self) -> Scheduler {
         let shares = sched_group::Shares::new(AT_EXIT_SHARES).expect("it is not 0");
-        let group = self.insert("atexit", shares, None);
+        let group = self.insert("atexit", shares, None, None);
         let entered = group.enter();
         debug_assert!(entered, "nobody else has it");
         Scheduler::in_group(&group)

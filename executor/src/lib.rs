@@ -90,7 +90,7 @@ pub use handle::{EnterGuard, Handle, TryCurrentError};
 pub use hooks::{TaskMeta, UnhandledPanic};
 pub use join_set::JoinSet;
 pub use local::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
-pub use metrics::{PollTimes, Snapshot, WorkerSnapshot};
+pub use crate::metrics::{PollTimes, Snapshot, WorkerSnapshot};
 #[cfg(not(feature = "monitor"))]
 pub use no_monitor::syscall;
 pub use runtime::Runtime;

@@ -7,6 +7,8 @@ use sync_shim::atomic::Ordering::Relaxed;
 
 mod counter;
 mod counters;
+#[cfg(feature = "metrics")]
+mod facade;
 mod times;
 
 pub(crate) use counters::Counters;

@@ -198,12 +198,14 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
 
 impl Shared {
     /// Whether work waits that this worker would run if it were not in a call.
-    fn has_work_for(&self, worker: usize) -> bool {
+    pub(crate) fn has_work_for(&self, worker: usize) -> bool {
         let stealer = &self.remotes[worker].stealer;
-        !stealer.is_empty()
-            || !stealer.slot_is_empty()
-            || self.is_closing()
-            || self.has_injected() && self.idle.counts() == (0, 0)
+        // A sharded worker's stealer says that it is empty.
+        #[cfg(feature = "groups")]
+        let has_own = stealer.has_tasks();
+        #[cfg(not(feature = "groups"))]
+        let has_own = !stealer.is_empty() || !stealer.slot_is_empty();
+        has_own || self.is_closing() || self.has_injected() && self.idle.counts() == (0, 0)
     }
 }
 

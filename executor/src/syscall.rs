@@ -74,7 +74,8 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
     let exit = Exit {
         remote,
         call: call.id(),
-        running: core.running.take(),
+        // The core keeps it, too, until it is offered to another thread.
+        running: core.running.get(),
         lender: trace::lend(&core),
         #[cfg(feature = "groups")]
         inherited: Some(crate::groups::Inherited::of_turn(&core)),
@@ -113,9 +114,8 @@ impl Drop for Exit {
             .and_then(|core| call::own(core, self.call))
         {
             Some(core) => {
-                core.running.set(self.running);
                 trace::take_back(&core, self.lender);
-                context::put_core(core);
+                context::put_core_after_call(core);
             }
             None => self.exit_retaken(remote),
         }

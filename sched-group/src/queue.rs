@@ -24,7 +24,10 @@
 //!    clock is read between polls only in watched turns. A turn that was not watched is charged
 //!    before a second group becomes active. So the second group starts at the virtual runtime that
 //!    the current group has now, not at the one that it had at the start of its turn.
-//! 4. `now` is the last reading of the clock. It is older than the last poll only in a turn that is
+//! 4. A group with a latency goal is present in `goals` while it *waits*: it is active, and neither
+//!    throttled nor current. A turn that begins or goes on meanwhile ends after the least of these
+//!    goals, if that is less than the quota. `refresh_goal` restores this.
+//! 5. `now` is the last reading of the clock. It is older than the last poll only in a turn that is
 //!    not watched, or while no group is current. An operation reads the clock, which runs the
 //!    caller's code, before it changes anything.
 use crate::{
@@ -32,6 +35,7 @@ use crate::{
     cap::{Caps, nanos},
     level::Level,
     metrics::Counts,
+    tournament::Tournament,
 };
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
@@ -97,6 +101,8 @@ struct Group<T> {
     inner: u32,
     /// Place in `Caps`, or `NONE`.
     cap: u32,
+    /// Leaf in `goals`, or `NONE`.
+    goal: u32,
     generation: u32,
     active: bool,
     throttled: bool,
@@ -155,6 +161,8 @@ pub struct FairQueue<T, C> {
     levels: Vec<Level>,
     groups: Vec<Group<T>>,
     caps: Caps,
+    /// The latency goals, ranked by their nanoseconds (rule 4).
+    goals: Tournament,
     /// Levels and groups to reuse.
     spare_levels: Vec<u32>,
     spare_groups: Vec<u32>,
@@ -184,6 +192,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             levels: Vec::from([Level::new(NONE)]),
             groups: Vec::new(),
             caps: Caps::new(),
+            goals: Tournament::new(),
             spare_levels: Vec::new(),
             spare_groups: Vec::new(),
             len: 0,
@@ -257,6 +266,24 @@ impl<T, C: Clock> FairQueue<T, C> {
                 NONE => group.active,
                 inner => !self.levels[inner as usize].is_empty(),
             }
+    }
+
+    /// Restores rule 4 for a group.
+    #[inline]
+    fn refresh_goal(&mut self, index: u32) {
+        let group = &self.groups[index as usize];
+        if group.goal != NONE {
+            let waits = group.active && !group.throttled && index != self.current;
+            let goal = self.goals.rank(group.goal);
+            self.goals.set(group.goal, goal, waits);
+        }
+    }
+
+    /// Returns how long a turn may last now: the quota, or the least goal of the groups that wait.
+    #[inline]
+    fn length(&self) -> u64 {
+        let goal = self.goals.least();
+        goal.map_or(self.quota, |(goal, ..)| self.quota.min(goal as u64))
     }
 
     /// Restores rule 1 after `active` of a group has changed.

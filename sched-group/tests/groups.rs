@@ -54,6 +54,93 @@ fn equals_take_turns_in_the_order_they_came() {
 }
 
 #[test]
+fn goal_of_a_waiting_group_shortens_turns() {
+    let time = Cell::new(0);
+    let mut queue = FairQueue::new(|| time.get());
+    let [a, b, c] = ['a', 'b', 'c'].map(|name| queue.insert(shares(7), name));
+    queue.set_latency(c, Some(micros(50))).unwrap();
+    assert_eq!(queue.latency(c), Ok(Some(micros(50))));
+    queue.activate(a).unwrap();
+    assert_eq!(queue.pick(), Pick::Run(a));
+    assert_eq!(queue.turn_end(), None, "it is alone");
+    time.set(100_000);
+    queue.activate(c).unwrap(); // The turn is watched from now on.
+    assert_eq!(queue.turn_end(), Some(150_000));
+    time.set(150_000);
+    assert_eq!(queue.switch(), Some(Pick::Run(c)));
+    // Its own turn lasts for the quota.
+    assert_eq!(queue.turn_end(), Some(650_000));
+    queue.activate(b).unwrap();
+    assert_eq!(queue.turn_end(), Some(650_000));
+    time.set(160_000);
+    let Pick::Run(next) = queue.pick_another() else {
+        panic!("a and b have work")
+    };
+    assert_eq!(queue.turn_end(), Some(660_000), "c has no work");
+    // A goal that has passed ends the turn at the next check, not before it.
+    time.set(360_000);
+    assert_eq!(queue.switch(), None);
+    queue.activate(c).unwrap();
+    assert_eq!(queue.turn_end(), Some(360_000));
+    queue.set_latency(c, None).unwrap();
+    assert_eq!(queue.latency(c), Ok(None));
+    queue.deactivate(c).unwrap();
+    queue.destroy(c).unwrap();
+    assert_eq!(queue.latency(c), Err(Stale(())));
+    assert!(queue.pick() != Pick::Run(next));
+    assert_eq!(queue.turn_end(), Some(860_000));
+}
+
+#[test]
+fn least_goal_counts_and_ends_with_its_group() {
+    let time = Cell::new(0);
+    let mut queue = FairQueue::new(|| time.get());
+    let [a, b, c] = ['a', 'b', 'c'].map(|name| queue.insert(shares(7), name));
+    for key in [a, b, c] {
+        queue.activate(key).unwrap();
+    }
+    assert_eq!(queue.pick(), Pick::Run(a));
+    queue.set_latency(b, Some(micros(80))).unwrap();
+    queue.set_latency(c, Some(micros(20))).unwrap();
+    assert_eq!(queue.turn_end(), Some(20_000));
+    queue.deactivate(c).unwrap();
+    queue.destroy(c).unwrap();
+    time.set(30_000);
+    assert_eq!(queue.switch(), Some(Pick::Run(b)));
+    assert_eq!(queue.turn_end(), Some(530_000));
+    time.set(70_000);
+    assert_eq!(queue.pick(), Pick::Run(a));
+    assert_eq!(queue.turn_end(), Some(150_000));
+    // A goal is kept in the range of the clock, and zero ends each turn at its first check.
+    queue.set_latency(b, Some(Duration::MAX)).unwrap();
+    time.set(90_000);
+    assert_eq!(queue.pick(), Pick::Run(b));
+    queue.set_latency(a, Some(Duration::ZERO)).unwrap();
+    assert!(queue.should_switch());
+}
+
+/// Fails if the goal of a group counts while its cap keeps it from running.
+#[test]
+fn goal_of_a_throttled_group_does_not_count() {
+    let time = Cell::new(0);
+    let mut queue = FairQueue::new(|| time.get());
+    let [a, b, c] = ['a', 'b', 'c'].map(|name| queue.insert(shares(7), name));
+    let cap = Cap::new(micros(10), micros(2000)).unwrap();
+    queue.set_cap(a, Some(cap)).unwrap();
+    queue.set_latency(a, Some(micros(5))).unwrap();
+    for key in [a, b, c] {
+        queue.activate(key).unwrap();
+    }
+    assert_eq!(queue.pick(), Pick::Run(a));
+    time.set(10_000);
+    assert_eq!(queue.switch(), Some(Pick::Run(b)));
+    assert_eq!(queue.is_throttled(a), Ok(true));
+    assert_eq!(queue.turn_end(), Some(510_000));
+    queue.set_cap(a, None).unwrap(); // Now it waits.
+    assert_eq!(queue.turn_end(), Some(15_000));
+}
+
+#[test]
 fn turn_lasts_for_the_quota() {
     let time = Cell::new(0);
     let mut queue = FairQueue::new(|| time.get());

@@ -8,4 +8,4 @@ mod handle;
 mod metrics;
 
 pub use handle::{RuntimeFlavor, worker_index};
-pub use metrics::RuntimeMetrics;
+pub use self::metrics::RuntimeMetrics;

@@ -104,6 +104,18 @@ impl SchedulingGroup {
         self.group.shares().get()
     }
 
+    /// Returns the goal for latency, if the builder [set one](GroupBuilder::latency).
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let group = runtime.group("batch").build().unwrap();
+    /// assert_eq!(group.latency(), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn latency(&self) -> Option<Duration> {
+        self.group.latency
+    }
+
     /// Changes the shares. Each worker takes them over before the next task that it runs.
     ///
     /// A group's time until then is charged at its old shares.
@@ -265,6 +277,7 @@ pub struct GroupBuilder {
     handle: Handle,
     name: String,
     shares: u32,
+    latency: Option<Duration>,
     parent: Option<SchedulingGroup>,
 }
 
@@ -272,6 +285,28 @@ impl GroupBuilder {
     /// Sets the shares. 100 by default.
     pub fn shares(mut self, shares: u32) -> Self {
         self.shares = shares;
+        self
+    }
+
+    /// Sets a goal for latency. None by default.
+    ///
+    /// While tasks of this group wait on a worker and another group has the turn, each turn lasts
+    /// at most for `goal`, if that is less than the [quota](crate::Builder::group_quota). The shares stay as they are: the group waits for the
+    /// turns of the groups that have had less time than it, but for short ones. Meanwhile the
+    /// worker switches more often. A turn ends between two polls. A poll that takes long ends as
+    /// [`Handle::preempt_overdue_groups`] says.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new().workers(1).build()?;
+    /// let goal = std::time::Duration::from_micros(50);
+    /// let reads = runtime.group("reads").latency(goal).build().unwrap();
+    /// let read = selvedge::spawn_in(&reads, async { 7 }).unwrap();
+    /// assert_eq!(runtime.block_on(read).unwrap(), 7);
+    /// assert_eq!(reads.latency(), Some(goal));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn latency(mut self, goal: Duration) -> Self {
+        self.latency = Some(goal);
         self
     }
 
@@ -311,7 +346,7 @@ impl GroupBuilder {
             .handle
             .shared()
             .groups
-            .insert(&self.name, shares, parent);
+            .insert(&self.name, shares, self.latency, parent);
         Ok(SchedulingGroup::new(self.handle, group))
     }
 }
@@ -330,6 +365,7 @@ impl Handle {
             handle: self.clone(),
             name: name.into(),
             shares: 100,
+            latency: None,
             parent: None,
         }
     }

@@ -17,6 +17,7 @@ use std::{
     any::Any,
     collections::BTreeMap,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 use sync_shim::{
     atomic::{
@@ -36,6 +37,7 @@ pub(crate) struct Group {
     pub(super) index: usize,
     pub(super) depth: usize,
     pub(super) parent: Option<Arc<Group>>,
+    pub(super) latency: Option<Duration>,
     shared: OnceLock<RuntimePtr>,
     shares: AtomicU32,
     uses: AtomicUsize,
@@ -57,6 +59,7 @@ impl Group {
             index,
             depth: parent.as_ref().map_or(0, |parent| parent.depth + 1),
             parent,
+            latency: None,
             shared: OnceLock::new(),
             shares: AtomicU32::new(shares.get()),
             uses: AtomicUsize::new(0),
@@ -148,6 +151,16 @@ impl Group {
     pub(super) fn uses(&self) -> usize {
         // Ordering: Relaxed, as the number is only shown.
         self.uses.load(Relaxed) / USE
+    }
+}
+
+impl Drop for Group {
+    /// Drops the ancestors that nothing else keeps in a loop: they may be more than a stack allows.
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(parent) = next {
+            next = Arc::into_inner(parent).and_then(|mut parent| parent.parent.take());
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub struct GroupSnapshot {
     pub name: String,
     /// The shares.
     pub shares: u32,
+    /// The [goal for latency](crate::GroupBuilder::latency).
+    pub latency: Option<Duration>,
     /// The name of the parent.
     pub parent: Option<String>,
     /// Tasks that have not ended, and children. 0 for main, which does not count them.
@@ -108,6 +110,7 @@ impl Groups {
         let mut sum = GroupSnapshot {
             name: name(group),
             shares: group.shares().get(),
+            latency: group.latency,
             parent: group.parent.as_ref().map(name),
             tasks: group.uses() as u64,
             ..GroupSnapshot::default()

@@ -56,6 +56,12 @@ impl GroupStealer {
         self.ring.len() + self.queued()
     }
 
+    /// Whether the worker has tasks, also if nobody may steal them.
+    #[cfg(feature = "monitor")]
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.len() > 0 || !self.ring.slot_is_empty()
+    }
+
     /// The number of tasks in the worker's lists.
     fn queued(&self) -> usize {
         if self.groups.is_used() {

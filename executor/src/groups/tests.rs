@@ -90,6 +90,12 @@ impl OneWorker {
         while self.worker.tick() == Tick::Ran {}
     }
 
+    /// Whether the group is in the worker's turns.
+    fn knows(&self, group: &SchedulingGroup) -> bool {
+        let turns = &self.runtime.handle().shared().groups.workers[0];
+        turns.with(|state| state.known(&group.group).is_some())
+    }
+
     fn runtime_of(&self, name: &str) -> Duration {
         let metrics = self.runtime.metrics();
         metrics
@@ -382,6 +388,104 @@ fn groups_come_and_go_in_the_same_place() {
     one.end();
 }
 
+/// A worker in a `syscall` is handed over soon while its tasks wait, also if nobody may steal them.
+///
+/// Fails if the monitor asks as a thief does.
+#[cfg(feature = "monitor")]
+#[test]
+fn monitor_finds_the_work_of_a_sharded_worker() {
+    let mut one = OneWorker::of(Builder::new().sharded(true));
+    let has_work = |one: &OneWorker| one.runtime.handle().shared().has_work_for(0);
+    let spawns = async { (0..2).for_each(|_| drop(spawn(async {}))) };
+    drop(one.runtime.spawn(spawns));
+    assert_eq!(one.worker.tick(), Tick::Ran);
+    assert!(has_work(&one), "a task in the ring");
+    one.run_all();
+    assert!(!has_work(&one));
+    let group = one.group("a", 100);
+    let spawns = async { (0..2).for_each(|_| drop(spawn(async {}))) };
+    drop(spawn_in(&group, spawns).unwrap());
+    assert_eq!(one.worker.tick(), Tick::Ran);
+    assert!(has_work(&one), "tasks in a list");
+    one.end();
+}
+
+/// Two groups with work for ever, and one whose tasks come now and then: each waits for a poll of
+/// the others at most, not for a turn.
+///
+/// Fails if the worker's fair queue does not know the goal.
+#[test]
+fn goal_for_latency_shortens_the_turns_of_others() {
+    let wait = |goal: Option<Duration>| {
+        let mut one = OneWorker::new();
+        let (a, b) = (one.group("a", 100), one.group("b", 100));
+        let reads = one.runtime.group("reads").shares(100);
+        let reads = goal.map_or(reads.clone(), |goal| reads.latency(goal));
+        let reads = reads.build().unwrap();
+        assert_eq!(reads.latency(), goal);
+        let _polls = [one.load(&a, 1, 10 * US), one.load(&b, 1, 10 * US)];
+        let longest = Arc::new(AtomicU64::new(0));
+        for round in 1..100 {
+            one.run_until(round * 1_330 * US);
+            let (time, longest) = (one.time.clone(), longest.clone());
+            let begun = time.load(Relaxed);
+            let read = async move {
+                longest.fetch_max(time.load(Relaxed) - begun, Relaxed);
+            };
+            drop(spawn_in(&reads, read).unwrap());
+        }
+        one.run_until(200 * MS);
+        one.end();
+        longest.load(Relaxed)
+    };
+    assert!(wait(None) >= 300 * US, "turns last for the quota");
+    let waited = wait(Some(Duration::from_micros(20)));
+    assert!(waited <= 50 * US, "{waited} ns");
+}
+
+/// Fails, by an overflow of the stack, if a group's ancestors are added or dropped by recursion.
+#[test]
+fn deeply_nested_groups_run_and_end() {
+    let mut one = OneWorker::new();
+    let mut last = one.group("first", 100);
+    for _ in 0..50_000 {
+        let child = one.runtime.group("child").parent(&last);
+        last = child.build().unwrap();
+    }
+    let ran = Arc::new(AtomicBool::new(false));
+    let done = ran.clone();
+    let task = async move { done.store(true, Relaxed) };
+    drop(spawn_in(&last, task).unwrap());
+    drop(last);
+    one.run_all();
+    assert!(ran.load(Relaxed));
+    one.end();
+}
+
+/// Fails if a worker takes it for an error that a group is gone and its child is not, which it may
+/// find when both end meanwhile.
+#[test]
+fn parent_found_gone_before_its_child_is_removed_later() {
+    let mut one = OneWorker::new();
+    let parent = one.group("parent", 100);
+    let child = one.runtime.group("child").parent(&parent).build().unwrap();
+    drop(spawn_in(&child, async {}).unwrap());
+    one.run_all();
+    // The worker finds this if it has looked at the child before its end.
+    parent.group.leave();
+    assert!(parent.group.destroy());
+    one.runtime.handle().shared().groups.changed();
+    drop(spawn_in(&child, async {}).unwrap());
+    one.run_all();
+    assert!(one.knows(&parent) && one.knows(&child));
+    assert!(child.group.destroy());
+    one.runtime.handle().shared().groups.changed();
+    drop(spawn_in(&one.group("other", 100), async {}).unwrap());
+    one.run_all();
+    assert!(!one.knows(&parent) && !one.knows(&child));
+    one.end();
+}
+
 #[test]
 fn shares_of_zero_are_refused() {
     let one = OneWorker::new();
@@ -539,6 +643,122 @@ fn monitor_ends_overdue_turns() {
     };
     runtime.block_on(spawn_in(&a, long).unwrap()).unwrap();
     assert!(runtime.metrics().slices_ended > 0);
+}
+
+/// What each group was charged, in nanoseconds, as polls found it when they began.
+struct Charges {
+    runtime: Runtime,
+    groups: [SchedulingGroup; 5],
+    begun: std::time::Instant,
+    over: AtomicBool,
+    log: Mutex<Vec<[i128; 5]>>,
+}
+
+impl Charges {
+    const TOTAL: Duration = Duration::from_millis(300);
+
+    /// Adds to the log, in a poll of the worker. Returns false, and adds nothing from then on, when
+    /// the time is over.
+    fn note(&self) -> bool {
+        if self.begun.elapsed() >= Self::TOTAL {
+            self.over.store(true, Relaxed);
+        }
+        if self.over.load(Relaxed) {
+            return false;
+        }
+        // Only the charge of the group that runs changes meanwhile, and that of its parent.
+        let turns = &self.runtime.handle().shared().groups.workers[0];
+        let charges = turns.with(|state| {
+            self.groups.each_ref().map(|group| {
+                let key = state.known(&group.group).expect("it has tasks here");
+                let metrics = state.fair.metrics(key).expect("it is there");
+                metrics.runtime.as_nanos() as i128
+            })
+        });
+        self.log.lock().unwrap().push(charges);
+        true
+    }
+
+    /// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` in each interval of the log, where W
+    /// is what a group was charged.
+    ///
+    /// The worker checks between two polls whether a turn is over. So a turn lasts for at most the
+    /// quota and the time from a check to the next one. At least one of these is between any two
+    /// entries of the log, as each poll makes one. So that time is in the charges from an entry to
+    /// the next but one: L is the largest of those. It includes the time in which the thread waited
+    /// for a processor, which the queue charges too.
+    fn assert_bound(&self, quota: Duration, [one, two]: [(usize, i128); 2]) {
+        let log = self.log.lock().unwrap();
+        let longest = |group: usize| {
+            let charged = log
+                .windows(3)
+                .map(|entries| entries[2][group] - entries[0][group]);
+            charged.max().unwrap_or(0)
+        };
+        let quota = quota.as_nanos() as i128;
+        let bound = (quota + longest(one.0)) * two.1 + (quota + longest(two.0)) * one.1;
+        let (mut least, mut most) = (i128::MAX, i128::MIN);
+        for charges in log.iter() {
+            let ahead = charges[one.0] * two.1 - charges[two.0] * one.1;
+            (least, most) = (least.min(ahead), most.max(ahead));
+        }
+        let entries = log.len();
+        assert!(
+            most - least <= bound,
+            "{} > {bound}, {entries} entries",
+            most - least
+        );
+    }
+}
+
+/// Groups on a thread of the runtime, with the system's clock: polls of 10 to 300 microseconds.
+///
+/// Fails, on a machine that is not too busy, if a turn takes ten times the quota.
+#[test]
+fn groups_on_a_thread_stay_within_the_bound() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let group = |name, shares| runtime.group(name).shares(shares);
+    let parent = group("parent", 150).build().unwrap();
+    let groups = [
+        group("a", 100).build().unwrap(),
+        group("b", 30).build().unwrap(),
+        group("c", 200).parent(&parent).build().unwrap(),
+        group("d", 50).parent(&parent).build().unwrap(),
+        parent,
+    ];
+    let charges = Arc::new(Charges {
+        runtime,
+        groups,
+        begun: std::time::Instant::now(),
+        over: AtomicBool::new(false),
+        log: Mutex::default(),
+    });
+    let shared = charges.clone();
+    // The tasks of all groups get to the worker's lists in one poll.
+    let start = charges.runtime.spawn(async move {
+        let mut tasks = Vec::new();
+        for group in &shared.groups[..4] {
+            for micros in [10, 70, 300] {
+                let charges = shared.clone();
+                let task = async move {
+                    while charges.note() {
+                        let begun = std::time::Instant::now();
+                        while begun.elapsed() < Duration::from_micros(micros) {}
+                        yield_now().await;
+                    }
+                };
+                tasks.push(spawn_in(group, task).unwrap());
+            }
+        }
+        tasks
+    });
+    for task in charges.runtime.block_on(start).unwrap() {
+        charges.runtime.block_on(task).unwrap();
+    }
+    let [a, b, c, d, parent] = [(0, 100), (1, 30), (2, 200), (3, 50), (4, 150)];
+    for siblings in [[a, b], [a, parent], [b, parent], [c, d]] {
+        charges.assert_bound(sched_group::DEFAULT_QUOTA, siblings);
+    }
 }
 
 fn random(seed: &mut u64) -> u64 {

@@ -138,44 +138,67 @@ impl State {
     }
 
     /// Removes the groups that are gone, children before their parents.
+    ///
+    /// A group and its parent may both end during the look at the groups, which may then find the
+    /// parent gone and the child not. The parent stays until the next look: the child's end
+    /// increases the version after that of this look.
     fn remove_gone(&mut self) {
         let gone = self.fair.iter().filter(|(_, entry)| entry.group.is_gone());
         let mut gone: Vec<_> = gone.map(|(key, entry)| (entry.group.depth, key)).collect();
         gone.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
         for (_, key) in gone {
             let _ = self.fair.deactivate(key);
-            match self.fair.destroy(key) {
-                Ok(entry) => {
-                    debug_assert!(entry.tasks.is_empty(), "its tasks have ended");
-                    self.keys[entry.group.index] = None;
-                    self.removed.push(entry.group);
-                }
-                Err(error) => debug_assert!(false, "its children are gone, too: {error}"),
+            if let Ok(entry) = self.fair.destroy(key) {
+                debug_assert!(entry.tasks.is_empty(), "its tasks have ended");
+                let at = &mut self.keys[entry.group.index];
+                *at = at.filter(|at| *at != key);
+                self.removed.push(entry.group);
             }
         }
     }
 
-    /// Returns the key of a group, which is not gone. Adds the group if it is new here.
+    /// Returns the key of a group, which is not gone. Adds the group if it is new here, and before
+    /// it those of its ancestors that are.
     fn key(&mut self, group: &Arc<Group>) -> GroupKey {
-        if let Some(&Some(key)) = self.keys.get(group.index) {
-            match self.fair.get(key) {
-                Ok(entry) if Arc::ptr_eq(&entry.group, group) => return key,
-                _ => self.remove_gone(), // Rule 1.
-            }
+        let mut key = self.current_key(group);
+        let mut missing = Vec::new();
+        // A loop, as groups may be nested deeper than a stack allows.
+        let mut next = Some(group);
+        while let (None, Some(group)) = (key, next) {
+            missing.push(group);
+            next = group.parent.as_ref();
+            key = next.and_then(|parent| self.current_key(parent));
         }
+        while let Some(group) = missing.pop() {
+            key = Some(self.insert(group, key));
+        }
+        key.expect("the group is there, or was just added")
+    }
+
+    /// Returns the key of a group, unless the group is new here.
+    fn current_key(&mut self, group: &Arc<Group>) -> Option<GroupKey> {
+        let known = self.known(group);
+        if known.is_none() && self.keys.get(group.index).is_some_and(Option::is_some) {
+            self.remove_gone(); // Rule 1.
+        }
+        known
+    }
+
+    /// Adds a group below its parent, if it has one.
+    fn insert(&mut self, group: &Arc<Group>, parent: Option<GroupKey>) -> GroupKey {
         let (shares, tasks) = (group.shares(), List::new());
         let entry = Entry {
             tasks,
             group: group.clone(),
         };
-        let key = match &group.parent {
+        let key = match parent {
             None => self.fair.insert(shares, entry),
             Some(parent) => {
-                let parent = self.key(parent);
                 let inserted = self.fair.insert_under(parent, shares, entry);
                 inserted.expect("the parent is there while a child is")
             }
         };
+        let _ = self.fair.set_latency(key, group.latency);
         if self.keys.len() <= group.index {
             self.keys.resize(group.index + 1, None);
         }

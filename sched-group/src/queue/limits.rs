@@ -1,6 +1,7 @@
-//! Changes of a group's shares and of its cap.
+//! Changes of a group's shares, of its cap and of its latency goal.
 use super::{FairQueue, GroupKey, NONE, OWN};
-use crate::{Cap, Clock, Shares, Stale};
+use crate::{Cap, Clock, Shares, Stale, cap::nanos};
+use core::time::Duration;
 
 impl<T, C: Clock> FairQueue<T, C> {
     /// Returns a group's shares.
@@ -97,6 +98,7 @@ impl<T, C: Clock> FairQueue<T, C> {
                 if self.caps.change(old, cap, now) {
                     self.groups[index as usize].throttled = true;
                     self.refresh(index);
+                    self.refresh_goal(index);
                 } else {
                     self.unthrottle(index, since, now);
                 }
@@ -121,6 +123,71 @@ impl<T, C: Clock> FairQueue<T, C> {
             group.throttled = false;
             group.counts.throttled += now - since;
             self.refresh(index);
+            self.refresh_goal(index);
         }
+    }
+
+    /// Returns a group's latency goal.
+    ///
+    /// # Errors
+    ///
+    /// If the group was destroyed.
+    pub fn latency(&self, key: GroupKey) -> Result<Option<Duration>, Stale> {
+        let goal = self.groups[self.find(key)? as usize].goal;
+        Ok((goal != NONE).then(|| Duration::from_nanos(self.goals.rank(goal) as u64)))
+    }
+
+    /// Sets how long the turns of the others last while this group waits, or with `None` lets them
+    /// last for the quota. Reads no clock. Allocates.
+    ///
+    /// While the group has work of its own and does not run, each turn ends after `goal`, if that
+    /// is less than the [quota](Self::quota). Of several goals the least counts. The order of turns
+    /// and the groups' shares stay as they are. So a group that gets work waits for the turns of
+    /// those with a smaller virtual runtime, but for short ones; and the worker switches more often
+    /// while the group has work. With a goal of zero each check ends a turn meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If the group was destroyed.
+    ///
+    /// ```
+    /// use sched_group::{FairQueue, Pick, Shares};
+    /// use std::{cell::Cell, time::Duration};
+    ///
+    /// let time = Cell::new(0);
+    /// let mut queue = FairQueue::new(|| time.get()); // Turns of 500 µs.
+    /// let [batch, other, reads] = [1; 3].map(|n| queue.insert(Shares::new(n).unwrap(), ()));
+    /// queue.set_latency(reads, Some(Duration::from_micros(50)))?;
+    /// queue.activate(batch)?;
+    /// queue.activate(other)?;
+    /// assert_eq!(queue.pick(), Pick::Run(batch));
+    /// assert_eq!(queue.turn_end(), Some(500_000));
+    /// time.set(20_000);
+    /// queue.activate(reads)?;
+    /// assert_eq!(queue.turn_end(), Some(50_000));
+    /// # Ok::<_, sched_group::Stale>(())
+    /// ```
+    pub fn set_latency(&mut self, key: GroupKey, goal: Option<Duration>) -> Result<(), Stale> {
+        let index = self.find(key)?;
+        let old = self.groups[index as usize].goal;
+        match goal {
+            None if old == NONE => {}
+            None => {
+                self.goals.set(old, 0, false);
+                self.goals.remove(old);
+                self.groups[index as usize].goal = NONE;
+            }
+            Some(goal) => {
+                let leaf = match old {
+                    NONE => self.goals.add(index),
+                    leaf => leaf,
+                };
+                self.groups[index as usize].goal = leaf;
+                self.goals.set(leaf, nanos(goal).into(), false);
+                self.refresh_goal(index);
+                self.shorten();
+            }
+        }
+        Ok(())
     }
 }

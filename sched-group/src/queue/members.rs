@@ -56,6 +56,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             leaf: self.levels[level as usize].add(index),
             inner: NONE,
             cap: NONE,
+            goal: NONE,
             generation,
             active: false,
             throttled: false,
@@ -106,9 +107,12 @@ impl<T, C: Clock> FairQueue<T, C> {
             return Err(DestroyError::Busy);
         }
         let value = group.value.take().ok_or(DestroyError::Stale)?;
-        let (level, leaf, cap) = (group.level, group.leaf, group.cap);
+        let (level, leaf, cap, goal) = (group.level, group.leaf, group.cap, group.goal);
         if cap != NONE {
             self.caps.remove(cap);
+        }
+        if goal != NONE {
+            self.goals.remove(goal);
         }
         // A place whose generations are used up is not reused, so no stale key becomes valid.
         group.generation += 1;

@@ -3,6 +3,7 @@
 //! The rules are those of [`queue`](super).
 use super::{FairQueue, GroupKey, NONE, OWN, Pick, ROOT};
 use crate::{Clock, Stale, shares::charge};
+use core::mem;
 
 impl<T, C: Clock> FairQueue<T, C> {
     /// Marks a group as having work of its own. Does nothing if it is active already.
@@ -35,6 +36,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         group.counts.waiting += self.now - group.since;
         group.since = self.now;
         self.refresh_own(index);
+        self.refresh_goal(index);
+        self.shorten();
         Ok(())
     }
 
@@ -59,11 +62,22 @@ impl<T, C: Clock> FairQueue<T, C> {
             group.counts.starving += self.now - group.since;
             group.since = self.now;
             self.refresh_own(index);
+            self.refresh_goal(index);
             if self.current != NONE && self.active == 1 {
                 self.watched = self.is_capped();
             }
         }
         Ok(())
+    }
+
+    /// Lets the turn in progress end after the least goal of the groups that wait. An end that has
+    /// passed is now.
+    #[inline]
+    pub(super) fn shorten(&mut self) {
+        if self.current != NONE && self.watched {
+            let ends = self.began.saturating_add(self.length()).max(self.now);
+            self.ends = self.ends.min(ends);
+        }
     }
 
     fn deactivate_current(&mut self) {
@@ -219,6 +233,20 @@ impl<T, C: Clock> FairQueue<T, C> {
         let ran = now - self.charged;
         let costs = ran.max(least);
         (self.charged, self.now) = (now, now);
+        if self.is_flat() {
+            let group = &mut self.groups[self.current as usize];
+            group.counts.runtime += ran;
+            let cost = charge(costs, group.weight);
+            return self.levels[ROOT as usize].charge(group.leaf, cost, group.active);
+        }
+        self.charge_nested(ran, costs);
+    }
+
+    /// Charges the current group and its ancestors, and restores rule 1, where there may be several
+    /// levels or caps.
+    #[inline(never)]
+    fn charge_nested(&mut self, ran: u64, costs: u64) {
+        let now = self.now;
         let mut index = self.current;
         let group = &self.groups[index as usize];
         if group.inner != NONE {
@@ -231,6 +259,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             if group.cap != NONE && self.caps.charge(group.cap, ran, now) {
                 group.throttled = true;
                 self.ends = now;
+                self.refresh_goal(index);
             }
             let wants = self.wants(index);
             let group = &self.groups[index as usize];
@@ -252,8 +281,9 @@ impl<T, C: Clock> FairQueue<T, C> {
             group.counts.overrun += over;
             group.counts.violations += u64::from(over > self.quota);
         }
-        self.current = NONE;
+        let index = mem::replace(&mut self.current, NONE);
         (self.watched, self.ends) = (true, now);
+        self.refresh_goal(index);
     }
 
     /// Returns the present group with the least virtual runtime of its level, in each level.
@@ -291,8 +321,15 @@ impl<T, C: Clock> FairQueue<T, C> {
         group.counts.starving += now - group.since;
         (self.current, self.charged) = (index, now);
         self.watched = false;
+        self.refresh_goal(index);
         self.arm(now);
         Pick::Run(self.key(index))
+    }
+
+    /// Returns whether there is one level, and no cap. Then a group is present while it is active.
+    #[inline]
+    fn is_flat(&self) -> bool {
+        self.levels.len() == 1 && self.caps.is_empty()
     }
 
     /// Returns whether a cap applies to the current group.
@@ -311,7 +348,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     /// does not become later. The current group must be charged until now.
     #[inline]
     pub(super) fn arm(&mut self, now: u64) {
-        let (mut left, mut capped) = (self.quota, false);
+        let (mut left, mut capped) = (self.length(), false);
         if !self.caps.is_empty() {
             let mut index = self.current;
             while index != NONE {
