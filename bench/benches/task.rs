@@ -1,28 +1,28 @@
-//! Task cells beside their peers: nanoseconds an operation, and bytes of an idle task.
+//! Task cells and their peers: nanoseconds per operation, and bytes per idle task.
 //! `cargo bench -p bench --bench task`.
 //!
-//! All rows run on one thread, with a queue that holds one task, so that they measure the cell
-//! alone. A second thread sleeps beside it, as the C library avoids some atomic operations in a
-//! process of one thread.
+//! All rows run on one thread. The queue holds one task, so that a row measures the cell alone. A
+//! second thread sleeps meanwhile, because the C library avoids some atomic operations in a process
+//! that has one thread.
 //!
 //! - *complete*: spawn without a join handle, run to completion.
 //! - *join*: spawn, run to completion, take the output from the handle.
-//! - *await*: the same, but the handle is polled before the run.
+//! - *await*: like *join*, but the handle is also polled before the run.
 //! - *wake*: wake by reference, run to `Pending`.
-//! - *wake by value*: the same by a clone of the waker.
-//! - *yield*: a run to `Pending` of a future that wakes itself.
+//! - *wake by value*: clone the waker and consume the clone by a wake, run to `Pending`.
+//! - *yield*: run a future that wakes itself, to `Pending`.
 //! - *redundant*: wake by reference while the task is queued already.
-//! - *clone*: clone and drop of a waker.
+//! - *clone*: clone a waker and drop the clone.
 //!
-//! In a round each peer takes the row once, and the order rotates. `ROUNDS` sets the number of
-//! rounds. Figures are medians of the rounds. Ratios to async-task are medians of the rounds'
-//! ratios.
+//! In a round, each peer runs the row once. The next round begins with another peer. `ROUNDS` sets
+//! the number of rounds. A figure is the median of the rounds. A ratio to async-task is the median
+//! of the rounds' ratios.
 //!
 //! `ours` runs tasks without a list; `ours, listed` keeps waiting tasks in an `Owned` list, as an
-//! executor with a shutdown does. `ArcWake` (futures) and `Wake` (std) are the cell that their
-//! documentation builds: an `Arc` of a boxed future under a mutex, and a flag so that a queued task
-//! is not queued twice. tokio's current-thread runtime has its own queue, so it takes 128 tasks at
-//! a time.
+//! executor with a shutdown does. `ArcWake` (futures) and `Wake` (std) use the cell that the
+//! documentation of these traits shows: an `Arc` of a boxed future under a mutex, and a flag that
+//! keeps a queued task from being queued again. tokio's current-thread runtime has its own queue.
+//! Its rows spawn up to 128 tasks before they wait.
 use std::{
     cell::Cell,
     env,
@@ -135,7 +135,7 @@ impl Cells for AsyncTask {
     }
 }
 
-/// The cell that the documentation of both traits builds.
+/// The cell that the documentation of `ArcWake` and of `Wake` shows.
 struct Textbook {
     future: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
     queued: AtomicBool,
@@ -151,8 +151,8 @@ impl Textbook {
         })
     }
     fn queue(this: &Arc<Self>) {
-        // Ordering: AcqRel pairs with the swap in `poll`: the poll sees what happened before a wake
-        // that finds the task queued.
+        // Ordering: AcqRel pairs with the swap in `poll`. If a wake finds the task queued, the next
+        // poll sees what happened before that wake.
         if !this.queued.swap(true, AcqRel) {
             TEXTBOOK.set(Some(this.clone()));
         }
@@ -187,7 +187,8 @@ impl futures::task::ArcWake for Textbook {
     }
 }
 
-/// Cells by `ArcWake`, which lends a waker to the poll, or by `Wake`, which counts one.
+/// Cells that use `ArcWake` if `LENT`, and `Wake` otherwise. `ArcWake` lends the poll a waker
+/// without a count, and `Wake` gives it a counted waker.
 struct Arcs<const LENT: bool>;
 
 impl<const LENT: bool> Cells for Arcs<LENT> {
@@ -347,7 +348,7 @@ fn yields<C: Cells>(n: u64) -> Duration {
     begun.elapsed()
 }
 
-/// Number of tasks that tokio takes at a time, as waiting for one costs more than the task.
+/// Number of tasks that tokio's rows run per wait: to wait for one task costs more than the task.
 const BATCH: u64 = 128;
 
 fn tokio() -> tokio::runtime::Runtime {
@@ -419,7 +420,7 @@ const fn peer<C: Cells + 'static>(name: &'static str) -> Peer {
     }
 }
 
-/// Index of the peer to which ratios are given.
+/// Index of the peer by whose time the ratios divide.
 const YARDSTICK: usize = 2;
 
 const PEERS: [Peer; 6] = [
@@ -460,7 +461,7 @@ impl<const WORDS: usize> Future for Idle<WORDS> {
 
 const IDLE: u64 = 10_000;
 
-/// Measures the heap bytes of a task that was polled once, by the allocator's own count. That
+/// Measures the heap bytes of a task that was polled once, by the allocator's own count. The count
 /// includes the allocator's overhead for each block.
 fn bytes<C: Cells, const WORDS: usize>() -> Option<u64> {
     let mut cells = C::new();
@@ -479,7 +480,7 @@ fn bytes<C: Cells, const WORDS: usize>() -> Option<u64> {
 
 fn tokio_bytes<const WORDS: usize>() -> Option<u64> {
     tokio().block_on(async {
-        // This lets tokio's queue grow before the measurement.
+        // These tasks make tokio's queue grow before the measurement.
         for _ in 0..IDLE {
             drop(tokio::spawn(async {}));
         }

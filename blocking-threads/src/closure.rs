@@ -1,4 +1,4 @@
-//! Jobs whose results are awaited: each is a task that is polled once.
+//! Jobs with a result that a join handle returns. Each job is a task that is polled once.
 use crate::Job;
 use std::{
     any::Any,
@@ -8,7 +8,7 @@ use std::{
 };
 use task_header::{Builder, JoinHandle, Notified, Ran, Schedule, TaskRef, WakeKind};
 
-/// A future that runs a closure in its first poll, which may block.
+/// A future that runs a closure in its first poll. The closure may block.
 #[derive(Debug)]
 pub struct Once<F>(Option<F>);
 
@@ -25,8 +25,8 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
     type Output = R;
 
     /// # Panics
-    /// If it is polled again after it returned the output. A panic of the closure unwinds out of
-    /// the poll.
+    /// If it is polled a second time. If the closure panics, the panic unwinds out of the first
+    /// poll.
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
         match self.0.take() {
@@ -36,7 +36,7 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
     }
 }
 
-/// A job for a [`Pool`](crate::Pool) that polls a future once, and whose handle is awaited.
+/// A job for a [`Pool`](crate::Pool). It polls a future once, and a join handle returns the output.
 ///
 /// If the job is dropped before it has run, its task is cancelled.
 ///
@@ -55,12 +55,13 @@ pub struct Closure<H: OnPanic = ()>(Notified<Never<H>>);
 
 /// A hook for the panics of a closure.
 ///
-/// It is called for a panic of the closure, of the drop of a closure that never ran, of the
-/// output's drop, and of the join waker. After the call, the payload of a panic of the closure or
-/// of its drop goes to the join handle.
+/// The hook is called when one of these panics: the closure, the drop of a closure that never ran,
+/// the drop of the output, or the join waker. If the closure or its drop panicked, the payload goes
+/// to the join handle after the call.
 pub trait OnPanic: Send + Sync + 'static {
-    /// Handles a panic, on the thread that caught it: a thread of the pool, the one that closes the
-    /// pool, or the one that has the join handle. A panic of this function is caught and dropped.
+    /// Handles a panic, on the thread that caught it. That is a thread of the pool, the thread that
+    /// closes the pool, or the thread that has the join handle. If this function panics, its panic
+    /// is caught and dropped.
     fn panicked(&self, payload: &(dyn Any + Send));
 }
 
@@ -77,7 +78,7 @@ impl<H: OnPanic> OnPanic for Option<H> {
     }
 }
 
-/// The scheduler of closures: they are queued once and never woken.
+/// The scheduler of closures. A closure is queued once and never woken.
 #[derive(Debug)]
 struct Never<H>(H);
 
@@ -93,7 +94,7 @@ impl<H: OnPanic> Schedule for Never<H> {
 }
 
 impl Closure {
-    /// Creates a job, and the handle to wait for its output.
+    /// Creates a job, and the join handle that returns its output.
     pub fn new<F>(future: F) -> (Self, JoinHandle<F::Output>)
     where
         F: Future<Output: Send + 'static> + Send + 'static,
@@ -130,7 +131,7 @@ impl<H: OnPanic> Closure<H> {
 
 impl<H: OnPanic> Job for Closure<H> {
     fn run(self) {
-        // The future completes in one poll, and its panic is caught there.
+        // The future is polled once, and its panic is caught there.
         let (Ran::Complete | Ran::Pending | Ran::Notified(_)) = self.0.run();
     }
 }

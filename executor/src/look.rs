@@ -1,20 +1,20 @@
-//! A busy worker's looks at the injector: at the end of an interval, at a signal, and while it owes
-//! time to tasks from outside. [`interval`](crate::interval) has the rules, and says when.
+//! A busy worker's looks at the injector. The worker looks at the end of an interval, at a signal,
+//! and while it owes time to tasks from outside. [`interval`](crate::interval) has the rules.
 use crate::{core::Core, interval::Reading, scheduler::Task, shared::Shared};
 use std::time::Duration;
 use sync_shim::atomic::Ordering::Relaxed;
 use worker_queue::RunQueue;
 
 impl Core {
-    /// Begins the next interval, and looks. For the end of an interval.
+    /// Looks at the end of an interval, and begins the next interval.
     pub(crate) fn look_at_interval(&self) -> Option<Task> {
         self.look(false)
     }
 
     /// Looks because of a signal.
     ///
-    /// A refused operation also leads here. Without a signal it has used up a budget, and the
-    /// interval goes on.
+    /// A refused operation also leads here. If there was no signal, the operation was refused
+    /// because the budget is used up. Then the interval goes on.
     #[cold]
     #[inline(never)]
     pub(crate) fn look_at_signal(&self) -> Option<Task> {
@@ -54,7 +54,7 @@ impl Core {
         task
     }
 
-    /// Takes the next task from outside, if they are taken one by one.
+    /// Takes the next task from outside, if the worker takes such tasks one by one now.
     pub(crate) fn look_again(&self) -> Option<Task> {
         let goes_on = self.interval.goes_on_repaying();
         goes_on.then(|| self.look(false)).flatten()
@@ -67,18 +67,19 @@ impl Core {
         Some(task)
     }
 
-    /// Records how long the work that this look has found had waited: since the push that nudged
-    /// this worker, or since the worker's last reading of the clock if that is later.
+    /// Records how long the work that this look has found had waited. The wait counts from the push
+    /// that nudged this worker, or from the worker's last reading of the clock if that is later.
     fn record_wait(&self, reading: &Reading) {
         let nudged = &self.remote.nudged_at;
         // Ordering: Relaxed, as the time orders nothing. A look that does not see the nudger's
-        // stamp yet takes the last reading, which is before the push.
+        // stamp yet counts from the last reading, so the wait may come out too long.
         let nudge = match nudged.load(Relaxed) {
             0 => None,
             at => self.shared.begun.checked_add(Duration::from_nanos(at)),
         };
-        // Ordering: Relaxed, as above. A stamp that is lost here is that of a push which waits for
-        // the next look.
+        // Ordering: Relaxed, as above. This store may overwrite a newer stamp. It is the stamp of a
+        // push that waits for the next look, or a late stamp of the push that this look has found.
+        // In both cases the wait counts from the last reading, as above.
         nudged.store(0, Relaxed);
         if let Some(since) = nudge.max(reading.before) {
             let waited = reading.now.saturating_duration_since(since);
@@ -88,7 +89,8 @@ impl Core {
 }
 
 impl Shared {
-    /// Nudges a busy worker after a push, and notes when.
+    /// Nudges a busy worker after a push. If the workers read the clock, also stamps the time of
+    /// the nudge.
     pub(crate) fn nudge(&self) {
         if let Some(worker) = self.slices.nudge_one()
             && self.settings.adapts

@@ -1,25 +1,27 @@
-//! Supervisors: processes that start others, and restart them when they end.
+//! Supervisors: processes that start other processes, and restart those that end.
 //!
 //! # States of a child
 //!
 //! | state | the child |
 //! |---|---|
 //! | *up* | runs |
-//! | *stopping* | has been cancelled, and is killed at a time |
-//! | *down* | has stopped, and is restarted at a time |
+//! | *stopping* | has been cancelled, and is killed if it does not stop in time |
+//! | *down* | has stopped, and is restarted when its delay is over |
 //! | *gone* | has ended for good |
 //!
 //! # Rules
 //!
-//! 1. A child that ends stops first, and its cell stays, with its pid, its names and its mailbox.
-//!    It notifies the supervisor, which restarts it in place or ends it for good. A temporary child
-//!    ends for good at once.
-//! 2. Children that the strategy stops with another are cancelled in reverse order, all at once,
-//!    and are restarted in order when the last of them has stopped and the delay is over.
-//! 3. More restarts than the intensity allows end the supervisor, as a failure, after its children.
-//! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). Their
-//!    pids and names may exist a moment longer. If the supervisor is killed, its children are
-//!    killed too.
+//! 1. A child that ends stops first: its cell stays, with its pid, its names and its mailbox. The
+//!    child notifies the supervisor, and the supervisor restarts the child in place or ends it for
+//!    good. A temporary child ends for good at once.
+//! 2. If a child ends, the strategy may stop other children, too. The supervisor cancels those in
+//!    reverse order, without a wait in between. When the last of them has stopped and the delay is
+//!    over, it restarts them and the child that ended, in order, except temporary children.
+//! 3. If the children need more restarts than the intensity allows, the supervisor ends its
+//!    children and then fails.
+//! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). The
+//!    children's pids and names may exist a moment longer. If the supervisor is killed, its
+//!    children are killed too.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,
@@ -36,7 +38,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The children that a supervisor restarts when one ends.
+/// The children that a supervisor restarts when one of them ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -44,7 +46,7 @@ pub enum Strategy {
     OneForOne,
     /// All children.
     OneForAll,
-    /// The child that ended, and those that were added after it.
+    /// The child that ended, and the children that were added after it.
     RestForOne,
 }
 
@@ -52,9 +54,9 @@ pub enum Strategy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Whenever it ends.
+    /// Whenever the child ends.
     Permanent,
-    /// When it ends abnormally.
+    /// When the child ends abnormally.
     Transient,
     /// Never.
     Temporary,
@@ -90,8 +92,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits `first`, and each time `factor` times as long, up to `longest`; up to a tenth of that
-    /// more or less.
+    /// Makes a backoff whose first delay is `first`. Each later delay is `factor` times as long as
+    /// the one before, up to `longest`. Jitter then makes a delay up to a tenth longer or shorter.
     pub fn new(first: Duration, factor: u32, longest: Duration) -> Self {
         Self {
             first,
@@ -101,13 +103,14 @@ impl Backoff {
         }
     }
 
-    /// Sets the jitter, as a part of the delay: 0.1 by default.
+    /// Sets how much longer or shorter a delay may be, as a fraction of it: 0.1 by default.
     pub fn jitter(mut self, part: f64) -> Self {
         self.jitter = part.clamp(0.0, 1.0);
         self
     }
 
-    /// Returns the delay after this many restarts in a row. `random` is a number from 0 to 1.
+    /// Returns the delay after this many restarts in a row. `random`, from 0 to 1, chooses between
+    /// the shortest and the longest delay that the jitter allows.
     pub fn delay(&self, restarts: u32, random: f64) -> Duration {
         let factor = self.factor.checked_pow(restarts).unwrap_or(u32::MAX);
         let delay = self.first.saturating_mul(factor).min(self.longest);
@@ -117,7 +120,8 @@ impl Backoff {
 }
 
 impl Default for Backoff {
-    /// Returns a backoff of a second at first, and twice as long each time, up to 90 seconds.
+    /// Returns a backoff whose first delay is a second. Each later delay is twice as long as the
+    /// one before, up to 90 seconds.
     fn default() -> Self {
         Self::new(Duration::from_secs(1), 2, Duration::from_secs(90))
     }
@@ -147,7 +151,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Makes a child from a closure that makes its process, at the start and at each restart.
+    /// Makes a child. The closure makes the child's process, at the start and at each restart.
     pub fn new<P: Process>(make: impl Fn() -> P + Send + Sync + 'static) -> Self {
         let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(make);
         Self {
@@ -188,13 +192,13 @@ impl Child {
         Self::new(make).spawn(Spawn::new().trap_exits(true))
     }
 
-    /// Sets the settings of its process.
+    /// Sets the settings with which the child's process is spawned.
     pub fn spawn(mut self, spawn: Spawn) -> Self {
         self.spawn = spawn;
         self
     }
 
-    /// Sets when it is restarted: [`Policy::Permanent`] by default.
+    /// Sets when the child is restarted: [`Policy::Permanent`] by default.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -207,8 +211,8 @@ impl Child {
         self
     }
 
-    /// Sets how long it may clean up after a cancel: 5 seconds by default. With `Duration::MAX`
-    /// there is no limit.
+    /// Sets how long the child may clean up after a cancel: 5 seconds by default. With
+    /// `Duration::MAX` there is no limit.
     pub fn shutdown(mut self, limit: Duration) -> Self {
         self.shutdown = limit;
         self
@@ -227,11 +231,11 @@ impl fmt::Debug for Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Up,
-    /// `None` if it has been killed, or will never be.
+    /// `kill_at` is `None` if the child has been killed, or may clean up without a limit.
     Stopping {
         kill_at: Option<Instant>,
     },
-    /// `None` if the time is beyond the clock's range: then it never comes.
+    /// `due` is `None` if the restart's time is beyond the clock's range: it never comes.
     Down {
         due: Option<Instant>,
     },
@@ -243,12 +247,12 @@ struct Entry {
     pid: Option<Pid>,
     state: State,
     since: Instant,
-    /// Restarts in a row.
+    /// The number of restarts in a row.
     restarts: u32,
 }
 
-/// A process that starts others, and restarts them in place: a child keeps its pid, its names and
-/// its addresses.
+/// A process that starts other processes, its children, and restarts them in place: a restarted
+/// child keeps its pid, its names and its addresses.
 ///
 /// ```
 /// use process_scheduler::{Backoff, Child, Scheduler, Spawn, Strategy, Supervisor, from_fn};
@@ -302,15 +306,17 @@ impl Supervisor {
         }
     }
 
-    /// Sets how many restarts it allows within a time. One more ends it as a failure.
+    /// Sets how many restarts the supervisor allows in the time `within`. If its children need one
+    /// more, the supervisor fails.
     pub fn intensity(mut self, most: usize, within: Duration) -> Self {
         self.most = most;
         self.within = within;
         self
     }
 
-    /// Sets how long it waits before a restart. The count of restarts in a row begins anew when a
-    /// child has lived for twice its last delay, and a second.
+    /// Sets how long the supervisor waits before a restart. A child's count of restarts in a row
+    /// begins anew if the child has run long enough when it ends: for more than a second plus twice
+    /// its next delay, at the largest jitter.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -331,7 +337,7 @@ impl Supervisor {
     /// Starts the supervisor and its children.
     ///
     /// # Errors
-    /// If a child cannot be spawned; those before it are ended then.
+    /// If a child cannot be spawned. The children that were spawned before it are ended then.
     pub fn start(self, handle: &Handle) -> Result<Pid, SpawnError> {
         let spawn = Spawn::new().trap_exits(true);
         Ok(handle.spawn_process(self, spawn)?.pid())
@@ -406,7 +412,7 @@ impl Supervisor {
         }
     }
 
-    /// Begins to end the supervisor: its children first.
+    /// Begins to end the supervisor. Cancels its children, which end before it.
     fn begin_end(&mut self, handle: &Handle, reason: ExitReason, now: Instant) {
         if self.ends.is_some() {
             return;
@@ -421,7 +427,8 @@ impl Supervisor {
         }
     }
 
-    /// Kills and restarts the children that are due. Returns when to look again.
+    /// Kills the children whose limit is over, and restarts those whose delay is over. Returns when
+    /// the next limit or delay is over.
     fn serve(&mut self, handle: &Handle, now: Instant) -> Option<Instant> {
         let mut next = None;
         let mut look_at = |at: Instant| next = Some(next.map_or(at, |next| at.min(next)));

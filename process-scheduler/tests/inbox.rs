@@ -24,9 +24,12 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The process gives its inbox and its own waker to this thread, and awaits something else.
+/// The process gives its inbox and its own waker to the test's thread, and awaits something else.
+/// That thread polls the inbox with this waker. A message for the process then makes it step, even
+/// after a step without an event.
 ///
-/// Fails if a poll outside of a step counts as one in the step, or for one step only.
+/// Fails if `Inbox::poll` does not check `stepped_by`, or if `AsyncProcess::step` takes the inbox's
+/// waker although no event came.
 #[test]
 fn inbox_polled_outside_by_own_waker_steps_the_process() {
     let scheduler = Scheduler::builder().workers(1).build();
@@ -52,7 +55,7 @@ fn inbox_polled_outside_by_own_waker_steps_the_process() {
     let mut receive = pin!(inbox.receive());
     assert!(receive.as_mut().poll(&mut cx).is_pending());
     wait_until("idle", || is_in(Phase::Idle));
-    // The process makes a step for another reason.
+    // A wake makes the process step without an event.
     let before = polls.load(SeqCst);
     waker.wake_by_ref();
     wait_until("a step", || polls.load(SeqCst) > before);
@@ -62,6 +65,6 @@ fn inbox_polled_outside_by_own_waker_steps_the_process() {
     process.try_send(7).unwrap();
     wait_until("a step for the message", || polls.load(SeqCst) > before);
     assert_eq!(receive.as_mut().poll(&mut cx), Poll::Ready(Some(7)));
-    // It ignores the cancel of a shutdown.
+    // The process would ignore the cancel at the scheduler's shutdown.
     scheduler.kill(process.pid());
 }

@@ -35,22 +35,23 @@ pub trait Listener {
     /// A connection.
     type Io: Read + Write + Unpin + Send + 'static;
 
-    /// Polls for a connection. The task that polled last is woken when there may be one.
+    /// Polls for a connection. The task that polled last is woken when there may be a connection.
     ///
     /// # Errors
-    /// An error with a number of the system ends the server only if the listener itself is broken
-    /// (`EBADF`, `EINVAL`, `ENOTSOCK`). After any other such error, the server polls again 10 ms
-    /// later. An error without a number ends the server.
+    /// The server ends if the listener itself is broken, which it concludes from the OS error
+    /// numbers `EBADF`, `EINVAL` and `ENOTSOCK`. The server also ends if the error has no
+    /// [`raw_os_error`](io::Error::raw_os_error). After any other error, it polls again 10 ms
+    /// later.
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>>;
 }
 
-/// Accepts connections, with `TCP_NODELAY`.
+/// Accepts connections, and sets `TCP_NODELAY` on each.
 impl Listener for TcpListener {
     type Io = SelvedgeIo<TcpStream>;
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>> {
         let (stream, _) = ready!(TcpListener::poll_accept(self, cx))?;
-        // A connection that refuses the option has ended; its first read will report that.
+        // If the option can't be set, the connection has ended, and its first read reports that.
         let _ = stream.set_nodelay(true);
         Poll::Ready(Ok(SelvedgeIo::new(stream)))
     }

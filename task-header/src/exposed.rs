@@ -1,7 +1,7 @@
 //! Makes pointers to tasks from addresses (rule 6 of [`list`](crate::list)).
 //!
-//! In unit tests an assertion checks that the task at the address was exposed, as no tool of this
-//! toolchain checks that.
+//! In unit tests, an assertion checks that the task at the address was exposed, because none of the
+//! tools that test this crate checks that.
 use crate::cell::TaskPtr;
 use core::{
     num::NonZeroUsize,
@@ -19,7 +19,7 @@ pub(crate) fn expose(task: TaskPtr) {
 /// Returns the task at this address.
 ///
 /// # Safety
-/// [`expose`] was called for the task that is there.
+/// A live task is at this address, and [`expose`] was called for that task.
 #[inline(always)]
 pub(crate) unsafe fn task_at(address: NonZeroUsize) -> TaskPtr {
     #[cfg(all(test, feature = "std"))]
@@ -40,10 +40,11 @@ pub(crate) mod check {
         sync::{Mutex, PoisonError},
     };
 
-    /// The live tasks that were exposed. The models do not see this lock.
+    /// The addresses of the live tasks that were exposed. This is std's lock, which the models do
+    /// not see.
     static EXPOSED: Mutex<BTreeSet<NonZeroUsize>> = Mutex::new(BTreeSet::new());
 
-    /// Runs `f` on the set. Also called to remove a task before it is freed.
+    /// Runs `f` on the set. A thread that frees a task first removes the task's address.
     pub(crate) fn with<R>(f: impl FnOnce(&mut BTreeSet<NonZeroUsize>) -> R) -> R {
         f(&mut EXPOSED.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,26 +1,27 @@
 //! The table in which an owner keeps its tasks: one place per task, in chunks of places.
 //!
-//! | a place is | its word |
+//! | a place is | its word holds |
 //! |---|---|
 //! | *taken* | the address of a task |
 //! | *free* | the address of the next free place, with the lowest bit set |
-//! | *unbegun* | not written yet; only in the newest chunk |
+//! | *unbegun* | nothing: it is not written yet. Only the newest chunk has such places |
 //!
 //! 1. A taken place names a task, and the task names its place. The address of a place gives its
 //!    chunk, and the chunk names the owner's stack. So a list takes two words per task, one in the
-//!    table and one in the cell. To add or remove a task, the owner touches no other task. It
-//!    writes one place, which is most often the place that it freed last. Places share cache lines.
+//!    table and one in the cell. When the owner adds or removes a task, it touches no other task.
+//!    It writes one place. A new task gets the place that was freed last, if any place is free.
+//!    Places share cache lines.
 //! 2. Only the owner touches the places. It writes a chunk's pointer to the stack before it gives
 //!    out any place of the chunk, and never changes the pointer. The thread that completes a task
 //!    may read the pointer until the task is on that stack.
-//! 3. A chunk stays while any place of the table is taken. A thread that completes a task elsewhere
-//!    reads the chunk before it pushes the task. So when the last task has gone, no thread reads a
-//!    chunk any more, and the owner frees all chunks but one. A table that is dropped with tasks in
-//!    it leaks its chunks.
-//! 4. The owner gives out the places of the newest chunk in order, and writes a place first when it
-//!    gives that place out. So a small list costs one block of memory.
-//! 5. The list is borrowed while it calls the allocator, so the allocator must not use that list. A
-//!    chunk added during the call would count as full.
+//! 3. A chunk stays while any place of the table is taken. A thread that completes a task off the
+//!    owner reads the chunk before it pushes the task. So when the last task has left the table, no
+//!    thread reads a chunk any more, and the owner frees all chunks but one. A table that is
+//!    dropped with tasks in it leaks its chunks.
+//! 4. The owner gives out the places of the newest chunk in order, and does not write a place
+//!    before it gives that place out. A small list costs one block of memory.
+//! 5. The list is borrowed while it calls the allocator, so the allocator must not use that list.
+//!    If the allocator added a chunk to the list, that chunk would later count as full.
 use crate::{
     cell::{Header, Place, TaskPtr},
     releases::Releases,
@@ -35,8 +36,8 @@ use sync_shim::{
 const MODELLED: bool = cfg!(any(selvedge_loom, selvedge_shuttle));
 /// The alignment of a chunk.
 const ALIGN: usize = if MODELLED { 256 } else { 1_024 };
-/// The bytes that the C libraries' allocators add to a block. With them a chunk is as large as its
-/// alignment, so the next chunk follows directly.
+/// The bytes that the C libraries' allocators add to a block. Together with these bytes, a chunk is
+/// as large as its alignment, so the next chunk may follow without a gap.
 const SPARE: usize = 2 * size_of::<usize>();
 /// The number of places in a chunk.
 const PLACES: usize = if MODELLED {
@@ -59,8 +60,8 @@ const _: () = assert!(align_of::<Place>() > FREE && align_of::<Header>() > FREE)
 
 /// The head of a chunk; its places follow.
 struct Chunk {
-    /// Written once. It is in a cell for the model alone, which checks that a thread that completes
-    /// a task reads it before the chunk is freed.
+    /// Written once. The cell is for the models alone. They check that a thread that completes a
+    /// task reads this field before the chunk is freed.
     releases: UnsafeCell<NonNull<Releases>>,
     older: Option<ChunkPtr>,
 }
@@ -75,7 +76,7 @@ pub(crate) struct Table {
     begun: usize,
     free: Option<NonNull<Place>>,
     len: usize,
-    /// For the model, which checks that only the owner touches the places.
+    /// For the models, which check that only the owner touches the places.
     owner: UnsafeCell<()>,
 }
 
@@ -97,8 +98,8 @@ impl Table {
     /// Adds a task. Allocates if no place is free.
     ///
     /// # Safety
-    /// `releases` is the owner's stack: the same in each call, and live as long as a task is in the
-    /// table.
+    /// `releases` points to the owner's stack. Each call passes the same pointer, and the stack is
+    /// live while a task is in the table.
     #[inline]
     pub(crate) unsafe fn insert(
         &mut self,
@@ -128,9 +129,9 @@ impl Table {
             _ => self.grow(releases),
         };
         self.owner.with_mut(|_| ());
-        // SAFETY: this chunk is the table's, and has one more place.
+        // SAFETY: the chunk is the table's, and `begun` is below `PLACES`.
         let place = unsafe { place(chunk, self.begun) };
-        // SAFETY: the place is in the chunk, and no task has it.
+        // SAFETY: the place is in the chunk, and no task has the place.
         unsafe { place.write(noted) };
         self.begun += 1;
         place
@@ -156,7 +157,7 @@ impl Table {
     /// Frees a place.
     ///
     /// # Safety
-    /// `insert` of this table returned the place, and it was not removed since.
+    /// `insert` of this table returned the place, which has not been removed since.
     #[inline]
     pub(crate) unsafe fn remove(&mut self, place: NonNull<Place>) {
         self.owner.with_mut(|_| ());
@@ -177,24 +178,24 @@ impl Table {
     #[inline]
     fn shrink(&mut self) {
         let Some(newest) = self.newest else { return };
-        // SAFETY: the chunk is the table's, and no task is left whose completion would read it.
+        // SAFETY: the chunk is the table's. No task is left, so no completion reads the chunk.
         let head = unsafe { &mut *newest.as_ptr() };
         if let Some(older) = head.older.take() {
-            (self.free, self.begun) = (None, 0); // Before the call of the allocator (rule 5).
+            (self.free, self.begun) = (None, 0); // Before the allocator is called (rule 5).
             // SAFETY: as above, and the table no longer names them.
             unsafe { free_chunks(Some(older)) };
         }
     }
 
-    /// Returns a task, if there is one. From it, [`after`](Self::after) leads to all others.
+    /// Returns the first task, if there is one. [`after`](Self::after) returns each further one.
     pub(crate) fn first(&self) -> Option<TaskPtr> {
         self.first_of(self.newest?, 0)
     }
 
-    /// Returns the task that follows the one at this place. Reads each place between them.
+    /// Returns the task that follows the task at this place. Reads each place between the two.
     ///
     /// # Safety
-    /// The place is taken by a task, and in this table.
+    /// The place is in this table, and is taken.
     pub(crate) unsafe fn after(&self, taken: NonNull<Place>) -> Option<TaskPtr> {
         // SAFETY: the place is in this table.
         let chunk = unsafe { chunk_of(taken) };
@@ -215,7 +216,7 @@ impl Table {
                 PLACES
             };
             while index < begun {
-                // SAFETY: the index is that of one of its places.
+                // SAFETY: the chunk is the table's, and `index` is below `PLACES`.
                 let place = unsafe { place(chunk, index) };
                 // SAFETY: the place has been begun, so it is written.
                 let Place(task) = unsafe { place.read() };
@@ -241,12 +242,12 @@ impl Drop for Table {
     }
 }
 
-/// Returns the stack of the owner of this place.
+/// Returns the stack of the owner whose table has this place.
 ///
 /// # Safety
-/// The place is taken by a task, and LISTED keeps it taken during the call.
+/// The place is taken, and its task's LISTED bit keeps it taken during the call.
 pub(crate) unsafe fn releases(taken: NonNull<Place>) -> NonNull<Releases> {
-    // SAFETY: the caller promises this.
+    // SAFETY: the caller promises that the place is taken, so its chunk is live (rule 3).
     let chunk = unsafe { chunk_of(taken) };
     // SAFETY: the chunk is live (rule 3).
     let releases = unsafe { &(*chunk.as_ptr()).releases };
@@ -258,12 +259,12 @@ pub(crate) unsafe fn releases(taken: NonNull<Place>) -> NonNull<Releases> {
 /// The place is in a live chunk.
 unsafe fn chunk_of(place: NonNull<Place>) -> ChunkPtr {
     let chunk = place.as_ptr().map_addr(|a| a & !(ALIGN - 1)).cast();
-    // SAFETY: a chunk is aligned to ALIGN and no larger, so its block begins here.
+    // SAFETY: a chunk is aligned to `ALIGN` and is no larger, so its block begins at this address.
     unsafe { NonNull::new_unchecked(chunk) }
 }
 
 /// # Safety
-/// The chunk is live, and the index below [`PLACES`].
+/// The chunk is live, and the index is below [`PLACES`].
 unsafe fn place(chunk: ChunkPtr, index: usize) -> NonNull<Place> {
     debug_assert!(index < PLACES);
     // SAFETY: the places follow the chunk's head.
@@ -273,7 +274,7 @@ unsafe fn place(chunk: ChunkPtr, index: usize) -> NonNull<Place> {
 }
 
 /// # Safety
-/// No thread looks at these chunks any more.
+/// No other thread reads these chunks any more, and nothing else frees them.
 unsafe fn free_chunks(mut chunk: Option<ChunkPtr>) {
     while let Some(at) = chunk {
         // SAFETY: the chunk was not freed yet, and no other thread uses it.

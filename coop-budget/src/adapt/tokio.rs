@@ -1,4 +1,5 @@
-//! `Cooperative` for the traits of `tokio::io`. Tokio's own resources then charge both budgets.
+//! [`Cooperative`] readers and writers of `tokio::io`. A resource of tokio's own, if it is wrapped,
+//! charges two budgets: tokio's and this crate's.
 use crate::Cooperative;
 use ::tokio::io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 use std::{
@@ -18,8 +19,8 @@ impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     }
 }
 
-/// Each access to the buffer costs an operation, whether or not it has to be filled. `consume` is
-/// free.
+/// Each completed `poll_fill_buf` costs an operation, even if the buffer already has data.
+/// `consume` is free.
 impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<&[u8]>> {
         self.charged(cx, |reader, cx| reader.poll_fill_buf(cx))
@@ -57,7 +58,7 @@ impl<W: AsyncWrite> AsyncWrite for Cooperative<W> {
     }
 }
 
-/// The completion of a seek costs an operation, even if no seek was begun. The start of one is
+/// Each completed `poll_complete` costs an operation, even if no seek was started. `start_seek` is
 /// free.
 impl<S: AsyncSeek> AsyncSeek for Cooperative<S> {
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> Result<()> {

@@ -1,4 +1,5 @@
-//! tonic without its transport: `serve` serves its routes, and its client has our connector.
+//! tonic over selvedge: `selvedge_hyper::serve` serves tonic's routes, and tonic's client connects
+//! by `selvedge_hyper::Connector`.
 //!
 //! ```sh
 //! cargo run --manifest-path ecosystem/Cargo.toml --bin grpc -- serve 127.0.0.1:50051
@@ -6,8 +7,8 @@
 //! curl --http2-prior-knowledge http://127.0.0.1:50051/
 //! ```
 //!
-//! The messages are derived by prost, and the service is written by hand: what `protoc` and
-//! `tonic-prost-build` would generate from a `.proto` file.
+//! prost derives the messages, and the service is written by hand. `protoc` and `tonic-prost-build`
+//! would generate both from a `.proto` file.
 use axum::routing::get;
 use futures_util::{Stream, StreamExt, stream};
 use hyper_util::service::TowerToHyperService;
@@ -67,7 +68,8 @@ async fn run(address: &str) -> Result<(), Box<dyn Error>> {
 }
 
 async fn call(server: &str, name: &str) -> Result<(), Box<dyn Error>> {
-    // The endpoint's own time limits sleep by tokio: the connector and a call have ours.
+    // The endpoint's own time limits need tokio's timer, so none of them is set. The connector and
+    // the unary call have time limits of selvedge. The streaming call has no limit.
     let channel = Endpoint::from_shared(server.to_owned())?
         .executor(SelvedgeExecutor)
         .connect_with_connector(Connector::new().connect_timeout(Duration::from_secs(5)))

@@ -1,4 +1,5 @@
-//! `at_exit`: the owner's and the task's parts of the exit, by the rules of [`exits`](super).
+//! `at_exit`, and the exit itself: what the runtime's owner does, and what the task that runs the
+//! futures does. [`exits`](super) has the rules.
 use super::left;
 use crate::{
     Handle, Runtime,
@@ -14,7 +15,7 @@ use std::{
 use sync_shim::{atomic::Ordering::Relaxed, sync::Arc};
 
 impl Handle {
-    /// Runs a future at the runtime's end, as [`Runtime::at_exit`].
+    /// Runs a future at the runtime's end, as [`Runtime::at_exit`] does.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -34,26 +35,28 @@ impl Handle {
 }
 
 impl Runtime {
-    /// Runs a future at the runtime's end, while its other tasks still run.
+    /// Runs a future at the runtime's end, while the runtime's other tasks still run.
     ///
-    /// The end refuses spawns first. Then it runs these futures one after another, the one that was
-    /// added last first, and after that it drops the tasks that are left. A future may wait for
-    /// tasks that were spawned before, for timers and for sockets. It may run closures by
-    /// [`spawn_blocking`](crate::spawn_blocking), and add another future by [`Handle::at_exit`],
-    /// which runs next. Tasks that it spawns are cancelled. A panic goes to the hook for panics,
-    /// and the next future runs.
+    /// At its end, the runtime first refuses spawns. Then it runs these futures one after another,
+    /// the newest first. Finally it drops the tasks that are left.
+    ///
+    /// Such a future may wait for tasks that were spawned before the end, for timers and for
+    /// sockets. It may call [`spawn_blocking`](crate::spawn_blocking). It may also call
+    /// [`Handle::at_exit`]: the added future runs next. Tasks that the future spawns are cancelled.
+    /// If the future panics, the panic goes to the hook for panics, and the next future runs.
     ///
     /// The drop of the runtime waits for these futures, without a limit.
-    /// [`shutdown_timeout`](Self::shutdown_timeout) drops them when it has waited for its limit.
-    /// [`shutdown_background`](Self::shutdown_background), and a drop of the runtime that does not
-    /// wait, drop them at once. They are also dropped if a panic shuts the runtime down, if the
-    /// runtime is over already, and if a driven worker is dropped before its end. A runtime of
-    /// driven workers ends when the workers have run the futures: its drop does not wait for that.
+    /// [`shutdown_timeout`](Self::shutdown_timeout) waits up to its limit, and then drops the
+    /// futures that are left. [`shutdown_background`](Self::shutdown_background), and a drop of the
+    /// runtime that does not wait, drop the futures at once. The futures are also dropped if a
+    /// panic shuts the runtime down, if the runtime is over already, or if a driven worker is
+    /// dropped before the runtime's end. A runtime of driven workers ends when the workers have run
+    /// the futures. The drop of such a runtime does not wait for that.
     ///
-    /// With the feature `groups` they run in the group `atexit`, which is made at the end with 1000
-    /// shares, as many as main has.
+    /// With the feature `groups`, these futures run in the group `atexit`. The runtime makes this
+    /// group at its end, with 1000 shares, as many as main has.
     ///
-    /// It costs an allocation and a lock.
+    /// A call costs an allocation and a lock.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,8 +78,8 @@ impl Runtime {
         self.handle.at_exit(future);
     }
 
-    /// Runs the futures of `at_exit`, until the deadline. Returns whether the caller must then
-    /// close the runtime (rule 3).
+    /// Runs the futures of `at_exit` until the deadline. Returns whether the caller must close the
+    /// runtime afterwards (rule 3).
     pub(crate) fn exit(&self, deadline: Option<Instant>) -> bool {
         let shared = self.handle.shared();
         if left(deadline) == Some(Duration::ZERO) || !shared.exits.begin() {

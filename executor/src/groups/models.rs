@@ -1,4 +1,4 @@
-//! Models of groups: two threads, one or two driven workers.
+//! Models of groups. Each has two threads, and at most two driven workers.
 use super::group::Group;
 use crate::{
     Builder, Runtime, SchedulingGroup, Tick, Worker,
@@ -21,7 +21,7 @@ fn bounded(preemptions: usize) -> Model {
     Model::new().bound(preemptions).branches(20_000)
 }
 
-/// A runtime of driven workers, whose groups have a clock that stands still.
+/// Builds a runtime of driven workers. The clock of its groups stands still.
 fn driven<const N: usize>() -> (Runtime, [Worker<ThreadPark>; N]) {
     let parks = [(); N].map(|()| ThreadPark::new());
     let (runtime, workers) = Builder::new()
@@ -46,7 +46,7 @@ fn end<const N: usize>(runtime: Runtime, mut workers: [Worker<ThreadPark>; N]) {
     }
 }
 
-/// Waits for its second poll.
+/// Stores the waker of its first poll. Completes in its second poll, and counts that in `ran`.
 fn waits(waker: Arc<Mutex<Option<Waker>>>, ran: Arc<AtomicUsize>) -> impl Future<Output = ()> {
     let mut polls = 0;
     poll_fn(move |cx| {
@@ -60,8 +60,8 @@ fn waits(waker: Arc<Mutex<Option<Waker>>>, ran: Arc<AtomicUsize>) -> impl Future
     })
 }
 
-/// A thread wakes a task of a group, while the worker finds that the group has no more work and
-/// goes to sleep. The task runs.
+/// A thread wakes a task of a group, while the worker finds no more work in the group and goes to
+/// sleep. The task runs.
 ///
 /// Fails if `Shared::has_work` leaves out the groups' injector.
 #[test]
@@ -87,17 +87,18 @@ fn wake_racing_the_end_of_its_groups_turn_is_found() {
     });
 }
 
-/// A worker pushes a task of a group into its list, while another worker looks for work a last time
-/// and sleeps. The pusher does not tick again, so the other worker must find the task.
+/// A worker pushes a task into its list for the task's group, while another worker looks for work a
+/// last time and sleeps. The worker that pushed does not tick again, so the other worker must find
+/// the task.
 ///
-/// Fails if `GroupStealer::is_empty` leaves out the lists, or if a push into a list notifies
-/// nobody.
+/// Fails if `GroupStealer::is_empty` ignores the lists, or if `GroupQueue::push` does not notify
+/// after a push into a list.
 #[test]
 fn push_into_a_list_racing_a_sleep_is_found() {
     push_into_a_list(1);
 }
 
-/// As above with one more preemption.
+/// The same as `push_into_a_list_racing_a_sleep_is_found`, with one more preemption.
 #[test]
 fn full_push_into_a_list_racing_a_sleep_is_found() {
     push_into_a_list(2);
@@ -112,7 +113,7 @@ fn push_into_a_list(preemptions: usize) {
         drop(spawn_in(&batch, async move {
             drop(crate::spawn(async move {
                 count.fetch_add(1, Relaxed);
-                done.unpark(); // The other worker need not sleep for long now.
+                done.unpark(); // If `two` sleeps, it wakes and sees the count.
             }));
         }));
         let other = thread::spawn(move || {
@@ -129,11 +130,12 @@ fn push_into_a_list(preemptions: usize) {
     });
 }
 
-/// A thief takes the tasks of a group, runs the last one, and destroys the group, while the victim
-/// looks at its lists. Nobody uses the group after it is freed, and the next group in its place is
-/// another one.
+/// A thief steals the last task of a group and runs it. The thread that drives the victim looks at
+/// the victim's lists and tries to destroy the group. If that succeeds, it spawns a task in a new
+/// group, which gets the old group's index. No thread uses the old group after it is freed, and no
+/// thread takes one group for the other.
 ///
-/// Fails if an entry of the turns keeps no counted reference.
+/// Fails if `Entry::group` is not a counted reference.
 #[test]
 fn full_steal_racing_the_groups_end_uses_no_freed_group() {
     bounded(1).check(|| {
@@ -147,7 +149,7 @@ fn full_steal_racing_the_groups_end_uses_no_freed_group() {
             };
             drop(spawn_in(&batch, count).unwrap());
         }
-        assert_eq!(one.tick(), Tick::Ran); // The other task is in a list, or in the injector.
+        assert_eq!(one.tick(), Tick::Ran); // The other task is queued, for `one` or a thief.
         let thief = thread::spawn(move || {
             let _ = two.tick();
             two
@@ -168,10 +170,10 @@ fn full_steal_racing_the_groups_end_uses_no_freed_group() {
     });
 }
 
-/// A spawn races the end of its group: it makes the group busy, or is refused. A group that is gone
-/// has no task.
+/// A spawn races a `destroy` of its group. Either the spawn makes the group busy, or the group is
+/// gone and refuses the spawn. A group that is gone has no task.
 ///
-/// Fails if the use is counted after the check of `GONE`.
+/// Fails if `Group::enter` checks `GONE` before it adds the use.
 #[test]
 fn spawn_racing_the_groups_end_is_refused_or_keeps_it() {
     Model::new().check(|| {
@@ -193,9 +195,9 @@ fn spawn_racing_the_groups_end_is_refused_or_keeps_it() {
     });
 }
 
-/// The thread that destroys a group knows what its last task did.
+/// The thread that destroys a group sees what the group's last task wrote.
 ///
-/// Fails if the group is left, or destroyed, with Relaxed.
+/// Fails if `leave` or `destroy` uses Relaxed.
 #[test]
 fn destroyer_knows_what_the_last_task_did() {
     Model::new().check(|| {
@@ -219,7 +221,8 @@ fn destroyer_knows_what_the_last_task_did() {
 
 /// Shares change while a worker picks a group. The first pick after the change uses the new shares.
 ///
-/// Fails if the version increases before the shares are stored, or is loaded with Relaxed.
+/// Fails if `set_shares` increases the version before it stores the shares, or if `Groups::version`
+/// uses Relaxed.
 #[test]
 fn shares_changed_during_a_pick_reach_the_next_one() {
     bounded(3).check(|| {
@@ -261,10 +264,10 @@ fn shares_changed_during_a_pick_reach_the_next_one() {
     });
 }
 
-/// A wake from outside is the last of its group and of its runtime, and races the runtime's end.
-/// Nobody uses a freed group.
+/// A thread from outside wakes the last task of a group, which is also the runtime's last task. The
+/// wake races the runtime's end. No thread uses a freed group.
 ///
-/// Fails if the runtime is read out of the group after the push.
+/// Fails if `Scheduler::schedule` reads the runtime's address out of the group after the push.
 #[test]
 fn last_wake_of_a_group_racing_the_end_is_no_use_after_free() {
     bounded(2).check(|| {

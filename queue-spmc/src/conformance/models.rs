@@ -1,11 +1,12 @@
-//! Models of the conformance checks: a correct queue passes. A queue fails whose push has two
-//! steps, and loses an item only if another thread pushes between them.
+//! Models of the conformance checks. A correct queue passes. A queue whose push has two steps
+//! fails, although it loses an item only if another thread pushes between the two steps.
 use super::{Order, Subject, Token, concurrent_pushers_lose_no_item, overflow};
 use crate::Overflow;
 use alloc::collections::VecDeque;
 use sync_shim::{model_must_fail, sync::Mutex};
 
-/// A locked queue. With `ATOMIC` a push locks once, else twice.
+/// A locked queue. If `ATOMIC` is true, a push locks once. Otherwise it locks twice, and overwrites
+/// items that another thread pushes in between.
 struct Locked<const ATOMIC: bool>(Mutex<VecDeque<Token>>);
 
 impl<const ATOMIC: bool> Overflow<Token> for Locked<ATOMIC> {

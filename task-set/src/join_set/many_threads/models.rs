@@ -1,5 +1,4 @@
-//! Models of a set whose members complete on many threads: more threads than the model checker
-//! takes.
+//! Models of a set whose members complete on many threads: more threads than loom can model.
 use super::super::*;
 use crate::gate::Gate;
 use sync_shim::{
@@ -25,7 +24,7 @@ fn run(task: Runnable) {
     assert!(matches!(task.run(), Ran::Complete));
 }
 
-/// Waits for the next member that is done. After a lost wake it would wait forever.
+/// Waits for the next member that is done. If a wake was lost, this waits forever.
 fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     let gate = Gate::new();
     let waker = from_arc(gate.clone());
@@ -37,13 +36,13 @@ fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
     }
 }
 
-/// Four threads run two members each, while a fifth aborts two of them. The other half of the
-/// members go into slots of members that were handed out. Each member is handed out once, under its
-/// own id.
+/// Four threads run two members each, while a fifth thread aborts two of the members. The last two
+/// members go into the slots of two members that were handed out. The set hands out each member
+/// once, under the member's own id.
 ///
-/// Fails if a task wakes the set only when `ready` was not empty, if `poll_done` registers after
-/// its second look, or if a new member goes into a slot that is taken (`insert` leaves `free` as it
-/// is).
+/// Fails if `Member::wake` wakes the set only when `ready` was not empty, if `poll_done` registers
+/// the waker after its second `try_next`, or if `insert` leaves `free` as it is, so that a new
+/// member overwrites another.
 #[test]
 fn members_completed_by_many_threads_are_handed_out_once() {
     model(|| {
@@ -73,7 +72,7 @@ fn members_completed_by_many_threads_are_handed_out_once() {
         let mut seen = [0; TASKS];
         let mut outputs = 0;
         loop {
-            // Inserts two at once, as soon as two are handed out.
+            // Inserts two members before the first is handed out, and two after the second is.
             if seen.iter().sum::<usize>() % 2 == 0 {
                 set.extend(joins.drain(..joins.len().min(2)));
             }

@@ -1,4 +1,4 @@
-//! Models of wakes by the first poll's waker, which race the wait that follows.
+//! Models of the first poll's waker: its wakes race the wait that follows the poll.
 use super::*;
 use core::future::poll_fn;
 use sync_shim::{
@@ -6,10 +6,10 @@ use sync_shim::{
     model, thread,
 };
 
-/// Another thread gets a clone of the first poll's waker, and wakes before, during or after the
-/// park. The wake ends the wait, and the other thread's earlier write is visible.
+/// Another thread gets a clone of the first poll's waker. It writes a message and wakes, before or
+/// during the park. The wake ends the wait, and the second poll sees the message.
 ///
-/// Fails if the wait always uses a new parker.
+/// Fails if `into_park` always makes a new parker.
 #[test]
 fn wake_by_the_first_polls_waker_ends_the_wait() {
     model(|| {
@@ -33,10 +33,10 @@ fn wake_by_the_first_polls_waker_ends_the_wait() {
     });
 }
 
-/// Two threads have the borrowed waker at once. One clones the waker, the other one wakes by it.
-/// Both use the same parker, which gets the wake.
+/// Two threads have the borrowed waker at once. One thread clones the waker, and the other thread
+/// wakes through it. Both use the same parker, and the wake's token is in that parker.
 ///
-/// Fails if each clone and each wake makes a parker.
+/// Fails if `with_parker` makes a new parker in each call.
 #[test]
 fn two_users_of_the_borrowed_waker_make_one_parker() {
     model(|| {
@@ -44,8 +44,8 @@ fn two_users_of_the_borrowed_waker_make_one_parker() {
         let other = {
             let lazy = lazy.clone();
             thread::spawn(move || {
-                // SAFETY: the counted pointer above keeps `lazy` alive in its place, and is dropped
-                // after the waker.
+                // SAFETY: this thread's `Arc` keeps `lazy` alive at a fixed address. The `Arc` is
+                // dropped after the waker.
                 let waker = unsafe { lazy.waker() };
                 waker.wake_by_ref();
             })
