@@ -81,12 +81,12 @@ mod queue;
 mod turns;
 mod values;
 
+pub use self::metrics::{GroupSnapshot, GroupWorkerSnapshot};
 pub use api::{Busy, GroupBuilder, GroupError, GroupGone, SchedulingGroup, spawn_in};
 pub(crate) use clock::ClockSource;
 pub(crate) use group::Group;
 pub use in_group::{InGroup, WithGroup};
 pub(crate) use inherit::{Inherited, within};
-pub use self::metrics::{GroupSnapshot, GroupWorkerSnapshot};
 pub(crate) use queue::{GroupQueue, GroupStealer};
 pub use values::GroupLocal;
 

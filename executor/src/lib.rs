@@ -77,6 +77,7 @@ mod yield_now;
 #[cfg(not(feature = "monitor"))]
 use no_monitor as monitor;
 
+pub use crate::metrics::{PollTimes, Snapshot, WorkerSnapshot};
 pub use block_in_place::block_in_place;
 pub use builder::Builder;
 pub use coop_budget::Budget;
@@ -90,7 +91,6 @@ pub use handle::{EnterGuard, Handle, TryCurrentError};
 pub use hooks::{TaskMeta, UnhandledPanic};
 pub use join_set::JoinSet;
 pub use local::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
-pub use crate::metrics::{PollTimes, Snapshot, WorkerSnapshot};
 #[cfg(not(feature = "monitor"))]
 pub use no_monitor::syscall;
 pub use runtime::Runtime;

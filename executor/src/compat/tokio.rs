@@ -7,5 +7,5 @@ mod builder;
 mod handle;
 mod metrics;
 
-pub use handle::{RuntimeFlavor, worker_index};
 pub use self::metrics::RuntimeMetrics;
+pub use handle::{RuntimeFlavor, worker_index};
