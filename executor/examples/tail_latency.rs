@@ -157,11 +157,11 @@ DIR  the folder for the picture, tail_latency.svg [target]";
 fn main() -> ExitCode {
     cli::run(HELP, |arguments| {
         cli::at_most(&arguments, 1)?;
-        measure(arguments.first().map_or("target".into(), PathBuf::from))
+        compare(arguments.first().map_or("target".into(), PathBuf::from))
     })
 }
 
-fn measure(directory: PathBuf) -> Result<(), Box<dyn Error>> {
+fn compare(directory: PathBuf) -> Result<(), Box<dyn Error>> {
     // On standard error, and only if that is a terminal.
     let bar = ProgressBar::new(4).with_style(ProgressStyle::with_template("{bar:30} {msg}")?);
     let step = |name: &'static str| {

@@ -115,7 +115,7 @@ impl TaskList {
     pub(crate) fn new(workers: usize) -> Self {
         Self(
             (0..=workers)
-                .map(|_| CachePadded::new(Mutex::default()))
+                .map(|_| CachePadded::new(Mutex::new(Shard::default())))
                 .collect(),
         )
     }

@@ -21,7 +21,10 @@ fn run_until_stalled_runs_what_tasks_wake_and_spawn() {
         for _ in 0..100 {
             yield_now().await;
         }
-        spawn(async move { sender.send(7).await }).await.unwrap().unwrap();
+        spawn(async move { sender.send(7).await })
+            .await
+            .unwrap()
+            .unwrap();
     });
     runtime.run_until_stalled();
     assert!(woken.is_finished());
@@ -36,9 +39,12 @@ fn run_until_stalled_fires_timers_that_are_due() {
     use crate::time::{Duration, sleep};
     let short = Duration::from_millis(2);
     let (runtime, local) = (current_thread(), LocalRuntime::new());
-    let (one, other) = (runtime.spawn(sleep(short)), local.spawn_local(async move {
-        sleep(short).await;
-    }));
+    let (one, other) = (
+        runtime.spawn(sleep(short)),
+        local.spawn_local(async move {
+            sleep(short).await;
+        }),
+    );
     let long = runtime.spawn(async { sleep(Duration::from_secs(3_600)).await });
     while !(one.is_finished() && other.is_finished()) {
         runtime.run_until_stalled();
@@ -139,7 +145,9 @@ fn panic_of_another_sets_task_leaves_a_set_alone() {
 fn policy_of_a_builder_holds_for_its_local_runtime() {
     let mut builder = runtime::Builder::new_current_thread();
     builder.unhandled_panic(UnhandledPanic::ShutdownRuntime);
-    let runtime = builder.build_local(runtime::LocalOptions::default()).unwrap();
+    let runtime = builder
+        .build_local(runtime::LocalOptions::default())
+        .unwrap();
     runtime.spawn_local(async { panic!("on purpose") });
     let waits = || runtime.block_on(pending::<()>());
     assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());

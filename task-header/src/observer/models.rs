@@ -29,7 +29,7 @@ impl Drop for Listed {
 #[test]
 fn look_at_a_listed_task_against_its_free_is_sound() {
     model(|| {
-        let list = List::default();
+        let list = List::new(Mutex::new(None));
         let details = Builder::new().metadata(Listed(list.clone()));
         let (task, join) = details.spawn(std::future::ready(()), Nowhere);
         *list.lock() = Some(task.observer());
