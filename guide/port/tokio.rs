@@ -391,7 +391,7 @@ impl Client {
             let mut ends = self.server.ends.clone();
             tokio::select! {
                 biased;
-                _ = ends.wait_for(|ends| *ends) => return self.say("the server ends").await,
+                () = ended(&mut ends) => return self.say("the server ends").await,
                 change = self.changes.recv() => match change {
                     Ok(change) if self.watched.contains(&change.key) => {
                         let value = change.value.as_deref().unwrap_or("(none)");
@@ -458,7 +458,7 @@ async fn accept(listener: TcpListener, server: Server) {
         let place = place.expect("nobody closes the semaphore");
         let accepted = tokio::select! {
             biased;
-            _ = ends.wait_for(|ends| *ends) => break,
+            () = ended(&mut ends) => break,
             accepted = listener.accept() => accepted,
         };
         while let Some(ended) = clients.try_join_next() {
@@ -500,6 +500,12 @@ fn note(ended: Result<(), task::JoinError>) {
     {
         log(error);
     }
+}
+
+/// Waits for the end of the server.
+async fn ended(ends: &mut watch::Receiver<bool>) {
+    // An error says that the server has gone, which is an end, too.
+    let _ = ends.wait_for(|ends| *ends).await;
 }
 
 /// Waits for Ctrl-C or SIGTERM.
