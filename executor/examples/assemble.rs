@@ -1,5 +1,7 @@
 //! A small executor from three parts, without `selvedge`: task cells (`task-header`), a queue of
 //! cells (`queue-global`), and wakers (`waker-vtable`).
+mod cli;
+
 use queue_global::Injector;
 use std::{future::Future, pin::pin, sync::Arc, task::Context, task::Poll, thread};
 use task_header::{JoinError, JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
@@ -70,7 +72,14 @@ impl Drop for Executor {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    cli::demo(
+        "Runs two tasks on an executor of three parts.\n\nUsage: assemble",
+        demo,
+    )
+}
+
+fn demo() {
     let mut executor = Executor::new();
     let (sender, receiver) = async_channel::bounded(1);
     executor.spawn(async move { sender.send(42).await });

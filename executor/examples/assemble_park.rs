@@ -1,5 +1,7 @@
 //! A driven worker, and a `Park` with a heap of timers: a small model of an I/O driver with a
 //! poller.
+mod cli;
+
 use selvedge::{
     Builder, Tick,
     park::{Park, ThreadPark, ThreadUnpark},
@@ -126,7 +128,14 @@ impl Park for TimerPark {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    cli::demo(
+        "Runs three sleeps on a worker with a heap of timers.\n\nUsage: assemble_park",
+        demo,
+    )
+}
+
+fn demo() {
     let timers = Timers::default();
     let (runtime, mut workers) = Builder::new().build_driven([TimerPark::new(timers.clone())]);
     let mut worker = workers.remove(0);

@@ -1,5 +1,7 @@
 //! An executor with two classes of tasks, from the parts. Urgent tasks run first. One turn in eight
 //! is for the rest, so that no task starves.
+mod cli;
+
 use queue_global::Injector;
 use std::{cell::RefCell, future::Future, pin::pin, rc::Rc, sync::Arc, task::Context, thread};
 use task_header::{JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
@@ -125,7 +127,14 @@ impl Drop for Executor {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    cli::demo(
+        "Runs tasks of two classes: one turn in eight is for the rest.\n\nUsage: assemble_priority",
+        demo,
+    )
+}
+
+fn demo() {
     thread_local!(static RAN: Rc<RefCell<Vec<Class>>> = Rc::default());
     let mut executor = Executor::new();
     let all: Vec<_> = [(Class::Rest, 20), (Class::Urgent, 21)]

@@ -3,6 +3,8 @@
 //! `Worker` below names no queue. It runs once with the plain `WorkerQueue`, in the order in which
 //! tasks are spawned, and once with `Heap`, in the order of their priorities. Each is compiled for
 //! its queue.
+mod cli;
+
 use queue_global::{Injector, List, Lock};
 use std::{cell::Cell, cell::RefCell, collections::BinaryHeap, future::Future, sync::Arc, thread};
 use task_header::{Node, Notified, Owned, Ran, Schedule, WakeKind};
@@ -221,7 +223,14 @@ fn order<Q: RunQueue<Node<Scheduler>>>(queue: Q) -> Vec<u32> {
     ended.iter().collect()
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    cli::demo(
+        "Runs the same tasks on two queues: the worker queue, and a priority queue.\n\nUsage: assemble_run_queue",
+        demo,
+    )
+}
+
+fn demo() {
     let (plain, heap) = (order(WorkerQueue::new(256)), order(Heap::default()));
     println!("worker queue: {plain:?}\npriority queue: {heap:?}");
     assert_eq!(plain, [2, 0, 1, 0, 2, 1]);

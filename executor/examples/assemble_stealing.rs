@@ -5,6 +5,8 @@
 //! It is complete, and simpler than `selvedge` in two ways. A worker without work sleeps for a
 //! moment at a time, where `selvedge` counts the workers that search and those that sleep. And
 //! tasks that wake each other may go on without end, where `selvedge` has a cap.
+mod cli;
+
 use queue_global::{Injector, List};
 use std::{
     cell::RefCell,
@@ -184,7 +186,14 @@ impl Drop for Executor {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    cli::demo(
+        "Runs 5,000 tasks on two workers that steal from each other.\n\nUsage: assemble_stealing",
+        demo,
+    )
+}
+
+fn demo() {
     let executor = Executor::new(2);
     let shared = executor.shared.clone();
     let parent = spawn(&executor.shared, async move {

@@ -6,6 +6,8 @@
 //! Each member has a queue of bounded length. A member who reads so slowly that its queue fills up
 //! is dropped, with a message to the room and to itself. Ctrl-C ends the server: the members get a
 //! message, and all lines that are queued for them are still written.
+mod cli;
+
 use async_channel::{Receiver, Sender, TrySendError};
 use futures::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, io::BufReader};
 use selvedge::{
@@ -17,9 +19,9 @@ use selvedge::{
 };
 use std::{
     collections::HashMap,
-    env,
     io::{self, Read, Write},
     os::unix::net::UnixStream,
+    process::ExitCode,
     sync::{Arc, Mutex},
 };
 
@@ -209,9 +211,22 @@ async fn interrupted() -> io::Result<()> {
     read.await.map(drop)
 }
 
-fn main() -> io::Result<()> {
-    let address = env::args().nth(1);
-    let address = address.unwrap_or_else(|| "127.0.0.1:7001".into());
+const HELP: &str = "\
+Sends each line of a member to everybody in the room. Ctrl-C tells the members, and ends it.
+
+Usage: chat [ADDRESS]
+
+ADDRESS  where it listens [127.0.0.1:7001]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let address = arguments.into_iter().next();
+        Ok(listen(address.unwrap_or_else(|| "127.0.0.1:7001".into()))?)
+    })
+}
+
+fn listen(address: String) -> io::Result<()> {
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let (chat, mut members) = (Arc::new(Chat::default()), JoinSet::new());

@@ -1,13 +1,15 @@
 //! An echo server over TCP.
 //!
 //! `cargo run --release -p selvedge --example echo -- 127.0.0.1:7000`, then `nc 127.0.0.1 7000`.
+mod cli;
+
 use futures::{AsyncReadExt, AsyncWriteExt};
 use selvedge::{
     Runtime,
     net::{TcpListener, TcpStream},
     spawn,
 };
-use std::{env, io};
+use std::{io, process::ExitCode};
 
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
     // An answer leaves at once.
@@ -22,9 +24,22 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-fn main() -> io::Result<()> {
-    let address = env::args().nth(1);
-    let address = address.unwrap_or_else(|| "127.0.0.1:7000".into());
+const HELP: &str = "\
+Answers each client with what it sends. Ctrl-C ends it.
+
+Usage: echo [ADDRESS]
+
+ADDRESS  where it listens [127.0.0.1:7000]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let address = arguments.into_iter().next();
+        Ok(serve(address.unwrap_or_else(|| "127.0.0.1:7000".into()))?)
+    })
+}
+
+fn serve(address: String) -> io::Result<()> {
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await?;

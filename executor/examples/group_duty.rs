@@ -5,12 +5,28 @@
 //! [--workers 1] [--sharded] [--svg FILE]` prints a line for each group. The first group has half
 //! of the second one's shares, and in the end twice its runtime. It has a third of the CPU while
 //! the second group has work, and all of it while the second group rests. To rest earns no credit.
+mod cli;
 #[path = "groups/demo.rs"]
 mod demo;
 
 use demo::{Load, Options};
+use std::{error::Error, process::ExitCode};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+const HELP: &str = "\
+Runs a group that always has work beside one that has it half of the time.
+
+Usage: group_duty [--seconds S] [--workers N] [--sharded] [--svg FILE]
+
+--seconds S  how long it runs [10]
+--workers N  the threads that run the groups [1]
+--sharded    workers do not steal
+--svg FILE   draws the picture into FILE";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| measure(&Options::parse(arguments)?))
+}
+
+fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
     let load = |shares, duty, concurrency| Load {
         shares,
         concurrency,
@@ -18,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         duty,
     };
     let loads = [load(50, 100, 5), load(100, 50, 4)];
-    let runtimes = demo::run("Full and half duty", &Options::parse()?, &loads)?;
+    let runtimes = demo::run("Full and half duty", options, &loads)?;
     println!("ratio {:.3}", runtimes[0] / runtimes[1]);
     Ok(())
 }

@@ -3,6 +3,8 @@
 //!
 //! The process scheduler knows nothing of this executor: a `Completer` may be completed by any
 //! thread or task.
+mod cli;
+
 use process_scheduler::{
     Completer, Event, EventsOf, OutputOf, Process, Scheduler, Spawn, Step, StepOf,
 };
@@ -50,7 +52,14 @@ impl Process for Adder {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    cli::demo(
+        "Runs a process whose commands are tasks of the executor.\n\nUsage: process_handlers",
+        demo,
+    )
+}
+
+fn demo() {
     let runtime = Runtime::new().unwrap();
     let tasks = runtime.handle().clone();
     let handler = move |line: String, completer: Completer<usize, ()>| {

@@ -1,12 +1,21 @@
 //! Shows the scheduler from outside: the order of five spawns, fairness at 61 ticks, overflow, and
 //! stealing.
+mod cli;
+
 use selvedge::{Builder, Tick, park::ThreadPark, spawn, spawn_detached, yield_now};
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, Ordering::SeqCst},
 };
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    cli::demo(
+        "Shows the order of spawns, fairness, overflow and stealing.\n\nUsage: scheduler_tour",
+        demo,
+    )
+}
+
+fn demo() {
     last_first_then_in_order();
     fair_at_61();
     overflow();

@@ -8,10 +8,12 @@
 //! The *hog* takes items from a source that is always ready: 100 ns an operation, 20,000 operations
 //! a round. Between two rounds it yields by itself. Another thread spawns a *probe* every 200 µs.
 //! Its lateness is the time from its spawn to its first poll.
+mod cli;
 #[path = "latencies/picture.rs"]
 mod picture;
 
 use coop_budget::{Budget, Scope, consume};
+use indicatif::{ProgressBar, ProgressStyle};
 use picture::{Line, Texts};
 use plotters::{chart::SeriesLabelPosition, style::RGBColor};
 use std::{
@@ -21,6 +23,7 @@ use std::{
     io::Write as _,
     path::PathBuf,
     pin::Pin,
+    process::ExitCode,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -144,16 +147,35 @@ fn on_a_toy(name: &'static str, budget: Budget) -> Run {
     })
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let directory = std::env::args_os()
-        .nth(1)
-        .map_or("target".into(), PathBuf::from);
+const HELP: &str = "\
+Measures how late tasks run beside a task that is always ready. Takes about 8 seconds.
+
+Usage: tail_latency [DIR]
+
+DIR  the folder for the picture, tail_latency.svg [target]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        compare(arguments.first().map_or("target".into(), PathBuf::from))
+    })
+}
+
+fn compare(directory: PathBuf) -> Result<(), Box<dyn Error>> {
+    // On standard error, and only if that is a terminal.
+    let bar = ProgressBar::new(4).with_style(ProgressStyle::with_template("{bar:30} {msg}")?);
+    let step = |name: &'static str| {
+        bar.set_message(name);
+        bar.inc(1);
+        name
+    };
     let runs = [
-        on_selvedge("selvedge, 128", Budget::DEFAULT)?,
-        on_selvedge("selvedge, no budget", Budget::UNLIMITED)?,
-        on_a_toy("toy, 128", Budget::DEFAULT),
-        on_a_toy("toy, no budget", Budget::UNLIMITED),
+        on_selvedge(step("selvedge, 128"), Budget::DEFAULT)?,
+        on_selvedge(step("selvedge, no budget"), Budget::UNLIMITED)?,
+        on_a_toy(step("toy, 128"), Budget::DEFAULT),
+        on_a_toy(step("toy, no budget"), Budget::UNLIMITED),
     ];
+    bar.finish_and_clear();
     let mut table =
         String::from("                       p50        p99    longest   million operations/s\n");
     for run in &runs {

@@ -6,6 +6,8 @@
 //! ```sh
 //! cargo run --release -p selvedge --features trace --example trace -- /tmp/trace.html
 //! ```
+mod cli;
+
 use async_channel::{Receiver, Sender};
 use selvedge::{Builder, task};
 use std::{hint::black_box, process::ExitCode, thread, time::Duration};
@@ -23,26 +25,11 @@ FILE  where the trace goes: a page if the name ends in .html, or else JSON, whic
       https://ui.perfetto.dev opens [trace.html]";
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let file = match &arguments[..] {
-        [] => "trace.html",
-        [help] if help == "-h" || help == "--help" => {
-            println!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        [file] if !file.starts_with('-') => file,
-        _ => {
-            eprintln!("error: one file at most\n\n{HELP}");
-            return ExitCode::from(2);
-        }
-    };
-    match record(file) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {file}: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let file = arguments.first().map_or("trace.html", String::as_str);
+        record(file).map_err(|error| format!("{file}: {error}").into())
+    })
 }
 
 fn record(file: &str) -> std::io::Result<()> {

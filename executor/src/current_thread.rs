@@ -51,6 +51,17 @@ struct State {
     next_key: u64,
 }
 
+/// The progress of a thread that ran the tasks that were ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// None was ready.
+    None,
+    /// It ran tasks, until none was ready.
+    Ran,
+    /// It ran tasks, until one ended.
+    Ended,
+}
+
 /// A thread that waits. Its drop takes its waker out of the list.
 struct Waiting<'a> {
     all: &'a CurrentThread,
@@ -180,6 +191,39 @@ impl CurrentThread {
             let tick = worker.contained(Worker::tick).unwrap_or(Tick::Ran);
             if tick == Tick::Idle && !park_until(worker, deadline) {
                 return;
+            }
+        }
+    }
+
+    /// Runs the tasks until none is ready after a look at timers and sockets; with `one`, until a
+    /// task has ended. Does nothing while another thread runs them.
+    pub(crate) fn run_ready(&self, one: bool) -> Progress {
+        let Some(worker) = self.lock().take() else {
+            return Progress::None;
+        };
+        let mut driver = Driver::new(self, worker);
+        let worker = driver.worker.as_mut().expect("only the drop takes it");
+        let ended = |worker: &Worker<EventsPark>| worker.core.counters().ended.get();
+        let before = ended(worker);
+        let (mut has_run, mut has_looked) = (false, false);
+        loop {
+            match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
+                Tick::Ran => {
+                    (has_run, has_looked) = (true, false);
+                    if one && ended(worker) != before {
+                        return Progress::Ended;
+                    }
+                }
+                Tick::Idle if !has_looked => {
+                    has_looked = true;
+                    worker.contained(Worker::look).unwrap_or_default();
+                }
+                Tick::Idle | Tick::Ended => {
+                    return match has_run {
+                        true => Progress::Ran,
+                        false => Progress::None,
+                    };
+                }
             }
         }
     }

@@ -170,13 +170,20 @@ impl<P: Park> Worker<P> {
         if tick == Tick::Ended {
             self.stage = Stage::Ended;
         } else if core.poll_is_due.take() {
-            core.poll_park(&mut self.events.over(&mut self.park));
-            core.as_worker(|| core.queue.leave(&**core));
+            self.look();
+            let core = &self.core;
             if tick == Tick::Idle && !core.queue.is_empty() {
                 return self.tick();
             }
         }
         tick
+    }
+
+    /// Polls the parker, without a wait.
+    pub(crate) fn look(&mut self) {
+        let core = &*self.core;
+        core.poll_park(&mut self.events.over(&mut self.park));
+        core.as_worker(|| core.queue.leave(&**core));
     }
 
     /// Parks until there may be a task to run, or until the [`Park`] returns for a reason of its

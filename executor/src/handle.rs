@@ -216,6 +216,13 @@ impl Handle {
         })
     }
 
+    /// Runs `f` as a `block_on` runs its future, where that may be called.
+    #[track_caller]
+    pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
+        scope::assert_may_block_on();
+        scope::within(In::BlockOn(self.shared.clone()), f)
+    }
+
     /// Returns the value of type `T` that [`Builder::extend`](crate::Builder::extend) has put into
     /// the runtime. Costs one read-modify-write, of the value's reference count.
     ///

@@ -34,7 +34,6 @@ mod macros;
 mod metrics;
 #[cfg(feature = "monitor")]
 mod monitor;
-mod names;
 #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub mod net;
 #[cfg(not(feature = "monitor"))]
@@ -64,6 +63,7 @@ mod steal;
 #[cfg(feature = "monitor")]
 mod syscall;
 pub mod task;
+mod task_list;
 mod threads;
 #[cfg(feature = "time")]
 pub mod time;
@@ -107,6 +107,7 @@ pub use stall::Stall;
 #[cfg(feature = "monitor")]
 pub use syscall::syscall;
 pub use task_header::{AbortHandle, Id, JoinError, JoinHandle};
+pub use task_list::{TaskSnapshot, TaskState};
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use trace::{Capture, Tracer};
 pub use yield_now::{YieldNow, yield_now};

@@ -4,7 +4,7 @@
 //! awaited with them, has a budget of its own: the current runtime's, or the default. It takes
 //! nothing from the budget of the task that polls the set.
 use crate::{
-    JoinHandle, Runtime,
+    JoinHandle, Runtime, UnhandledPanic,
     events::LocalEvents,
     scope::{self, In},
     trace::{self, TaskKind},
@@ -12,16 +12,48 @@ use crate::{
 use pin_project_lite::pin_project;
 use std::{
     borrow::Cow,
-    cell::OnceCell,
+    cell::{Cell, OnceCell},
     fmt,
     future::{Future, poll_fn},
+    mem,
+    ops::Deref,
     panic::Location,
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
 };
+use task_set::Ran;
 
-type Tasks = Rc<task_set::LocalSet>;
+type Tasks = Rc<LocalTasks>;
+
+/// The tasks of a set, and its policy for their panics.
+#[derive(Default)]
+pub(crate) struct LocalTasks {
+    set: task_set::LocalSet,
+    /// Whether a panic ends the set.
+    ends_by_panic: Cell<bool>,
+    /// Whether a panic has ended it.
+    has_panicked: Cell<bool>,
+}
+
+impl Deref for LocalTasks {
+    type Target = task_set::LocalSet;
+
+    fn deref(&self) -> &task_set::LocalSet {
+        &self.set
+    }
+}
+
+impl LocalTasks {
+    /// Notes that a poll of a task has panicked. The set's poll goes on, and drops the other tasks.
+    #[cold]
+    fn panicked(&self) {
+        if self.ends_by_panic.get() {
+            self.has_panicked.set(true);
+            self.set.abort_all();
+        }
+    }
+}
 
 /// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
 ///
@@ -70,12 +102,19 @@ impl LocalSet {
     }
 
     /// Runs the tasks until `future` is ready, and returns its output.
+    ///
+    /// # Panics
+    /// If the future waits, and a task's panic has [ended the set](Self::unhandled_panic).
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let until = pin!(Some(self.tasks.run_until(Budgeted { future })));
         let mut until = DropsInSet(self, until);
         poll_fn(|cx| {
             let until = until.1.as_mut().as_pin_mut();
-            self.polling(|| until.expect("only the drop takes the future").poll(cx))
+            let polled = self.polling(|| until.expect("only the drop takes the future").poll(cx));
+            if polled.is_pending() {
+                self.panic_if_ended();
+            }
+            polled
         })
         .await
     }
@@ -147,6 +186,48 @@ impl LocalSet {
         *self.id.get_or_init(crate::identity::Id::next)
     }
 
+    /// Sets the policy for the panics of tasks. [`UnhandledPanic::Ignore`] by default.
+    ///
+    /// With [`UnhandledPanic::Shutdown`] a panic in the poll of a task cancels all other tasks. The
+    /// poll of the set then panics, as does each later one, also in [`run_until`](Self::run_until)
+    /// if its future waits. In any case the panic also goes to the join handle.
+    ///
+    /// ```
+    /// use selvedge::{LocalSet, Runtime, UnhandledPanic};
+    /// use std::{future::pending, panic::{AssertUnwindSafe, catch_unwind}};
+    ///
+    /// let (runtime, mut set) = (Runtime::new()?, LocalSet::new());
+    /// set.unhandled_panic(UnhandledPanic::Shutdown);
+    /// let bystander = set.spawn_local(pending::<()>());
+    /// set.spawn_local(async { panic!("oh no") });
+    /// let waits = AssertUnwindSafe(|| set.block_on(&runtime, pending::<()>()));
+    /// assert!(catch_unwind(waits).is_err());
+    /// assert!(runtime.block_on(bystander).unwrap_err().is_cancelled());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn unhandled_panic(&mut self, policy: UnhandledPanic) -> &mut Self {
+        let ends = policy == UnhandledPanic::Shutdown;
+        self.tasks.ends_by_panic.set(ends);
+        self
+    }
+
+    /// Panics if a panic has ended the set.
+    fn panic_if_ended(&self) {
+        if self.tasks.has_panicked.get() {
+            if !scope::polls(&self.tasks) {
+                self.polling(|| self.tasks.cancel_all());
+            }
+            panic!("a task of this LocalSet panicked, which its policy says ends the set");
+        }
+    }
+
+    /// Runs one ready task.
+    pub(crate) fn try_run(&self) -> Option<Ran> {
+        let ran = self.polling(|| self.tasks.try_run());
+        self.panic_if_ended();
+        ran
+    }
+
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
         scope::within(In::LocalSet(Rc::clone(&self.tasks)), f)
     }
@@ -178,7 +259,9 @@ impl Future for LocalSet {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.polling(|| self.tasks.poll_tasks(cx))
+        let polled = self.polling(|| self.tasks.poll_tasks(cx));
+        self.panic_if_ended();
+        polled
     }
 }
 
@@ -215,6 +298,35 @@ impl<F: Future> Future for Budgeted<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let future = self.project().future;
         coop_budget::Scope::own(scope::budget()).run(|| future.poll(cx))
+    }
+}
+
+pin_project! {
+    /// Future of a task, which reports a panic of its polls to its set.
+    struct Reporting<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Reporting<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        /// Dropped only by a panic.
+        struct OnPanic;
+        impl Drop for OnPanic {
+            fn drop(&mut self) {
+                // The scopes inside of the poll are left by now.
+                if let Some(set) = scope::local_set() {
+                    set.panicked();
+                }
+            }
+        }
+        let on_panic = OnPanic;
+        let polled = self.project().future.poll(cx);
+        mem::forget(on_panic);
+        polled
     }
 }
 
@@ -265,6 +377,73 @@ impl LocalRuntime {
         scope::assert_may_block_on();
         self.events.block_on(self.set.run_until(future))
     }
+
+    /// Runs the tasks until none is ready, and does not wait for any.
+    ///
+    /// It also looks for timers and sockets that are due. So a loop of your own, such as a game's,
+    /// calls it once a frame. With a task that is always ready it does not return.
+    ///
+    /// ```
+    /// let runtime = selvedge::LocalRuntime::new();
+    /// let (answer, question) = tokio::sync::oneshot::channel();
+    /// let task = runtime.spawn_local(async { question.await.unwrap() });
+    /// runtime.run_until_stalled(); // The task waits by now.
+    /// answer.send(42).unwrap();
+    /// assert!(!task.is_finished());
+    /// runtime.run_until_stalled();
+    /// assert_eq!(runtime.block_on(task).unwrap(), 42);
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`block_on`](Self::block_on) does.
+    #[track_caller]
+    pub fn run_until_stalled(&self) {
+        scope::assert_may_block_on();
+        self.run_ready(|_| false);
+    }
+
+    /// Runs the tasks until one has ended, or none is ready. Returns whether one has ended.
+    ///
+    /// ```
+    /// let runtime = selvedge::LocalRuntime::new();
+    /// runtime.spawn_local(std::future::pending::<()>());
+    /// runtime.spawn_local(selvedge::yield_now());
+    /// runtime.spawn_local(async {});
+    /// assert!(runtime.try_run_one());
+    /// assert!(runtime.try_run_one());
+    /// assert!(!runtime.try_run_one()); // The first task waits forever.
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`block_on`](Self::block_on) does.
+    #[track_caller]
+    pub fn try_run_one(&self) -> bool {
+        scope::assert_may_block_on();
+        self.run_ready(|ran| ran == Ran::Complete)
+    }
+
+    /// Runs ready tasks until `is_last` returns true of one, or none is ready after a look at
+    /// timers and sockets. Returns whether it did.
+    fn run_ready(&self, is_last: impl Fn(Ran) -> bool) -> bool {
+        let mut has_looked = false;
+        loop {
+            let mut has_run = false;
+            let is_over = self.events.block_on(poll_fn(|_| {
+                while let Some(ran) = self.set.try_run() {
+                    has_run = true;
+                    if is_last(ran) {
+                        return Poll::Ready(true);
+                    }
+                }
+                Poll::Ready(false)
+            }));
+            if is_over || has_looked && !has_run {
+                return is_over;
+            }
+            self.events.look();
+            has_looked = true;
+        }
+    }
 }
 
 /// Spawns a task on the local set or runtime that this thread polls.
@@ -300,7 +479,7 @@ pub(crate) fn current() -> Tasks {
 }
 
 pub(crate) fn spawn_in<F>(
-    tasks: &task_set::LocalSet,
+    tasks: &LocalTasks,
     name: Option<Cow<'static, str>>,
     future: F,
     at: &'static Location<'static>,
@@ -308,7 +487,9 @@ pub(crate) fn spawn_in<F>(
 where
     F: Future<Output: 'static> + 'static,
 {
-    let future = Budgeted { future };
+    let future = Reporting {
+        future: Budgeted { future },
+    };
     let (span, future) = trace::trace(TaskKind::Local, name.as_deref(), at, future);
     let join = match name {
         None => tasks.spawn(future),

@@ -31,7 +31,7 @@ use worker_queue::RunQueue;
 pub use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark, block_on, waker};
 
 /// Events that a busy worker collects at once.
-const MAX_EVENTS: usize = 64;
+pub(crate) const MAX_EVENTS: usize = 64;
 
 /// How long a sleep lasts.
 #[derive(Clone, Copy)]

@@ -16,6 +16,7 @@ use crate::{
     metrics::Times,
     scheduler::Task,
     shared::Shared,
+    task_list::Listed,
     trace,
 };
 use coop_budget::{Budget, Turns};
@@ -111,7 +112,8 @@ fn poll(shared: &Shared, task: Task) {
     }
 }
 
-/// Polls a task, calls the hooks for polls, and measures the poll if the builder says so.
+/// Polls a task, calls the hooks for polls, measures the poll if the builder says so, and counts it in
+/// the list of tasks.
 #[cold]
 fn observed_poll(shared: &Shared, task: Task) {
     let (id, meta, hooks) = (task.id(), TaskMeta::of(&task), &shared.hooks);
@@ -121,10 +123,19 @@ fn observed_poll(shared: &Shared, task: Task) {
         with_core(|core| core.lendable.set(lendable == Some(true)));
     };
     held(&hooks.before_poll);
+    let lists = shared.settings.lists_tasks;
+    let listed = lists.then(|| Listed::of(&task)).flatten();
+    let entry = listed.map(|listed| listed.entry().clone());
     trace::poll_begin(shared, &task);
     with_core(|core| core.begin_poll(id));
+    if let Some(entry) = &entry {
+        entry.begin_poll();
+    }
     let begun = shared.settings.poll_times.then(Instant::now);
     let ran = task.run_with(|| {
+        if let Some(entry) = &entry {
+            entry.end_poll();
+        }
         if let Some(begun) = begun {
             let record = |times: &Times| times.record(begun.elapsed());
             with_core(|core| core.counters().poll_times.as_ref().map(record));

@@ -21,7 +21,12 @@ mod builder;
 mod local;
 
 use crate::{
-    Snapshot, current_thread::CurrentThread, driven::Worker, events::EventsPark, shared::Shared,
+    Snapshot,
+    current_thread::{CurrentThread, Progress},
+    driven::Worker,
+    events::EventsPark,
+    scope,
+    shared::Shared,
 };
 use std::{
     fmt,
@@ -202,6 +207,71 @@ impl Runtime {
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let driven = self.current_thread.as_ref();
         self.handle.block_on_in(driven, future)
+    }
+
+    /// Runs the tasks of a runtime of one thread until none is ready, and does not wait for any.
+    ///
+    /// It also looks for timers and sockets that are due. So a loop of your own, such as a game's,
+    /// calls it once a frame. With a task that is always ready it does not return. It does nothing
+    /// while another thread is in `block_on`, and so runs the tasks.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new_current_thread().build()?;
+    /// let (answer, question) = tokio::sync::oneshot::channel();
+    /// let task = runtime.spawn(async { question.await.unwrap() });
+    /// runtime.run_until_stalled(); // The task waits by now.
+    /// answer.send(42).unwrap();
+    /// assert!(!task.is_finished());
+    /// runtime.run_until_stalled();
+    /// assert_eq!(runtime.block_on(task).unwrap(), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// - If the runtime has threads of its own, or is [driven](crate::Builder::build_driven).
+    /// - Where [`block_on`](Self::block_on) would hold up others.
+    #[track_caller]
+    pub fn run_until_stalled(&self) {
+        while self.run_ready(false) != Progress::None {}
+    }
+
+    /// Runs the tasks of a runtime of one thread until one has ended, or none is ready. Returns
+    /// whether one has ended.
+    ///
+    /// It may run up to three more, which wait in the LIFO slot.
+    ///
+    /// ```
+    /// let runtime = selvedge::Builder::new_current_thread().build()?;
+    /// runtime.spawn(std::future::pending::<()>());
+    /// let task = runtime.spawn(selvedge::yield_now());
+    /// assert!(runtime.try_run_one() && task.is_finished());
+    /// assert!(!runtime.try_run_one()); // The first task waits forever.
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// As [`run_until_stalled`](Self::run_until_stalled).
+    #[track_caller]
+    pub fn try_run_one(&self) -> bool {
+        loop {
+            match self.run_ready(true) {
+                Progress::Ended => return true,
+                Progress::Ran => {}
+                Progress::None => return false,
+            }
+        }
+    }
+
+    #[track_caller]
+    fn run_ready(&self, one: bool) -> Progress {
+        scope::assert_may_block_on();
+        match &self.current_thread {
+            Some(driven) => driven.run_ready(one),
+            None => panic!(
+                "the tasks of this runtime run in threads of their own: only a runtime of \
+                 Builder::new_current_thread runs them in its caller's"
+            ),
+        }
     }
 
     /// Makes this the thread's current runtime until the guard is dropped. See [`Handle::enter`].

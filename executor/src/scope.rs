@@ -36,6 +36,7 @@
 use crate::{
     events::{Entered, Events},
     hooks::Hooks,
+    local::LocalTasks,
     shared::Shared,
 };
 use coop_budget::Budget;
@@ -58,11 +59,11 @@ pub(crate) enum In<'a> {
     /// With the worker's index.
     Worker(&'a Arc<Shared>, usize),
     BlockOn(Arc<Shared>),
-    LocalSet(Rc<task_set::LocalSet>),
+    LocalSet(Rc<LocalTasks>),
     Closure(&'a Arc<Shared>),
     BlockInPlace,
     Guard(Arc<Shared>),
-    LocalGuard(Rc<task_set::LocalSet>),
+    LocalGuard(Rc<LocalTasks>),
     Ending(&'a Shared),
 }
 
@@ -231,7 +232,7 @@ pub(crate) fn is_guarded() -> bool {
 }
 
 /// Innermost local set that this thread polls, or has entered.
-pub(crate) fn local_set() -> Option<Rc<task_set::LocalSet>> {
+pub(crate) fn local_set() -> Option<Rc<LocalTasks>> {
     innermost(|is| match is {
         In::LocalSet(set) | In::LocalGuard(set) => Some(Rc::clone(set)),
         _ => None,
@@ -239,7 +240,7 @@ pub(crate) fn local_set() -> Option<Rc<task_set::LocalSet>> {
 }
 
 /// Whether this thread polls this set, in any scope.
-pub(crate) fn polls(set: &Rc<task_set::LocalSet>) -> bool {
+pub(crate) fn polls(set: &Rc<LocalTasks>) -> bool {
     let polled = |is: &In<'_>| match is {
         In::LocalSet(other) => Rc::ptr_eq(other, set).then_some(()),
         _ => None,

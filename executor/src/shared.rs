@@ -24,16 +24,16 @@ use crate::{
     identity::{Id, RuntimePtr},
     metrics::Counters,
     monitor::{Monitor, Settings as MonitorSettings},
-    names::Names,
     queue::Stealer,
     scheduler::{Scheduler, Task},
+    task_list::{Listed, TaskList},
     trace::Trace,
     unhandled::Unhandled,
     unpark::Unparker,
 };
 use blocking_threads::{Closure, Lent, Pool};
 use coop_budget::{Budget, Slices};
-use queue_global::Injector;
+use queue_global::{Injector, List};
 use std::{ptr::NonNull, time::Instant};
 use sync_shim::{
     CachePadded,
@@ -59,6 +59,14 @@ pub(crate) enum Job {
 /// It holds the runtime's memory beyond the runtime's end, as an output may be dropped later.
 pub(crate) struct PanicReporter(pub(crate) Arc<Shared>);
 
+/// The metadata of a task that takes the slow path of a spawn.
+pub(crate) struct Attached {
+    /// None if panics are not reported.
+    pub(crate) reporter: Option<PanicReporter>,
+    /// None if the task is not listed.
+    pub(crate) listed: Option<Listed>,
+}
+
 /// The builder's settings for the workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -70,10 +78,12 @@ pub(crate) struct Settings {
     pub(crate) lifo: bool,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
-    /// Whether a hook observes spawns, or panics.
+    /// Whether a hook observes spawns, or panics, or all tasks are listed.
     pub(crate) special_spawns: bool,
-    /// Whether a hook or a clock observes polls.
+    /// Whether a hook, a clock or the list of tasks observes polls.
     pub(crate) observed: bool,
+    /// Whether all tasks are listed, for `Handle::tasks`.
+    pub(crate) lists_tasks: bool,
     pub(crate) poll_times: bool,
     /// Whether workers wait in drivers of the builder's.
     pub(crate) has_drivers: bool,
@@ -105,7 +115,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
-    pub(crate) names: Arc<Names>,
+    pub(crate) tasks: Arc<TaskList>,
     #[allow(dead_code, reason = "nothing reads it without the feature `trace`")]
     pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
@@ -162,16 +172,17 @@ impl Shared {
         events: Events,
         #[cfg(feature = "groups")] groups: std::sync::Arc<crate::groups::Groups>,
     ) -> Self {
-        let trace = Trace::new(remotes.len());
+        let workers = remotes.len();
+        let trace = Trace::new(workers);
         Self {
             #[cfg(feature = "groups")]
             main: Scheduler::in_group(&groups.main),
             #[cfg(feature = "groups")]
             groups,
             injector: Injector::new(),
-            idle: Idle::new(remotes.len()),
-            slices: Slices::new(remotes.len()),
-            monitor: Monitor::new(monitor, remotes.len()),
+            idle: Idle::new(workers),
+            slices: Slices::new(workers),
+            monitor: Monitor::new(monitor, workers),
             remotes: remotes.into(),
             blocking,
             announcements: Arc::new(Registry::new()),
@@ -181,7 +192,7 @@ impl Shared {
             extensions,
             events,
             unhandled: Unhandled::new(),
-            names: Arc::new(Names::new()),
+            tasks: Arc::new(TaskList::new(workers)),
             trace,
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
@@ -212,7 +223,7 @@ impl Shared {
 
     /// The queue for a task from outside: the injector, or that of the groups.
     #[inline]
-    fn injector_of(&self, task: &Task) -> &Injector<Node<Scheduler>> {
+    pub(crate) fn injector_of(&self, task: &Task) -> &Injector<Node<Scheduler>> {
         #[cfg(feature = "groups")]
         if *task.scheduler() != Scheduler::of(self) {
             return &self.groups.injector;
@@ -264,6 +275,20 @@ impl Shared {
         if self.injector_of(&task).push(task).is_ok() {
             // Ordering: Relaxed, as it is only a count.
             self.spawned_outside.fetch_add(1, Relaxed);
+            self.notify_from_outside();
+        }
+    }
+
+    /// As [`inject`](Self::inject), for tasks of one of its injectors.
+    pub(crate) fn inject_batch(
+        &self,
+        to: &Injector<Node<Scheduler>>,
+        tasks: List<Node<Scheduler>>,
+    ) {
+        let spawned = tasks.len() as u64;
+        if to.push_batch(tasks).is_ok() {
+            // Ordering: Relaxed, a count.
+            self.spawned_outside.fetch_add(spawned, Relaxed);
             self.notify_from_outside();
         }
     }

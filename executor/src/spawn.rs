@@ -7,13 +7,14 @@ use crate::{
     context::{self, with_core},
     core::Core,
     hooks::TaskMeta,
-    names::{Name, Names},
     scheduler::{Scheduler, Task},
-    shared::{PanicReporter, Shared},
+    shared::{Attached, PanicReporter, Shared},
+    task_list::{Entry, Listed, TaskList},
     trace::{self, TaskKind},
 };
-use std::{borrow::Cow, future::Future, panic::Location, ptr};
-use task_header::JoinHandle;
+use queue_global::{Injector, List};
+use std::{borrow::Cow, future::Future, mem, panic::Location, ptr};
+use task_header::{JoinHandle, Node};
 
 impl Handle {
     /// Spawns a task, which runs whether its handle is awaited or not.
@@ -82,6 +83,55 @@ impl Handle {
         }
     }
 
+    /// Spawns a task for each future, and puts the handles into `handles`.
+    ///
+    /// A thread that is no worker of the runtime queues up to 500 tasks at a time, with one
+    /// read-modify-write, and wakes one worker for them. That worker takes its share and wakes the
+    /// next one. So it is cheaper than as many calls of [`spawn`](Self::spawn), and the first task
+    /// runs later. A worker of the runtime puts each task into its own queue, as `spawn` does.
+    ///
+    /// ```
+    /// let runtime = selvedge::Runtime::new()?;
+    /// let mut squares = Vec::new();
+    /// runtime.handle().spawn_many((0..10).map(|n| async move { n * n }), &mut squares);
+    /// let sum = runtime.block_on(async {
+    ///     let mut sum = 0;
+    ///     for square in squares {
+    ///         sum += square.await.unwrap();
+    ///     }
+    ///     sum
+    /// });
+    /// assert_eq!(sum, 285);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the iterator or `handles` panics. The tasks that were spawned until then run.
+    #[track_caller]
+    pub fn spawn_many<F>(
+        &self,
+        futures: impl IntoIterator<Item = F>,
+        handles: &mut impl Extend<JoinHandle<F::Output>>,
+    ) where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let (shared, at) = (self.shared(), Location::caller());
+        let mut batch = Batch {
+            shared,
+            to: &shared.injector,
+            tasks: List::new(),
+        };
+        handles.extend(futures.into_iter().map(|future| {
+            if shared.settings.special_spawns || trace::enabled() {
+                return self.spawn_special(None, future, at);
+            }
+            let (task, join) = task_header::new(future, Scheduler::inherited(shared));
+            trace::spawn_at(shared, &task, at);
+            batch.add(task);
+            join
+        }));
+    }
+
     /// Spawns a task with a name and its place, or one whose spawn or panics a hook observes.
     #[cold]
     pub(crate) fn spawn_special<F>(
@@ -109,27 +159,20 @@ impl Handle {
     {
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
         let (shared, to) = (self.shared(), to());
-        let (task, join) = match name {
-            None => task_header::Builder::new()
-                .metadata(PanicReporter::by(shared))
-                .location(at)
-                .spawn(future, to),
-            Some(name) => {
-                let (names, location) = (&shared.names, at);
-                let name_of = Name {
-                    name: name.clone(),
-                    location,
-                };
-                let listed = Names::add(names, name_of);
-                let key = listed.key();
-                // The reporter of panics is added last, so that a search for it finds it.
-                let builder = task_header::Builder::new().metadata(listed);
-                let builder = builder.metadata(PanicReporter::by(shared));
-                let (task, join) = builder.name(name).location(at).spawn(future, to);
-                names.set_number(key, task.id().into());
-                (task, join)
-            }
+        let is_listed = name.is_some() || shared.settings.lists_tasks;
+        let list = || TaskList::add(shared, Entry::new(name.clone(), at, to));
+        let attached = Attached {
+            reporter: PanicReporter::by(shared),
+            listed: is_listed.then(list),
         };
+        let builder = task_header::Builder::new().metadata(attached).location(at);
+        let (task, join) = match name {
+            None => builder.spawn(future, to),
+            Some(name) => builder.name(name).spawn(future, to),
+        };
+        if let Some(listed) = Listed::of(&task) {
+            listed.observe(&task);
+        }
         span.record_id(&task.id());
         trace::spawn_named(shared, &task, at);
         let hooks = &shared.hooks;
@@ -139,19 +182,62 @@ impl Handle {
     }
 }
 
+/// Tasks of a [`Handle::spawn_many`] that are not queued yet. The drop queues them.
+struct Batch<'a> {
+    shared: &'a Shared,
+    /// The queue for all of them.
+    to: &'a Injector<Node<Scheduler>>,
+    tasks: List<Node<Scheduler>>,
+}
+
+impl Batch<'_> {
+    /// The most tasks that are held back.
+    const LIMIT: usize = 500;
+
+    fn add(&mut self, task: Task) {
+        let Some(task) = self.shared.accept_on_worker(task) else {
+            return;
+        };
+        let to = self.shared.injector_of(&task);
+        if !ptr::eq(to, self.to) || self.tasks.len() == Self::LIMIT {
+            self.queue();
+            self.to = to;
+        }
+        self.tasks.push_back(task);
+    }
+
+    fn queue(&mut self) {
+        let tasks = mem::replace(&mut self.tasks, List::new());
+        if !tasks.is_empty() {
+            self.shared.inject_batch(self.to, tasks);
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.queue();
+    }
+}
+
 impl Shared {
     /// Queues a task in the slot if this thread is a worker, or else in the injector. Once the
     /// runtime is closing, the task is cancelled here.
     fn submit(&self, task: Task) {
+        if let Some(task) = self.accept_on_worker(task) {
+            self.inject(task);
+        }
+    }
+
+    /// Queues a task in the slot if this thread is a worker. Otherwise returns it.
+    fn accept_on_worker(&self, task: Task) -> Option<Task> {
         let mut task = Some(task);
         with_core(|core| {
             if ptr::eq(&*core.shared, self) {
                 task = task.take().and_then(|task| core.accept(task));
             }
         });
-        if let Some(task) = task {
-            self.inject(task);
-        }
+        task
     }
 }
 

@@ -22,6 +22,7 @@ mod exits;
 mod fairness;
 mod local;
 mod metrics;
+mod ready;
 mod scopes;
 mod sleeps;
 

@@ -10,7 +10,7 @@
 use crate::{
     context,
     scheduler::{Scheduler, Task},
-    shared::{PanicReporter, Shared},
+    shared::{Attached, Shared},
     trace,
 };
 #[cfg(not(feature = "groups"))]
@@ -64,7 +64,8 @@ impl Schedule for Scheduler {
     /// Reports a panic through the task's metadata: the runtime may be gone when the task's handle
     /// is dropped.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
-        if let Some(by) = task.metadata::<Option<PanicReporter>>() {
+        let attached = task.metadata::<Attached>();
+        if let Some(by) = attached.and_then(|attached| attached.reporter.as_ref()) {
             by.panicked(payload);
         }
     }

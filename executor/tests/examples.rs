@@ -1,55 +1,178 @@
-//! Runs the examples that check themselves.
-use std::process::Command;
+//! Runs the examples.
+#![cfg(unix)]
+use std::{
+    env,
+    io::Read,
+    process::{Command, Output, Stdio},
+};
 
-fn run(example: &str) {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args([
-        "run",
-        "--quiet",
-        "--package",
-        "selvedge",
-        "--example",
-        example,
-    ]);
-    // The flags of a sanitizer are for these tests, and not for the examples that they build.
-    cargo.env_remove("RUSTFLAGS");
-    let output = cargo.output().unwrap();
+/// Those that check themselves, and take no arguments.
+const DEMOS: &[&str] = &[
+    "assemble",
+    "assemble_park",
+    "assemble_priority",
+    "assemble_run_queue",
+    "assemble_stealing",
+    "process_handlers",
+    "scheduler_tour",
+];
+
+/// All others that this build has.
+fn others() -> Vec<&'static str> {
+    let needed = [
+        ("chat", cfg!(all(feature = "net", feature = "time"))),
+        ("compaction", cfg!(feature = "groups")),
+        ("echo", cfg!(feature = "net")),
+        (
+            "group_duty",
+            cfg!(all(feature = "groups", feature = "time")),
+        ),
+        (
+            "group_shares",
+            cfg!(all(feature = "groups", feature = "time")),
+        ),
+        ("manifest", cfg!(all(feature = "fs", feature = "monitor"))),
+        ("tail_latency", true),
+        ("trace", cfg!(feature = "trace")),
+    ];
+    let is_there = needed.into_iter().filter(|(_, is_there)| *is_there);
+    is_there.map(|(name, _)| name).collect()
+}
+
+/// Cargo builds the examples with the tests, next to them.
+fn command(example: &str) -> Command {
+    let test = env::current_exe().unwrap();
+    let profile = test.parent().unwrap().parent().unwrap();
+    let path = profile.join("examples").join(example);
+    assert!(
+        path.exists(),
+        "{} is not built: run all tests of the package, or `cargo build --examples`",
+        path.display()
+    );
+    let mut command = Command::new(path);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(example: &str, arguments: &[&str]) -> Output {
+    command(example).args(arguments).output().unwrap()
+}
+
+/// Runs an example whose reader takes one byte and goes. Returns its exit code and its errors.
+fn run_into_closed_pipe(example: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = command(example);
+    command.args(arguments);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    output.read_exact(&mut [0]).unwrap();
+    drop(output);
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    (ended.status.code(), said)
+}
+
+/// Fails if an example that checks itself fails, or shows nothing.
+#[test]
+fn each_example_that_checks_itself_passes() {
+    for example in DEMOS {
+        let output = run(example, &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{example}: {said}");
+        assert!(!output.stdout.is_empty(), "{example} shows nothing");
+    }
+}
+
+/// Fails if an example has no help, or its help does not name it.
+#[test]
+fn each_example_has_help() {
+    for example in others().iter().chain(DEMOS) {
+        for flag in ["--help", "-h"] {
+            let output = run(example, &[flag]);
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(output.status.code(), Some(0), "{example}");
+            assert!(
+                text.to_lowercase().contains(&format!("usage: {example}")),
+                "{text}"
+            );
+            assert!(output.stderr.is_empty());
+        }
+    }
+}
+
+/// Fails if an example does not refuse a wrong option with exit code 2.
+#[test]
+fn each_example_refuses_an_unknown_option() {
+    for example in others().iter().chain(DEMOS) {
+        let output = run(example, &["--bogus"]);
+        assert_eq!(output.status.code(), Some(2), "{example}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("--bogus") && output.stdout.is_empty(),
+            "{example}: {said}"
+        );
+    }
+}
+
+/// Fails if an example panics when the reader of its output has gone.
+#[test]
+fn each_example_ends_quietly_when_its_reader_goes() {
+    for example in DEMOS {
+        let (code, said) = run_into_closed_pipe(example, &[]);
+        assert_eq!((code, &*said), (Some(0), ""), "{example}");
+    }
+    for example in others() {
+        let (code, said) = run_into_closed_pipe(example, &["--help"]);
+        assert_eq!((code, &*said), (Some(0), ""), "{example}");
+    }
+}
+
+/// Fails if a demonstration of groups does not run, shows a bar in a pipe, or takes a wrong value.
+#[cfg(all(feature = "groups", feature = "time"))]
+#[test]
+fn demonstrations_of_groups_run_for_a_moment() {
+    for example in ["group_shares", "group_duty"] {
+        let output = run(example, &["--seconds", "0.1"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && said.is_empty(),
+            "{example}: {said}"
+        );
+        for wrong in [
+            &["--seconds", "soon"][..],
+            &["--workers", "0"],
+            &["--seconds"],
+        ] {
+            assert_eq!(
+                run(example, wrong).status.code(),
+                Some(2),
+                "{example} {wrong:?}"
+            );
+        }
+    }
+}
+
+/// Fails if a file that cannot be written is no failure, or its error does not name it.
+#[cfg(feature = "trace")]
+#[test]
+fn trace_that_cannot_be_saved_exits_with_1() {
+    let output = run("trace", &["/dev/null/no/trace.html"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(!output.stdout.is_empty(), "it shows nothing");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("/dev/null/no/trace.html"), "{said}");
 }
 
+/// Fails if the crates' copies of the examples' command line differ.
 #[test]
-fn executor_of_parts_runs() {
-    run("assemble");
-}
-
-#[test]
-fn executor_of_parts_that_steals_runs() {
-    run("assemble_stealing");
-}
-
-#[test]
-fn executor_of_two_classes_runs() {
-    run("assemble_priority");
-}
-
-#[test]
-fn worker_with_a_priority_queue_runs() {
-    run("assemble_run_queue");
-}
-
-#[test]
-fn worker_with_a_timer_heap_runs() {
-    run("assemble_park");
-}
-
-#[test]
-fn tour_of_the_scheduler_runs() {
-    run("scheduler_tour");
-}
-
-#[test]
-fn processes_with_async_handlers_run() {
-    run("process_handlers");
+fn copies_of_the_command_line_are_the_same() {
+    let read = |crate_: &str| {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        std::fs::read_to_string(folder.join(crate_).join("examples/cli/mod.rs")).unwrap()
+    };
+    for copy in ["net-driver", "process-scheduler", "selvedge-hyper"] {
+        assert_eq!(read(copy), read("executor"), "{copy}");
+    }
 }

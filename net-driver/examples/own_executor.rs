@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p net-driver --example own_executor -- 127.0.0.1:7000`, then `nc 127.0.0.1 7000`.
 //! Without an address it serves a client of its own, and ends.
+mod cli;
+
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use net_driver::{
     Driver, WorkerUnpark,
@@ -10,10 +12,10 @@ use net_driver::{
 };
 use std::{
     collections::VecDeque,
-    env,
     future::Future,
     io,
     pin::Pin,
+    process::ExitCode,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -146,7 +148,21 @@ async fn serve(pool: Arc<Pool>, at: String) -> io::Result<std::net::SocketAddr> 
     Ok(at)
 }
 
-fn main() -> io::Result<()> {
+const HELP: &str = "\
+Serves echoes on an executor of its own.
+
+Usage: own_executor [ADDRESS]
+
+ADDRESS  where it listens, until Ctrl-C; without it, it talks to itself and ends";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        Ok(run(arguments.into_iter().next())?)
+    })
+}
+
+fn run(address: Option<String>) -> io::Result<()> {
     const WORKERS: usize = 2;
     let pool = Arc::new(Pool {
         queue: Mutex::default(),
@@ -161,7 +177,6 @@ fn main() -> io::Result<()> {
             thread::spawn(move || pool.work(&driver, worker))
         })
         .collect();
-    let address = env::args().nth(1);
     driver.park(WORKERS).block_on(async {
         let at = address.clone().unwrap_or_else(|| "127.0.0.1:0".into());
         let at = serve(pool.clone(), at).await?;

@@ -1,10 +1,12 @@
 //! Transfers between accounts, each of which is a process. The sum of all balances never changes.
 //!
 //! `cargo run --release -p process-scheduler --example bank [ACCOUNTS] [TRANSFERS]`
+mod cli;
+
 use process_scheduler::{Address, Flow, Reply, Scheduler};
 use std::{
-    env,
     error::Error,
+    process::ExitCode,
     sync::mpsc,
     time::{Duration, Instant},
 };
@@ -58,13 +60,30 @@ fn open(scheduler: &Scheduler) -> Result<Address<Account>, Box<dyn Error>> {
     Ok(account?)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let number = |i, default| {
-        env::args()
-            .nth(i)
-            .map_or(Ok(default), |n| n.parse::<usize>())
-    };
-    let (accounts, transfers) = (number(1, 1_000_000)?, number(2, 1_000_000)?);
+const HELP: &str = "\
+Opens accounts, each a process, and makes transfers among them.
+
+Usage: bank [ACCOUNTS] [TRANSFERS]
+
+ACCOUNTS   1 or more [1000000]
+TRANSFERS  [1000000]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 2)?;
+        let number = |i: usize| match arguments.get(i) {
+            Some(number) => cli::parse("number", number),
+            None => Ok(1_000_000),
+        };
+        let (accounts, transfers) = (number(0)?, number(1)?);
+        if accounts == 0 {
+            return Err(cli::Usage("1 account or more".to_owned()).into());
+        }
+        run(accounts, transfers)
+    })
+}
+
+fn run(accounts: usize, transfers: usize) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
 
     let start = Instant::now();

@@ -5,11 +5,15 @@
 //! `cargo run -p process-scheduler --example philosophers [MEALS]`
 //!
 //! The picture has a line for each change: `.` thinks, `h` is hungry, `#` eats.
+mod cli;
+
 use process_scheduler::{
     Address, Child, Inbox, Policy, Reply, Scheduler, Spawn, Strategy, Supervisor, from_async,
     from_fn,
 };
-use std::{collections::VecDeque, env, error::Error, iter, sync::mpsc, time::Duration};
+use std::{
+    collections::VecDeque, error::Error, iter, process::ExitCode, sync::mpsc, time::Duration,
+};
 
 const SEATS: usize = 5;
 const LONG: Duration = Duration::from_secs(60);
@@ -65,8 +69,22 @@ fn philosopher(seat: usize, meals: u32, picture: mpsc::Sender<(usize, char)>) ->
         .spawn(Spawn::new().name(format!("philosopher {seat}")))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let meals = env::args().nth(1).map_or(Ok(3), |n| n.parse())?;
+const HELP: &str = "\
+Five philosophers share five forks. Prints a line for each change: # eats.
+
+Usage: philosophers [MEALS]
+
+MEALS  how often each eats [3]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let meals = arguments.first().map(|meals| cli::parse("MEALS", meals));
+        run(meals.transpose()?.unwrap_or(3))
+    })
+}
+
+fn run(meals: u32) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
     let (picture, changes) = mpsc::channel();
     let mut table = Supervisor::new(Strategy::OneForOne);

@@ -4,19 +4,34 @@
 //! cargo run --release -p selvedge-hyper --features signal --example http_hello -- 127.0.0.1:8080
 //! curl http://127.0.0.1:8080/
 //! ```
+mod cli;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, body::Incoming, service::service_fn};
 use selvedge::{Runtime, net::TcpListener};
-use std::{convert::Infallible, env, io, time::Duration};
+use std::{convert::Infallible, io, process::ExitCode, time::Duration};
 
 async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from_static(b"hello\n"))))
 }
 
-fn main() -> io::Result<()> {
-    let address = env::args().nth(1);
-    let address = address.unwrap_or_else(|| "127.0.0.1:8080".into());
+const HELP: &str = "\
+Answers each request over HTTP with a line. Ctrl-C ends it, once no request is left.
+
+Usage: http_hello [ADDRESS]
+
+ADDRESS  where it listens [127.0.0.1:8080]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let address = arguments.into_iter().next();
+        Ok(serve(address.unwrap_or_else(|| "127.0.0.1:8080".into()))?)
+    })
+}
+
+fn serve(address: String) -> io::Result<()> {
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await?;

@@ -42,6 +42,11 @@ fn use_after_free() {
     assert_ne!(black_box(value), 2);
 }
 
+const USAGE: &str = "\
+Runs code with a mistake that a sanitizer must report.
+
+Usage: probe race|leak|use-after-free|nothing";
+
 fn main() {
     let what = std::env::args().nth(1).unwrap_or_default();
     match what.as_str() {
@@ -49,8 +54,9 @@ fn main() {
         "leak" => leak(),
         "use-after-free" => use_after_free(),
         "nothing" => {}
+        "--help" | "-h" => println!("{USAGE}"),
         _ => {
-            eprintln!("usage: probe race|leak|use-after-free|nothing");
+            eprintln!("{USAGE}");
             std::process::exit(2);
         }
     }

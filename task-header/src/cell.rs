@@ -8,7 +8,7 @@
 //!
 //! | field | who may touch it |
 //! |---|---|
-//! | `Header::state` | any thread with a reference |
+//! | `Header::state` | any thread with a reference; an [`Observer`](crate::Observer) reads it until the details are dropped |
 //! | `Header::queue_next` | the holder of the `Notified`; after completion, the owner's release stack |
 //! | `Header::place` | the owner writes it before `LISTED` is set, or before any other thread has the task; constant from then on |
 //! | `scheduler` | any thread with a reference, shared |

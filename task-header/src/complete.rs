@@ -373,18 +373,24 @@ pub(crate) unsafe fn dealloc(task: TaskPtr) {
 }
 
 /// Step 7. Frees a cell whose future and output are gone. Contains a panic in the drops of the join
-/// waker, of the scheduler and of the details.
+/// waker, of the scheduler and of the details. Until the details are dropped, an
+/// [`Observer`](crate::Observer) may read the state word.
 ///
 /// # Safety
 /// The task is of these types, and no reference to it is left.
 pub(crate) unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
     let cell = task.cast::<Cell<F, S, J, M>>().as_ptr();
-    // SAFETY: the caller has the last reference, so the cell is the caller's alone.
-    let whole = unsafe { &mut *cell };
-    let waker = whole.join_waker.left(&whole.header.state);
-    whole.retire();
-    // SAFETY: `allocate` allocated the block with this layout.
-    let dealloc = move || unsafe { free_block(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) };
+    // SAFETY: the caller has the last reference, so the slot is the caller's alone.
+    let slot = unsafe { &mut (*cell).join_waker };
+    // SAFETY: the cell is live. The state is borrowed shared, as observers may read it.
+    let waker = slot.left(unsafe { &(*cell).header.state });
+    let dealloc = move || {
+        // SAFETY: the details are gone, and with them the last observer, so that the cell is the
+        // caller's alone.
+        unsafe { &mut *cell }.retire();
+        // SAFETY: `allocate` allocated the block with this layout.
+        unsafe { free_block(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) }
+    };
     // A plain task has at most an empty waker slot left, so nothing to drop.
     if needs_drop::<S>() || needs_drop::<M>() || waker.is_some() {
         // One by one: two panics at once would end the process. The waker comes first, because its

@@ -31,6 +31,7 @@ mod join;
 mod list;
 mod local;
 mod notified;
+mod observer;
 mod owned;
 mod panics;
 #[cfg(feature = "queue-global")]
@@ -54,10 +55,12 @@ pub use id::Id;
 pub use join::{AbortHandle, JoinHandle};
 pub use local::{LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal};
 pub use notified::{AfterPoll, Notified, Ran, Schedule};
+pub use observer::Observer;
 pub use owned::Owned;
 #[cfg(feature = "queue-global")]
 pub use queue::Node;
 pub use spawn::{new, new_detached, new_detached_unchecked, new_unchecked, spawn, spawn_unchecked};
+pub use state::TaskState;
 pub use task_ref::TaskRef;
 
 #[cfg(all(test, selvedge_count))]

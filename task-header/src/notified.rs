@@ -113,6 +113,10 @@ impl<S: Schedule> Notified<S> {
         }
     }
 
+    pub(crate) fn as_task(&self) -> TaskPtr {
+        self.task
+    }
+
     #[inline]
     pub(crate) fn into_task(self) -> TaskPtr {
         ManuallyDrop::new(self).task

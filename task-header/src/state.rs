@@ -128,6 +128,17 @@ const fn referenced(s: usize) -> bool {
     s & (RUNNING | LISTED | JOIN_INTEREST | COUNT | notified) != 0
 }
 
+/// A task's state at one look of an [`Observer`](crate::Observer).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TaskState {
+    /// It waits for a wake.
+    Waiting,
+    /// It is queued, or a thread polls it or drops its future.
+    Active,
+    /// Its future is gone.
+    Complete,
+}
+
 /// The duty that a wake, an abort, or the drop of a reference leaves to its caller.
 #[must_use = "a submission or a deallocation would be lost"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -514,6 +525,19 @@ impl State {
     pub(crate) fn gave_join_waker(&self) -> bool {
         // Ordering: Relaxed; the thread that frees the cell has acquired everything.
         self.0.load(Relaxed) & JOIN_WAKER != 0
+    }
+
+    /// Returns the state in the words of an observer. A load.
+    pub(crate) fn observed(&self) -> TaskState {
+        // Ordering: Relaxed; nothing is read on the strength of it.
+        let s = self.0.load(Relaxed);
+        if s & COMPLETE != 0 {
+            TaskState::Complete
+        } else if s & (RUNNING | NOTIFIED) != 0 {
+            TaskState::Active
+        } else {
+            TaskState::Waiting
+        }
     }
 
     /// Publishes the waker that the join handle has written. One read-modify-write.

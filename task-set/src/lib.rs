@@ -7,7 +7,7 @@ mod local_set;
 mod scope;
 
 pub use join_set::JoinSet;
-pub use local_set::LocalSet;
+pub use local_set::{LocalSet, Ran};
 pub use scope::{Scope, scope};
 #[doc(no_inline)]
 pub use task_header::{Builder, Details, Id, JoinError, JoinHandle};

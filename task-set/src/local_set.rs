@@ -63,6 +63,15 @@ sync_shim::thread_local! {
     static POLLING: Cell<*const Polled> = const { Cell::new(ptr::null()) };
 }
 
+/// How the run of a task ended, in [`LocalSet::try_run`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// The task has ended.
+    Complete,
+    /// The task goes on: it waits, or is to be run again.
+    Pending,
+}
+
 /// One poll of a set by this thread; polls may nest.
 struct Polled {
     /// `None` once the set was dropped in its own poll.
@@ -408,6 +417,42 @@ impl LocalSet {
             }
             cx.waker().wake_by_ref();
             Poll::Pending
+        })
+    }
+
+    /// Runs one ready task. Returns `None` if no task is ready.
+    ///
+    /// The call registers no waker: nothing tells the caller when a task is ready later. If ready
+    /// tasks are left, and the set is polled elsewhere, that poller is woken.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc};
+    /// use task_set::{LocalSet, Ran};
+    ///
+    /// let (set, turns) = (LocalSet::new(), Rc::new(Cell::new(0)));
+    /// set.spawn_detached({
+    ///     let turns = turns.clone();
+    ///     std::future::poll_fn(move |cx| {
+    ///         turns.set(turns.get() + 1);
+    ///         cx.waker().wake_by_ref();
+    ///         if turns.get() < 3 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+    ///     })
+    /// });
+    /// assert_eq!(set.try_run(), Some(Ran::Pending));
+    /// assert_eq!(turns.get(), 1);
+    /// while set.try_run() == Some(Ran::Pending) {}
+    /// assert_eq!((turns.get(), set.try_run()), (3, None));
+    /// ```
+    pub fn try_run(&self) -> Option<Ran> {
+        let _poller = Poller(self);
+        self.polling(|| match self.owned.run(self.look()?) {
+            LocalRan::Complete => Some(Ran::Complete),
+            // Only its own tasks get here.
+            LocalRan::Pending | LocalRan::NotOwned(_) => Some(Ran::Pending),
+            LocalRan::Notified(again) => {
+                self.queue.borrow_mut().push_back(again);
+                Some(Ran::Pending)
+            }
         })
     }
 

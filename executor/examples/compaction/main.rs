@@ -13,14 +13,21 @@
 //! Without groups a read waits until each tablet has had its step. With groups the reads run in a
 //! group of 1,000 shares, and compaction in one of 100: a read waits for the rest of a turn. So
 //! that compaction does not fall behind, a *controller* gives it more shares as its backlog grows.
+#[path = "../cli/mod.rs"]
+mod cli;
 mod client;
 #[path = "../latencies/picture.rs"]
 mod latencies;
 mod picture;
 mod store;
 
+use cli::Usage;
 use client::{Client, Outcome};
-use std::{error::Error, path::PathBuf};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::{error::Error, path::PathBuf, process::ExitCode};
+
+/// Runs the client on one of the schedulers.
+type Run = fn(&Client, usize) -> Result<Outcome, Box<dyn Error>>;
 
 /// The options of the command line.
 struct Options {
@@ -29,39 +36,45 @@ struct Options {
     svg: Option<PathBuf>,
 }
 
-const USAGE: &str = "usage: compaction [--seconds 5] [--workers 1] [--svg FILE]";
+const HELP: &str = "\
+Measures reads beside compactions: with groups, without, and on tokio.
+
+Usage: compaction [--seconds S] [--workers N] [--svg FILE]
+
+--seconds S  how long each of the three runs takes [5]
+--workers N  the threads of each runtime [1]
+--svg FILE   draws the latencies into FILE";
 
 impl Options {
-    /// Returns `None` if the user asks for help.
-    fn parse() -> Result<Option<Self>, Box<dyn Error>> {
+    fn parse(words: Vec<String>) -> Result<Self, Usage> {
         let mut options = Self {
             seconds: 5.0,
             workers: 1,
             svg: None,
         };
-        let mut words = std::env::args().skip(1);
+        let mut words = words.into_iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("{word} needs a value; {USAGE}"));
+            let mut value = || words.next().ok_or(Usage(format!("{word} needs a value")));
             match &*word {
-                "--seconds" => options.seconds = value()?.parse()?,
-                "--workers" => options.workers = value()?.parse()?,
+                "--seconds" => options.seconds = cli::parse(&word, &value()?)?,
+                "--workers" => options.workers = cli::parse(&word, &value()?)?,
                 "--svg" => options.svg = Some(value()?.into()),
-                "--help" => return Ok(None),
-                _ => return Err(format!("unknown option {word}; {USAGE}").into()),
+                _ => return Err(Usage(format!("no option {word}"))),
             }
         }
-        if !(0.1..=3600.0).contains(&options.seconds) || options.workers == 0 {
-            return Err(format!("from 0.1 to 3600 seconds, 1 worker or more; {USAGE}").into());
+        if !(0.1..=3600.0).contains(&options.seconds) || !(1..=1024).contains(&options.workers) {
+            let limits = "from 0.1 to 3600 seconds, from 1 to 1024 workers";
+            return Err(Usage(limits.to_owned()));
         }
-        Ok(Some(options))
+        Ok(options)
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let Some(options) = Options::parse()? else {
-        println!("{USAGE}");
-        return Ok(());
-    };
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| measure(&Options::parse(arguments)?))
+}
+
+fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
     let client = Client::new(options.seconds, options.workers);
     println!(
         "{} bursts of 64 compactions of {:.2} ms, one every {:.1} ms",
@@ -74,8 +87,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         "", "reads", "p50", "p99", "longest", "merged", "done in s"
     );
     let mut outcomes = Vec::new();
-    for run in [with_groups, without_groups, on_tokio] {
+    // On standard error, and only if that is a terminal.
+    let bar = ProgressBar::new(3).with_style(ProgressStyle::with_template("{bar:30} {msg}")?);
+    let runs: [(_, Run); 3] = [
+        ("with groups", with_groups),
+        ("without groups", without_groups),
+        ("on tokio", on_tokio),
+    ];
+    for (name, run) in runs {
+        bar.set_message(name);
         let outcome = run(&client, options.workers)?;
+        bar.inc(1);
         println!(
             "{:16} {:>8} {:>8.3} {:>8.3} {:>9.3} {:>7}M {:>9.2}",
             outcome.name,
@@ -88,6 +110,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
         outcomes.push(outcome);
     }
+    bar.finish_and_clear();
     if let Some(path) = &options.svg {
         picture::draw(&outcomes, path)?;
     }

@@ -1,4 +1,6 @@
 //! The shared parts of the groups' demonstrations: options, load, table and picture.
+use crate::cli::{self, Usage};
+use indicatif::{ProgressBar, ProgressStyle};
 use plotters::prelude::*;
 use selvedge::{Builder, Runtime, SchedulingGroup, spawn_in, yield_now};
 use std::{
@@ -22,23 +24,27 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn parse() -> Result<Self, Box<dyn Error>> {
+    pub fn parse(words: Vec<String>) -> Result<Self, Usage> {
         let mut options = Self {
             seconds: 10.0,
             workers: 1,
             sharded: false,
             svg: None,
         };
-        let mut words = std::env::args().skip(1);
+        let mut words = words.into_iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("{word} needs a value"));
+            let mut value = || words.next().ok_or(Usage(format!("{word} needs a value")));
             match &*word {
-                "--seconds" => options.seconds = value()?.parse()?,
-                "--workers" => options.workers = value()?.parse()?,
+                "--seconds" => options.seconds = cli::parse(&word, &value()?)?,
+                "--workers" => options.workers = cli::parse(&word, &value()?)?,
                 "--sharded" => options.sharded = true,
                 "--svg" => options.svg = Some(value()?.into()),
-                _ => return Err(format!("unknown option {word}").into()),
+                _ => return Err(Usage(format!("no option {word}"))),
             }
+        }
+        if !(0.1..=3600.0).contains(&options.seconds) || !(1..=1024).contains(&options.workers) {
+            let limits = "from 0.1 to 3600 seconds, from 1 to 1024 workers";
+            return Err(Usage(limits.to_owned()));
         }
         Ok(options)
     }
@@ -107,13 +113,18 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
         }
     };
     let mut samples = vec![sample()];
+    // On standard error, and only if that is a terminal.
+    let bar = ProgressBar::new((options.seconds * 1e3) as u64)
+        .with_style(ProgressStyle::with_template("{bar:40} {eta}")?);
     while samples
         .last()
         .is_some_and(|last| last.seconds < options.seconds)
     {
         thread::sleep(Duration::from_millis(50));
         samples.push(sample());
+        bar.set_position((run.begun.elapsed().as_millis() as u64).min(bar.length().unwrap_or(0)));
     }
+    bar.finish_and_clear();
     let metrics = runtime.metrics();
     run.done.store(true, Relaxed);
     println!(

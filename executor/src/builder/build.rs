@@ -139,8 +139,9 @@ impl Builder {
         let mut settings = self.settings;
         let events_after = self.event_interval.unwrap_or(u32::MAX);
         settings.global_interval = settings.global_interval.min(events_after);
-        settings.special_spawns = self.hooks.observe_spawns();
-        settings.observed = self.hooks.observe_polls() || settings.poll_times;
+        settings.special_spawns = self.hooks.observe_spawns() || settings.lists_tasks;
+        settings.observed =
+            self.hooks.observe_polls() || settings.poll_times || settings.lists_tasks;
         #[cfg(feature = "groups")]
         let groups = std::sync::Arc::new(Groups::new(parks.len(), self.groups));
         let queue = |index| {

@@ -1,5 +1,5 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
-use crate::park::{Park, ThreadPark};
+use crate::park::{self, Park, ThreadPark};
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
 use std::{cell::Cell, fmt, future::Future, io, task::Waker, time::Duration};
 
@@ -186,21 +186,35 @@ impl DrivenEvents {
 pub(crate) struct LocalEvents(Cell<Option<WorkerPark>>);
 
 impl LocalEvents {
+    /// Blocks the thread on a future, in the scope of the driver.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        /// Puts the park back when it is dropped.
-        struct PutBack<'a>(&'a Cell<Option<WorkerPark>>, Option<WorkerPark>);
-        impl Drop for PutBack<'_> {
-            fn drop(&mut self) {
-                self.0.set(self.1.take());
-            }
-        }
-        // A nested `block_on` finds no park here, and makes a driver of its own.
-        let park = self.0.take().unwrap_or_else(|| Driver::new(1).park(0));
-        let mut park = PutBack(&self.0, Some(park));
-        match &mut park.1 {
+        match &mut self.take().1 {
             Some(park) => park.block_on(future),
             None => ThreadPark::block_on(future),
         }
+    }
+
+    /// Fires timers that are due and polls the sockets, without a wait.
+    pub(crate) fn look(&self) {
+        if let Some(park) = &mut self.take().1 {
+            park.poll(park::MAX_EVENTS);
+            park.deliver();
+        }
+    }
+
+    /// Takes the park. A nested call finds none, and makes a driver of its own.
+    fn take(&self) -> PutBack<'_> {
+        let park = self.0.take().unwrap_or_else(|| Driver::new(1).park(0));
+        PutBack(&self.0, Some(park))
+    }
+}
+
+/// Puts the park back when it is dropped.
+struct PutBack<'a>(&'a Cell<Option<WorkerPark>>, Option<WorkerPark>);
+
+impl Drop for PutBack<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.1.take());
     }
 }
 

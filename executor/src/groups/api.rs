@@ -83,7 +83,7 @@ impl SchedulingGroup {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn name(&self) -> String {
-        self.group.name.lock().clone()
+        self.group.name()
     }
 
     /// Changes the name, which metrics show.

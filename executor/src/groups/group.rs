@@ -80,6 +80,10 @@ impl Group {
         )
     }
 
+    pub(crate) fn name(&self) -> String {
+        self.name.lock().clone()
+    }
+
     pub(super) fn bind(&self, shared: RuntimePtr) {
         let _ = self.shared.set(shared);
     }

@@ -77,11 +77,9 @@ impl Drop for Reports {
 
 /// Describes the stalled poll. Takes the locks of names.
 fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
-    let named = stall.subject.task.and_then(|task| shared.names.of(task));
-    let (name, location) = match named {
-        Some(named) => (Some(named.name), Some(named.location)),
-        None => (None, None),
-    };
+    let listed = stall.subject.task.and_then(|task| shared.tasks.find(task));
+    let location = listed.as_ref().map(|entry| entry.location);
+    let name = listed.and_then(|entry| entry.name.clone());
     #[cfg(feature = "groups")]
     let group = shared.groups.name_of_turn(stall.worker);
     #[cfg(not(feature = "groups"))]

@@ -1,7 +1,8 @@
 //! `runtime::LocalRuntime`: tokio's runtime of one thread.
 use super::{EnterGuard, Handle, Runtime, RuntimeMetrics};
-use crate::{JoinHandle, LocalSet};
+use crate::{JoinHandle, LocalSet, current_thread::Progress};
 use std::{fmt, future::Future, io, marker::PhantomData, mem, time::Duration};
+use task_set::Ran;
 
 /// Options of [`Builder::build_local`](super::Builder::build_local). There are none yet.
 ///
@@ -52,7 +53,8 @@ pub struct LocalRuntime {
 
 impl LocalRuntime {
     pub(super) fn of(runtime: Runtime) -> Self {
-        let set = LocalSet::new();
+        let mut set = LocalSet::new();
+        set.unhandled_panic(runtime.handle().shared().hooks.policy);
         Self { set, runtime }
     }
 
@@ -134,6 +136,62 @@ impl LocalRuntime {
         // For the tasks of the runtime, which may call `spawn_local`.
         let _entered = self.set.enter();
         self.runtime.block_on(self.set.run_until(future))
+    }
+
+    /// Runs the tasks of both kinds until none is ready, and does not wait for any. See
+    /// [`Runtime::run_until_stalled`].
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// let (answer, question) = tokio::sync::oneshot::channel();
+    /// let (local, shared) = (runtime.spawn_local(question), runtime.handle().spawn(async {
+    ///     answer.send(42).unwrap();
+    /// }));
+    /// runtime.run_until_stalled();
+    /// assert!(local.is_finished() && shared.is_finished());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`block_on`](Self::block_on) does.
+    #[track_caller]
+    pub fn run_until_stalled(&self) {
+        self.run_ready(false);
+    }
+
+    /// Runs the tasks of both kinds until one has ended, or none is ready. Returns whether one has
+    /// ended. See [`Runtime::try_run_one`].
+    ///
+    /// ```
+    /// let runtime = selvedge::runtime::LocalRuntime::new()?;
+    /// let task = runtime.spawn_local(selvedge::yield_now());
+    /// assert!(runtime.try_run_one() && task.is_finished());
+    /// assert!(!runtime.try_run_one());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`block_on`](Self::block_on) does.
+    #[track_caller]
+    pub fn try_run_one(&self) -> bool {
+        self.run_ready(true)
+    }
+
+    #[track_caller]
+    fn run_ready(&self, one: bool) -> bool {
+        let _entered = self.set.enter();
+        loop {
+            while let Some(ran) = self.runtime.handle().in_block_on(|| self.set.try_run()) {
+                if one && ran == Ran::Complete {
+                    return true;
+                }
+            }
+            match self.runtime.run_ready(one) {
+                Progress::Ended if one => return true,
+                Progress::Ended | Progress::Ran => {}
+                Progress::None => return false,
+            }
+        }
     }
 
     /// Makes this the thread's current runtime, and set, until the guard is dropped.

@@ -1,0 +1,244 @@
+//! Runs of what is ready, without a wait; and spawns of many tasks.
+use crate::{Builder, LocalRuntime, LocalSet, Runtime, UnhandledPanic, runtime, spawn, yield_now};
+use std::{
+    future::{pending, ready},
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+    sync::mpsc,
+};
+
+fn current_thread() -> Runtime {
+    Builder::new_current_thread().build().unwrap()
+}
+
+/// Fails if a task that another one wakes, or spawns, is left behind.
+#[test]
+fn run_until_stalled_runs_what_tasks_wake_and_spawn() {
+    let runtime = current_thread();
+    let (sender, receiver) = async_channel::bounded(1);
+    let woken = runtime.spawn(async move { receiver.recv().await.unwrap() });
+    runtime.spawn_detached(async move {
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        spawn(async move { sender.send(7).await })
+            .await
+            .unwrap()
+            .unwrap();
+    });
+    runtime.run_until_stalled();
+    assert!(woken.is_finished());
+    runtime.run_until_stalled();
+    assert_eq!(runtime.block_on(woken).unwrap(), 7);
+}
+
+/// Fails if a timer that is due does not fire, in either runtime.
+#[cfg(feature = "time")]
+#[test]
+fn run_until_stalled_fires_timers_that_are_due() {
+    use crate::time::{Duration, sleep};
+    let short = Duration::from_millis(2);
+    let (runtime, local) = (current_thread(), LocalRuntime::new());
+    let (one, other) = (
+        runtime.spawn(sleep(short)),
+        local.spawn_local(async move {
+            sleep(short).await;
+        }),
+    );
+    let long = runtime.spawn(async { sleep(Duration::from_secs(3_600)).await });
+    while !(one.is_finished() && other.is_finished()) {
+        runtime.run_until_stalled();
+        local.run_until_stalled();
+    }
+    assert!(!long.is_finished());
+}
+
+/// Fails if `try_run_one` goes on after the end of a task that stands alone, or stops before it.
+#[test]
+fn try_run_one_stops_at_the_first_end() {
+    let (runtime, local) = (current_thread(), LocalRuntime::new());
+    runtime.spawn_detached(pending::<()>());
+    local.spawn_local(pending::<()>());
+    let one = runtime.spawn(async {
+        yield_now().await;
+        yield_now().await;
+    });
+    let tasks = [(); 2].map(|()| local.spawn_local(yield_now()));
+    assert!(runtime.try_run_one() && one.is_finished());
+    assert!(!runtime.try_run_one());
+    assert!(local.try_run_one());
+    assert_eq!(tasks.iter().filter(|task| task.is_finished()).count(), 1);
+    assert!(local.try_run_one() && !local.try_run_one());
+}
+
+/// Fails if a local task and one of the runtime do not wake each other.
+#[test]
+fn local_runtime_runs_both_kinds_until_stalled() {
+    let runtime = runtime::LocalRuntime::new().unwrap();
+    let (sender, receiver) = async_channel::bounded::<u32>(1);
+    let (back, answers) = async_channel::bounded(1);
+    let shared = runtime.handle().spawn(async move {
+        back.send(receiver.recv().await.unwrap() + 1).await.unwrap();
+    });
+    let here = Rc::new(6);
+    let local = runtime.spawn_local(async move {
+        sender.send(*here).await.unwrap();
+        answers.recv().await.unwrap()
+    });
+    runtime.run_until_stalled();
+    assert!(shared.is_finished());
+    assert_eq!(runtime.block_on(local).unwrap(), 7);
+    assert!(!runtime.try_run_one());
+}
+
+/// Fails if it is not refused where it would hold up others, or in a runtime with threads.
+#[test]
+fn run_until_stalled_is_refused_where_it_cannot_run() {
+    let runtime = current_thread();
+    let nested = || runtime.block_on(async { runtime.run_until_stalled() });
+    assert!(catch_unwind(AssertUnwindSafe(nested)).is_err());
+    let threads = Builder::new().workers(1).build().unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| threads.try_run_one())).is_err());
+    runtime.run_until_stalled();
+}
+
+/// Fails if the policy is ignored, if other tasks go on, or if a ready future is not let through.
+#[test]
+fn panic_of_a_local_task_ends_its_set_by_policy() {
+    let runtime = current_thread();
+    let mut set = LocalSet::new();
+    set.unhandled_panic(UnhandledPanic::Shutdown);
+    let panics = set.spawn_local(async { panic!("on purpose") });
+    let behind = set.spawn_local(async { 7 });
+    let other = set.spawn_local(pending::<()>());
+    for _ in 0..2 {
+        let waits = || set.block_on(&runtime, pending::<()>());
+        assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());
+    }
+    assert!(runtime.block_on(panics).unwrap_err().is_panic());
+    assert!(runtime.block_on(behind).unwrap_err().is_cancelled());
+    assert!(runtime.block_on(other).unwrap_err().is_cancelled());
+    assert_eq!(set.block_on(&runtime, ready(7)), 7);
+    assert!(set.is_empty());
+}
+
+/// Fails if the default policy ends the set, or another set's panic does.
+#[test]
+fn panic_of_another_sets_task_leaves_a_set_alone() {
+    let runtime = current_thread();
+    let (mut strict, lax) = (LocalSet::new(), LocalSet::new());
+    strict.unhandled_panic(UnhandledPanic::Shutdown);
+    let sum = strict.block_on(&runtime, async {
+        let panics = lax.spawn_local(async { panic!("on purpose") });
+        let seven = lax.spawn_local(async { 7 });
+        let inner = lax.run_until(async { (panics.await.is_err(), seven.await.unwrap()) });
+        let own = crate::spawn_local(async { 1 });
+        let (has_panicked, seven) = inner.await;
+        assert!(has_panicked);
+        seven + own.await.unwrap()
+    });
+    assert_eq!(sum, 8);
+}
+
+/// Fails if the policy of the builder does not hold for local tasks.
+#[test]
+fn policy_of_a_builder_holds_for_its_local_runtime() {
+    let mut builder = runtime::Builder::new_current_thread();
+    builder.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+    let runtime = builder
+        .build_local(runtime::LocalOptions::default())
+        .unwrap();
+    runtime.spawn_local(async { panic!("on purpose") });
+    let waits = || runtime.block_on(pending::<()>());
+    assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());
+}
+
+/// Fails if a batch is lost, is queued before it is full, or leaves out its rest.
+#[test]
+fn spawn_many_spawns_each_future_once() {
+    let runtime = current_thread();
+    let mut tasks = Vec::new();
+    let futures = (0..1_200_u32).map(|n| async move { n });
+    runtime.handle().spawn_many(futures, &mut tasks);
+    assert_eq!((tasks.len(), runtime.metrics().spawned), (1_200, 1_200));
+    let sum: u32 = runtime.block_on(async {
+        let mut sum = 0;
+        for task in tasks {
+            sum += task.await.unwrap();
+        }
+        sum
+    });
+    assert_eq!(sum, 719_400);
+}
+
+/// Fails if a worker's own tasks go another way, or a batch waits for the iterator's end there.
+#[test]
+fn spawn_many_of_a_task_runs_them_all() {
+    let runtime = Builder::new().workers(2).build().unwrap();
+    let task = runtime.spawn(async {
+        let mut tasks = Vec::new();
+        let handle = crate::Handle::current();
+        handle.spawn_many((0..300_u32).map(|n| async move { n }), &mut tasks);
+        let mut sum = 0;
+        for task in tasks {
+            sum += task.await.unwrap();
+        }
+        sum
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), 44_850);
+}
+
+/// Fails if the panic of an iterator loses the tasks that were spawned before it.
+#[test]
+fn tasks_before_a_panic_of_the_iterator_run() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let futures = (0..10).map(|n| {
+        assert!(n < 3, "on purpose");
+        let sender = sender.clone();
+        async move { sender.send(n).unwrap() }
+    });
+    let spawns = || runtime.handle().spawn_many(futures, &mut Vec::new());
+    assert!(catch_unwind(AssertUnwindSafe(spawns)).is_err());
+    drop(sender);
+    let mut ran: Vec<_> = receiver.iter().collect();
+    ran.sort_unstable();
+    assert_eq!(ran, [0, 1, 2]);
+}
+
+/// Fails if the tasks of a runtime that has ended are not cancelled.
+#[test]
+fn spawn_many_after_the_end_cancels_the_tasks() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let handle = runtime.handle().clone();
+    drop(runtime);
+    let mut tasks = Vec::new();
+    handle.spawn_many([pending::<()>(), pending()], &mut tasks);
+    for task in tasks {
+        assert!(handle.block_on(task).unwrap_err().is_cancelled());
+    }
+}
+
+/// Fails if tasks go to another group than that of the task that spawns them.
+#[cfg(feature = "groups")]
+#[test]
+fn spawn_many_inherits_the_group() {
+    let runtime = Builder::new().workers(1).list_tasks(false).build().unwrap();
+    let group = runtime.group("batch").build().unwrap();
+    let handle = runtime.handle().clone();
+    let task = crate::spawn_in(&group, async move {
+        // A thread that blocks for the task is of its group, and no worker.
+        let names = crate::spawn_blocking(move || {
+            let mut tasks = Vec::new();
+            let name = || async { crate::SchedulingGroup::current().name() };
+            handle.spawn_many([name(), name()], &mut tasks);
+            tasks
+        });
+        let mut found = Vec::new();
+        for name in names.await.unwrap() {
+            found.push(name.await.unwrap());
+        }
+        found
+    });
+    assert_eq!(runtime.block_on(task.unwrap()).unwrap(), ["batch", "batch"]);
+}
