@@ -112,7 +112,7 @@ fn poll(shared: &Shared, task: Task) {
     }
 }
 
-/// Polls a task, calls the hooks for polls, measures the poll if the builder says so, and counts it in
+/// Polls a task with the hooks for polls. Measures the poll, if the builder says so, and counts it in
 /// the list of tasks.
 #[cold]
 fn observed_poll(shared: &Shared, task: Task) {
