@@ -26,14 +26,14 @@
 //! [`Lent`](blocking_threads::Lent)). A task in its poll may lend the core, so nothing borrows it
 //! across a call of user code in a poll.
 use crate::{
-    deliver::Batches,
+    batches::Batches,
     driver::Parker,
     interval::{Interval, Slice},
     metrics::Counters,
     queue::Queue,
     scheduler::{Scheduler, Task},
     shared::{Remote, Shared},
-    watch::Seen,
+    watch::seen::Seen,
 };
 use coop_budget::{Budget, Exhausted, Preempt};
 use queue_global::List;

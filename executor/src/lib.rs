@@ -4,6 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attributes;
+mod batches;
 mod block_in_place;
 mod blocking;
 mod builder;
@@ -29,6 +30,7 @@ mod interval;
 pub mod join;
 mod join_set;
 mod local;
+mod local_tasks;
 mod look;
 mod macros;
 mod metrics;

@@ -6,17 +6,17 @@
 use crate::{
     JoinHandle, Runtime, UnhandledPanic,
     events::LocalEvents,
+    local_tasks::LocalTasks,
     scope::{self, In},
     trace::{self, TaskKind},
 };
 use pin_project_lite::pin_project;
 use std::{
     borrow::Cow,
-    cell::{Cell, OnceCell},
+    cell::OnceCell,
     fmt,
     future::{Future, poll_fn},
     mem,
-    ops::Deref,
     panic::Location,
     pin::{Pin, pin},
     rc::Rc,
@@ -25,35 +25,6 @@ use std::{
 use task_set::Ran;
 
 type Tasks = Rc<LocalTasks>;
-
-/// The tasks of a set, and its policy for their panics.
-#[derive(Default)]
-pub(crate) struct LocalTasks {
-    set: task_set::LocalSet,
-    /// Whether a panic ends the set.
-    ends_by_panic: Cell<bool>,
-    /// Whether a panic has ended it.
-    has_panicked: Cell<bool>,
-}
-
-impl Deref for LocalTasks {
-    type Target = task_set::LocalSet;
-
-    fn deref(&self) -> &task_set::LocalSet {
-        &self.set
-    }
-}
-
-impl LocalTasks {
-    /// Notes that a poll of a task has panicked. The set's poll goes on, and drops the other tasks.
-    #[cold]
-    fn panicked(&self) {
-        if self.ends_by_panic.get() {
-            self.has_panicked.set(true);
-            self.set.abort_all();
-        }
-    }
-}
 
 /// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
 ///

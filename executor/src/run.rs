@@ -15,8 +15,7 @@ use crate::{
     hooks::TaskMeta,
     metrics::Times,
     scheduler::Task,
-    shared::Shared,
-    task_list::Listed,
+    shared::{Attached, Shared},
     trace,
 };
 use coop_budget::{Budget, Turns};
@@ -124,7 +123,7 @@ fn observed_poll(shared: &Shared, task: Task) {
     };
     held(&hooks.before_poll);
     let lists = shared.settings.lists_tasks;
-    let listed = lists.then(|| Listed::of(&task)).flatten();
+    let listed = lists.then(|| Attached::listed(&task)).flatten();
     let entry = listed.map(|listed| listed.entry().clone());
     trace::poll_begin(shared, &task);
     with_core(|core| core.begin_poll(id));

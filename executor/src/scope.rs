@@ -36,7 +36,7 @@
 use crate::{
     events::{Entered, Events},
     hooks::Hooks,
-    local::LocalTasks,
+    local_tasks::LocalTasks,
     shared::Shared,
 };
 use coop_budget::Budget;

@@ -67,6 +67,13 @@ pub(crate) struct Attached {
     pub(crate) listed: Option<Listed>,
 }
 
+impl Attached {
+    /// Returns the place of a task that is in the list of tasks.
+    pub(crate) fn listed(task: &Task) -> Option<&Listed> {
+        task.metadata::<Self>()?.listed.as_ref()
+    }
+}
+
 /// The builder's settings for the workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {

@@ -9,7 +9,7 @@ use crate::{
     hooks::TaskMeta,
     scheduler::{Scheduler, Task},
     shared::{Attached, PanicReporter, Shared},
-    task_list::{Entry, Listed, TaskList},
+    task_list::Entry,
     trace::{self, TaskKind},
 };
 use queue_global::{Injector, List};
@@ -160,7 +160,11 @@ impl Handle {
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
         let (shared, to) = (self.shared(), to());
         let is_listed = name.is_some() || shared.settings.lists_tasks;
-        let list = || TaskList::add(shared, Entry::new(name.clone(), at, to));
+        let list = || {
+            let ours = |core: &Core| ptr::eq(&*core.shared, &**shared).then_some(core.index);
+            let entry = Entry::new(name.clone(), at, to);
+            shared.tasks.add(with_core(ours).flatten(), entry)
+        };
         let attached = Attached {
             reporter: PanicReporter::by(shared),
             listed: is_listed.then(list),
@@ -170,7 +174,7 @@ impl Handle {
             None => builder.spawn(future, to),
             Some(name) => builder.name(name).spawn(future, to),
         };
-        if let Some(listed) = Listed::of(&task) {
+        if let Some(listed) = Attached::listed(&task) {
             listed.observe(&task);
         }
         span.record_id(&task.id());

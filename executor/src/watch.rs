@@ -26,16 +26,10 @@
 use crate::{core::Core, scheduler::Task, shared::Shared, trace};
 use std::mem;
 use worker_idle::Watch;
-use worker_queue::SlotContent;
 
-/// A worker's queue at one look: its slot's content, whether its ring has tasks, and its count of
-/// polls.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Seen {
-    slot: Option<SlotContent>,
-    has_ring: bool,
-    polls: u64,
-}
+pub(crate) mod seen;
+
+use seen::Seen;
 
 /// The tasks that a look found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,31 @@
+//! The tasks of a [`LocalSet`](crate::LocalSet), and its policy for their panics.
+use std::{cell::Cell, ops::Deref};
+
+/// The tasks of a set, and its policy for their panics.
+#[derive(Default)]
+pub(crate) struct LocalTasks {
+    pub(crate) set: task_set::LocalSet,
+    /// Whether a panic ends the set.
+    pub(crate) ends_by_panic: Cell<bool>,
+    /// Whether a panic has ended it.
+    pub(crate) has_panicked: Cell<bool>,
+}
+
+impl Deref for LocalTasks {
+    type Target = task_set::LocalSet;
+
+    fn deref(&self) -> &task_set::LocalSet {
+        &self.set
+    }
+}
+
+impl LocalTasks {
+    /// Notes that a poll of a task has panicked. The set's poll goes on, and drops the other tasks.
+    #[cold]
+    pub(crate) fn panicked(&self) {
+        if self.ends_by_panic.get() {
+            self.has_panicked.set(true);
+            self.set.abort_all();
+        }
+    }
+}

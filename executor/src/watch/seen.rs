@@ -1,0 +1,11 @@
+//! What a watcher remembers of a worker's queue between two looks.
+use worker_queue::SlotContent;
+
+/// A worker's queue at one look: its slot's content, whether its ring has tasks, and its count of
+/// polls.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Seen {
+    pub(super) slot: Option<SlotContent>,
+    pub(super) has_ring: bool,
+    pub(super) polls: u64,
+}
