@@ -26,7 +26,7 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) workers: Vec<CachePadded<WorkerCounters>>,
-    pub(crate) spawned: AtomicU64,
+    refused: AtomicU64,
     exited: AtomicU64,
     abnormal: AtomicU64,
     restarts: AtomicU64,
@@ -39,6 +39,12 @@ impl Counters {
             workers: (0..workers).map(|_| CachePadded::default()).collect(),
             ..Self::default()
         }
+    }
+
+    /// Counts a spawn that has begun, and failed.
+    pub(crate) fn refused(&self) {
+        // Ordering: Relaxed, as in `add`.
+        self.refused.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn exited(&self, reason: &ExitReason) {
@@ -60,7 +66,7 @@ impl Counters {
         self.dead_letters.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn snapshot(&self, live: usize) -> Metrics {
+    pub(crate) fn snapshot(&self, begun: usize, live: usize) -> Metrics {
         let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
             // Ordering: Relaxed, as in `add`.
             let each = self.workers.iter().map(|w| counter(w).load(Relaxed));
@@ -70,7 +76,7 @@ impl Counters {
             workers: self.workers.len(),
             processes: live,
             // Ordering: Relaxed, as in `add`.
-            spawned: self.spawned.load(Relaxed),
+            spawned: (begun as u64).saturating_sub(self.refused.load(Relaxed)),
             exited: self.exited.load(Relaxed),
             abnormal: self.abnormal.load(Relaxed),
             // Ordering: as above.
