@@ -133,14 +133,16 @@ impl<R> Slot<R> {
 /// # Safety
 /// Both ends have left the slot.
 unsafe fn free<R>(slot: NonNull<Slot<R>>, bits: u32) {
-    // SAFETY: the caller promises that this thread alone has the slot.
-    let mut own = unsafe { slot.read() };
-    // SAFETY: as above, and the value is there.
-    let value = (bits & (VALUE | TAKEN) == VALUE).then(|| unsafe { own.take_value() });
-    own.bits.retire();
-    own.value.retire();
-    own.waker.retire();
-    drop(own);
+    let value = {
+        // SAFETY: the caller promises that this thread alone has the slot.
+        let mut own = unsafe { slot.read() };
+        // SAFETY: as above, and the value is there.
+        let value = (bits & (VALUE | TAKEN) == VALUE).then(|| unsafe { own.take_value() });
+        own.bits.retire();
+        own.value.retire();
+        own.waker.retire();
+        value
+    };
     // SAFETY: the block is from `channel`, and its content was moved out.
     unsafe { Kept::free(slot.cast(), Layout::new::<Slot<R>>()) };
     drop(value);

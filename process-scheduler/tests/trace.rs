@@ -130,7 +130,7 @@ fn process_has_a_span_with_its_place_and_steps() {
 
     PANICS.store(true, SeqCst);
     let next = scheduler
-        .spawn_fn(|n: process_scheduler::Reply<u8>, _| drop(n.send(7)))
+        .spawn_fn(|n: process_scheduler::Reply<u8>, _| n.send(7).unwrap())
         .unwrap();
     let answer = next
         .call(|reply| reply, std::time::Duration::from_secs(600))
