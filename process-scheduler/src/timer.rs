@@ -8,8 +8,8 @@
 //! 3. Wakers are woken and dropped outside of the lock.
 //! 4. `fired` is a tick: an entry of a later tick is still in the wheel, with its waker. The thread
 //!    notes it before it wakes. So a task that this wakes sees it in its next poll.
-//! 5. A worker keeps the last entry that it would disarm. A later deadline of the same task takes it
-//!    over: it comes too early, and then the task arms another. So a process that makes one call
+//! 5. A worker keeps the last entry that it would disarm. A later deadline of the same task takes
+//!    it over: it comes too early, and then the task arms another. So a process that makes one call
 //!    after another arms the timer once, and takes no lock. A kept entry keeps the memory of its
 //!    task up to a minute.
 use crate::guard::{WakerId, wake};
