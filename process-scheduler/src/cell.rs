@@ -21,19 +21,21 @@
 //! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
 //!    and outside of every lock.
 use crate::{
-    Handle, Pid,
+    Handle, Pid, Spawn,
     error::{ExitReason, InitError, SpawnError},
     guard::drop_guarded,
     handler::HandlerOf,
     lane::{Mailbox, Taken},
+    pool,
     process::{BoxProcess, Context, CoreOf, Input, Pending, Process},
     state::Wait,
+    trace::ProcessSpan,
     worker::Runnable,
 };
 use end::{close, panicked};
 use queue_global::mpsc::Batch;
 use related::{More, Related};
-use std::sync::Arc;
+use std::{any::type_name, panic::Location, sync::Arc};
 use sync_shim::{cell::UnsafeCell, panics, sync::Mutex};
 
 mod any;
@@ -69,6 +71,7 @@ struct Inner<P: Process> {
     waits: Option<Wait>,
     cancelled: bool,
     restart: Option<Box<Restart<P>>>,
+    span: ProcessSpan,
 }
 
 enum Body<P: Process> {
@@ -98,7 +101,7 @@ impl<P: Process> Cell<P> {
                 ..More::default()
             })),
         };
-        Arc::new(Self {
+        pool::new_arc(Self {
             core: CoreOf::<P::Message, P::Output, P::Error>::new(parts.mailbox),
             inner: UnsafeCell::new(Inner {
                 body: Body::Own(parts.body),
@@ -109,6 +112,7 @@ impl<P: Process> Cell<P> {
                 waits: None,
                 cancelled: false,
                 restart: parts.restart,
+                span: ProcessSpan::default(),
             }),
             related: Mutex::new(related),
             handle: parts.handle,
@@ -150,7 +154,8 @@ impl<P: Process> Cell<P> {
         let Body::Own(body) = &mut inner.body else {
             return Err(SpawnError::Closed);
         };
-        match panics::catch(|| body.init(&cx, method, input)) {
+        let span = &inner.span;
+        match panics::catch(|| span.run(|| body.init(&cx, method, input))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(InitError::UnknownMethod)) => Err(SpawnError::UnknownMethod(method.to_owned())),
             Ok(Err(InitError::Failed(why))) => Err(SpawnError::Init(why)),
@@ -167,13 +172,15 @@ impl<P: Process> Cell<P> {
     pub(crate) fn start(
         self: Arc<Self>,
         handle: &Handle,
-        method: &str,
+        spawn: &Spawn,
         input: Input,
+        at: &'static Location<'static>,
     ) -> Result<(), SpawnError> {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
         let inner = unsafe { &mut *inner };
-        if let Err(error) = self.init(inner, method, input) {
+        inner.span = ProcessSpan::new(self.pid, spawn.own_name(), type_name::<P>(), at);
+        if let Err(error) = self.init(inner, spawn.own_method(), input) {
             self.core.state.begin();
             close(inner);
             // If `init` fails, the spawner gets the error, and the supervisor does not restart the

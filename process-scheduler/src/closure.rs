@@ -154,6 +154,7 @@ impl Handle {
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).
+    #[track_caller]
     pub fn spawn_fn<M, F, R>(&self, f: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,
@@ -167,6 +168,7 @@ impl Handle {
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).
+    #[track_caller]
     pub fn spawn_with<M, F, R>(&self, spawn: Spawn, f: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,

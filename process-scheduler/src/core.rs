@@ -20,6 +20,7 @@
 //!    reference to `state` only, an atomic, and uses none afterwards.
 use crate::{
     lane::{Key, Lane, Mailbox, Put, Refused, Taken},
+    pool::Kept,
     state::{FINAL, KILL, MESSAGE, Notified, State, Suspended, URGENT, WAKE, Wait},
 };
 use queue_global::mpsc::{Batch, Pushed, Queue};
@@ -28,7 +29,7 @@ use sync_shim::cell::UnsafeCell;
 
 pub(crate) struct Core<M, S, T> {
     pub(crate) state: State,
-    urgent: Queue<S>,
+    urgent: Queue<S, Kept>,
     pub(crate) messages: Lane<M>,
     token: UnsafeCell<Option<T>>,
 }
@@ -51,7 +52,7 @@ impl<M, S, T> Core<M, S, T> {
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         Self {
             state: State::new(),
-            urgent: Queue::new(),
+            urgent: Queue::with_nodes(),
             messages: Lane::new(mailbox),
             token: UnsafeCell::new(None),
         }
@@ -179,12 +180,12 @@ impl<M, S, T> Core<M, S, T> {
     }
 
     /// Takes all signals. The caller has the token.
-    pub(crate) fn take_urgent(&self) -> Batch<S> {
+    pub(crate) fn take_urgent(&self) -> Batch<S, Kept> {
         self.urgent.take()
     }
 
     /// Ends the process, by the owner of its token, and returns what was not delivered.
-    pub(crate) fn end(&self) -> (Batch<S>, Taken<M>) {
+    pub(crate) fn end(&self) -> (Batch<S, Kept>, Taken<M>) {
         self.state.end();
         (self.urgent.close(), self.messages.close())
     }

@@ -34,7 +34,7 @@ impl Exit {
 impl Future for Exit {
     type Output = ExitReason;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ExitReason> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ExitReason> {
         let reason = self.receiver.poll(cx);
         reason.map(|reason| reason.unwrap_or(ExitReason::NoProcess))
     }

@@ -246,7 +246,8 @@ impl Handle {
 
     /// Returns the counters.
     pub fn metrics(&self) -> Metrics {
-        self.shared.counters.snapshot(self.shared.live())
+        let (live, begun) = (self.shared.live(), self.shared.begun());
+        self.shared.counters.snapshot(begun, live)
     }
 
     #[inline]

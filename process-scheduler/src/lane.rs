@@ -9,7 +9,7 @@
 //! 5. A sender that waits for room has a key, and at most one waker under it. The lane drops the
 //!    waker when there is room, when it is closed, and when the sender waits no longer. All senders
 //!    are woken in the order of their keys; the panic of a waker skips none of the others.
-use crate::guard;
+use crate::{guard, pool::Kept};
 use queue_global::mpsc::{Batch, Pushed, Queue};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -42,7 +42,7 @@ pub enum Mailbox {
 }
 
 pub(crate) enum Lane<M> {
-    Unbounded(Queue<M>),
+    Unbounded(Queue<M, Kept>),
     Bounded(Box<Bounded<M>>),
 }
 
@@ -64,7 +64,7 @@ struct Inner<M> {
 
 /// The messages that a process has taken.
 pub(crate) enum Taken<M> {
-    Batch(Batch<M>),
+    Batch(Batch<M, Kept>),
     Deque(VecDeque<M>),
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Refused<M> {
 impl<M> Lane<M> {
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         let (capacity, drops_oldest) = match mailbox {
-            Mailbox::Unbounded => return Self::Unbounded(Queue::new()),
+            Mailbox::Unbounded => return Self::Unbounded(Queue::with_nodes()),
             Mailbox::Bounded(capacity) => (capacity, false),
             Mailbox::DropOldest(capacity) => (capacity, true),
         };
@@ -144,7 +144,11 @@ impl<M> Lane<M> {
     #[inline]
     pub(crate) fn take(&self, into: &mut Taken<M>) {
         match self {
-            Self::Unbounded(queue) => *into = Taken::Batch(queue.take()),
+            Self::Unbounded(queue) => {
+                if !queue.is_empty() {
+                    *into = Taken::Batch(queue.take());
+                }
+            }
             Self::Bounded(bounded) => {
                 let mut inner = bounded.inner.lock();
                 if inner.queue.is_empty() {

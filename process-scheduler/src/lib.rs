@@ -17,6 +17,7 @@ mod metrics;
 mod names;
 mod oneshot;
 mod pid;
+mod pool;
 mod process;
 mod registry;
 mod relay;
@@ -26,6 +27,7 @@ mod state;
 mod supervisor;
 mod task;
 mod timer;
+mod trace;
 mod tree;
 #[cfg(doctest)]
 mod variance;

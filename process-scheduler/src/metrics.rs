@@ -27,7 +27,7 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) workers: Vec<CachePadded<WorkerCounters>>,
-    pub(crate) spawned: AtomicU64,
+    refused: AtomicU64,
     exited: AtomicU64,
     abnormal: AtomicU64,
     restarts: AtomicU64,
@@ -40,6 +40,12 @@ impl Counters {
             workers: (0..workers).map(|_| CachePadded::default()).collect(),
             ..Self::default()
         }
+    }
+
+    /// Counts a spawn that has begun, and failed.
+    pub(crate) fn refused(&self) {
+        // Ordering: Relaxed, as in `add`.
+        self.refused.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn exited(&self, reason: &ExitReason) {
@@ -61,7 +67,7 @@ impl Counters {
         self.dead_letters.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn snapshot(&self, live: usize) -> Metrics {
+    pub(crate) fn snapshot(&self, begun: usize, live: usize) -> Metrics {
         let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
             // Ordering: Relaxed, as in `add`.
             let each = self.workers.iter().map(|w| counter(w).load(Relaxed));
@@ -71,7 +77,7 @@ impl Counters {
             workers: self.workers.len(),
             processes: live,
             // Ordering: Relaxed, as in `add`.
-            spawned: self.spawned.load(Relaxed),
+            spawned: (begun as u64).saturating_sub(self.refused.load(Relaxed)),
             exited: self.exited.load(Relaxed),
             abnormal: self.abnormal.load(Relaxed),
             // Ordering: as above.

@@ -1,105 +1,294 @@
 //! One value from one thread to one future: the answer of a call, and the end of a process.
-use crate::guard::wake;
+//!
+//! The sender and the receiver share a *slot*: a word of bits, a place for the value and one for a
+//! waker.
+//!
+//! | bit | set by | means |
+//! |---|---|---|
+//! | DONE | the sender | it sends nothing any more |
+//! | VALUE | the sender, with DONE | the value is there |
+//! | WAKER | the receiver, which may clear it | the waker is there |
+//! | NO_SENDER | the sender, after DONE | it does not touch the slot any more |
+//! | NO_RECEIVER | the receiver | it does not touch the slot any more |
+//! | TAKEN | the receiver, with NO_RECEIVER | it has moved the value out |
+//!
+//! # Rules
+//!
+//! 1. The value is the sender's until the exchange that sets VALUE, and the receiver's afterwards.
+//! 2. The waker is the receiver's while WAKER is not set. The receiver's exchange that sets it
+//!    gives the waker away, and one that clears it takes it back; both fail after DONE. The sender whose
+//!    exchange sets DONE and finds WAKER has the waker.
+//! 3. So if the receiver waits, either its exchange failed and it sees DONE, or the sender wakes
+//!    it.
+//! 4. The later one of NO_SENDER and NO_RECEIVER frees the slot, and drops a value that was not
+//!    taken.
+use crate::{
+    guard::{WakerId, wake},
+    pool::Kept,
+};
+use queue_global::mpsc::Nodes;
 use std::{
-    mem,
-    sync::Arc,
+    alloc::Layout,
+    mem::{self, MaybeUninit},
+    ptr::NonNull,
     task::{Context, Poll, Waker},
 };
-use sync_shim::sync::Mutex;
+use sync_shim::{
+    atomic::{
+        AtomicU32,
+        Ordering::{AcqRel, Acquire, Relaxed},
+        Retire,
+    },
+    cell::UnsafeCell,
+};
+
+const DONE: u32 = 1;
+const VALUE: u32 = 1 << 1;
+const WAKER: u32 = 1 << 2;
+const NO_SENDER: u32 = 1 << 3;
+const NO_RECEIVER: u32 = 1 << 4;
+const TAKEN: u32 = 1 << 5;
 
 struct Slot<R> {
-    value: Option<R>,
-    sender_gone: bool,
-    receiver_gone: bool,
-    waker: Option<Waker>,
+    bits: AtomicU32,
+    value: UnsafeCell<MaybeUninit<R>>,
+    waker: UnsafeCell<MaybeUninit<Waker>>,
 }
 
-pub(crate) struct Sender<R>(Option<Arc<Mutex<Slot<R>>>>);
+pub(crate) struct Sender<R>(NonNull<Slot<R>>);
 
-pub(crate) struct Receiver<R>(Arc<Mutex<Slot<R>>>);
+pub(crate) struct Receiver<R> {
+    slot: NonNull<Slot<R>>,
+    /// The waker in the slot, which may be the sender's by now.
+    registered: Option<WakerId>,
+    is_taken: bool,
+}
 
+// SAFETY: the value and the waker go from one thread to another. The bits say whose they are.
+unsafe impl<R: Send> Send for Sender<R> {}
+// SAFETY: a shared sender only loads the bits.
+unsafe impl<R: Send> Sync for Sender<R> {}
+// SAFETY: as for the sender.
+unsafe impl<R: Send> Send for Receiver<R> {}
+// SAFETY: a shared receiver gives access to nothing.
+unsafe impl<R: Send> Sync for Receiver<R> {}
+
+/// Makes both ends. The slot is a block that was kept, if there is one.
 pub(crate) fn channel<R>() -> (Sender<R>, Receiver<R>) {
-    let slot = Arc::new(Mutex::new(Slot {
-        value: None,
-        sender_gone: false,
-        receiver_gone: false,
-        waker: None,
-    }));
-    (Sender(Some(slot.clone())), Receiver(slot))
+    let slot: NonNull<Slot<R>> = Kept::allocate(Layout::new::<Slot<R>>()).cast();
+    let new = Slot {
+        bits: AtomicU32::new(0),
+        value: UnsafeCell::new(MaybeUninit::uninit()),
+        waker: UnsafeCell::new(MaybeUninit::uninit()),
+    };
+    // SAFETY: the block is new, and fits a slot.
+    unsafe { slot.write(new) };
+    let receiver = Receiver {
+        slot,
+        registered: None,
+        is_taken: false,
+    };
+    (Sender(slot), receiver)
+}
+
+impl<R> Slot<R> {
+    fn put_value(&self, value: R) {
+        self.value.with_mut(|place| {
+            // SAFETY: rule 1: the caller is the sender, before its exchange.
+            unsafe { *place = MaybeUninit::new(value) }
+        });
+    }
+
+    /// # Safety
+    /// The value is the caller's (rules 1 and 4), is there, and is taken once.
+    unsafe fn take_value(&self) -> R {
+        self.value.with_mut(|place| {
+            // SAFETY: the caller promises that nobody else has the place.
+            let place = unsafe { &*place };
+            // SAFETY: the caller promises that it has a value.
+            unsafe { place.assume_init_read() }
+        })
+    }
+
+    fn put_waker(&self, waker: Waker) {
+        self.waker.with_mut(|place| {
+            // SAFETY: rule 2: the caller is the receiver, and WAKER is not set.
+            unsafe { *place = MaybeUninit::new(waker) }
+        });
+    }
+
+    /// # Safety
+    /// The waker is the caller's (rule 2), is there, and is taken once.
+    unsafe fn take_waker(&self) -> Waker {
+        self.waker.with_mut(|place| {
+            // SAFETY: the caller promises that nobody else has the place.
+            let place = unsafe { &*place };
+            // SAFETY: the caller promises that it has a waker.
+            unsafe { place.assume_init_read() }
+        })
+    }
+}
+
+/// Rule 4. `bits` are all that were set.
+///
+/// # Safety
+/// Both ends have left the slot.
+unsafe fn free<R>(slot: NonNull<Slot<R>>, bits: u32) {
+    let value = {
+        // SAFETY: the caller promises that this thread alone has the slot.
+        let mut own = unsafe { slot.read() };
+        // SAFETY: as above, and the value is there.
+        let value = (bits & (VALUE | TAKEN) == VALUE).then(|| unsafe { own.take_value() });
+        own.bits.retire();
+        own.value.retire();
+        own.waker.retire();
+        value
+    };
+    // SAFETY: the block is from `channel`, and its content was moved out.
+    unsafe { Kept::free(slot.cast(), Layout::new::<Slot<R>>()) };
+    drop(value);
 }
 
 impl<R> Sender<R> {
-    /// Returns whether nobody waits for the value any more.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.0
-            .as_ref()
-            .is_none_or(|slot| Arc::strong_count(slot) == 1)
+    fn slot(&self) -> &Slot<R> {
+        // SAFETY: rule 4: this end has not left the slot.
+        unsafe { self.0.as_ref() }
     }
 
-    /// Sends the value, or hands it back if the receiver was dropped.
-    pub(crate) fn send(mut self, value: R) -> Result<(), R> {
-        let Some(slot) = self.0.take() else {
-            return Err(value);
-        };
-        let mut slot = slot.lock();
-        if slot.receiver_gone {
-            return Err(value);
+    /// Returns whether nobody waits for the value any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        // Ordering: Relaxed, a hint.
+        self.slot().bits.load(Relaxed) & NO_RECEIVER != 0
+    }
+
+    /// Sends the value, or hands it back if the receiver was dropped. Two read-modify-writes.
+    pub(crate) fn send(self, value: R) -> Result<(), R> {
+        self.slot().put_value(value);
+        let slot = self.0;
+        mem::forget(self);
+        // SAFETY: this end has not left the slot, and is forgotten.
+        match unsafe { Self::finish(slot, DONE | VALUE) } {
+            None => Ok(()),
+            Some(value) => Err(value),
         }
-        slot.value = Some(value);
-        slot.sender_gone = true;
-        let waker = mem::take(&mut slot.waker);
-        drop(slot);
+    }
+
+    /// Leaves the slot, after it has set `bits`. Returns the value if the receiver had left before.
+    ///
+    /// # Safety
+    /// This end has not left the slot, and does not use it any more.
+    unsafe fn finish(slot: NonNull<Slot<R>>, bits: u32) -> Option<R> {
+        // SAFETY: the caller promises that the slot is live, until this end leaves it.
+        let shared = unsafe { slot.as_ref() };
+        // Ordering: Release pairs with the loads of `poll` and of the receiver's drop: the value is
+        // written. Acquire pairs with the receiver's exchanges: the waker is written, and the
+        // receiver that has left is done with the slot.
+        let before = shared.bits.fetch_or(bits, AcqRel);
+        if before & NO_RECEIVER != 0 {
+            // SAFETY: rule 1: the receiver left before, and so never had the value.
+            let value = (bits & VALUE != 0).then(|| unsafe { shared.take_value() });
+            // SAFETY: rule 4: the receiver has left, and this end does.
+            unsafe { free(slot, TAKEN) };
+            return value;
+        }
+        // SAFETY: rule 2: the exchange has set DONE.
+        let waker = (before & WAKER != 0).then(|| unsafe { shared.take_waker() });
+        // Ordering: Release pairs with the receiver, which frees the slot after it sees this bit.
+        // Acquire pairs with the exchange of a receiver that has left.
+        let before = shared.bits.fetch_or(NO_SENDER, AcqRel);
+        if before & NO_RECEIVER != 0 {
+            // SAFETY: rule 4.
+            unsafe { free(slot, before) };
+        }
         waker.into_iter().for_each(wake);
-        Ok(())
+        None
     }
 }
 
 impl<R> Drop for Sender<R> {
     fn drop(&mut self) {
-        if let Some(slot) = self.0.take() {
-            let mut slot = slot.lock();
-            slot.sender_gone = true;
-            let waker = mem::take(&mut slot.waker);
-            drop(slot);
-            waker.into_iter().for_each(wake);
-        }
+        // SAFETY: this end has not left the slot, and ends.
+        drop(unsafe { Self::finish(self.0, DONE) });
     }
 }
 
 impl<R> Receiver<R> {
-    /// Polls for the value. `Err` if the sender was dropped.
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Result<R, ()>> {
-        // A clone of a waker is user code, so it happens outside of the lock.
+    fn slot(&self) -> &Slot<R> {
+        // SAFETY: rule 4: this end has not left the slot.
+        unsafe { self.slot.as_ref() }
+    }
+
+    /// Polls for the value. `Err` if the sender was dropped. Costs one read-modify-write if it waits
+    /// with a new waker.
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<R, ()>> {
+        let id = WakerId::of(cx.waker());
         let mut clone = None;
         loop {
-            let mut slot = self.0.lock();
-            if let Some(value) = slot.value.take() {
-                return Poll::Ready(Ok(value));
+            // Ordering: Acquire pairs with the sender's first exchange: the value is written.
+            let bits = self.slot().bits.load(Acquire);
+            if bits & DONE != 0 {
+                if bits & VALUE == 0 || self.is_taken {
+                    return Poll::Ready(Err(()));
+                }
+                self.is_taken = true;
+                // SAFETY: rule 1: VALUE is set, and this is the first take.
+                return Poll::Ready(Ok(unsafe { self.slot().take_value() }));
             }
-            if slot.sender_gone {
-                return Poll::Ready(Err(()));
-            }
-            if slot.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+            if self.registered == Some(id) {
                 return Poll::Pending;
             }
-            if let Some(waker) = clone.take() {
-                let old = slot.waker.replace(waker);
-                drop(slot);
-                drop(old);
+            drop(self.unregister());
+            let Some(waker) = clone.take() else {
+                // A clone of a waker is user code: it may even poll or drop the sender.
+                clone = Some(cx.waker().clone());
+                continue;
+            };
+            self.slot().put_waker(waker);
+            // Ordering: Release pairs with the sender's first exchange, which takes the waker.
+            // A failed exchange is followed by the load above.
+            let set = self.slot().bits.compare_exchange(0, WAKER, AcqRel, Relaxed);
+            if set.is_ok() {
+                self.registered = Some(id);
                 return Poll::Pending;
             }
-            drop(slot);
-            clone = Some(cx.waker().clone());
+            // SAFETY: rule 2: the exchange failed, so the waker is still this end's.
+            drop(unsafe { self.slot().take_waker() });
         }
+    }
+
+    /// Takes the waker back (rule 2). `None` if there is none, or if the sender has it.
+    fn unregister(&mut self) -> Option<Waker> {
+        self.registered.take()?;
+        // Ordering: Relaxed. This end wrote the waker; a later exchange that sets WAKER again has
+        // Release. A failed exchange is followed by a load or an exchange with Acquire.
+        let cleared = self
+            .slot()
+            .bits
+            .compare_exchange(WAKER, 0, Relaxed, Relaxed);
+        // SAFETY: rule 2: the exchange took the waker back.
+        cleared.is_ok().then(|| unsafe { self.slot().take_waker() })
     }
 }
 
 impl<R> Drop for Receiver<R> {
     fn drop(&mut self) {
-        let mut slot = self.0.lock();
-        slot.receiver_gone = true;
-        let left = (slot.value.take(), slot.waker.take());
-        drop(slot);
-        drop(left);
+        drop(self.unregister());
+        let left = NO_RECEIVER | if self.is_taken { TAKEN } else { 0 };
+        // Ordering: Acquire pairs with the sender's second exchange: it has left the slot.
+        let mut bits = self.slot().bits.load(Acquire);
+        if bits & NO_SENDER == 0 {
+            // Ordering: Release pairs with the sender's exchanges: this end is done with the slot.
+            // Acquire as above.
+            bits = self.slot().bits.fetch_or(left, AcqRel);
+        }
+        if bits & NO_SENDER != 0 {
+            // SAFETY: rule 4: both have left.
+            unsafe { free(self.slot, bits | left) };
+        }
     }
 }
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -5,6 +5,7 @@ use crate::{
     error::{ExitReason, InitError},
     handler::CommandError,
     lane::Taken,
+    pool::Kept,
     worker::Runnable,
 };
 use queue_global::mpsc::Batch;
@@ -169,6 +170,19 @@ pub enum Step<M, C, O, E> {
     Upgrade(BoxProcess<M, C, O, E>),
 }
 
+impl<M, C, O, E> Step<M, C, O, E> {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Continue => "Continue",
+            Self::Blocked => "Blocked",
+            Self::Idle => "Idle",
+            Self::Done => "Done",
+            Self::Failed(_) => "Failed",
+            Self::Upgrade(_) => "Upgrade",
+        }
+    }
+}
+
 impl<M, C, O, E> fmt::Debug for Step<M, C, O, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -251,7 +265,7 @@ pub(crate) enum Urgent<O, E> {
 
 /// The signals and the messages that a process has taken from its lanes, and not yet handled.
 pub(crate) struct Pending<M, O, E> {
-    pub(crate) urgent: Batch<Urgent<O, E>>,
+    pub(crate) urgent: Batch<Urgent<O, E>, Kept>,
     pub(crate) messages: Taken<M>,
 }
 
@@ -292,6 +306,7 @@ pub struct Events<'a, M, O, E> {
 }
 
 impl<M, O, E> Events<'_, M, O, E> {
+    #[cold]
     fn next_urgent(&mut self) -> Option<Event<M, O, E>> {
         loop {
             let urgent = match self.pending.urgent.next() {
@@ -319,9 +334,12 @@ impl<M, O, E> Events<'_, M, O, E> {
 impl<M, O, E> Iterator for Events<'_, M, O, E> {
     type Item = Event<M, O, E>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(urgent) = self.next_urgent() {
-            return Some(urgent);
+        if !self.pending.urgent.is_empty() || self.core.has_urgent() {
+            if let Some(urgent) = self.next_urgent() {
+                return Some(urgent);
+            }
         }
         if self.messages_left == 0 {
             return None;

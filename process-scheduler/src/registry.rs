@@ -19,7 +19,7 @@ const NIL: u32 = u32::MAX;
 
 pub(crate) struct Registry {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
-    next: AtomicU32,
+    next: CachePadded<AtomicU32>,
     node: u32,
 }
 
@@ -75,7 +75,7 @@ impl Registry {
         };
         Self {
             shards: (0..SHARDS).map(shard).collect(),
-            next: AtomicU32::new(0),
+            next: CachePadded::new(AtomicU32::new(0)),
             node,
         }
     }

@@ -28,6 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::{
+    CachePadded,
     atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
@@ -68,7 +69,10 @@ pub(crate) struct Shared {
     /// For each remote process, the processes here that monitor it or are linked to it.
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
-    live: AtomicUsize,
+    /// Processes that were spawned, and those that have ended for good. Two counts, so that a
+    /// thread that spawns and one that ends processes write to lines of their own.
+    begun: CachePadded<AtomicUsize>,
+    gone: CachePadded<AtomicUsize>,
     is_closed: AtomicBool,
     ended: Mutex<()>,
     all_ended: Condvar,
@@ -96,14 +100,25 @@ impl Shared {
     pub(crate) fn live(&self) -> usize {
         // Ordering: Acquire pairs with `ended`: a thread that counts an end sees the writes before
         // it. A shutdown that leaks a stuck thread has no join that would order this.
-        self.live.load(Acquire)
+        let gone = self.gone.load(Acquire);
+        // Ordering: Relaxed. The begin of each process came before its end, so it is seen. Begins
+        // that came since count as live: the result is zero only if nothing was live.
+        self.begun.load(Relaxed).wrapping_sub(gone)
+    }
+
+    /// Counts the spawns, including those that were refused.
+    pub(crate) fn begun(&self) -> usize {
+        // Ordering: Relaxed, as the other counters.
+        self.begun.load(Relaxed)
     }
 
     /// Counts a new process. False if there are too many.
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Relaxed, the count guards nothing else.
-        let before = self.live.fetch_add(1, Relaxed);
-        if before < self.config.max_processes {
+        let before = self.begun.fetch_add(1, Relaxed);
+        let most = self.config.max_processes;
+        // Ordering: Relaxed: a spawn that misses an end is refused.
+        if before < most || before.saturating_sub(self.gone.load(Relaxed)) < most {
             return true;
         }
         self.ended();
@@ -113,8 +128,9 @@ impl Shared {
     /// Counts an end.
     pub(crate) fn ended(&self) {
         // Ordering: Release pairs with `live`: the thread that waits for all ends sees what came
-        // before each. The last end acquires nothing: it only notifies that thread.
-        if self.live.fetch_sub(1, Release) == 1 && self.is_closed() {
+        // before each.
+        self.gone.fetch_add(1, Release);
+        if self.is_closed() && self.live() == 0 {
             let _guard = self.ended.lock();
             self.all_ended.notify_all();
         }
@@ -307,7 +323,8 @@ impl Builder {
             relay: self.relay,
             remote: Mutex::new(HashMap::new()),
             handlers: self.handlers,
-            live: AtomicUsize::new(0),
+            begun: CachePadded::new(AtomicUsize::new(0)),
+            gone: CachePadded::new(AtomicUsize::new(0)),
             is_closed: AtomicBool::new(false),
             ended: Mutex::new(()),
             all_ended: Condvar::new(),

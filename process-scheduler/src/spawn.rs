@@ -9,7 +9,8 @@ use crate::{
 use std::{
     any::{Any, TypeId},
     fmt,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    panic::Location,
+    sync::Arc,
 };
 
 /// Settings of a new process.
@@ -121,6 +122,14 @@ impl Spawn {
         self.traps_exits = traps;
         self
     }
+
+    pub(crate) fn own_name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    pub(crate) fn own_method(&self) -> &str {
+        &self.method
+    }
 }
 
 impl fmt::Debug for Spawn {
@@ -139,6 +148,8 @@ pub(crate) struct Supervised<P> {
     pub(crate) policy: crate::supervisor::Policy,
     pub(crate) keep_mail: bool,
     pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
+    /// Where its child was made.
+    pub(crate) at: &'static Location<'static>,
 }
 
 impl Handle {
@@ -146,6 +157,7 @@ impl Handle {
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).
+    #[track_caller]
     pub fn spawn<P: Process>(&self, process: P) -> Result<Address<P::Message>, SpawnError> {
         self.spawn_process(process, Spawn::new())
     }
@@ -156,6 +168,7 @@ impl Handle {
     ///
     /// # Errors
     /// If the scheduler shuts down or is full, the name is taken, or the process's `init` fails.
+    #[track_caller]
     pub fn spawn_process<P: Process>(
         &self,
         process: P,
@@ -164,22 +177,27 @@ impl Handle {
         self.spawn_supervised(process, spawn, None)
     }
 
+    #[track_caller]
     pub(crate) fn spawn_supervised<P: Process>(
         &self,
         process: P,
         spawn: Spawn,
         supervised: Option<Supervised<P>>,
     ) -> Result<Address<P::Message>, SpawnError> {
+        let at = supervised.as_ref().map(|supervised| supervised.at);
+        let at = at.unwrap_or(Location::caller());
         // This comes before the process is in any table, because it may panic.
         let input = spawn
             .input
             .as_ref()
             .map_or_else(Input::none, |input| input());
-        let cell = self.prepare(process, &spawn, supervised)?;
+        let handler = self.handler_of::<P>(&spawn)?;
+        let refused = |_: &SpawnError| self.counters().refused();
+        let cell = self.prepare(process, &spawn, handler, supervised);
+        let cell = cell.inspect_err(refused)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        cell.start(self, &spawn.method, input)?;
-        // Ordering: Relaxed, as the other counters.
-        self.shared.counters.spawned.fetch_add(1, Relaxed);
+        let started = cell.start(self, &spawn, input, at);
+        started.inspect_err(refused)?;
         Ok(Address::new(receiver))
     }
 
@@ -188,9 +206,9 @@ impl Handle {
         &self,
         process: P,
         spawn: &Spawn,
+        handler: Option<HandlerOf<P>>,
         supervised: Option<Supervised<P>>,
     ) -> Result<Arc<Cell<P>>, SpawnError> {
-        let handler = self.handler_of::<P>(spawn)?;
         if !self.shared.begin() {
             return Err(SpawnError::Full);
         }

@@ -33,6 +33,7 @@ use std::{
     collections::VecDeque,
     fmt,
     hash::{BuildHasher, RandomState},
+    panic::Location,
     sync::Arc,
     task,
     time::{Duration, Instant},
@@ -152,7 +153,9 @@ pub struct Child {
 
 impl Child {
     /// Makes a child. The closure makes the child's process, at the start and at each restart.
+    #[track_caller]
     pub fn new<P: Process>(make: impl Fn() -> P + Send + Sync + 'static) -> Self {
+        let at = Location::caller();
         let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(make);
         Self {
             start: Arc::new(move |handle, supervisor, child| {
@@ -161,6 +164,7 @@ impl Child {
                     policy: child.policy,
                     keep_mail: child.keep_mail,
                     make: make.clone(),
+                    at,
                 };
                 let spawned =
                     handle.spawn_supervised(make(), child.spawn.clone(), Some(supervised));

@@ -337,6 +337,7 @@ impl Handle {
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).
+    #[track_caller]
     pub fn spawn_async<M, F, T>(&self, begin: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,

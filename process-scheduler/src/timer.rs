@@ -6,18 +6,32 @@
 //!    and notes until when (`sleeps_until`). A thread that arms an earlier one notifies it. A
 //!    deadline that is disarmed may still end the wait.
 //! 3. Wakers are woken and dropped outside of the lock.
-use crate::guard::wake;
+//! 4. `fired` is a tick: an entry of a later tick is still in the wheel, with its waker. The thread
+//!    notes it before it wakes. So a task that this wakes sees it in its next poll.
+//! 5. A worker keeps the last entry that it would disarm. A later deadline of the same task takes
+//!    it over: it comes too early, and then the task arms another. So a process that makes one call
+//!    after another arms the timer once, and takes no lock. A kept entry keeps the memory of its
+//!    task up to a minute.
+use crate::guard::{WakerId, wake};
 use std::{
+    cell::RefCell,
     fmt,
     future::Future,
+    mem,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     task::{Context, Poll, Waker},
     thread,
     time::{Duration, Instant},
 };
 use sync_shim::sync::{Condvar, Mutex};
 use timer_wheel::{Key, Timers};
+
+/// How far a deadline may be away whose entry a worker keeps (rule 5).
+const KEEP_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub(crate) struct Timer(Arc<Shared>);
@@ -26,6 +40,8 @@ struct Shared {
     start: Instant,
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// Rule 4. Written under the lock.
+    fired: AtomicU64,
 }
 
 struct Inner {
@@ -34,6 +50,13 @@ struct Inner {
     sleeps_until: u64,
     has_thread: bool,
     is_stopped: bool,
+}
+
+/// An entry of the wheel.
+struct Armed {
+    key: Key,
+    tick: u64,
+    waker: WakerId,
 }
 
 impl Timer {
@@ -48,12 +71,18 @@ impl Timer {
             start: Instant::now(),
             inner: Mutex::new(inner),
             changed: Condvar::new(),
+            fired: AtomicU64::new(0),
         }))
     }
 
-    fn arm(&self, at: Instant, waker: Waker) -> Option<Key> {
+    fn tick(&self, at: Instant) -> u64 {
         let after = at.saturating_duration_since(self.0.start);
-        let tick = u64::try_from(after.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let millis = u64::from(after.subsec_nanos().div_ceil(1_000_000));
+        after.as_secs().saturating_mul(1_000).saturating_add(millis)
+    }
+
+    fn arm(&self, tick: u64, waker: Waker) -> Option<Armed> {
+        let id = WakerId::of(&waker);
         let mut inner = self.0.inner.lock();
         if inner.is_stopped {
             drop(inner);
@@ -70,18 +99,21 @@ impl Timer {
         } else if tick < inner.sleeps_until {
             self.0.changed.notify_one();
         }
-        Some(key)
+        Some(Armed {
+            key,
+            tick,
+            waker: id,
+        })
     }
 
-    /// Returns whether a deadline is armed with a waker of the same task.
-    fn is_armed(&self, key: Key, waker: &Waker) -> bool {
-        let inner = self.0.inner.lock();
-        let armed = inner.timers.get(key);
-        armed.is_some_and(|armed| armed.will_wake(waker))
+    /// Returns whether an entry may have left the wheel (rule 4).
+    fn may_have_fired(&self, armed: &Armed) -> bool {
+        // Ordering: Relaxed. The wake that matters orders it: see rule 4.
+        self.0.fired.load(Relaxed) >= armed.tick
     }
 
-    fn disarm(&self, key: Key) {
-        let waker = self.0.inner.lock().timers.remove(key);
+    fn disarm(&self, armed: &Armed) {
+        let waker = self.0.inner.lock().timers.remove(armed.key);
         drop(waker);
     }
 
@@ -89,7 +121,10 @@ impl Timer {
         let mut inner = self.0.inner.lock();
         while !inner.is_stopped {
             let now = self.0.start.elapsed();
-            if let Some(expired) = inner.timers.pop_expired(now.as_millis() as u64) {
+            let tick = now.as_millis() as u64;
+            // Ordering: Relaxed, as in `may_have_fired`.
+            self.0.fired.store(tick, Relaxed);
+            if let Some(expired) = inner.timers.pop_expired(tick) {
                 drop(inner);
                 wake(expired.value);
                 inner = self.0.inner.lock();
@@ -111,7 +146,9 @@ impl Timer {
     pub(crate) fn stop(&self) {
         let mut inner = self.0.inner.lock();
         inner.is_stopped = true;
-        let mut timers = std::mem::take(&mut inner.timers);
+        // Ordering: Relaxed, as in `may_have_fired`.
+        self.0.fired.store(u64::MAX, Relaxed);
+        let mut timers = mem::take(&mut inner.timers);
         drop(inner);
         self.0.changed.notify_one();
         while let Some(expired) = timers.pop_expired(u64::MAX) {
@@ -120,20 +157,87 @@ impl Timer {
     }
 }
 
+/// The entry that a worker keeps (rule 5).
+enum Kept {
+    /// This thread is no worker.
+    Nothing,
+    None,
+    Some(Timer, Armed),
+}
+
+thread_local! {
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept::Nothing) };
+}
+
+/// Keeps entries on this thread from now on, or no more. Outside of the borrow it drops what it
+/// kept, which may run user code.
+pub(crate) fn keep_entries(keeps: bool) {
+    let now = if keeps { Kept::None } else { Kept::Nothing };
+    if let Kept::Some(timer, armed) = KEPT.replace(now) {
+        timer.disarm(&armed);
+    }
+}
+
+/// Takes the kept entry, if it is of this timer and comes no later than a tick.
+fn take_kept(timer: &Timer, tick: u64) -> Option<(Timer, Armed)> {
+    let taken = KEPT.try_with(|kept| {
+        let mut kept = kept.borrow_mut();
+        let fits = match &*kept {
+            Kept::Some(own, armed) => Arc::ptr_eq(&own.0, &timer.0) && armed.tick <= tick,
+            _ => false,
+        };
+        match fits.then(|| mem::replace(&mut *kept, Kept::None)) {
+            Some(Kept::Some(timer, armed)) => Some((timer, armed)),
+            _ => None,
+        }
+    });
+    taken.ok().flatten()
+}
+
+/// Keeps an entry, or disarms it. One that was kept before is disarmed.
+fn keep_or_disarm(timer: Timer, armed: Armed) {
+    let mut entry = Some((timer, armed));
+    let before = KEPT.try_with(|kept| {
+        let mut kept = kept.borrow_mut();
+        if matches!(*kept, Kept::Nothing) {
+            return Kept::Nothing;
+        }
+        match entry.take() {
+            Some((timer, armed)) => mem::replace(&mut *kept, Kept::Some(timer, armed)),
+            None => Kept::Nothing,
+        }
+    });
+    if let Ok(Kept::Some(timer, armed)) = before {
+        timer.disarm(&armed);
+    }
+    if let Some((timer, armed)) = entry {
+        timer.disarm(&armed);
+    }
+}
+
 /// A deadline, which is armed by its first poll.
 pub(crate) struct Deadline {
-    timer: Timer,
+    /// `None` after its drop.
+    timer: Option<Timer>,
     at: Option<Instant>,
-    armed: Option<Key>,
+    armed: Option<Armed>,
+    may_be_kept: bool,
 }
 
 impl Deadline {
     /// Makes a deadline. If it is beyond the clock's range, it never comes.
     pub(crate) fn new(timer: &Timer, within: Duration) -> Self {
+        let at = Instant::now().checked_add(within);
+        let kept = at.and_then(|at| take_kept(timer, timer.tick(at)));
+        let (timer, armed) = match kept {
+            Some((timer, armed)) => (timer, Some(armed)),
+            None => (timer.clone(), None),
+        };
         Self {
-            timer: timer.clone(),
-            at: Instant::now().checked_add(within),
-            armed: None,
+            timer: Some(timer),
+            at,
+            armed,
+            may_be_kept: within <= KEEP_WITHIN,
         }
     }
 
@@ -141,33 +245,37 @@ impl Deadline {
     ///
     /// The first poll does not read the clock: it arms the timer, which fires at once if it is due.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> bool {
-        let Some(at) = self.at else {
+        let (Some(at), Some(timer)) = (self.at, &self.timer) else {
             return false;
         };
-        if let Some(key) = self.armed {
-            if self.timer.is_armed(key, cx.waker()) {
+        if let Some(armed) = &self.armed {
+            let may_have_fired = timer.may_have_fired(armed);
+            if !may_have_fired && armed.waker == WakerId::of(cx.waker()) {
                 return false;
             }
             if at <= Instant::now() {
                 return true;
             }
-            self.disarm();
+            timer.disarm(armed);
         }
-        self.armed = self.timer.arm(at, cx.waker().clone());
+        self.armed = timer.arm(timer.tick(at), cx.waker().clone());
         // Without a timer nobody would wake the task, so its time is over.
         self.armed.is_none()
-    }
-
-    fn disarm(&mut self) {
-        if let Some(key) = self.armed.take() {
-            self.timer.disarm(key);
-        }
     }
 }
 
 impl Drop for Deadline {
     fn drop(&mut self) {
-        self.disarm();
+        if let (Some(timer), Some(armed)) = (self.timer.take(), self.armed.take()) {
+            if timer.may_have_fired(&armed) {
+                // The thread drops its waker.
+                return;
+            }
+            match self.may_be_kept {
+                true => keep_or_disarm(timer, armed),
+                false => timer.disarm(&armed),
+            }
+        }
     }
 }
 

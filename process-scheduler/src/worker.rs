@@ -31,6 +31,7 @@ use crate::{
     guard::guarded,
     metrics::{self, WorkerCounters},
     scheduler::Shared,
+    timer,
 };
 use queue_spmc::{
     Steal, StealLimit,
@@ -111,7 +112,9 @@ pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
     let was_empty = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
         Some(local) if ptr::eq(local.shared, shared) => {
             let was_empty = local.deque.is_empty();
-            local.deque.extend(runnable.take());
+            if let Some(runnable) = runnable.take() {
+                local.deque.push(runnable);
+            }
             was_empty
         }
         _ => false,
@@ -168,6 +171,7 @@ impl Work {
             index: self.index,
             deque,
         }));
+        timer::keep_entries(true);
         // Ordering: Relaxed: after the stop this reads nothing of the shutdown's.
         while !self.shared.stop.load(Relaxed) {
             match self.find() {
@@ -175,6 +179,7 @@ impl Work {
                 None => self.wait(),
             }
         }
+        timer::keep_entries(false);
         // The rest belongs to nobody: its drop frees it outside of the borrow.
         drop(LOCAL.take());
     }

@@ -253,6 +253,51 @@ fn completer_of_an_ended_process_is_stale() {
     assert_eq!(completer.complete(Ok(7)).unwrap_err().0, Ok(7));
 }
 
+/// Many processes of the same type come and go between a command and its completion, in the pid
+/// slots and in the memory of those that have ended.
+///
+/// Fails if a completion reaches a process that has the slot or the memory of the one that asked.
+#[test]
+fn completer_is_stale_after_its_slot_was_reused() {
+    let scheduler = Scheduler::builder().workers(2).build();
+    let (sender, completers) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let handler = move |_: u32, completer: Completer<u32, u32>| {
+        sender.lock().unwrap().send(completer).unwrap();
+    };
+    let spawn = Spawn::new().handler(handler);
+    for round in 0..100 {
+        let (script, _, _) = script([]);
+        let address = scheduler.spawn_process(script, spawn.clone()).unwrap();
+        let pid = address.pid();
+        address.try_send(100).unwrap();
+        drop(address);
+        let completer = completers.recv().unwrap();
+        scheduler.kill(pid);
+        scheduler.wait(pid);
+        let later: Vec<_> = (0..20)
+            .map(|_| {
+                let (script, events, _) = self::script([]);
+                (
+                    scheduler.spawn_process(script, spawn.clone()).unwrap(),
+                    events,
+                )
+            })
+            .collect();
+        assert_eq!(
+            completer.complete(Ok(7)).unwrap_err().0,
+            Ok(7),
+            "round {round}"
+        );
+        for (address, events) in later {
+            scheduler.cancel(address.pid());
+            scheduler.wait(address.pid());
+            let wrong = |event: &Event<u32, u32, u32>| !matches!(event, Event::Cancel(_));
+            assert_eq!(events.try_iter().filter(wrong).count(), 0);
+        }
+    }
+}
+
 /// Messages wait for a blocked process; a cancel wakes it.
 #[test]
 fn blocked_process_is_woken_by_a_cancel_and_not_by_mail() {

@@ -36,7 +36,7 @@
 //!    address carries no provenance: a pusher exposes its node's provenance, and a consumer makes
 //!    pointers from addresses.
 use crate::Closed;
-use alloc::boxed::Box;
+use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use core::{
     fmt,
     iter::FusedIterator,
@@ -76,10 +76,79 @@ const CLOSED: usize = 1;
 /// assert_eq!(queue.close().next(), Some("late"));
 /// assert_eq!(queue.push("later").unwrap_err().0, "later");
 /// ```
-pub struct Queue<T> {
+pub struct Queue<T, A: Nodes = Heap> {
     top: AtomicUsize,
     /// Invariant: a shared queue takes values in and hands them out.
     owns: PhantomData<*mut Node<T>>,
+    nodes: PhantomData<fn() -> A>,
+}
+
+/// The source of a queue's nodes: [`Heap`], or for example a pool that keeps them for reuse.
+///
+/// A node is allocated by the thread that pushes, and freed by the one that drops the value's
+/// batch.
+///
+/// ```
+/// use queue_global::mpsc::{Heap, Nodes, Queue};
+/// use std::{alloc::Layout, ptr::NonNull, sync::atomic::{AtomicUsize, Ordering::Relaxed}};
+///
+/// static LIVE: AtomicUsize = AtomicUsize::new(0);
+///
+/// /// Counts the nodes.
+/// struct Counted;
+///
+/// // SAFETY: `Heap` keeps the contract.
+/// unsafe impl Nodes for Counted {
+///     fn allocate(layout: Layout) -> NonNull<u8> {
+///         LIVE.fetch_add(1, Relaxed);
+///         Heap::allocate(layout)
+///     }
+///     unsafe fn free(node: NonNull<u8>, layout: Layout) {
+///         LIVE.fetch_sub(1, Relaxed);
+///         // SAFETY: the caller keeps the contract of this function.
+///         unsafe { Heap::free(node, layout) }
+///     }
+/// }
+///
+/// let queue = Queue::<_, Counted>::with_nodes();
+/// let _ = queue.push("counted");
+/// assert_eq!(LIVE.load(Relaxed), 1);
+/// assert_eq!(queue.take().next(), Some("counted"));
+/// assert_eq!(LIVE.load(Relaxed), 0);
+/// ```
+///
+/// # Safety
+/// `allocate` returns a block of at least that size and alignment, which nothing else uses until it
+/// is freed. `free` does not unwind. A block may be freed on another thread.
+pub unsafe trait Nodes {
+    /// Allocates a block. The layout is never empty.
+    fn allocate(layout: Layout) -> NonNull<u8>;
+
+    /// Frees a block.
+    ///
+    /// # Safety
+    /// `node` is from [`allocate`](Self::allocate), with the same layout, and is not used any more.
+    unsafe fn free(node: NonNull<u8>, layout: Layout);
+}
+
+/// Nodes of the global allocator.
+#[derive(Clone, Copy, Debug)]
+pub struct Heap;
+
+// SAFETY: the global allocator keeps this contract.
+unsafe impl Nodes for Heap {
+    #[inline]
+    fn allocate(layout: Layout) -> NonNull<u8> {
+        // SAFETY: the layout is not empty.
+        let block = unsafe { alloc(layout) };
+        NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout))
+    }
+
+    #[inline]
+    unsafe fn free(node: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller promises that the block is from `allocate`.
+        unsafe { dealloc(node.as_ptr(), layout) }
+    }
 }
 
 /// Where a push put its value. See [`Queue`].
@@ -99,21 +168,53 @@ struct Node<T> {
     value: T,
 }
 
+impl<T> Node<T> {
+    /// Moves a node to where it stays until it is freed.
+    fn into_raw<A: Nodes>(self) -> *mut Self {
+        let node = A::allocate(Layout::new::<Self>()).cast::<Self>();
+        // SAFETY: the block is new, and fits a node.
+        unsafe { node.write(self) };
+        node.as_ptr()
+    }
+
+    /// Takes a node back, and frees its block.
+    ///
+    /// # Safety
+    /// The node is from `into_raw` with the same `A`, and the caller owns it.
+    unsafe fn from_raw<A: Nodes>(node: NonNull<Self>) -> Self {
+        // SAFETY: the caller owns the node.
+        let taken = unsafe { node.read() };
+        // SAFETY: the caller promises that the block is from `A`; the node was moved out.
+        unsafe { A::free(node.cast(), Layout::new::<Self>()) };
+        taken
+    }
+}
+
 // SAFETY: values go in on one thread and come out on another; no two threads share one.
-unsafe impl<T: Send> Send for Queue<T> {}
+unsafe impl<T: Send, A: Nodes> Send for Queue<T, A> {}
 
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for Queue<T> {}
+unsafe impl<T: Send, A: Nodes> Sync for Queue<T, A> {}
 
 // No user code runs while the queue is half changed.
-impl<T> UnwindSafe for Queue<T> {}
-impl<T> RefUnwindSafe for Queue<T> {}
+impl<T, A: Nodes> UnwindSafe for Queue<T, A> {}
+impl<T, A: Nodes> RefUnwindSafe for Queue<T, A> {}
 
 impl<T> Queue<T> {
     sync_shim::const_fn! {
         /// Creates an empty, open queue. Allocates nothing. `const`, except under a model.
         pub const fn new() -> Self {
-            Self { top: AtomicUsize::new(EMPTY), owns: PhantomData }
+            Self::with_nodes()
+        }
+    }
+}
+
+impl<T, A: Nodes> Queue<T, A> {
+    sync_shim::const_fn! {
+        /// Creates an empty, open queue with nodes of `A`. Allocates nothing. `const`, except under
+        /// a model.
+        pub const fn with_nodes() -> Self {
+            Self { top: AtomicUsize::new(EMPTY), owns: PhantomData, nodes: PhantomData }
         }
     }
 
@@ -130,7 +231,7 @@ impl<T> Queue<T> {
             return Err(Closed(value));
         }
         let next = UnsafeCell::new(EMPTY);
-        let node = Box::into_raw(Box::new(Node { next, value }));
+        let node = Node { next, value }.into_raw::<A>();
         let address = node.expose_provenance();
         loop {
             // SAFETY: the node is this thread's until the exchange succeeds.
@@ -149,8 +250,10 @@ impl<T> Queue<T> {
                 Ok(EMPTY) => return Ok(Pushed::First),
                 Ok(_) => return Ok(Pushed::Behind),
                 Err(CLOSED) => {
-                    // SAFETY: the node came from a box, and was not pushed.
-                    let node = unsafe { Box::from_raw(node) };
+                    // SAFETY: it came from `into_raw`.
+                    let node = unsafe { NonNull::new_unchecked(node) };
+                    // SAFETY: as above, and it was not pushed.
+                    let node = unsafe { Node::from_raw::<A>(node) };
                     return Err(Closed(node.value));
                 }
                 Err(now) => top = now,
@@ -160,10 +263,10 @@ impl<T> Queue<T> {
 
     /// Takes all values, oldest first. One read-modify-write, or one load if there is none. It
     /// visits each value once, to put them in order.
-    pub fn take(&self) -> Batch<T> {
+    pub fn take(&self) -> Batch<T, A> {
         // Ordering: Relaxed; a caller that finds nothing learns nothing else.
         if self.top.load(Relaxed) <= CLOSED {
-            return Batch { first: None };
+            return Batch::default();
         }
         // Ordering: Acquire pairs with the pushes. Rule 2: CLOSED stays, and no address has that
         // bit.
@@ -173,7 +276,7 @@ impl<T> Queue<T> {
     }
 
     /// Refuses pushes from now on, and takes all values. One read-modify-write.
-    pub fn close(&self) -> Batch<T> {
+    pub fn close(&self) -> Batch<T, A> {
         // Ordering: Acquire as in `take`. Release pairs with the loads of `push` and `is_closed`.
         let top = self.top.swap(CLOSED, AcqRel);
         // SAFETY: the nodes are this thread's now.
@@ -196,7 +299,7 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> Drop for Queue<T> {
+impl<T, A: Nodes> Drop for Queue<T, A> {
     fn drop(&mut self) {
         drop(self.close());
         self.top.retire();
@@ -209,7 +312,7 @@ impl<T> Default for Queue<T> {
     }
 }
 
-impl<T> fmt::Debug for Queue<T> {
+impl<T, A: Nodes> fmt::Debug for Queue<T, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
             .field("is_empty", &self.is_empty())
@@ -231,21 +334,22 @@ impl<T> fmt::Debug for Queue<T> {
 /// assert_eq!(batch.next(), Some(1));
 /// assert!(!batch.is_empty());
 /// ```
-pub struct Batch<T> {
+pub struct Batch<T, A: Nodes = Heap> {
     /// The oldest node. Each `next` is the address of a newer one.
     first: Option<NonNull<Node<T>>>,
+    nodes: PhantomData<fn() -> A>,
 }
 
 // SAFETY: the batch owns its values.
-unsafe impl<T: Send> Send for Batch<T> {}
+unsafe impl<T: Send, A: Nodes> Send for Batch<T, A> {}
 
 // SAFETY: a shared batch gives access to no value.
-unsafe impl<T: Send> Sync for Batch<T> {}
+unsafe impl<T: Send, A: Nodes> Sync for Batch<T, A> {}
 
-impl<T> UnwindSafe for Batch<T> {}
-impl<T> RefUnwindSafe for Batch<T> {}
+impl<T, A: Nodes> UnwindSafe for Batch<T, A> {}
+impl<T, A: Nodes> RefUnwindSafe for Batch<T, A> {}
 
-impl<T> Batch<T> {
+impl<T, A: Nodes> Batch<T, A> {
     /// Reverses a stack of nodes.
     ///
     /// # Safety
@@ -264,6 +368,7 @@ impl<T> Batch<T> {
         }
         Self {
             first: NonNull::new(node(newer)),
+            nodes: PhantomData,
         }
     }
 
@@ -281,14 +386,14 @@ fn node<T>(address: usize) -> *mut Node<T> {
     }
 }
 
-impl<T> Iterator for Batch<T> {
+impl<T, A: Nodes> Iterator for Batch<T, A> {
     type Item = T;
 
     #[inline]
     fn next(&mut self) -> Option<T> {
         let first = self.first?;
-        // SAFETY: the batch owns the node, which came from a box.
-        let Node { next, value } = *unsafe { Box::from_raw(first.as_ptr()) };
+        // SAFETY: the batch owns the node, which came from `into_raw`.
+        let Node { next, value } = unsafe { Node::from_raw::<A>(first) };
         self.first = NonNull::new(node(next.into_inner()));
         Some(value)
     }
@@ -301,13 +406,14 @@ impl<T> Iterator for Batch<T> {
     }
 }
 
-impl<T> FusedIterator for Batch<T> {}
+impl<T, A: Nodes> FusedIterator for Batch<T, A> {}
 
-impl<T> Drop for Batch<T> {
-    fn drop(&mut self) {
+impl<T, A: Nodes> Batch<T, A> {
+    #[cold]
+    fn drop_all(&mut self) {
         /// Drops the other values if the drop of one panics.
-        struct Rest<'a, T>(&'a mut Batch<T>);
-        impl<T> Drop for Rest<'_, T> {
+        struct Rest<'a, T, A: Nodes>(&'a mut Batch<T, A>);
+        impl<T, A: Nodes> Drop for Rest<'_, T, A> {
             fn drop(&mut self) {
                 self.0.for_each(drop);
             }
@@ -317,13 +423,26 @@ impl<T> Drop for Batch<T> {
     }
 }
 
-impl<T> Default for Batch<T> {
-    fn default() -> Self {
-        Self { first: None }
+impl<T, A: Nodes> Drop for Batch<T, A> {
+    #[inline]
+    fn drop(&mut self) {
+        // Most batches were taken to their end.
+        if self.first.is_some() {
+            self.drop_all();
+        }
     }
 }
 
-impl<T> fmt::Debug for Batch<T> {
+impl<T, A: Nodes> Default for Batch<T, A> {
+    fn default() -> Self {
+        Self {
+            first: None,
+            nodes: PhantomData,
+        }
+    }
+}
+
+impl<T, A: Nodes> fmt::Debug for Batch<T, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("is_empty", &self.is_empty())

@@ -8,6 +8,7 @@ use crate::{
     core::Core,
     guard::{drop_guarded, guarded},
     lane::Taken,
+    pool,
     supervisor::Policy,
     worker::Runnable,
 };
@@ -37,7 +38,8 @@ impl<P: Process> Cell<P> {
         // SAFETY: the caller promises this (rule 2).
         let Some(supervisor) = self.close(unsafe { &mut *inner }, &reason) else {
             // SAFETY: as above.
-            return self.end(unsafe { &mut *inner }, reason);
+            self.end(unsafe { &mut *inner }, reason);
+            return pool::recycle(self);
         };
         let (handle, pid) = (self.handle.clone(), self.pid);
         let this = Arc::as_ptr(&self);
@@ -72,6 +74,7 @@ impl<P: Process> Cell<P> {
         if !matches!(inner.body, Body::Closed) {
             self.handle.counters().exited(reason);
         }
+        inner.span.exited(reason);
         close(inner);
         let supervised = inner.restart.as_mut();
         let restart = supervised.filter(|restart| restart.policy != Policy::Temporary)?;
@@ -97,6 +100,7 @@ impl<P: Process> Cell<P> {
 
     /// Ends the process for good. Only the owner of the token calls this.
     pub(super) fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
+        drop(mem::take(&mut inner.span));
         let (urgent, messages) = self.core.end();
         drop_guarded(urgent);
         drop_guarded(mem::take(&mut inner.pending.urgent));
@@ -151,13 +155,14 @@ impl<P: Process> Cell<P> {
 
 /// Closes and drops the body, once (rule 3).
 pub(super) fn close<P: Process>(inner: &mut Inner<P>) {
+    let span = &inner.span;
     match mem::replace(&mut inner.body, Body::Closed) {
         Body::Own(mut body) => {
-            guarded(|| body.close());
+            guarded(|| span.run(|| body.close()));
             drop_guarded(body);
         }
         Body::Upgraded(mut body) => {
-            guarded(|| body.close());
+            guarded(|| span.run(|| body.close()));
             drop_guarded(body);
         }
         Body::Closed => {}

@@ -70,12 +70,17 @@ impl<P: Process> Cell<P> {
                 handle: &self.handle,
                 waker: &waker,
             };
-            let stepped = panics::catch(|| match &mut inner.body {
-                Body::Own(body) => body.step(&mut events, &mut output),
-                Body::Upgraded(body) => body.step(&mut events, &mut output),
-                Body::Closed => Step::Done,
+            let (span, body) = (&inner.span, &mut inner.body);
+            let stepped = panics::catch(|| {
+                span.run(|| match body {
+                    Body::Own(body) => body.step(&mut events, &mut output),
+                    Body::Upgraded(body) => body.step(&mut events, &mut output),
+                    Body::Closed => Step::Done,
+                })
             });
             slice.count_delivered(events.delivered);
+            let result = stepped.as_ref().map_or("Panicked", Step::name);
+            span.stepped(result, events.delivered, incarnation);
             let commands = output.commands;
             if !commands.is_empty() {
                 self.dispatch(commands, incarnation);

@@ -1,0 +1,128 @@
+//! Models of the two ends of a slot. loom sees the bits and the places; the block is the
+//! allocator's.
+//!
+//! "Fails if" names the changes to the code that make a model fail.
+use super::*;
+use std::{sync::Arc, task::Wake};
+use sync_shim::{atomic::AtomicBool, model, thread};
+
+/// A waker that shows, by the bit, what its waker has done before.
+struct Woken(AtomicBool);
+
+impl Woken {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicBool::new(false)))
+    }
+
+    fn is_set(&self) -> bool {
+        // Ordering: Acquire, as a process's state has it.
+        self.0.load(Acquire)
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        // Ordering: AcqRel, as above.
+        self.0.swap(true, AcqRel);
+    }
+}
+
+fn poll<R>(receiver: &mut Receiver<R>, woken: &Arc<Woken>) -> Poll<Result<R, ()>> {
+    receiver.poll(&Context::from_waker(&Waker::from(woken.clone())))
+}
+
+/// The receiver waits while the value comes: it gets the value, or is woken and then gets it.
+///
+/// Fails if the sender's first exchange is a Release store, or Relaxed; or if the receiver registers
+/// its waker by a store.
+#[test]
+fn value_against_poll_is_taken_or_wakes() {
+    model(|| {
+        let (sender, mut receiver) = channel();
+        let woken = Woken::new();
+        let sends = thread::spawn(move || sender.send(Box::new(7)).unwrap());
+        let mut polled = poll(&mut receiver, &woken);
+        sends.join().unwrap();
+        if polled.is_pending() {
+            assert!(woken.is_set(), "it waits forever");
+            polled = poll(&mut receiver, &woken);
+        }
+        assert_eq!(polled, Poll::Ready(Ok(Box::new(7))));
+        assert_eq!(poll(&mut receiver, &woken), Poll::Ready(Err(())));
+    });
+}
+
+/// The receiver waits with one waker and then with another: the sender wakes the last one.
+///
+/// Fails if the receiver replaces the waker without taking it back.
+#[test]
+fn value_against_a_new_waker_wakes_the_last_one() {
+    model(|| {
+        let (sender, mut receiver) = channel();
+        let wakers = [Woken::new(), Woken::new()];
+        assert!(poll(&mut receiver, &wakers[0]).is_pending());
+        let sends = thread::spawn(move || sender.send(7).unwrap());
+        let polled = poll(&mut receiver, &wakers[1]);
+        sends.join().unwrap();
+        if polled.is_pending() {
+            assert!(wakers[1].is_set(), "it waits forever");
+            assert_eq!(poll(&mut receiver, &wakers[1]), Poll::Ready(Ok(7)));
+        }
+    });
+}
+
+/// The receiver leaves while the value comes: it is handed back, or dropped, once. A receiver that
+/// has waited drops its waker, or the sender wakes it.
+///
+/// Fails if a receiver that leaves does not take its waker back, or if an exchange is Relaxed.
+#[test]
+fn value_against_drop_is_handed_back_or_dropped() {
+    for waits in [false, true] {
+        model(move || {
+            let (sender, mut receiver) = channel();
+            let woken = Woken::new();
+            if waits {
+                assert!(poll(&mut receiver, &woken).is_pending());
+            }
+            let value = Arc::new(());
+            let count = Arc::downgrade(&value);
+            let sends = thread::spawn(move || sender.send(value).is_err());
+            drop(receiver);
+            sends.join().unwrap();
+            assert_eq!(count.strong_count(), 0);
+            assert_eq!(Arc::strong_count(&woken), 1);
+        });
+    }
+}
+
+/// The receiver takes the value and leaves while the sender leaves: the value is dropped once.
+///
+/// Fails if the drop of the receiver does not say that the value is taken.
+#[test]
+fn take_against_the_end_of_the_sender_frees_once() {
+    model(|| {
+        let (sender, mut receiver) = channel();
+        let sends = thread::spawn(move || sender.send(Arc::new(())).is_ok());
+        if let Poll::Ready(value) = poll(&mut receiver, &Woken::new()) {
+            drop(receiver);
+            assert_eq!(value.as_ref().map(Arc::strong_count), Ok(1));
+        }
+        sends.join().unwrap();
+    });
+}
+
+/// The sender is dropped while the receiver waits.
+///
+/// Fails if the drop of a sender does not wake.
+#[test]
+fn dropped_sender_against_poll_wakes() {
+    model(|| {
+        let (sender, mut receiver) = channel::<u8>();
+        let woken = Woken::new();
+        let drops = thread::spawn(move || drop(sender));
+        let polled = poll(&mut receiver, &woken);
+        drops.join().unwrap();
+        assert!(polled.is_ready() || woken.is_set(), "it waits forever");
+        assert_eq!(poll(&mut receiver, &woken), Poll::Ready(Err(())));
+    });
+}

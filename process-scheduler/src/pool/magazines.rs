@@ -1,0 +1,223 @@
+//! The magazines of a thread, and the depot: see `pool.rs`.
+use super::{Free, Use};
+use std::{
+    alloc::Layout,
+    cell::RefCell,
+    mem,
+    ptr::NonNull,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+/// A block's size is a multiple of this, and this is its alignment.
+const UNIT: usize = 8;
+/// The number of sizes that are kept, so up to 512 bytes.
+const CLASSES: usize = 64;
+/// Blocks of a magazine.
+pub(super) const MAGAZINE: usize = 32;
+/// Magazines of a class in the depot, at most.
+pub(super) const DEPOT: usize = 16;
+
+#[inline]
+pub(super) fn is_kept(layout: Layout) -> bool {
+    layout.align() == UNIT && (1..=CLASSES * UNIT).contains(&layout.size())
+}
+
+/// Blocks of one class.
+struct Magazine {
+    blocks: Vec<NonNull<u8>>,
+    /// Frees each of them.
+    free: Free,
+}
+
+// SAFETY: it owns its blocks, which have no value.
+unsafe impl Send for Magazine {}
+
+impl Magazine {
+    fn free_all(self, layout: Layout) {
+        for block in self.blocks {
+            // SAFETY: the block was put with this function or one of the same layout, and nobody
+            // else has it.
+            unsafe { (self.free)(block, layout) }
+        }
+    }
+}
+
+struct Depot {
+    magazines: Mutex<Vec<Magazine>>,
+    /// How many there are: a hint, to take no lock for none.
+    len: AtomicUsize,
+}
+
+impl Depot {
+    const fn new() -> Self {
+        Self {
+            magazines: Mutex::new(Vec::new()),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    fn take(&self) -> Option<Magazine> {
+        // Ordering: Relaxed, the lock orders the magazines. A taker that misses one allocates.
+        if self.len.load(Relaxed) == 0 {
+            return None;
+        }
+        let mut magazines = self
+            .magazines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let taken = magazines.pop();
+        // Ordering: Relaxed, as above.
+        self.len.store(magazines.len(), Relaxed);
+        taken
+    }
+
+    /// Hands the magazine back if there are too many.
+    fn put(&self, magazine: Magazine) -> Option<Magazine> {
+        let mut magazines = self
+            .magazines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if magazines.len() == DEPOT {
+            return Some(magazine);
+        }
+        magazines.push(magazine);
+        // Ordering: Relaxed, as in `take`.
+        self.len.store(magazines.len(), Relaxed);
+        None
+    }
+}
+
+static DEPOTS: [[Depot; CLASSES]; 2] = [const { [const { Depot::new() }; CLASSES] }; 2];
+
+/// The magazines of a thread, of one class.
+#[derive(Default)]
+struct Shelf {
+    current: Vec<NonNull<u8>>,
+    other: Vec<NonNull<u8>>,
+    /// `Some` if there is a block.
+    free: Option<Free>,
+}
+
+impl Shelf {
+    fn exchange(&mut self, depot: &Depot) -> Option<NonNull<u8>> {
+        mem::swap(&mut self.current, &mut self.other);
+        if self.current.is_empty() {
+            let magazine = depot.take()?;
+            self.free = Some(magazine.free);
+            self.current = magazine.blocks;
+        }
+        self.current.pop()
+    }
+
+    /// Makes room in `current`, which is full or was never used.
+    fn make_room(&mut self, depot: &Depot, free: Free, layout: Layout) {
+        self.free = Some(free);
+        mem::swap(&mut self.current, &mut self.other);
+        if self.current.len() == MAGAZINE {
+            let blocks = mem::take(&mut self.current);
+            if let Some(left) = depot.put(Magazine { blocks, free }) {
+                left.free_all(layout);
+            }
+        }
+        self.current.reserve_exact(MAGAZINE);
+    }
+}
+
+struct Shelves([[Shelf; CLASSES]; 2]);
+
+impl Drop for Shelves {
+    fn drop(&mut self) {
+        for shelves in &mut self.0 {
+            for (class, shelf) in shelves.iter_mut().enumerate() {
+                let Some(free) = shelf.free else {
+                    continue;
+                };
+                let layout = layout_of(class);
+                for blocks in [mem::take(&mut shelf.current), mem::take(&mut shelf.other)] {
+                    Magazine { blocks, free }.free_all(layout);
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn class_of(layout: Layout) -> usize {
+    layout.size() / UNIT - 1
+}
+
+fn layout_of(class: usize) -> Layout {
+    let layout = Layout::from_size_align((class + 1) * UNIT, UNIT);
+    layout.expect("a class has a small size")
+}
+
+thread_local! {
+    /// A thread has them from its first block on.
+    static SHELVES: RefCell<Option<Box<Shelves>>> = const { RefCell::new(None) };
+}
+
+/// Takes a block of this layout that was kept.
+#[inline]
+pub(super) fn take(of: Use, layout: Layout) -> Option<NonNull<u8>> {
+    if !is_kept(layout) {
+        return None;
+    }
+    let class = class_of(layout);
+    let taken = SHELVES.try_with(|shelves| {
+        let mut shelves = shelves.borrow_mut();
+        let Some(shelves) = &mut *shelves else {
+            return first_take(&mut shelves, of, class);
+        };
+        let shelf = &mut shelves.0[of as usize][class];
+        match shelf.current.pop() {
+            None => shelf.exchange(&DEPOTS[of as usize][class]),
+            block => block,
+        }
+    });
+    // The thread ends.
+    taken.ok().flatten()
+}
+
+/// The first take of a thread.
+#[cold]
+fn first_take(shelves: &mut Option<Box<Shelves>>, of: Use, class: usize) -> Option<NonNull<u8>> {
+    let shelf = &mut new_shelves(shelves).0[of as usize][class];
+    shelf.exchange(&DEPOTS[of as usize][class])
+}
+
+#[cold]
+fn new_shelves(shelves: &mut Option<Box<Shelves>>) -> &mut Shelves {
+    let class = || std::array::from_fn(|_| Shelf::default());
+    shelves.insert(Box::new(Shelves([class(), class()])))
+}
+
+/// Keeps a block, or frees it.
+///
+/// # Safety
+/// The caller gives the block away. `free` frees each block of this use and layout.
+#[inline]
+pub(super) unsafe fn put(of: Use, layout: Layout, block: NonNull<u8>, free: Free) {
+    let kept = is_kept(layout)
+        && SHELVES
+            .try_with(|shelves| {
+                let mut shelves = shelves.borrow_mut();
+                let shelves = match &mut *shelves {
+                    Some(shelves) => shelves,
+                    none => new_shelves(none),
+                };
+                let class = class_of(layout);
+                let shelf = &mut shelves.0[of as usize][class];
+                if shelf.current.len() == shelf.current.capacity() {
+                    shelf.make_room(&DEPOTS[of as usize][class], free, layout);
+                }
+                shelf.current.push(block);
+            })
+            .is_ok();
+    if !kept {
+        // SAFETY: the caller promises this.
+        unsafe { free(block, layout) }
+    }
+}

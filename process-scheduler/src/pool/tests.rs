@@ -1,0 +1,69 @@
+//! Blocks of one thread and of many. The classes of these tests are their own: no cell or node of
+//! another test has their sizes.
+use super::{
+    magazines::{DEPOT, MAGAZINE},
+    new_arc, recycle,
+};
+use std::{
+    collections::HashSet,
+    sync::{Arc, mpsc},
+    thread,
+};
+
+/// Fails if a block is given out twice, or if an `Arc` that is shared is recycled.
+#[test]
+fn recycled_arcs_have_blocks_of_their_own() {
+    struct Odd([u64; 63]);
+    let shared = new_arc(Odd([7; 63]));
+    let other = shared.clone();
+    recycle(shared);
+    for round in 0..3 {
+        let all: Vec<_> = (0..200).map(|n| new_arc(Odd([n; 63]))).collect();
+        let places: HashSet<_> = all.iter().map(Arc::as_ptr).collect();
+        assert_eq!(places.len(), all.len(), "round {round}");
+        for (n, arc) in (0..).zip(all) {
+            assert!(arc.0.iter().all(|word| *word == n));
+            recycle(arc);
+        }
+    }
+    assert!(other.0.iter().all(|word| *word == 7));
+}
+
+/// One thread makes `Arc`s, and another one recycles more of them than all magazines hold. Each
+/// value is dropped once.
+///
+/// Fails if a recycled value is not dropped, or a magazine that the depot refuses is lost (under
+/// Miri and the leak checkers).
+#[test]
+fn arcs_recycled_by_another_thread_are_dropped_once() {
+    #[expect(dead_code)]
+    struct Value([u64; 60], Arc<()>);
+    let count = Arc::new(());
+    let many = (DEPOT + 4) * MAGAZINE;
+    let (sender, values) = mpsc::channel::<Arc<Value>>();
+    let other = thread::spawn(move || values.into_iter().for_each(recycle));
+    let hold: Vec<_> = (0..many)
+        .map(|_| new_arc(Value([0; 60], count.clone())))
+        .collect();
+    assert_eq!(Arc::strong_count(&count), many + 1);
+    hold.into_iter().for_each(|arc| sender.send(arc).unwrap());
+    drop(sender);
+    other.join().unwrap();
+    assert_eq!(Arc::strong_count(&count), 1);
+    let again = new_arc(Value([0; 60], count.clone()));
+    assert_eq!(Arc::strong_count(&count), 2);
+    recycle(again);
+}
+
+/// Fails if a type of another alignment gets a block of a class.
+#[test]
+fn arcs_of_other_alignments_are_not_kept() {
+    #[repr(align(64))]
+    struct Wide(u8);
+    for n in 0..3 {
+        let wide = new_arc(Wide(n));
+        assert_eq!(Arc::as_ptr(&wide).addr() % 64, 0);
+        assert_eq!(wide.0, n);
+        recycle(wide);
+    }
+}

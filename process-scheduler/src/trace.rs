@@ -1,0 +1,123 @@
+//! A span for each process, if the feature `tracing` is on and a subscriber wants it.
+//!
+//! The span is `process`, at the level `TRACE` and without a parent. It is entered for `init`, each
+//! step and `close`, and closed when the process ends for good. After each step it gets an event
+//! with the result. A subscriber is user code: its panic outside of a step is caught and dropped,
+//! and one at the begin or the end of a step is the step's.
+#[cfg(not(feature = "tracing"))]
+pub(crate) use off::ProcessSpan;
+#[cfg(feature = "tracing")]
+pub(crate) use on::ProcessSpan;
+
+#[cfg(feature = "tracing")]
+mod on {
+    use crate::{ExitReason, Pid, guard::guarded};
+    use std::panic::Location;
+    use tracing::Span;
+
+    #[derive(Default)]
+    pub(crate) struct ProcessSpan(Option<Box<Span>>);
+
+    impl ProcessSpan {
+        pub(crate) fn new(
+            pid: Pid,
+            name: Option<&str>,
+            kind: &'static str,
+            at: &'static Location<'static>,
+        ) -> Self {
+            let span = guarded(|| {
+                tracing::trace_span!(
+                    target: "process_scheduler",
+                    parent: None,
+                    "process",
+                    process.pid = %pid,
+                    process.name = name,
+                    process.kind = kind,
+                    loc.file = at.file(),
+                    loc.line = at.line(),
+                    loc.col = at.column(),
+                )
+            });
+            let span = span.filter(|span| !span.is_disabled());
+            Self(span.map(Box::new))
+        }
+
+        /// Runs `f` in the span.
+        #[inline]
+        pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+            match &self.0 {
+                Some(span) => span.in_scope(f),
+                None => f(),
+            }
+        }
+
+        /// Records the result of a step.
+        #[inline]
+        pub(crate) fn stepped(&self, result: &'static str, messages: u32, incarnation: u32) {
+            if let Some(span) = &self.0 {
+                guarded(|| {
+                    tracing::trace!(
+                        target: "process_scheduler",
+                        parent: &**span,
+                        step = result,
+                        messages,
+                        incarnation,
+                    );
+                });
+            }
+        }
+
+        /// Records the end of an incarnation.
+        pub(crate) fn exited(&self, reason: &ExitReason) {
+            if let Some(span) = &self.0 {
+                guarded(|| {
+                    tracing::trace!(
+                        target: "process_scheduler",
+                        parent: &**span,
+                        exit = %reason,
+                    );
+                });
+            }
+        }
+    }
+
+    impl Drop for ProcessSpan {
+        fn drop(&mut self) {
+            if let Some(span) = self.0.take() {
+                guarded(|| drop(span));
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod off {
+    use crate::{ExitReason, Pid};
+    use std::panic::Location;
+
+    #[derive(Default)]
+    pub(crate) struct ProcessSpan;
+
+    impl ProcessSpan {
+        #[inline(always)]
+        pub(crate) fn new(
+            _: Pid,
+            _: Option<&str>,
+            _: &'static str,
+            _: &'static Location<'static>,
+        ) -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+            f()
+        }
+
+        #[inline(always)]
+        pub(crate) fn stepped(&self, _: &'static str, _: u32, _: u32) {}
+
+        #[inline(always)]
+        pub(crate) fn exited(&self, _: &ExitReason) {}
+    }
+}

@@ -1,0 +1,164 @@
+//! The spans of processes, as a `tracing` subscriber sees them.
+use process_scheduler::{Child, Scheduler, Spawn, Strategy, Supervisor, from_fn};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+/// The fields of a span or an event.
+#[derive(Clone, Default)]
+struct Fields(HashMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl Fields {
+    fn is(&self, name: &str, value: &str) -> bool {
+        self.0.get(name).is_some_and(|found| found == value)
+    }
+}
+
+/// What happened to a span, by its number.
+#[derive(Clone, Default)]
+struct Span {
+    fields: Fields,
+    entered: u32,
+    exited: u32,
+    events: Vec<Fields>,
+    closed: bool,
+}
+
+static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
+static NEXT: AtomicU64 = AtomicU64::new(1);
+/// The subscriber panics at each event.
+static PANICS: AtomicBool = AtomicBool::new(false);
+
+fn change(id: u64, f: impl FnOnce(&mut Span)) {
+    let mut spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = usize::try_from(id).unwrap();
+    if spans.len() <= at {
+        spans.resize_with(at + 1, Span::default);
+    }
+    f(&mut spans[at]);
+}
+
+struct Recorder;
+
+impl Subscriber for Recorder {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "process_scheduler"
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let id = NEXT.fetch_add(1, SeqCst);
+        let mut fields = Fields::default();
+        span.record(&mut fields);
+        change(id, |span| span.fields = fields);
+        Id::from_u64(id)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        assert!(!PANICS.load(SeqCst), "the subscriber panics");
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let parent = event.parent().expect("an event has its process's span");
+        change(parent.into_u64(), |span| span.events.push(fields));
+    }
+    fn enter(&self, id: &Id) {
+        change(id.into_u64(), |span| span.entered += 1);
+    }
+    fn exit(&self, id: &Id) {
+        change(id.into_u64(), |span| span.exited += 1);
+    }
+    fn try_close(&self, id: Id) -> bool {
+        change(id.into_u64(), |span| span.closed = true);
+        true
+    }
+}
+
+/// Returns the spans of a pid, once all are closed.
+fn span_of(pid: &str) -> Span {
+    let spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut of = spans
+        .iter()
+        .filter(|span| span.fields.is("process.pid", pid));
+    let found = of.next().expect("a process has a span").clone();
+    assert!(of.next().is_none(), "a process has one span");
+    found
+}
+
+/// Fails if a span has no place of its spawn, is not entered for each step, or is not closed by the
+/// end; if a restart makes another span; or if the panic of a subscriber ends a worker.
+#[test]
+fn process_has_a_span_with_its_place_and_steps() {
+    tracing::subscriber::set_global_default(Recorder).unwrap();
+    let scheduler = Scheduler::builder().workers(1).build();
+    let spawn = Spawn::new().name("clerk");
+    let (line, clerk) = (line!(), scheduler.spawn_with(spawn, |_: u8, _| ()).unwrap());
+    clerk.try_send(1).unwrap();
+    clerk.try_send(2).unwrap();
+    let pid = clerk.pid();
+    scheduler.cancel(pid);
+    scheduler.wait(pid);
+
+    let child_line = line!() + 1;
+    let child = Child::new(|| from_fn(|n: u8, _| assert_ne!(n, 1, "as asked")))
+        .spawn(Spawn::new().name("child"));
+    let supervisor =
+        Supervisor::new(Strategy::OneForOne).intensity(0, std::time::Duration::from_secs(1));
+    let supervisor = supervisor.child(child).start(&scheduler).unwrap();
+    let failing = scheduler.named::<u8>("child").unwrap();
+    failing.try_send(1).unwrap();
+    let failing = failing.pid();
+    scheduler.wait(failing);
+    scheduler.wait(supervisor);
+
+    PANICS.store(true, SeqCst);
+    let next = scheduler
+        .spawn_fn(|n: process_scheduler::Reply<u8>, _| n.send(7).unwrap())
+        .unwrap();
+    let answer = next
+        .call(|reply| reply, std::time::Duration::from_secs(600))
+        .wait();
+    assert_eq!(answer, Ok(7));
+    PANICS.store(false, SeqCst);
+    scheduler.shutdown();
+
+    let span = span_of(&pid.to_string());
+    assert!(span.fields.is("process.name", "clerk"));
+    assert!(span.fields.is("loc.file", file!()));
+    assert!(span.fields.is("loc.line", &line.to_string()));
+    assert!(span.closed && span.entered == span.exited);
+    let steps = span
+        .events
+        .iter()
+        .filter(|event| event.0.contains_key("step"));
+    // It is entered for `init`, each step, and `close`.
+    assert_eq!(u32::try_from(steps.count()).unwrap() + 2, span.entered);
+    assert!(span.events.iter().any(|event| event.is("step", "Done")));
+    assert!(
+        span.events
+            .iter()
+            .any(|event| event.is("exit", "cancelled"))
+    );
+
+    let span = span_of(&failing.to_string());
+    assert!(span.fields.is("loc.line", &child_line.to_string()));
+    assert!(span.events.iter().any(|event| event.is("step", "Panicked")));
+    assert!(span.closed);
+}
