@@ -10,7 +10,8 @@
 //!    [`KEPT`](crate::batches::KEPT) together, by the mean of its polls after the last deliveries:
 //!    it leaves the batch to the watcher ([`Idle::rely_on_watcher`]), and notifies nobody.
 //! 4. Otherwise it notifies, as it does if no worker watches: the tasks would wait behind others
-//!    whose polls may be long. The sleeper that this wakes becomes the watcher when it sleeps again.
+//!    whose polls may be long. The sleeper that this wakes becomes the watcher when it sleeps
+//!    again.
 //!
 //! The watcher looks at the rings as it does at the LIFO slots ([`watch`](crate::watch)). If one of
 //! the polls is long after all, it takes the others, within two looks. Any other push of the worker

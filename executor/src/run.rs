@@ -111,8 +111,8 @@ fn poll(shared: &Shared, task: Task) {
     }
 }
 
-/// Polls a task with the hooks for polls. Measures the poll, if the builder says so, and counts it in
-/// the list of tasks.
+/// Polls a task with the hooks for polls. Measures the poll, if the builder says so, and counts it
+/// in the list of tasks.
 #[cold]
 fn observed_poll(shared: &Shared, task: Task) {
     let (id, meta, hooks) = (task.id(), TaskMeta::of(&task), &shared.hooks);

@@ -116,8 +116,8 @@ impl TaskList {
         )
     }
 
-    /// Adds a task that is about to be made (rule 1). `worker` is the index of the worker whose thread
-    /// this is.
+    /// Adds a task that is about to be made (rule 1). `worker` is the index of the worker whose
+    /// thread this is.
     pub(crate) fn add(self: &Arc<Self>, worker: Option<usize>, entry: Entry) -> Listed {
         let shard = worker.unwrap_or(self.0.len() - 1);
         let entry = Arc::new(entry);

@@ -16,8 +16,8 @@
 //!
 //! 1. The value is the sender's until the exchange that sets VALUE, and the receiver's afterwards.
 //! 2. The waker is the receiver's while WAKER is not set. The receiver's exchange that sets it
-//!    gives the waker away, and one that clears it takes it back; both fail after DONE. The sender whose
-//!    exchange sets DONE and finds WAKER has the waker.
+//!    gives the waker away, and one that clears it takes it back; both fail after DONE. The sender
+//!    whose exchange sets DONE and finds WAKER has the waker.
 //! 3. So if the receiver waits, either its exchange failed and it sees DONE, or the sender wakes
 //!    it.
 //! 4. The later one of NO_SENDER and NO_RECEIVER frees the slot, and drops a value that was not
@@ -218,8 +218,8 @@ impl<R> Receiver<R> {
         unsafe { self.slot.as_ref() }
     }
 
-    /// Polls for the value. `Err` if the sender was dropped. Costs one read-modify-write if it waits
-    /// with a new waker.
+    /// Polls for the value. `Err` if the sender was dropped. Costs one read-modify-write if it
+    /// waits with a new waker.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<R, ()>> {
         let id = WakerId::of(cx.waker());
         let mut clone = None;

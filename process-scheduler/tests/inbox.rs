@@ -25,8 +25,8 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// The process gives its inbox and its own waker to the test's thread, and awaits something else.
-/// That thread polls the inbox with this waker. A message for the process then makes it step, even
-/// after a step without an event.
+/// The thread polls the inbox with this waker. A message for the process then makes the process
+/// step, even after a step without an event.
 ///
 /// Fails if `Inbox::poll` does not check `stepped_by`, or if `AsyncProcess::step` takes the inbox's
 /// waker although no event came.

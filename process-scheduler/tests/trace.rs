@@ -33,7 +33,7 @@ impl Fields {
     }
 }
 
-/// What happened to a span, by its number.
+/// The record of one span.
 #[derive(Clone, Default)]
 struct Span {
     fields: Fields,

@@ -87,7 +87,7 @@ impl WriteLimit {
     /// Registers the task for that time. A test of a flag if the write is not pending.
     ///
     /// # Errors
-    /// That of the write, or one of the kind `TimedOut` with [`WriteTimedOut`] in it.
+    /// The error of the write, or one of the kind `TimedOut` that holds a [`WriteTimedOut`].
     pub fn apply(
         &mut self,
         cx: &mut Context<'_>,

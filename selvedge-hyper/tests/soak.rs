@@ -139,8 +139,8 @@ async fn answer(stream: &mut TcpStream, body: &[u8]) -> io::Result<()> {
     }
 }
 
-// Fails if a client that was not killed sees an error, if more errors are reported than clients were
-// killed, if the memory grows, or if a descriptor or a connection is left.
+// Fails if a client that was not killed sees an error, if more errors are reported than clients
+// were killed, if the memory grows, or if a descriptor or a connection is left.
 #[test]
 #[ignore = "takes ten minutes"]
 fn load_with_kills_leaves_nothing_behind() {

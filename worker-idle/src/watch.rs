@@ -38,9 +38,10 @@
 //!    worker that was woken for it found work, a worker was searching at the time, or a watcher
 //!    left for work. Each of these workers looks for filled places if it stops as the last searcher
 //!    (rule 3).
-//! 3. Items of rule 5 cannot be missed. The watcher fences after the end of its watch: when it gives
-//!    up, when it stops as the last searcher, or in its next sleep. Either its fence or the pusher's
-//!    is first. So the pusher sees no watcher, or the look after the watcher's fence sees the items.
+//! 3. Items of rule 5 cannot be missed. The watcher fences after the end of its watch: when it
+//!    gives up, when it stops as the last searcher, or in its next sleep. Either its fence or the
+//!    pusher's is first. So the pusher sees no watcher, or the look after the watcher's fence sees
+//!    the items.
 //! 4. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
 use crate::Idle;
 use core::{cell::Cell, time::Duration};

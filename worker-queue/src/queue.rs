@@ -35,7 +35,8 @@
 //!    into rule 3. The worker has notified of the item, with a fence after the item's push. Or the
 //!    item came by a steal, and its thief still counts as a searcher. Or `leave` pushed it as the
 //!    only item, and the worker takes it next. Or the scheduler's `notify` did nothing, because it
-//!    relies on a watcher that looks at the rings: then the watcher's look replaces the notification.
+//!    relies on a watcher that looks at the rings: then the watcher's look replaces the
+//!    notification.
 //! 3. If the slot is empty and the ring is not, a requeue pushes the item into the ring, and the
 //!    worker takes from the ring next. Consider the last push that rule 2 names. Either the ring
 //!    has not been empty since, or thieves have emptied it and the worker next takes the item that

@@ -645,7 +645,7 @@ fn monitor_ends_overdue_turns() {
     assert!(runtime.metrics().slices_ended > 0);
 }
 
-/// What each group was charged, in nanoseconds, as polls found it when they began.
+/// The nanoseconds that each group was charged, read at the beginnings of polls.
 struct Charges {
     runtime: Runtime,
     groups: [SchedulingGroup; 5],

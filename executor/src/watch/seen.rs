@@ -1,4 +1,4 @@
-//! What a watcher remembers of a worker's queue between two looks.
+//! The state of a worker's queue that a watcher keeps between two looks.
 use worker_queue::SlotContent;
 
 /// A worker's queue at one look: its slot's content, whether its ring has tasks, and its count of

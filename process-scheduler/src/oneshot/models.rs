@@ -33,8 +33,8 @@ fn poll<R>(receiver: &mut Receiver<R>, woken: &Arc<Woken>) -> Poll<Result<R, ()>
 
 /// The receiver waits while the value comes: it gets the value, or is woken and then gets it.
 ///
-/// Fails if the sender's first exchange is a Release store, or Relaxed; or if the receiver registers
-/// its waker by a store.
+/// Fails if the sender's first exchange is a Release store, or Relaxed; or if the receiver
+/// registers its waker by a store.
 #[test]
 fn value_against_poll_is_taken_or_wakes() {
     model(|| {

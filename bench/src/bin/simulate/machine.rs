@@ -7,7 +7,7 @@
 /// Nanoseconds of simulated time.
 pub(crate) type Nanos = f64;
 
-/// What the steps of the protocols cost. [`Costs::near`] says where the figures are from.
+/// The costs of the protocols' steps. [`Costs::near`] says where the figures are from.
 #[derive(Clone, Copy)]
 pub(crate) struct Costs {
     /// A line that comes from another core.

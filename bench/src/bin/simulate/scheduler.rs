@@ -2,8 +2,8 @@
 //!
 //! Each step of a thread is one event; [`worker`] has the steps of workers. The protocols are those
 //! of the runtime, in its own words: `executor/src/steal.rs`, `worker-idle/src/idle.rs`,
-//! `queue-global/src/injector.rs` and `net-driver/src/poller.rs`. Left out are the LIFO slot, nudges
-//! and the system's scheduler: each thread has a core.
+//! `queue-global/src/injector.rs` and `net-driver/src/poller.rs`. Left out are the LIFO slot,
+//! nudges and the system's scheduler: each thread has a core.
 use crate::machine::{Costs, Line, Nanos};
 use std::{
     cmp::Reverse,
