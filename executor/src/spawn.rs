@@ -9,7 +9,7 @@ use crate::{
     hooks::TaskMeta,
     scheduler::{Scheduler, Task},
     shared::{Attached, PanicReporter, Shared},
-    task_list::Entry,
+    task_list::{Entry, TaskList},
     trace::{self, TaskKind},
 };
 use queue_global::{Injector, List};
@@ -163,7 +163,7 @@ impl Handle {
         let list = || {
             let ours = |core: &Core| ptr::eq(&*core.shared, &**shared).then_some(core.index);
             let entry = Entry::new(name.clone(), at, to);
-            shared.tasks.add(with_core(ours).flatten(), entry)
+            TaskList::add(&shared.tasks, with_core(ours).flatten(), entry)
         };
         let attached = Attached {
             reporter: PanicReporter::by(shared),

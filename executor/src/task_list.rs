@@ -118,13 +118,13 @@ impl TaskList {
 
     /// Adds a task that is about to be made (rule 1). `worker` is the index of the worker whose
     /// thread this is.
-    pub(crate) fn add(self: &Arc<Self>, worker: Option<usize>, entry: Entry) -> Listed {
-        let shard = worker.unwrap_or(self.0.len() - 1);
+    pub(crate) fn add(list: &Arc<Self>, worker: Option<usize>, entry: Entry) -> Listed {
+        let shard = worker.unwrap_or(list.0.len() - 1);
         let entry = Arc::new(entry);
-        let place = self.0[shard].lock().reserve();
+        let place = list.0[shard].lock().reserve();
         Listed {
             entry,
-            list: self.clone(),
+            list: list.clone(),
             shard,
             place,
         }

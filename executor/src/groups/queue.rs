@@ -56,10 +56,11 @@ impl GroupStealer {
         self.ring.len() + self.queued()
     }
 
-    /// Whether the worker has tasks, also if nobody may steal them.
+    /// Returns whether the worker has tasks, even if nobody may steal them.
     #[cfg(feature = "monitor")]
     pub(crate) fn has_tasks(&self) -> bool {
-        self.len() > 0 || !self.ring.slot_is_empty()
+        let is_empty = self.ring.is_empty() && self.ring.slot_is_empty() && self.queued() == 0;
+        !is_empty
     }
 
     /// The number of tasks in the worker's lists.
