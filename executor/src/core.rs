@@ -26,14 +26,12 @@
 //! [`Lent`](blocking_threads::Lent)). A task in its poll may lend the core, so nothing borrows it
 //! across a call of user code in a poll.
 use crate::{
-    batches::Batches,
     driver::Parker,
     interval::{Interval, Slice},
     metrics::Counters,
     queue::Queue,
     scheduler::{Scheduler, Task},
     shared::{Remote, Shared},
-    watch::seen::Seen,
 };
 use coop_budget::{Budget, Exhausted, Preempt};
 use queue_global::List;
@@ -44,6 +42,9 @@ use worker_idle::{Backoff, Spin, WatchState};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 use worker_queue::{Next, QueueHooks};
+
+/// A slot at one look: its content, and its worker's count of polls.
+pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
 /// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
@@ -79,13 +80,11 @@ pub(crate) struct Core {
     pub(crate) park: Cell<Option<Parker>>,
     /// Whether an interval has passed since a driven worker last polled its parker.
     pub(crate) poll_is_due: Cell<bool>,
-    /// The batches of events that it delivered.
-    pub(crate) batches: Batches,
     /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
     /// The progress of the last watch, unless a notification ended it.
     pub(crate) watch_state: Cell<WatchState>,
-    /// The workers' queues at this watcher's last look.
+    /// The contents of the workers' slots at this watcher's last look.
     pub(crate) seen: Cell<Vec<Seen>>,
     /// The count of polls at the last notification that ended a park, until the next park.
     pub(crate) notified_at: Cell<Option<u64>>,
@@ -113,7 +112,6 @@ impl Core {
             searching: Cell::new(false),
             spin: Spin::new(),
             notified_at: Cell::new(None),
-            batches: Batches::new(),
             backoff: Cell::new(settings.backoff),
             watch_state: Cell::new(WatchState::default()),
             owes_unpark: Cell::new(false),
@@ -440,15 +438,11 @@ impl QueueHooks<Node<Scheduler>> for Core {
 
     #[inline]
     fn notify(&self) {
-        if !self.batches.delivers() {
-            self.shared.notify();
-        }
+        self.shared.notify();
     }
 
     #[inline]
     fn slot_filled(&self) {
-        if !self.batches.delivers() {
-            self.shared.call_watcher();
-        }
+        self.shared.call_watcher();
     }
 }

@@ -11,8 +11,7 @@
 //! 3. After a park and after a poll, the worker delivers the collected events. It has left the
 //!    search by then, because wakers are user code. It is in its own scope, so the tasks that it
 //!    wakes go to its own queue, each behind the one before. The last one does not stay in the LIFO
-//!    slot: it goes behind the others, too. [`deliver`](crate::deliver) says when that notifies
-//!    another worker.
+//!    slot: it goes behind the others, too.
 //! 4. A panic of a driver is contained, as a panic of a hook is. The worker goes on. A panic of a
 //!    driver's drop is ignored: any thread may drop the core of a worker that was never started.
 use crate::{

@@ -4,7 +4,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attributes;
-mod batches;
 mod block_in_place;
 mod blocking;
 mod builder;
@@ -13,7 +12,6 @@ mod compat;
 mod context;
 mod core;
 mod current_thread;
-mod deliver;
 mod driven;
 mod driver;
 mod events;

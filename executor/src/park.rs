@@ -21,7 +21,6 @@ use crate::{
     events::Over,
     scheduler::Task,
     trace,
-    watch::Waiting,
 };
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
@@ -146,25 +145,17 @@ impl Core {
                 self.notified_at.set(Some(self.counters().polls.get()));
                 break None;
             }
-            if park.has_events() || self.has_releases() || shared.is_closing() {
-                break None;
-            }
-            // A watcher leaves tasks in rings to their workers, unless they are aged.
-            let has_work = match &watch {
-                Some(_) => shared.has_injected(),
-                None => shared.has_work(),
-            };
-            if has_work {
+            if park.has_events() || self.has_releases() || shared.has_work() || shared.is_closing()
+            {
                 break None;
             }
             if let Some(at) = &mut watch {
-                match self.look_at_queues() {
+                match self.look_at_slots() {
                     Ok(aged) => {
                         self.counters().slots_stolen.add(1);
                         break Some(aged);
                     }
-                    Err(Waiting::Aged) => break None,
-                    Err(waiting) if at.record_look(waiting == Waiting::Fresh) => {}
+                    Err(filled) if at.record_look(filled) => {}
                     Err(_) => watch = None,
                 }
             } else {
@@ -221,6 +212,19 @@ impl Drop for Asleep<'_> {
 }
 
 impl Core {
+    /// Delivers the collected events, if there are any (rule 3). No task may give the core away
+    /// meanwhile.
+    pub(crate) fn deliver(&self, park: &mut impl Park) {
+        if !park.has_events() {
+            return;
+        }
+        self.as_worker(|| {
+            self.leave_search();
+            park.deliver();
+            self.queue.requeue_slot(self);
+        });
+    }
+
     /// A busy worker's look at its driver (rule 2).
     pub(crate) fn poll_park(&self, park: &mut impl Park) {
         park.poll(MAX_EVENTS);

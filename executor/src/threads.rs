@@ -94,7 +94,6 @@ impl Core {
     }
 
     fn sleep_in_thread(&self) -> Option<Task> {
-        self.end_batch();
         if self.backoff() {
             return None;
         }

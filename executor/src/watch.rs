@@ -5,11 +5,6 @@
 //! a slot only once its task is *aged*: two looks, some time apart, find the same task in it and
 //! the same number of polls. (The task alone does not show this: it may have run in between.)
 //!
-//! The watcher ages a ring that has tasks in the same way: two looks find tasks in it, and its
-//! worker in the same poll. Its worker may have left them to the watcher
-//! ([`deliver`](crate::deliver)), or a searcher is about to steal them. So a watcher does not wake
-//! for a ring in which its worker makes progress.
-//!
 //! [`Watch`] says which sleeper looks, and when. The *places* in its rules are the slots. A driven
 //! worker returns to its user at each look. Its next sleep continues the watch, unless something
 //! has ended it.
@@ -27,20 +22,6 @@ use crate::{core::Core, scheduler::Task, shared::Shared, trace};
 use std::mem;
 use worker_idle::Watch;
 
-pub(crate) mod seen;
-
-use seen::Seen;
-
-/// The tasks that a look found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
-    Nothing,
-    /// In a slot, or in a ring whose worker has polled since the last look.
-    Fresh,
-    /// In a ring whose worker is still in the same poll.
-    Aged,
-}
-
 impl Core {
     /// Begins or continues a watch, after the sleep was announced, if this worker is to watch.
     pub(crate) fn watch(&self) -> Option<Watch<'_>> {
@@ -49,32 +30,24 @@ impl Core {
         watches.then(|| Watch::begin(&shared.idle, self.index, &self.watch_state))?
     }
 
-    /// Takes a task from an aged slot. Returns the task, or else whether tasks wait in a ring or in
-    /// a slot, and whether those of a ring are aged.
-    pub(crate) fn look_at_queues(&self) -> Result<Task, Waiting> {
-        let (mut waiting, mut seen) = (Waiting::Nothing, self.seen.take());
-        seen.resize(self.shared.remotes.len(), Seen::default());
+    /// Takes a task from an aged slot. Returns the task, or else whether any slot is filled.
+    pub(crate) fn look_at_slots(&self) -> Result<Task, bool> {
+        let (mut filled, mut seen) = (false, self.seen.take());
+        seen.resize(self.shared.remotes.len(), None);
         let mut slots = self.shared.remotes.iter().zip(&mut seen).enumerate();
         let aged = slots.find_map(|(from, (remote, seen))| {
-            let now = Seen {
-                slot: remote.stealer.look(),
-                has_ring: !remote.stealer.is_empty(),
-                polls: remote.counters.polls.get(),
-            };
+            let now = remote.stealer.look();
+            let now = now.map(|task| (task, remote.counters.polls.get()));
             let before = mem::replace(seen, now);
-            let is_same_poll = now.polls == before.polls;
-            if now.has_ring && before.has_ring && is_same_poll {
-                waiting = Waiting::Aged;
-            } else if (now.has_ring || now.slot.is_some()) && waiting == Waiting::Nothing {
-                waiting = Waiting::Fresh;
-            }
-            let is_aged = is_same_poll && now.slot == before.slot;
-            let task = remote.stealer.steal_slot(now.slot.filter(|_| is_aged)?)?;
+            filled |= now.is_some();
+            let task = remote
+                .stealer
+                .steal_slot(now.filter(|_| now == before)?.0)?;
             trace::steal_slot(self, from, &task);
             Some(task)
         });
         self.seen.set(seen);
-        aged.ok_or(waiting)
+        aged.ok_or(filled)
     }
 
     /// Makes the next watch a new one, not a continuation of this one.

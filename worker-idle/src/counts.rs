@@ -46,7 +46,6 @@ fn every_operation_costs_what_the_readme_says() {
         (0, 0),
         "there is a watcher"
     );
-    assert_eq!(cost(|| assert!(idle.rely_on_watcher())), (0, 1));
     assert_eq!(cost(|| idle.leave_watch()), (0, 0));
     assert_eq!(cost(|| idle.is_watched()), (0, 0));
     assert_eq!(cost(|| idle.want_watcher()), (0, 1));

@@ -397,40 +397,6 @@ impl Idle {
         }
     }
 
-    /// Leaves items that the caller has pushed to the watcher, in place of a notification. Returns
-    /// false if there is no watcher: then it has requested one, and the caller must call
-    /// [`notify`](Self::notify).
-    ///
-    /// The items stay where thieves find them, and the caller takes them as soon as it can. This
-    /// only says that nobody is woken for them now. The watcher looks at the queues within its
-    /// interval. If it gives up before, or leaves for work, a look follows that sees the items.
-    ///
-    /// A fence, and a load or two.
-    ///
-    /// ```
-    /// let idle = worker_idle::Idle::new(2);
-    /// idle.sleep(1, false);
-    /// // Worker 0 pushes, and finds that nobody watches:
-    /// assert!(!idle.rely_on_watcher());
-    /// assert_eq!(idle.notify(), Some(1));
-    /// // Worker 1 finds nothing, and goes to sleep as the watcher:
-    /// idle.sleep(1, true);
-    /// assert!(idle.is_watcher_wanted() && idle.try_watch(1));
-    /// assert!(idle.rely_on_watcher());
-    /// ```
-    #[must_use = "without a watcher the caller notifies"]
-    pub fn rely_on_watcher(&self) -> bool {
-        // Ordering: SeqCst pairs with the fences in `give_up_watch`, in `stop_searching` and in
-        // `sleep`: the watcher fences after the end of its watch, and then looks. So this thread
-        // sees no watcher, or that look sees the items.
-        fence(SeqCst);
-        let is_watched = self.is_watched();
-        if !is_watched {
-            self.want_watcher();
-        }
-        is_watched
-    }
-
     /// Returns whether a watcher is wanted. Ask after [`sleep`](Self::sleep). A load.
     pub fn is_watcher_wanted(&self) -> bool {
         // Ordering: Relaxed, the fence in `sleep` orders it after the sleeper was counted.
@@ -445,8 +411,6 @@ impl Idle {
         // Ordering: Release pairs with `is_watched`: a thread that sees no watcher requests one
         // after this, not before.
         self.watch.watcher.store(0, Release);
-        // Ordering: SeqCst pairs with the fence in `rely_on_watcher`: the last look comes later.
-        fence(SeqCst);
     }
 
     /// Returns how many workers search and how many sleep, without reserved ones. A snapshot.

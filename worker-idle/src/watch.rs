@@ -25,10 +25,7 @@
 //! 4. Once several looks in a row found no filled place, the watcher gives up: it withdraws the
 //!    request for a watcher, and looks once more after that. If something else ends its sleep
 //!    before that look, it requests a watcher.
-//! 5. A worker may leave items in its queue to the watcher, where it would otherwise notify: it
-//!    pushes, fences, and reads that there is a watcher ([`Idle::rely_on_watcher`]). The watcher's
-//!    looks include the queues.
-//! 6. A watch may continue where the last one stopped, by its [`WatchState`].
+//! 5. A watch may continue where the last one stopped, by its [`WatchState`].
 //!
 //! # Why no filled place is forgotten
 //!
@@ -38,11 +35,7 @@
 //!    worker that was woken for it found work, a worker was searching at the time, or a watcher
 //!    left for work. Each of these workers looks for filled places if it stops as the last searcher
 //!    (rule 3).
-//! 3. Items of rule 5 cannot be missed. The watcher fences after the end of its watch: when it
-//!    gives up, when it stops as the last searcher, or in its next sleep. Either its fence or the
-//!    pusher's is first. So the pusher sees no watcher, or the look after the watcher's fence sees
-//!    the items.
-//! 4. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
+//! 3. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
 

@@ -31,12 +31,10 @@
 //! 1. While the worker runs an item, there is no requeued item: the worker takes it next. If the
 //!    worker does take another item next (from a share of the injector, or from the slot), it first
 //!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
-//! 2. So each item in the ring, while the worker runs another, falls into one of four cases, or
+//! 2. So each item in the ring, while the worker runs another, falls into one of three cases, or
 //!    into rule 3. The worker has notified of the item, with a fence after the item's push. Or the
 //!    item came by a steal, and its thief still counts as a searcher. Or `leave` pushed it as the
-//!    only item, and the worker takes it next. Or the scheduler's `notify` did nothing, because it
-//!    relies on a watcher that looks at the rings: then the watcher's look replaces the
-//!    notification.
+//!    only item, and the worker takes it next.
 //! 3. If the slot is empty and the ring is not, a requeue pushes the item into the ring, and the
 //!    worker takes from the ring next. Consider the last push that rule 2 names. Either the ring
 //!    has not been empty since, or thieves have emptied it and the worker next takes the item that

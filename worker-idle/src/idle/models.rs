@@ -235,53 +235,6 @@ fn want_watcher_after_a_given_up_watch_stays_set() {
     });
 }
 
-/// A pusher relies on a watcher that gives up. The watcher's last look sees the item.
-///
-/// Fails if `rely_on_watcher` or `give_up_watch` has no fence.
-#[test]
-fn push_relying_on_a_watcher_that_gives_up_is_seen() {
-    model(|| {
-        let pool = Pool::new(2);
-        pool.idle.want_watcher();
-        assert!(pool.idle.try_watch(1));
-        let other = pool.clone();
-        let watcher = thread::spawn(move || {
-            other.idle.give_up_watch();
-            other.items.load(Relaxed) > 0
-        });
-        pool.items.store(1, Relaxed);
-        let relies = pool.idle.rely_on_watcher();
-        let is_seen = watcher.join().unwrap();
-        assert!(!relies || is_seen);
-        assert_eq!(pool.idle.is_watcher_wanted(), !relies);
-    });
-}
-
-/// A pusher relies on a watcher that a notifier has woken for other work. As the last searcher the
-/// watcher looks for more, and sees the item.
-///
-/// Fails if `rely_on_watcher` or `stop_searching` has no fence.
-#[test]
-fn push_relying_on_a_watcher_that_leaves_for_work_is_seen() {
-    model(|| {
-        let pool = Pool::new(2);
-        pool.idle.want_watcher();
-        pool.idle.sleep(1, false);
-        assert!(pool.idle.try_watch(1));
-        assert_eq!(pool.idle.notify(), Some(1));
-        let other = pool.clone();
-        let watcher = thread::spawn(move || {
-            other.idle.leave_watch();
-            assert!(other.idle.stop_searching());
-            other.items.load(Relaxed) > 0
-        });
-        pool.items.store(1, Relaxed);
-        let relies = pool.idle.rely_on_watcher();
-        let is_seen = watcher.join().unwrap();
-        assert!(!relies || is_seen);
-    });
-}
-
 /// Fails if `try_watch` uses a store in place of the exchange.
 #[test]
 fn try_watch_by_two_sleepers_admits_one() {
