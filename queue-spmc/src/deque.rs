@@ -21,7 +21,8 @@
 //!    item left claims it by an exchange on `head`, like a thief.
 //! 3. If the owner knows by an earlier `top` that at most one item is left, it does not lower
 //!    `bottom`: it claims that item by an exchange that expects this `top`, and no thief that
-//!    copies. If the exchange fails, the owner continues by rule 2.
+//!    copies. If the exchange fails, the owner continues by rule 2. Positions wrap around, so the
+//!    owner takes a new `top` before 2³² items have passed the earlier one.
 //! 4. A thief claims items one by one, each with an exchange after a load of `bottom`, and releases
 //!    all of them with one more exchange.
 //!
@@ -82,6 +83,10 @@ pub struct Worker<T> {
     /// A `top` that the owner has seen or written (rule 3). The current one is not below it.
     last_top: u32,
 }
+
+/// The distance from the earlier `top` from which on a pop takes a new one (rule 3). Between two
+/// pops the owner pushes at most 2³⁰ items, or takes a new one then.
+const FAR: u32 = 1 << 31;
 
 /// A thief's end of a deque: takes the oldest item. Clones share the deque.
 pub struct Stealer<T> {
@@ -148,7 +153,17 @@ impl<T: Send> Worker<T> {
     #[inline]
     #[track_caller]
     pub fn push(&mut self, item: T) {
+        if self.owner.room() == 0 {
+            self.refresh_top();
+        }
         self.owner.push(item);
+    }
+
+    /// Takes a new `top` (rule 3). An owner that only pushes gets here before 2³⁰ pushes; one that
+    /// pops checks the distance itself.
+    #[cold]
+    fn refresh_top(&mut self) {
+        self.last_top = self.owner.queue.load_head().top;
     }
 
     /// Pushes all items.
@@ -216,7 +231,7 @@ impl<T: Send> Worker<T> {
             return last;
         }
         owner.bottom = bottom;
-        if left == 1 {
+        if left == 1 || bottom.wrapping_sub(self.last_top) > FAR {
             self.last_top = head.top;
         }
         // SAFETY: the owner has taken the item (rule 1). No thief can claim it: each either sees

@@ -127,3 +127,21 @@ fn push_beyond_the_most_items_panics() {
     // Dropping the items one by one would take as long again.
     core::mem::forget(worker);
 }
+
+// Fails if `push` does not take a new `top`: then 2³² steals between two pops make it look current.
+#[test]
+fn push_into_full_buffer_takes_a_new_top() {
+    let mut worker = deque(2, 2);
+    worker.last_top = worker.owner.bottom;
+    worker.push(2);
+    assert_eq!(drain(&mut worker), [2, 1, 0]);
+}
+
+// Fails if `pop_newest` takes a new `top` only when one item is left.
+#[test]
+fn pop_far_from_the_earlier_top_takes_a_new_one() {
+    let mut worker = deque(4, 4);
+    worker.last_top = worker.owner.bottom.wrapping_sub(FAR + 2);
+    assert_eq!(worker.pop(), Some(3));
+    assert_eq!(worker.last_top, worker.owner.bottom.wrapping_sub(3));
+}

@@ -405,3 +405,29 @@ fn ring_with_an_item_is_never_surely_empty() {
         assert!(worker.is_surely_empty());
     }
 }
+
+// Fails if `extend` keeps an old copy of `head`: after 2³² items it makes the ring look empty.
+#[test]
+fn insertion_far_from_the_earlier_head_loads_it_anew() {
+    let mut worker = Worker::new(4).with_claim(1);
+    worker.extend([0, 1]);
+    // The position of the end after the next insertion, 2³² items before.
+    worker.set_last_head(Head::both(3));
+    worker.extend([2]);
+    assert_eq!(
+        (worker.pop(), worker.pop(), worker.pop()),
+        (Some(0), Some(1), Some(2))
+    );
+}
+
+// Fails if the copy, which is at most half the way around behind, is taken for a current one.
+#[test]
+fn pop_behind_an_old_copy_of_head_finds_the_items() {
+    let mut worker = Worker::new(4).with_claim(1);
+    worker.extend([0, 1]);
+    worker.set_last_head(Head::both(2_u32.wrapping_sub(1 << 31)));
+    assert_eq!(
+        (worker.pop(), worker.pop(), worker.pop()),
+        (Some(0), Some(1), None)
+    );
+}

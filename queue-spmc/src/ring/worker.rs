@@ -240,6 +240,21 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.last_head
     }
 
+    #[cfg(test)]
+    pub(super) fn set_last_head(&mut self, head: Head) {
+        self.last_head = head;
+    }
+
+    /// Loads `head` anew if thieves have taken very many items since the last load. Positions wrap
+    /// around: after 2³² items the owner's copy would make a ring with items look empty. A push
+    /// loads `head` at the limit; insertions of many items call this.
+    #[inline]
+    pub(super) fn refresh_far_head(&mut self) {
+        if self.tail.wrapping_sub(self.last_head.real()) > 1 << 31 {
+            self.last_head = self.header().load_head();
+        }
+    }
+
     /// Takes the oldest item by an exchange of its own. The usual case comes first: `head` is the
     /// owner's own copy, and no thief copies.
     #[inline(always)]
