@@ -22,6 +22,10 @@
 //! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). The
 //!    children's pids and names may exist a moment longer. If the supervisor is killed, its
 //!    children are killed too.
+//! 5. A supervisor that is notified of an end while the scheduler shuts down ends the child for
+//!    good, also before its own cancel comes. The shutdown itself ends stopped children for good.
+//!    So the supervisor may be notified of the same child once more, and then never again: if it
+//!    took that child for one that it has restarted, it would wait for ever.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,
@@ -355,7 +359,9 @@ impl Supervisor {
             return handle.kill_for_good(pid, ExitReason::Killed);
         };
         let entry = &mut self.entries[at];
-        if self.ends.is_some() {
+        // Rule 5. A shutdown that has ended the child for good began before, and is seen here: the
+        // queues of the child and of this supervisor pass that on.
+        if self.ends.is_some() || handle.is_closed() {
             entry.state = State::Gone;
             return handle.kill_for_good(pid, ExitReason::Killed);
         }
@@ -567,3 +573,8 @@ impl fmt::Debug for Supervisor {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -398,6 +398,6 @@ impl Work {
 }
 
 #[cfg(test)]
-mod models;
+pub(crate) mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;

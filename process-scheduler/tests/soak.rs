@@ -101,6 +101,17 @@ impl Random {
 
 #[test]
 fn sent_is_delivered_or_returned_or_a_dead_letter() {
+    soak(false);
+}
+
+/// Fails if a shutdown loses a message that comes meanwhile, or leaves a call without an end.
+#[test]
+fn sent_amid_a_shutdown_is_delivered_or_returned() {
+    soak(true);
+}
+
+/// Shuts the scheduler down after all sends, or `amid` them.
+fn soak(amid: bool) {
     panic::set_hook(Box::new(|panic| {
         if !panic.to_string().contains("as asked") {
             eprintln!("{panic}");
@@ -134,14 +145,16 @@ fn sent_is_delivered_or_returned_or_a_dead_letter() {
         .collect();
 
     let dropped = Arc::new(AtomicU64::new(0));
+    let progress = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = (0..3)
         .map(|sender| {
             let (addresses, dropped) = (addresses.clone(), dropped.clone());
-            let handle = scheduler.handle();
+            let (handle, progress) = (scheduler.handle(), progress.clone());
             let mut random = Random(seed.wrapping_mul(sender + 1) | 1);
             thread::spawn(move || {
                 let (mut sent, mut returned, mut calls) = (0_u64, 0_u64, Vec::new());
                 for turn in 0..events / 3 {
+                    progress.fetch_add(1, SeqCst);
                     let to = &addresses[random.below(addresses.len() as u64) as usize];
                     match random.below(1_000) {
                         0 => drop(to.try_send(Mail::Fail)),
@@ -178,6 +191,14 @@ fn sent_is_delivered_or_returned_or_a_dead_letter() {
             })
         })
         .collect();
+    while amid && progress.load(SeqCst) < events / 2 {
+        thread::yield_now();
+    }
+    let handle = scheduler.handle();
+    let mut scheduler = Some(scheduler);
+    let limit = Duration::from_secs(600);
+    let mut shut_down = || scheduler.take().map(|all| all.shutdown_timeout(limit));
+    let early = if amid { shut_down() } else { None };
     let (mut sent, mut returned, mut calls) = (0, 0, Vec::new());
     for thread in threads {
         let (s, r, c) = thread.join().unwrap();
@@ -185,8 +206,8 @@ fn sent_is_delivered_or_returned_or_a_dead_letter() {
         returned += r;
         calls.extend(c);
     }
-    let metrics = scheduler.metrics();
-    let report = scheduler.shutdown_timeout(Duration::from_secs(600));
+    let metrics = handle.metrics();
+    let report = early.or_else(shut_down).unwrap();
     assert_eq!((report.forced, report.stuck), (0, 0));
     let mut answers = 0;
     for (n, call) in calls {

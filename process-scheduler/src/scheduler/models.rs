@@ -32,6 +32,14 @@ pub(crate) fn without_threads() -> Handle {
     }
 }
 
+/// Does the first part of `close`: refuses spawns, and cancels no process yet.
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+pub(crate) fn begin_close(shared: &Shared) {
+    // Ordering: Relaxed, as in `close`.
+    shared.is_closed.store(true, Relaxed);
+    shared.registry.close();
+}
+
 /// A fact that a process's step writes, without an atomic.
 struct Done(UnsafeCell<bool>);
 

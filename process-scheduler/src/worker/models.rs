@@ -1,6 +1,7 @@
 //! Models of the queues around the processes: a submission against a worker that parks, the deque
 //! under the scheduler, and a shutdown against senders. They use the crate's own cores, the queues
 //! and the idle protocol as the worker does, in small.
+use super::{Shared as SchedulerShared, Slice};
 use crate::{
     core::Core,
     lane::{Mailbox, Taken},
@@ -13,6 +14,20 @@ use worker_idle::{
     Idle, Watch,
     park::{Park, ThreadPark, Unpark},
 };
+
+/// Runs processes of a scheduler without threads until none is ready.
+pub(crate) fn run_ready(shared: &SchedulerShared) {
+    while let Some(runnable) = shared.injector.pop() {
+        let mut slice = Slice {
+            steps_left: shared.config.step_budget,
+            messages: shared.config.messages,
+            counters: &shared.counters.workers[0],
+        };
+        if let Some(left) = runnable.0.run(&mut slice) {
+            shared.injector.requeue(left);
+        }
+    }
+}
 
 struct Token;
 
