@@ -240,7 +240,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.last_head
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
     pub(super) fn set_last_head(&mut self, head: Head) {
         self.last_head = head;
     }
