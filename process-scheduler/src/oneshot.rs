@@ -22,6 +22,8 @@
 //!    it.
 //! 4. The later one of NO_SENDER and NO_RECEIVER frees the slot, and drops a value that was not
 //!    taken.
+//! 5. A waker and a value are user code, whose panic must not lose a wake-up or the slot. An end
+//!    wakes before it drops a value, and leaves the slot before it drops a waker.
 use crate::{
     guard::{WakerId, wake},
     pool::Kept,
@@ -30,6 +32,7 @@ use queue_global::mpsc::Nodes;
 use std::{
     alloc::Layout,
     mem::{self, MaybeUninit},
+    panic::{RefUnwindSafe, UnwindSafe},
     ptr::NonNull,
     task::{Context, Poll, Waker},
 };
@@ -59,7 +62,8 @@ pub(crate) struct Sender<R>(NonNull<Slot<R>>);
 
 pub(crate) struct Receiver<R> {
     slot: NonNull<Slot<R>>,
-    /// The waker in the slot, which may be the sender's by now.
+    /// The waker in the slot, which may be the sender's by now. It is a clone, and may differ from
+    /// the waker that it was cloned from.
     registered: Option<WakerId>,
     is_taken: bool,
 }
@@ -72,6 +76,13 @@ unsafe impl<R: Send> Sync for Sender<R> {}
 unsafe impl<R: Send> Send for Receiver<R> {}
 // SAFETY: a shared receiver gives access to nothing.
 unsafe impl<R: Send> Sync for Receiver<R> {}
+
+// A panic caught around a use of an end leaves the slot whole (rule 5), and nobody gets a reference
+// to the value.
+impl<R> UnwindSafe for Sender<R> {}
+impl<R> RefUnwindSafe for Sender<R> {}
+impl<R> UnwindSafe for Receiver<R> {}
+impl<R> RefUnwindSafe for Receiver<R> {}
 
 /// Makes both ends. The slot is a block that was kept, if there is one.
 pub(crate) fn channel<R>() -> (Sender<R>, Receiver<R>) {
@@ -196,11 +207,12 @@ impl<R> Sender<R> {
         // Ordering: Release pairs with the receiver, which frees the slot after it sees this bit.
         // Acquire pairs with the exchange of a receiver that has left.
         let before = shared.bits.fetch_or(NO_SENDER, AcqRel);
+        // Rule 5. The slot is not used here, so the receiver may free it meanwhile.
+        waker.into_iter().for_each(wake);
         if before & NO_RECEIVER != 0 {
             // SAFETY: rule 4.
             unsafe { free(slot, before) };
         }
-        waker.into_iter().for_each(wake);
         None
     }
 }
@@ -243,12 +255,13 @@ impl<R> Receiver<R> {
                 clone = Some(cx.waker().clone());
                 continue;
             };
+            let stored = WakerId::of(&waker);
             self.slot().put_waker(waker);
             // Ordering: Release pairs with the sender's first exchange, which takes the waker.
             // A failed exchange is followed by the load above.
             let set = self.slot().bits.compare_exchange(0, WAKER, AcqRel, Relaxed);
             if set.is_ok() {
-                self.registered = Some(id);
+                self.registered = Some(stored);
                 return Poll::Pending;
             }
             // SAFETY: rule 2: the exchange failed, so the waker is still this end's.
@@ -272,7 +285,7 @@ impl<R> Receiver<R> {
 
 impl<R> Drop for Receiver<R> {
     fn drop(&mut self) {
-        drop(self.unregister());
+        let waker = self.unregister();
         let left = NO_RECEIVER | if self.is_taken { TAKEN } else { 0 };
         // Ordering: Acquire pairs with the sender's second exchange: it has left the slot.
         let mut bits = self.slot().bits.load(Acquire);
@@ -285,6 +298,8 @@ impl<R> Drop for Receiver<R> {
             // SAFETY: rule 4: both have left.
             unsafe { free(self.slot, bits | left) };
         }
+        // Rule 5.
+        drop(waker);
     }
 }
 

@@ -13,6 +13,8 @@
 //! 4. Every block came from the global allocator. So it may also be freed there, by the drop of an
 //!    `Arc` that is not the last one of a process's run.
 //! 5. Blocks that are too large or have another alignment are not kept.
+//! 6. The global allocator may be the user's, and use this crate itself. A thread that is in its
+//!    magazines then takes blocks from the allocator and frees them there, as one that ends does.
 //!
 //! Under a model nothing is kept: a static would outlive an execution.
 use queue_global::mpsc::{Heap, Nodes};
@@ -71,7 +73,7 @@ pub(crate) fn new_arc<T>(value: T) -> Arc<T> {
     }
 }
 
-/// Drops an `Arc`, and keeps its block if nobody shares it.
+/// Drops an `Arc`, and keeps its block if nobody shares it, also if the drop of the value panics.
 #[inline]
 pub(crate) fn recycle<T>(mut arc: Arc<T>) {
     /// # Safety
@@ -82,16 +84,22 @@ pub(crate) fn recycle<T>(mut arc: Arc<T>) {
         // SAFETY: the caller promises this.
         drop(unsafe { Arc::from_raw(place.as_ptr()) });
     }
+    /// The block of an `Arc` that nobody shares. It has no value when this is dropped.
+    struct Block<T>(NonNull<T>);
+    impl<T> Drop for Block<T> {
+        fn drop(&mut self) {
+            // SAFETY: the block is an `Arc`'s that nobody shares, and has no value.
+            unsafe { put(Use::Cell, Layout::new::<T>(), self.0.cast(), free::<T>) };
+        }
+    }
     if !is_kept(Layout::new::<T>()) || Arc::get_mut(&mut arc).is_none() {
         return;
     }
     let place = Arc::into_raw(arc).cast_mut();
-    // SAFETY: nobody else has it, as `get_mut` has found; and it is not used as a T any more.
-    unsafe { ptr::drop_in_place(place) };
     // SAFETY: the pointer of an `Arc` is not null.
-    let block = unsafe { NonNull::new_unchecked(place) };
-    // SAFETY: the block is an `Arc`'s that nobody shares, and has no value.
-    unsafe { put(Use::Cell, Layout::new::<T>(), block.cast(), free::<T>) };
+    let block = Block(unsafe { NonNull::new_unchecked(place) });
+    // SAFETY: nobody else has it, as `get_mut` has found; and it is not used as a T any more.
+    unsafe { ptr::drop_in_place(block.0.as_ptr()) };
 }
 
 /// Frees a block that is not kept.

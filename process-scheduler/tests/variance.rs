@@ -6,6 +6,7 @@ use process_scheduler::{
     Sending, Sleep, Spawn, Stale, StepOutput, Supervisor,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -42,7 +43,7 @@ assert_impl_all!(Spawn: Send, Sync, Unpin, Clone);
 assert_impl_all!(Supervisor: Send, Unpin);
 assert_impl_all!(Pid: Send, Sync, Unpin, Copy);
 assert_impl_all!(Metrics: Send, Sync, Unpin, Copy);
-assert_impl_all!(Exit: Send, Sync, Unpin, Future);
+assert_impl_all!(Exit: Send, Sync, UnwindSafe, RefUnwindSafe, Unpin, Future);
 assert_impl_all!(Sleep: Send, Unpin, Future);
 assert_impl_all!(Input: Send, Unpin);
 
@@ -50,8 +51,8 @@ assert_impl_all!(Address<NotSync>: Send, Sync, Unpin, Clone);
 assert_impl_all!(Sending<'static, NotSync>: Send, Unpin, Future);
 assert_impl_all!(Inbox<NotSync>: Send, Unpin);
 assert_impl_all!(Receiving<'static, NotSync>: Send, Unpin, Future);
-assert_impl_all!(Reply<NotSync>: Send, Sync, Unpin);
-assert_impl_all!(Call<NotSync>: Send, Unpin, Future);
+assert_impl_all!(Reply<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe, Unpin);
+assert_impl_all!(Call<NotSync>: Send, UnwindSafe, RefUnwindSafe, Unpin, Future);
 assert_impl_all!(Completer<NotSync, NotSync>: Send, Unpin);
 assert_not_impl_any!(Inbox<NotSend>: Send, Sync);
 assert_not_impl_any!(Reply<NotSend>: Send, Sync);

@@ -80,7 +80,8 @@ pub struct Queue<T, A: Nodes = Heap> {
     top: AtomicUsize,
     /// Invariant: a shared queue takes values in and hands them out.
     owns: PhantomData<*mut Node<T>>,
-    nodes: PhantomData<fn() -> A>,
+    /// Invariant: a node is freed by the source that allocated it.
+    nodes: PhantomData<fn(A) -> A>,
 }
 
 /// The source of a queue's nodes: [`Heap`], or for example a pool that keeps them for reuse.
@@ -337,7 +338,8 @@ impl<T, A: Nodes> fmt::Debug for Queue<T, A> {
 pub struct Batch<T, A: Nodes = Heap> {
     /// The oldest node. Each `next` is the address of a newer one.
     first: Option<NonNull<Node<T>>>,
-    nodes: PhantomData<fn() -> A>,
+    /// As in the queue.
+    nodes: PhantomData<fn(A) -> A>,
 }
 
 // SAFETY: the batch owns its values.

@@ -9,4 +9,19 @@ sync_shim::invariant! {
     iter: "queue_global::Iter<'static, queue_global::Boxed<P>>",
     into_iter: "queue_global::IntoIter<queue_global::Boxed<P>>",
     boxed: "queue_global::Boxed<P>",
+    // A source of nodes with a parameter: the same source must free the nodes that it allocated.
+    events_nodes: "queue_global::mpsc::Queue<u8, Of<P>>;
+struct Of<P>(P);
+unsafe impl<P> queue_global::mpsc::Nodes for Of<P> {
+    fn allocate(_: std::alloc::Layout) -> std::ptr::NonNull<u8> { todo!() }
+    unsafe fn free(_: std::ptr::NonNull<u8>, _: std::alloc::Layout) {}
+}
+type Unused = ()",
+    batch_nodes: "queue_global::mpsc::Batch<u8, Of<P>>;
+struct Of<P>(P);
+unsafe impl<P> queue_global::mpsc::Nodes for Of<P> {
+    fn allocate(_: std::alloc::Layout) -> std::ptr::NonNull<u8> { todo!() }
+    unsafe fn free(_: std::ptr::NonNull<u8>, _: std::alloc::Layout) {}
+}
+type Unused = ()",
 }

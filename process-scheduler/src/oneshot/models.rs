@@ -3,8 +3,8 @@
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
-use std::{sync::Arc, task::Wake};
-use sync_shim::{atomic::AtomicBool, model, thread};
+use std::{panic::resume_unwind, sync::Arc, task::Wake};
+use sync_shim::{atomic::AtomicBool, model, panics::catch, thread};
 
 /// A waker that shows, by the bit, what its waker has done before.
 struct Woken(AtomicBool);
@@ -93,6 +93,37 @@ fn value_against_drop_is_handed_back_or_dropped() {
             assert_eq!(Arc::strong_count(&woken), 1);
         });
     }
+}
+
+/// A value whose drop panics, without a word.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        resume_unwind(Box::new(()));
+    }
+}
+
+/// The receiver waits, and leaves while a value comes whose drop panics: if the sender has the
+/// waker, it wakes, also if it is the end that drops the value.
+///
+/// Fails if the sender drops the value before it wakes.
+#[test]
+fn sender_that_drops_a_value_that_panics_wakes() {
+    model(|| {
+        let (sender, mut receiver) = channel();
+        let woken = Woken::new();
+        assert!(poll(&mut receiver, &woken).is_pending());
+        let sends = thread::spawn(move || {
+            let _ = catch(|| sender.send(Bomb).map_err(mem::forget));
+        });
+        let own = receiver.unregister();
+        let _ = catch(|| drop(receiver));
+        sends.join().unwrap();
+        assert!(own.is_some() || woken.is_set(), "the wake-up is lost");
+        drop(own);
+        assert_eq!(Arc::strong_count(&woken), 1);
+    });
 }
 
 /// The receiver takes the value and leaves while the sender leaves: the value is dropped once.

@@ -1,5 +1,11 @@
 use super::*;
-use std::sync::Arc;
+use std::{
+    mem::ManuallyDrop,
+    panic::catch_unwind,
+    sync::{Arc, Mutex},
+    task::{RawWaker, RawWakerVTable, Wake},
+};
+use sync_shim::atomic::AtomicBool;
 
 fn poll<R>(receiver: &mut Receiver<R>) -> Poll<Result<R, ()>> {
     receiver.poll(&Context::from_waker(Waker::noop()))
@@ -40,4 +46,69 @@ fn receiver_of_a_dropped_sender_gets_an_error() {
     let (sender, mut receiver) = channel::<u8>();
     drop(sender);
     assert_eq!(poll(&mut receiver), Poll::Ready(Err(())));
+}
+
+/// A task that notes its wake.
+#[derive(Default)]
+struct Noted(AtomicBool);
+
+impl Wake for Noted {
+    fn wake(self: Arc<Self>) {
+        // Ordering: Relaxed, one thread.
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A borrowed waker is lent for one poll: its clones are of the task that has the poll.
+struct Lent(Mutex<Arc<Noted>>);
+
+static LENT: RawWakerVTable =
+    RawWakerVTable::new(clone_lent, |_| unreachable!(), |_| unreachable!(), |_| ());
+
+unsafe fn clone_lent(lent: *const ()) -> RawWaker {
+    // SAFETY: the test keeps it alive.
+    let lent = unsafe { &*lent.cast::<Lent>() };
+    let task = lent.0.lock().unwrap().clone();
+    let waker = ManuallyDrop::new(Waker::from(task));
+    RawWaker::new(waker.data(), waker.vtable())
+}
+
+/// Fails if the receiver compares the context's waker with an earlier one instead of its clone.
+#[test]
+fn equal_wakers_whose_clones_differ_are_both_registered() {
+    let tasks = [(); 2].map(|()| Arc::<Noted>::default());
+    let lent = Lent(Mutex::new(tasks[0].clone()));
+    let (sender, mut receiver) = channel();
+    for task in &tasks {
+        *lent.0.lock().unwrap() = task.clone();
+        // SAFETY: the functions keep the contract of a waker, and `lent` outlives this one.
+        let waker = unsafe { Waker::new((&raw const lent).cast(), &LENT) };
+        let polled = receiver.poll(&Context::from_waker(&waker));
+        assert!(polled.is_pending());
+    }
+    sender.send(7).unwrap();
+    // Ordering: Relaxed, one thread.
+    assert_eq!(tasks.map(|task| task.0.load(Relaxed)), [false, true]);
+    assert_eq!(poll(&mut receiver), Poll::Ready(Ok(7)));
+}
+
+/// Fails if a receiver drops its waker before it leaves the slot.
+#[test]
+fn receiver_whose_waker_panics_in_its_drop_leaves() {
+    struct Frail;
+    impl Wake for Frail {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Frail {
+        fn drop(&mut self) {
+            panic!("this drop panics");
+        }
+    }
+    let (sender, mut receiver) = channel();
+    let waker = Waker::from(Arc::new(Frail));
+    assert!(receiver.poll(&Context::from_waker(&waker)).is_pending());
+    drop(waker); // The slot has the last one.
+    assert!(catch_unwind(|| drop(receiver)).is_err());
+    assert!(sender.is_abandoned());
+    assert_eq!(sender.send(7), Err(7));
 }

@@ -22,7 +22,8 @@ pub(super) const DEPOT: usize = 16;
 
 #[inline]
 pub(super) fn is_kept(layout: Layout) -> bool {
-    layout.align() == UNIT && (1..=CLASSES * UNIT).contains(&layout.size())
+    let size = layout.size();
+    layout.align() == UNIT && size % UNIT == 0 && (1..=CLASSES * UNIT).contains(&size)
 }
 
 /// Blocks of one class.
@@ -116,7 +117,8 @@ impl Shelf {
     fn make_room(&mut self, depot: &Depot, free: Free, layout: Layout) {
         self.free = Some(free);
         mem::swap(&mut self.current, &mut self.other);
-        if self.current.len() == MAGAZINE {
+        // A vector may have more room than was asked for.
+        if self.current.len() >= MAGAZINE {
             let blocks = mem::take(&mut self.current);
             if let Some(left) = depot.put(Magazine { blocks, free }) {
                 left.free_all(layout);
@@ -167,7 +169,8 @@ pub(super) fn take(of: Use, layout: Layout) -> Option<NonNull<u8>> {
     }
     let class = class_of(layout);
     let taken = SHELVES.try_with(|shelves| {
-        let mut shelves = shelves.borrow_mut();
+        // Rule 6 of `pool.rs`: the allocator that was called below may call this.
+        let mut shelves = shelves.try_borrow_mut().ok()?;
         let Some(shelves) = &mut *shelves else {
             return first_take(&mut shelves, of, class);
         };
@@ -177,7 +180,7 @@ pub(super) fn take(of: Use, layout: Layout) -> Option<NonNull<u8>> {
             block => block,
         }
     });
-    // The thread ends.
+    // An error: the thread ends.
     taken.ok().flatten()
 }
 
@@ -203,7 +206,10 @@ pub(super) unsafe fn put(of: Use, layout: Layout, block: NonNull<u8>, free: Free
     let kept = is_kept(layout)
         && SHELVES
             .try_with(|shelves| {
-                let mut shelves = shelves.borrow_mut();
+                // As in `take`.
+                let Ok(mut shelves) = shelves.try_borrow_mut() else {
+                    return false;
+                };
                 let shelves = match &mut *shelves {
                     Some(shelves) => shelves,
                     none => new_shelves(none),
@@ -214,8 +220,9 @@ pub(super) unsafe fn put(of: Use, layout: Layout, block: NonNull<u8>, free: Free
                     shelf.make_room(&DEPOTS[of as usize][class], free, layout);
                 }
                 shelf.current.push(block);
+                true
             })
-            .is_ok();
+            .unwrap_or(false);
     if !kept {
         // SAFETY: the caller promises this.
         unsafe { free(block, layout) }

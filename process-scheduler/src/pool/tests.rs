@@ -1,11 +1,15 @@
 //! Blocks of one thread and of many. The classes of these tests are their own: no cell or node of
 //! another test has their sizes.
 use super::{
-    magazines::{DEPOT, MAGAZINE},
+    Heap, Kept, Nodes, Use,
+    magazines::{DEPOT, MAGAZINE, is_kept, put},
     new_arc, recycle,
 };
 use std::{
+    alloc::Layout,
     collections::HashSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr::NonNull,
     sync::{Arc, mpsc},
     thread,
 };
@@ -65,5 +69,55 @@ fn arcs_of_other_alignments_are_not_kept() {
         assert_eq!(Arc::as_ptr(&wide).addr() % 64, 0);
         assert_eq!(wide.0, n);
         recycle(wide);
+    }
+}
+
+/// Fails if a layout is kept whose size is not that of its class.
+#[test]
+fn layouts_between_two_classes_are_not_kept() {
+    let is_kept = |size| is_kept(Layout::from_size_align(size, 8).unwrap());
+    assert!(is_kept(8) && is_kept(16) && is_kept(512));
+    assert!(!is_kept(0) && !is_kept(12) && !is_kept(15) && !is_kept(520));
+}
+
+/// Fails if the panic of a value's drop loses the block.
+#[test]
+fn block_of_a_value_whose_drop_panics_is_kept() {
+    #[expect(dead_code)]
+    struct Bomb([u64; 62]);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("this drop panics");
+        }
+    }
+    let bomb = new_arc(Bomb([0; 62]));
+    let place = Arc::as_ptr(&bomb).addr();
+    assert!(catch_unwind(AssertUnwindSafe(|| recycle(bomb))).is_err());
+    let again = new_arc([7_u64; 62]);
+    assert_eq!(Arc::as_ptr(&again).addr(), place);
+    recycle(again);
+}
+
+/// Frees more blocks than a thread and the depot keep. The free function of these blocks allocates
+/// and frees a node, as a global allocator may do that uses this crate.
+///
+/// Fails if a thread that is in its magazines uses them again.
+#[test]
+fn free_that_uses_the_pool_gets_blocks_of_the_allocator() {
+    /// # Safety
+    /// As that of `Heap::free`.
+    unsafe fn free(block: NonNull<u8>, layout: Layout) {
+        let node = Layout::new::<[u64; 61]>();
+        let other = Kept::allocate(node);
+        // SAFETY: it is from `allocate`, and is not used.
+        unsafe { Kept::free(other, node) };
+        // SAFETY: the caller keeps the contract.
+        unsafe { Heap::free(block, layout) }
+    }
+    let layout = Layout::new::<[u64; 59]>();
+    for _ in 0..(DEPOT + 4) * MAGAZINE {
+        let block = Heap::allocate(layout);
+        // SAFETY: the block is from `Heap`, and is given away.
+        unsafe { put(Use::Node, layout, block, free) };
     }
 }
