@@ -89,12 +89,13 @@ pub fn client_builder() -> Builder {
 /// It looks the host up on the threads of [`selvedge::spawn_blocking`], and tries its addresses
 /// after [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) ("Happy Eyeballs"): IPv6 and IPv4 in
 /// turn, each 250 ms after the one before, or as soon as one fails, and at most 8 at a time. The
-/// first connection wins, and the other attempts are dropped. It does not wait for a second lookup: the system's resolver
-/// returns the addresses of both families together, and its order says which family is first.
+/// first connection wins, and the other attempts are dropped. It does not wait for a second lookup:
+/// the system's resolver returns the addresses of both families together, and its order says which
+/// family is first.
 ///
 /// The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. One that is no number
-/// up to 65,535 is [an error](ConnectError::Port). A connection costs
-/// one allocation for the future, some for the lookup, one for each attempt, and `TCP_NODELAY`.
+/// up to 65,535 is [an error](ConnectError::Port). A connection costs one allocation for the
+/// future, some for the lookup, one for each attempt, and `TCP_NODELAY`.
 ///
 /// A connector that wraps this one for TLS needs [`enforce_http(false)`](Self::enforce_http).
 ///

@@ -151,7 +151,8 @@ impl WriteLimit {
 ///
 /// Over HTTP/1 it is among the sources of the `hyper::Error` that
 /// [`on_error`](crate::Serve::on_error) receives. Over HTTP/2 it is not: there the source is an
-/// [`io::Error`] of the kind `TimedOut` with this error's text, and [`of`](Self::of) returns `None`.
+/// [`io::Error`] of the kind `TimedOut` with this error's text, and [`of`](Self::of) returns
+/// `None`.
 ///
 /// ```
 /// use selvedge_hyper::WriteTimedOut;
