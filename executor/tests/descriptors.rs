@@ -2,7 +2,10 @@
 #![cfg(all(feature = "net", target_os = "linux"))]
 
 use selvedge::{Builder, net::UnixDatagram};
-use std::{fs::File, io, mem};
+use std::{
+    fs::{self, File},
+    io, mem,
+};
 
 /// Sets how many descriptors the process may have. Returns how many it might have before.
 fn limit(descriptors: u64) -> u64 {
@@ -20,7 +23,9 @@ fn limit(descriptors: u64) -> u64 {
 
 /// Runs `f` with this number of free descriptors.
 fn with_free<R>(free: usize, f: impl FnOnce() -> R) -> R {
-    let before = limit(64);
+    // The descriptors that the process has inherited do not count.
+    let inherited = fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = limit(inherited as u64 + 64);
     let mut taken = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         taken.push(file);

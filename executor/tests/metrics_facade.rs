@@ -7,6 +7,7 @@ use selvedge::{Builder, spawn_in};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 /// The metrics, by their names and labels.
@@ -85,7 +86,9 @@ fn recorder_gets_the_numbers_of_a_snapshot() {
         let task = spawn_in(&batch, selvedge::yield_now()).unwrap();
         runtime.block_on(task).unwrap();
     }
-    let snapshot = runtime.metrics();
+    let mut snapshot = runtime.metrics();
+    snapshot.monitor_refused = 1;
+    snapshot.longest_remote_wait = Duration::from_micros(3);
     let keeper = Keeper::default();
     metrics::with_local_recorder(&keeper, || snapshot.record("test"));
     let values = keeper.0.lock().unwrap();
@@ -96,6 +99,9 @@ fn recorder_gets_the_numbers_of_a_snapshot() {
     assert_eq!(value("selvedge_spawned runtime=test"), 10.0);
     assert_eq!(value("selvedge_polls runtime=test"), snapshot.polls as f64);
     assert_eq!(value("selvedge_workers runtime=test"), 2.0);
+    assert_eq!(value("selvedge_monitor_refused runtime=test"), 1.0);
+    let longest = value("selvedge_longest_remote_wait_nanoseconds runtime=test");
+    assert_eq!(longest, 3_000.0);
     let sum = |name: &str, group: &str| -> f64 {
         (0..2)
             .map(|worker| value(&format!("{name} runtime=test{group} worker={worker}")))

@@ -297,6 +297,7 @@ impl Store {
         let text = match saved {
             Ok(sum) => format!("ok {sum:016x}"),
             Err(error) => {
+                self.is_dirty = true;
                 log(format_args!("the snapshot failed: {error}"));
                 format!("error: {error}")
             }
@@ -454,18 +455,21 @@ async fn accept(listener: TcpListener, server: Server) {
     let mut ends = server.ends.clone();
     let mut number = 0;
     loop {
-        let place = places.clone().acquire_owned().await;
-        let place = place.expect("nobody closes the semaphore");
+        let next = async {
+            let place = places.clone().acquire_owned().await;
+            let place = place.expect("nobody closes the semaphore");
+            listener.accept().await.map(|(stream, _)| (stream, place))
+        };
         let accepted = tokio::select! {
             biased;
             () = ended(&mut ends) => break,
-            accepted = listener.accept() => accepted,
+            accepted = next => accepted,
         };
         while let Some(ended) = clients.try_join_next() {
             note(ended);
         }
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, place)) => {
                 number += 1;
                 let client = Client::new(server.clone(), stream, place);
                 clients.spawn(CLIENT.scope(number, async move {

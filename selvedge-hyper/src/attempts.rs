@@ -3,7 +3,7 @@
 //! 1. The addresses are tried in the order of the lookup, but the families alternate
 //!    ([`alternate`]). So a network that drops the packets of one family costs one pause.
 //! 2. The next attempt begins 250 ms after the last one began, or as soon as one fails. Earlier
-//!    attempts continue.
+//!    attempts continue. While 8 run, the next one waits for a failure.
 //! 3. The first connection wins. The other attempts are dropped, which closes their sockets.
 use selvedge::time::{self, Sleep};
 use std::{
@@ -20,6 +20,9 @@ use std::{
 
 /// The pause between the begins of two attempts: what the RFC recommends.
 pub(crate) const STAGGER: Duration = Duration::from_millis(250);
+
+/// The most attempts that run at a time. Each has a descriptor.
+const MOST: usize = 8;
 
 /// Returns each address once, so that the families alternate. Within a family the order stays.
 pub(crate) fn alternate(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
@@ -90,7 +93,8 @@ where
                 };
             }
             let has_failed = self.failed.len() > failures;
-            if !has_failed && self.poll_stagger(cx).is_pending() {
+            let is_full = self.running.len() >= MOST;
+            if is_full || (!has_failed && self.poll_stagger(cx).is_pending()) {
                 return Poll::Pending;
             }
             self.begin_next();

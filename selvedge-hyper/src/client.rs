@@ -88,12 +88,14 @@ pub fn client_builder() -> Builder {
 ///
 /// It looks the host up on the threads of [`selvedge::spawn_blocking`], and tries its addresses
 /// after [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) ("Happy Eyeballs"): IPv6 and IPv4 in
-/// turn, each 250 ms after the one before, or as soon as one fails. The first connection wins, and
-/// the other attempts are dropped. It does not wait for a second lookup: the system's resolver
-/// returns the addresses of both families together, and its order says which family is first.
+/// turn, each 250 ms after the one before, or as soon as one fails, and at most 8 at a time. The
+/// first connection wins, and the other attempts are dropped. It does not wait for a second lookup:
+/// the system's resolver returns the addresses of both families together, and its order says which
+/// family is first.
 ///
-/// The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. A connection costs
-/// one allocation for the future, some for the lookup, one for each attempt, and `TCP_NODELAY`.
+/// The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. One that is no number
+/// up to 65,535 is [an error](ConnectError::Port). A connection costs one allocation for the
+/// future, some for the lookup, one for each attempt, and `TCP_NODELAY`.
 ///
 /// A connector that wraps this one for TLS needs [`enforce_http(false)`](Self::enforce_http).
 ///
@@ -184,10 +186,12 @@ impl Connector {
         let Some(host) = uri.host().filter(|host| !host.is_empty()) else {
             return Err(ConnectError::Host(uri));
         };
-        let port = uri.port_u16().unwrap_or(match scheme {
-            Some("https" | "wss") => 443,
-            _ => 80,
-        });
+        let port = match uri.port_u16() {
+            Some(port) => port,
+            None if names_port(&uri) => return Err(ConnectError::Port(uri)),
+            None if matches!(scheme, Some("https" | "wss")) => 443,
+            None => 80,
+        };
         // The address of an IPv6 host is in brackets.
         let bare = host
             .strip_prefix('[')
@@ -214,6 +218,16 @@ impl Connector {
     fn timed_out(&self, uri: Uri, attempts: Attempts) -> ConnectError {
         ConnectError::TimedOut(uri, self.limit.unwrap_or_default(), attempts)
     }
+}
+
+/// Returns whether there is text after the host's colon, be it a port or not.
+fn names_port(uri: &Uri) -> bool {
+    let text = uri.authority().map_or("", |authority| authority.as_str());
+    // The colons of a password and of an IPv6 address are before these.
+    let after_host = text.rsplit(['@', ']']).next().unwrap_or(text);
+    after_host
+        .split_once(':')
+        .is_some_and(|(_, port)| !port.is_empty())
 }
 
 /// Awaits a future for at most this time, or for any. `None` when the time is up.
@@ -290,6 +304,8 @@ pub enum ConnectError {
     Scheme(Uri),
     /// The URI has no host.
     Host(Uri),
+    /// The text after the host's colon is no port: a number up to 65,535.
+    Port(Uri),
     /// The lookup of the host failed.
     Lookup(Uri, io::Error),
     /// No address of the host took the connection. The attempts name each.
@@ -305,6 +321,7 @@ impl ConnectError {
         match self {
             Self::Scheme(uri)
             | Self::Host(uri)
+            | Self::Port(uri)
             | Self::Lookup(uri, _)
             | Self::Connect(uri, _)
             | Self::TimedOut(uri, _, _) => uri,
@@ -320,6 +337,7 @@ impl fmt::Debug for ConnectError {
         match self {
             Self::Scheme(_) => f.debug_tuple("Scheme").field(&origin).finish(),
             Self::Host(_) => f.debug_tuple("Host").field(&origin).finish(),
+            Self::Port(_) => f.debug_tuple("Port").field(&origin).finish(),
             Self::Lookup(_, error) => {
                 let mut tuple = f.debug_tuple("Lookup");
                 tuple.field(&origin).field(error).finish()
@@ -362,6 +380,7 @@ impl fmt::Display for ConnectError {
                 write!(f, "the scheme of {scheme}://{host} is not http")
             }
             Self::Host(_) => f.write_str("the URI has no host"),
+            Self::Port(_) => write!(f, "the port of {host} is no number up to 65535"),
             Self::Lookup(..) => write!(f, "the lookup of {host} failed"),
             Self::Connect(..) => write!(f, "no connection to {host}"),
             Self::TimedOut(_, limit, _) => write!(f, "no connection to {host} within {limit:?}"),
@@ -375,7 +394,7 @@ impl Error for ConnectError {
             Self::Lookup(_, error) => Some(error),
             Self::TimedOut(_, _, attempts) if attempts.is_empty() => None,
             Self::Connect(_, attempts) | Self::TimedOut(_, _, attempts) => Some(attempts),
-            Self::Scheme(_) | Self::Host(_) => None,
+            Self::Scheme(_) | Self::Host(_) | Self::Port(_) => None,
         }
     }
 }

@@ -7,9 +7,11 @@ use crate::write_limit::{LimitWrites, WriteLimit};
 use futures_io::AsyncWrite;
 use hyper::rt;
 use selvedge::net::{TcpStream, UnixStream};
+use socket2::SockRef;
 use std::{
     io::{self, IoSlice},
     mem::MaybeUninit,
+    os::fd::AsFd,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -23,7 +25,7 @@ mod sealed {
     use super::*;
 
     /// A stream whose reads take uninitialised memory.
-    pub trait Stream: AsyncWrite + Unpin {
+    pub trait Stream: AsyncWrite + AsFd + Unpin {
         /// As [`TcpStream::poll_read_uninit`], with its guarantees for unsafe code.
         fn poll_read_uninit(
             &self,
@@ -156,17 +158,30 @@ impl<T> LimitWrites for SelvedgeIo<T> {
     }
 }
 
-impl<T> SelvedgeIo<T> {
-    /// Applies the time limit to a write's result.
+impl<T: sealed::Stream> SelvedgeIo<T> {
+    /// Applies the time limit to a write's result. When the time is up, `send` says whether the
+    /// client has really taken nothing: the system reports room only when about a third of the
+    /// send buffer is free, which a slow client may not reach within the limit.
     #[inline]
     fn limited(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
+        send: impl FnOnce(SockRef<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        match &mut self.limit {
-            None => written,
-            Some(limit) => limit.apply(cx, written),
+        let Some(limit) = &mut self.limit else {
+            return written;
+        };
+        let waits = written.is_pending();
+        match limit.apply(cx, written) {
+            Poll::Ready(Err(timed_out)) if waits => {
+                Poll::Ready(match send(SockRef::from(&self.stream)) {
+                    Ok(0) => Err(timed_out),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(timed_out),
+                    sent => sent,
+                })
+            }
+            done => done,
         }
     }
 }
@@ -178,7 +193,7 @@ impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
         from: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, from);
-        self.limited(cx, written)
+        self.limited(cx, written, |socket| socket.send(from))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -200,7 +215,7 @@ impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
             return self.poll_write(cx, &gathered[..len]);
         }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, from);
-        self.limited(cx, written)
+        self.limited(cx, written, |socket| socket.send_vectored(from))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -209,5 +224,48 @@ impl<T: sealed::Stream> rt::Write for SelvedgeIo<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_close(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WriteTimedOut;
+    use hyper::rt::Write as _;
+    use std::{future::poll_fn, io::Read as _, os::unix::net};
+
+    const PIECE: [u8; 1024] = [b'a'; 1024];
+
+    async fn write(io: &mut SelvedgeIo<UnixStream>, vectored: bool) -> io::Result<usize> {
+        poll_fn(|cx| match vectored {
+            true => Pin::new(&mut *io).poll_write_vectored(cx, &[IoSlice::new(&PIECE)]),
+            false => Pin::new(&mut *io).poll_write(cx, &PIECE),
+        })
+        .await
+    }
+
+    // Fails if the limit counts the time until the system reports room. The peer reads a part that
+    // is too small for that.
+    #[test]
+    fn write_to_a_slow_reader_goes_on_after_the_limit() {
+        let builder = selvedge::Builder::new_current_thread();
+        let runtime = builder.start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let (near, mut far) = net::UnixStream::pair().unwrap();
+            let mut io = SelvedgeIo::new(UnixStream::from_std(near).unwrap());
+            io.limit_writes(Duration::from_secs(60));
+            for vectored in [false, true] {
+                let stalled = loop {
+                    if let Err(error) = write(&mut io, vectored).await {
+                        break error;
+                    }
+                };
+                assert!(WriteTimedOut::of(&stalled).is_some(), "{stalled}");
+                for _ in 0..4 {
+                    far.read_exact(&mut [0; 4 * PIECE.len()]).unwrap();
+                    assert_ne!(write(&mut io, vectored).await.unwrap(), 0);
+                }
+            }
+        });
     }
 }

@@ -218,13 +218,19 @@ impl<L: Listener, M> Serve<L, M> {
     /// Sets how long a client may take no byte of a response before its connection ends: without
     /// limit by default. The connection's error is [`WriteTimedOut`](crate::WriteTimedOut).
     ///
-    /// The time counts only while a write waits for the client, and begins anew with each write
-    /// that it takes a part of: a slow client is served for any time. The system's buffers count as
-    /// the client until they are full, so a short response never waits. The limit continues after
-    /// an upgrade, until [`SelvedgeIo::into_inner`](crate::SelvedgeIo::into_inner).
+    /// The time counts only while a write is pending, and begins anew with each write that the
+    /// client takes a part of: a slow client is served for any time. Bytes that fit in the system's
+    /// buffers count as taken, so a short response never waits. The limit continues after an
+    /// upgrade, until [`SelvedgeIo::into_inner`](crate::SelvedgeIo::into_inner). For I/O other than
+    /// [`SelvedgeIo`](crate::SelvedgeIo) choose minutes: see [`WriteLimit`](crate::WriteLimit).
     ///
-    /// A write that waits costs a sleep: an allocation for the connection's first, and later a
-    /// reset. A write that does not wait costs a test.
+    /// Over HTTP/2 the error's source is an [`io::Error`] of the kind `TimedOut`, with the text of
+    /// `WriteTimedOut`. A client of HTTP/2 that reads, but opens no window for a response, makes no
+    /// write pending, so this limit does not end its connection. The options `keep_alive_interval`
+    /// and `keep_alive_timeout` of HTTP/2 end that of a client that answers no ping.
+    ///
+    /// A pending write costs a sleep: an allocation for the connection's first, and later a reset.
+    /// Another write costs a test.
     ///
     /// ```no_run
     /// # use bytes::Bytes;
@@ -476,8 +482,6 @@ impl Accept {
 /// Returns whether the listener itself has failed: other errors are those of a connection, or a
 /// shortage.
 fn is_fatal(error: &io::Error) -> bool {
-    const EBADF: i32 = 9;
-    const EINVAL: i32 = 22;
-    const ENOTSOCK: i32 = 88;
+    use libc::{EBADF, EINVAL, ENOTSOCK};
     matches!(error.raw_os_error(), None | Some(EBADF | EINVAL | ENOTSOCK))
 }

@@ -2,6 +2,7 @@
 //!
 //! The limit is part of the connection's I/O, not a layer around it: an upgrade hands out the type
 //! that the listener has.
+use net_driver::Driver;
 use selvedge::time::{self, Instant, Sleep};
 use std::{
     error::Error,
@@ -17,7 +18,7 @@ use std::{
 /// [`Serve::write_timeout`](crate::Serve::write_timeout).
 ///
 /// [`SelvedgeIo`](crate::SelvedgeIo) implements it. For I/O of your own, keep a [`WriteLimit`] in it
-/// and apply that to the result of each write:
+/// and apply that to the result of each write, flush and shutdown:
 ///
 /// ```
 /// use hyper::rt;
@@ -35,6 +36,19 @@ use std::{
 ///     }
 /// }
 ///
+/// impl<T> Io<T> {
+///     fn limited<R>(
+///         &mut self,
+///         cx: &mut Context<'_>,
+///         done: Poll<io::Result<R>>,
+///     ) -> Poll<io::Result<R>> {
+///         match &mut self.limit {
+///             None => done,
+///             Some(limit) => limit.apply(cx, done),
+///         }
+///     }
+/// }
+///
 /// impl<T: rt::Write + Unpin> rt::Write for Io<T> {
 ///     fn poll_write(
 ///         mut self: Pin<&mut Self>,
@@ -42,17 +56,19 @@ use std::{
 ///         from: &[u8],
 ///     ) -> Poll<io::Result<usize>> {
 ///         let written = Pin::new(&mut self.stream).poll_write(cx, from);
-///         match &mut self.limit {
-///             None => written,
-///             Some(limit) => limit.apply(cx, written),
-///         }
+///         self.limited(cx, written)
 ///     }
-/// #   fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-/// #       Pin::new(&mut self.stream).poll_flush(cx)
-/// #   }
-/// #   fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-/// #       Pin::new(&mut self.stream).poll_shutdown(cx)
-/// #   }
+///
+///     // A stream that encrypts, for example, has bytes of its own to write here.
+///     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+///         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+///         self.limited(cx, flushed)
+///     }
+///
+///     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+///         let shut_down = Pin::new(&mut self.stream).poll_shutdown(cx);
+///         self.limited(cx, shut_down)
+///     }
 /// }
 /// ```
 pub trait LimitWrites {
@@ -62,9 +78,13 @@ pub trait LimitWrites {
 
 /// The time limit for the writes of one connection: [`LimitWrites`] has an example.
 ///
-/// The time counts while the peer takes no byte at all. A write that the peer takes a part of ends
-/// the wait, and the next wait begins anew. The first wait allocates a sleep, which later waits
-/// reset.
+/// The time counts while an operation is pending. An operation that is ready ends the wait, and the
+/// next wait begins anew. The first wait allocates a sleep, which later waits reset.
+///
+/// A socket's write is pending until the system reports room. It may do so only when a third of the
+/// send buffer is free, which takes a slow client that reads all the time half a minute or more. So
+/// choose minutes. ([`SelvedgeIo`](crate::SelvedgeIo) asks the system once more when the time is
+/// up, so its limit can be shorter.)
 #[derive(Debug)]
 pub struct WriteLimit {
     limit: Duration,
@@ -83,25 +103,35 @@ impl WriteLimit {
         }
     }
 
-    /// Returns a write's result, or [`WriteTimedOut`] if the write is pending and the time is up.
-    /// Registers the task for that time. A test of a flag if the write is not pending.
+    /// Returns the result of a write, a flush or a shutdown, or [`WriteTimedOut`] if that is
+    /// pending and the time is up. Registers the task for that time. A test of a flag if it is not
+    /// pending.
+    ///
+    /// Outside a runtime nothing could end the time: there a pending operation has no limit. This
+    /// can be so for an upgraded connection that another executor polls.
     ///
     /// # Errors
-    /// The error of the write, or one of the kind `TimedOut` that holds a [`WriteTimedOut`].
-    pub fn apply(
+    /// The error of the operation, or one of the kind `TimedOut` that holds a [`WriteTimedOut`].
+    pub fn apply<T>(
         &mut self,
         cx: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
+        done: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if done.is_ready() {
             self.waits = false;
-            return written;
+            return done;
+        }
+        if Driver::current().is_none() {
+            return done;
         }
         let limit = self.limit;
         let sleep = match &mut self.sleep {
             Some(sleep) => {
                 if !self.waits {
-                    sleep.as_mut().reset(Instant::now() + limit);
+                    match Instant::now().checked_add(limit) {
+                        Some(deadline) => sleep.as_mut().reset(deadline),
+                        None => sleep.set(time::sleep(limit)),
+                    }
                 }
                 sleep
             }
@@ -119,7 +149,10 @@ impl WriteLimit {
 /// The error of a connection whose client took no byte of a response for the whole
 /// [`write_timeout`](crate::Serve::write_timeout).
 ///
-/// It is among the sources of the `hyper::Error` that [`on_error`](crate::Serve::on_error) receives:
+/// Over HTTP/1 it is among the sources of the `hyper::Error` that
+/// [`on_error`](crate::Serve::on_error) receives. Over HTTP/2 it is not: there the source is an
+/// [`io::Error`] of the kind `TimedOut` with this error's text, and [`of`](Self::of) returns
+/// `None`.
 ///
 /// ```
 /// use selvedge_hyper::WriteTimedOut;
@@ -182,9 +215,14 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(12);
 
     async fn stall(limit: &mut WriteLimit) -> io::Error {
-        poll_fn(|cx| limit.apply(cx, Poll::Pending))
+        poll_fn(|cx| limit.apply::<usize>(cx, Poll::Pending))
             .await
             .unwrap_err()
+    }
+
+    /// Polls an operation that is pending, and returns whether it still is.
+    async fn is_pending(limit: &mut WriteLimit) -> bool {
+        poll_fn(|cx| Poll::Ready(limit.apply::<()>(cx, Poll::Pending).is_pending())).await
     }
 
     #[test]
@@ -211,8 +249,7 @@ mod tests {
             let (mut limit, begun) = (WriteLimit::new(LIMIT), Instant::now());
             for _ in 0..3 {
                 for _ in 0..2 {
-                    let first = poll_fn(|cx| Poll::Ready(limit.apply(cx, Poll::Pending))).await;
-                    assert!(first.is_pending());
+                    assert!(is_pending(&mut limit).await);
                     time::sleep(LIMIT / 3).await;
                 }
                 let written = poll_fn(|cx| limit.apply(cx, Poll::Ready(Ok(1)))).await;
@@ -222,6 +259,41 @@ mod tests {
             drop(stall(&mut limit).await);
             assert_eq!(begun.elapsed(), 3 * LIMIT);
         });
+    }
+
+    // Fails if the second wait adds the limit to the time.
+    #[test]
+    fn longest_limit_waits_twice_without_overflow() {
+        paused(async {
+            let mut limit = WriteLimit::new(Duration::MAX);
+            for _ in 0..2 {
+                assert!(is_pending(&mut limit).await);
+                poll_fn(|cx| limit.apply(cx, Poll::Ready(Ok(()))))
+                    .await
+                    .unwrap();
+            }
+        });
+    }
+
+    // Fails if a wait outside a runtime panics, or ends the wait that began inside.
+    #[test]
+    fn wait_outside_a_runtime_has_no_limit() {
+        let runtime = selvedge::Builder::new_current_thread();
+        let runtime = runtime.start_paused(true).build().unwrap();
+        let mut limit = WriteLimit::new(LIMIT);
+        for _ in 0..2 {
+            assert!(futures_lite::future::block_on(is_pending(&mut limit)));
+            runtime.block_on(async {
+                assert!(is_pending(&mut limit).await);
+                time::sleep(LIMIT / 2).await;
+            });
+            assert!(futures_lite::future::block_on(is_pending(&mut limit)));
+            runtime.block_on(async {
+                let begun = Instant::now();
+                drop(stall(&mut limit).await);
+                assert_eq!(begun.elapsed(), LIMIT / 2);
+            });
+        }
     }
 
     #[test]

@@ -181,6 +181,15 @@ fn errors_say_which_step_failed() {
 
         let error = Connector::new().call(Uri::from_static("/a")).await;
         assert!(matches!(error.unwrap_err(), ConnectError::Host(uri) if uri == "/a"));
+
+        for uri in ["http://user:1@a:65536/", "http://[::1]:99999/"] {
+            let error = Connector::new().call(Uri::from_static(uri)).await;
+            let error = error.unwrap_err();
+            assert!(matches!(error, ConnectError::Port(_)), "{error:?}");
+        }
+        // An empty port is the default one.
+        let error = Connector::new().call(Uri::from_static("http://[::1]:/"));
+        assert!(!matches!(error.await, Err(ConnectError::Port(_))));
     });
 }
 
@@ -199,6 +208,7 @@ fn connect_error_hides_the_password_and_repeats_nothing() {
     let errors = [
         ConnectError::Scheme(uri()),
         ConnectError::Host(uri()),
+        ConnectError::Port(uri()),
         ConnectError::Lookup(uri(), inner()),
         ConnectError::Connect(uri(), inners()),
         ConnectError::TimedOut(uri(), limit, inners()),
@@ -212,13 +222,13 @@ fn connect_error_hides_the_password_and_repeats_nothing() {
         assert!(debug.contains("http://a.test:81"), "{debug}");
         assert_eq!(debug.contains("inner"), error.source().is_some(), "{debug}");
     }
-    assert_eq!(errors[2].source().unwrap().to_string(), "inner");
+    assert_eq!(errors[3].source().unwrap().to_string(), "inner");
     assert_eq!(
-        errors[3].source().unwrap().to_string(),
+        errors[4].source().unwrap().to_string(),
         "192.0.2.1:81: inner"
     );
     let empty = "TimedOut(http://a.test:81, 1s, Attempts([]))";
-    assert_eq!(format!("{:?}", errors[5]), empty);
+    assert_eq!(format!("{:?}", errors[6]), empty);
 }
 
 // The only thread for lookups is taken, so that nothing but the limit ends the attempt.

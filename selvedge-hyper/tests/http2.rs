@@ -11,9 +11,10 @@ use hyper::{
     service::service_fn,
 };
 use selvedge::net::{TcpStream, UnixStream};
-use selvedge_hyper::{Listener, SelvedgeExecutor, SelvedgeIo, SelvedgeTimer, serve};
+use selvedge_hyper::{Listener, SelvedgeExecutor, SelvedgeIo, SelvedgeTimer, WriteTimedOut, serve};
 use std::{
     convert::Infallible,
+    error::Error,
     io::{self, IoSlice, Read as _, Write as _},
     os::unix::net,
     pin::Pin,
@@ -24,6 +25,45 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let head = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
+    [&head, payload].concat()
+}
+
+// Fails if the limit does not end the connection, or if its error is another than the docs say.
+#[test]
+fn client_that_never_reads_ends_with_kind_and_text() {
+    let runtime = selvedge::Runtime::new().unwrap();
+    let listener = runtime.block_on(selvedge::net::TcpListener::bind("127.0.0.1:0"));
+    let listener = listener.unwrap();
+    let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let body = Bytes::from(vec![0; 128 << 20]);
+    let service = service_fn(move |_| {
+        let body = Full::new(body.clone());
+        async { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    let (failed, errors) = async_channel::unbounded();
+    let serve = serve(listener, service)
+        .http2_only(|http2| http2)
+        .write_timeout(Duration::from_millis(20))
+        .on_error(move |error| _ = failed.try_send(error));
+    runtime.spawn_detached(serve.into_future());
+    // The largest windows, and `GET http://a/`.
+    let bytes = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]),
+        frame(8, 0, 0, &[0x7f, 0xff, 0, 0]),
+        frame(1, 5, 1, &[0x82, 0x86, 0x84, 0x41, 1, b'a']),
+    ];
+    client.write_all(&bytes.concat()).unwrap();
+    let error = errors.recv_blocking().unwrap();
+    assert!(WriteTimedOut::of(&error).is_none());
+    let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert_eq!(source.kind(), io::ErrorKind::TimedOut);
+    assert_eq!(source.to_string(), "the peer took no byte for 20ms");
+}
 
 fn post(body: String) -> Request<Full<Bytes>> {
     let request = Request::post("http://a/echo");

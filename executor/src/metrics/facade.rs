@@ -44,14 +44,20 @@ impl Snapshot {
     /// | `selvedge_polls`, and so on: the counters of the [`Snapshot`], under their names | counter |
     /// | `selvedge_worker_polls`, and so on: those of each [`WorkerSnapshot`] | counter |
     /// | `selvedge_busy_nanoseconds`, `selvedge_worker_busy_nanoseconds` | counter |
-    /// | `selvedge_workers`, `_live`, `_injector_depth`, `_blocking_threads`, `_blocking_idle`, `_blocking_queue` | gauge |
+    /// | `selvedge_workers`, `_live`, `_injector_depth`, `_blocking_threads`, `_blocking_idle`, `_blocking_queue`, `_monitor_refused` | gauge |
+    /// | `selvedge_longest_remote_wait_nanoseconds` | gauge |
     /// | `selvedge_worker_ring_depth` | gauge |
     /// | `selvedge_group_shares`, `_tasks` | gauge |
     /// | `selvedge_group_queued`, for each worker | gauge |
     /// | `selvedge_group_turns`, `_violations`, `_runtime_nanoseconds`, `_waiting_nanoseconds`, `_starving_nanoseconds`, for each worker | counter |
     ///
-    /// Two groups of one name are one to a recorder. It costs the recorder's look-up of each
-    /// metric, and takes no lock of the runtime.
+    /// The histograms [`poll_times`](Snapshot::poll_times) and
+    /// [`remote_waits`](Snapshot::remote_waits) are left out.
+    ///
+    /// A counter of a recorder never goes down. So a runtime or group that is built anew needs a
+    /// label of its own: under the label of an earlier one it records nothing until it has counted
+    /// as far. Two groups of one name are one to a recorder. It costs the recorder's look-up of
+    /// each metric, and takes no lock of the runtime.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -80,6 +86,11 @@ impl Snapshot {
             ("selvedge_blocking_threads", self.blocking_threads),
             ("selvedge_blocking_idle", self.blocking_idle),
             ("selvedge_blocking_queue", self.blocking_queue),
+            ("selvedge_monitor_refused", self.monitor_refused),
+            (
+                "selvedge_longest_remote_wait_nanoseconds",
+                nanos(self.longest_remote_wait),
+            ),
         ];
         for (name, number) in gauges {
             gauge!(name, labels.to_vec()).set(number as f64);

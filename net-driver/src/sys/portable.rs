@@ -81,14 +81,20 @@ impl Sys for Portable {
         // forgets it. `polling` keeps the number alone, so the call's own safety rule is that of
         // this `Sys`: `CLOSE_DEREGISTERS` is false.
         let done = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
-        match (done, existing) {
-            (Err(error), Existing::Replace) if error.kind() == io::ErrorKind::AlreadyExists => {
+        let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+        let done = match (done, existing) {
+            (Err(error), Existing::Replace) if exists(&error) => {
                 // SAFETY: as above.
                 let fd = unsafe { BorrowedFd::borrow_raw(fd) };
                 self.poller.modify_with_mode(fd, interest, PollMode::Edge)
             }
             (done, _) => done,
+        };
+        if done.as_ref().is_err_and(|error| !exists(error)) {
+            // `polling` may keep an entry for a number that the kernel has refused.
+            let _ = self.deregister(fd);
         }
+        done
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {

@@ -88,6 +88,26 @@ fn failure_begins_the_next_attempt_at_once() {
     });
 }
 
+// Fails if more attempts run at a time, or if the end of one does not begin the next at once.
+#[test]
+fn ninth_attempt_waits_for_a_failure() {
+    let late = STAGGER * 20;
+    paused(async {
+        let connect = async |to: SocketAddr| match to {
+            to if to == v4(3) => {
+                time::sleep_until(Instant::now() + late - STAGGER * 2).await;
+                Err(refused())
+            }
+            to if to == v4(9) => Ok(to),
+            _ => pending().await,
+        };
+        let (won, attempts, begun) = race((1..=10).map(v4), connect).await;
+        assert_eq!(won, Some(v4(9)));
+        assert_eq!(attempts.iter().len(), 9);
+        assert_eq!(begun[7..], [(v4(8), STAGGER * 7), (v4(9), late)]);
+    });
+}
+
 // Fails if a later attempt ends an earlier one, or if the winner does not end the others.
 #[test]
 fn slow_first_address_wins_and_the_others_are_dropped() {
