@@ -219,9 +219,11 @@ impl<L: Listener, M> Serve<L, M> {
     /// limit by default. The connection's error is [`WriteTimedOut`](crate::WriteTimedOut).
     ///
     /// The time counts only while a write is pending, and begins anew with each write that the
-    /// client takes a part of: a slow client is served for any time. Bytes that fit in the system's
-    /// buffers count as taken, so a short response never waits. The limit continues after an
-    /// upgrade, until [`SelvedgeIo::into_inner`](crate::SelvedgeIo::into_inner). For I/O other than
+    /// client takes a part of: a slow client is served for any time. A client that stops in the
+    /// middle may have left room in the send buffer, so that its connection ends after up to twice
+    /// the limit. Bytes that fit in the system's buffers count as taken, so a short response never
+    /// waits. The limit continues after an upgrade, until
+    /// [`SelvedgeIo::into_inner`](crate::SelvedgeIo::into_inner). For I/O other than
     /// [`SelvedgeIo`](crate::SelvedgeIo) choose minutes: see [`WriteLimit`](crate::WriteLimit).
     ///
     /// Over HTTP/2 the error's source is an [`io::Error`] of the kind `TimedOut`, with the text of
