@@ -256,11 +256,29 @@ pub(crate) enum Urgent<O, E> {
         incarnation: u32,
         result: Result<O, CommandError<E>>,
     },
-    Cancel(CancelReason),
+    Cancel {
+        reason: CancelReason,
+        incarnation: u32,
+    },
     Exit {
         pid: Pid,
         reason: ExitReason,
     },
+}
+
+impl<O, E> Urgent<O, E> {
+    /// Returns the incarnation that alone may get this. `None` if any may: a cancel of another
+    /// source is for the pid.
+    fn only_for(&self) -> Option<u32> {
+        match self {
+            Self::Complete { incarnation, .. } => Some(*incarnation),
+            Self::Cancel {
+                reason: CancelReason::Supervisor,
+                incarnation,
+            } => Some(*incarnation),
+            Self::Cancel { .. } | Self::Exit { .. } => None,
+        }
+    }
 }
 
 /// The signals and the messages that a process has taken from its lanes, and not yet handled.
@@ -317,11 +335,16 @@ impl<M, O, E> Events<'_, M, O, E> {
                 }
                 None => return None,
             };
+            if urgent
+                .only_for()
+                .is_some_and(|only| only != self.incarnation)
+            {
+                // It is for an earlier incarnation, which a restart has replaced.
+                continue;
+            }
             return Some(match urgent {
-                // The completion is for an earlier incarnation, which a restart has replaced.
-                Urgent::Complete { incarnation, .. } if incarnation != self.incarnation => continue,
                 Urgent::Complete { tag, result, .. } => Event::YieldComplete { tag, result },
-                Urgent::Cancel(reason) => {
+                Urgent::Cancel { reason, .. } => {
                     *self.cancelled = true;
                     Event::Cancel(reason)
                 }

@@ -25,7 +25,7 @@
 //! | FINAL | a supervisor, a shutdown | the process must end for good. It is never cleared |
 //!
 //! The *incarnation*, in the upper half, counts restarts. A completion carries the incarnation that
-//! asked for it, so that a later one never gets it.
+//! asked for it, and a supervisor's cancel the one that it stops. So a later one never gets them.
 //!
 //! # Rules
 //!
@@ -255,7 +255,8 @@ impl State {
     #[inline]
     pub(crate) fn incarnation(&self) -> u32 {
         // Ordering: Relaxed: a restart is seen by its own worker, which made it or got the token
-        // since; others get a hint, which the worker checks again.
+        // since, and by the supervisor, whose steps make all restarts; others get a hint, which the
+        // worker checks again.
         incarnation(self.0.load(Relaxed))
     }
 

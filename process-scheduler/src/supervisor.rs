@@ -21,11 +21,15 @@
 //!    children and then fails.
 //! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). The
 //!    children's pids and names may exist a moment longer. If the supervisor is killed, its
-//!    children are killed too.
+//!    children are killed too. If it is restarted while a step of such a child still runs, it may
+//!    find the child's name taken: then its start fails, which counts as one more restart.
 //! 5. A supervisor that is notified of an end while the scheduler shuts down ends the child for
 //!    good, also before its own cancel comes. The shutdown itself ends stopped children for good.
 //!    So the supervisor may be notified of the same child once more, and then never again: if it
 //!    took that child for one that it has restarted, it would wait for ever.
+//! 6. A supervisor's cancel is for the child's present incarnation. A child may end by itself
+//!    before it takes the cancel, which then stays in the cell: the next incarnation skips it. A
+//!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,
@@ -182,6 +186,9 @@ impl Child {
     }
 
     /// Makes a child that is a supervisor.
+    ///
+    /// If it is killed, its children are killed too. Its restart fails, and is tried again, if one
+    /// of them has a name and a step of it still runs.
     ///
     /// ```
     /// use process_scheduler::{Child, Scheduler, Strategy, Supervisor, from_fn};

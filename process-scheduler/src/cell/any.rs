@@ -128,7 +128,11 @@ impl<P: Process> AnyCell for Cell<P> {
                 }
                 Urgent::Exit { pid, reason }
             }
-            Signal::Cancel(reason) => Urgent::Cancel(reason),
+            Signal::Cancel(reason) => Urgent::Cancel {
+                reason,
+                // The supervisor alone restarts the process, so it sees the incarnation it means.
+                incarnation: self.core.state.incarnation(),
+            },
         };
         match self.core.signal(urgent) {
             Ok(token) => {
