@@ -146,7 +146,7 @@ async fn answer(stream: &mut TcpStream, body: &[u8]) -> io::Result<()> {
 fn load_with_kills_leaves_nothing_behind() {
     let length = Duration::from_secs(number("SOAK_SECONDS", 600));
     let seed = number("SOAK_SEED", u64::from(std::process::id()));
-    // What a process keeps after its first runtime and server is open.
+    // The first runtime and server of a process open descriptors that it keeps.
     Server::new().end().unwrap();
     let before = descriptors();
     let server = Server::new();
