@@ -74,7 +74,7 @@ impl Model {
         self.notified += 1;
     }
 
-    /// With `to_ring` the queue pushed the item, although it could have kept it.
+    /// With `to_ring` the queue pushed this item alone, although it could have kept it.
     fn requeue(&mut self, n: u32, to_ring: bool) {
         if self.slot.is_some() {
             self.push_back(n);
@@ -143,7 +143,7 @@ proptest! {
                     let item = item();
                     let (n, before) = (item.value, stealer.len());
                     queue.requeue(item, &log);
-                    model.requeue(n, stealer.len() > before);
+                    model.requeue(n, stealer.len() == before + 1);
                 }
                 Op::Next => {
                     let next = queue.next(&log).map(|next| (next.item.value, next.from_slot));
@@ -160,7 +160,7 @@ proptest! {
                     let before = stealer.len();
                     queue.requeue_slot(&log);
                     if let Some(n) = model.slot.take() {
-                        model.requeue(n, stealer.len() > before);
+                        model.requeue(n, stealer.len() == before + 1);
                     }
                 }
                 Op::OpenSlot => {
