@@ -1,7 +1,7 @@
 //! Any sequence of operations has the same effect on a queue as on a plain slot, a place for the
 //! requeued item and a `VecDeque`, with the same notifications.
 use super::{Item, Log};
-use crate::WorkerQueue;
+use crate::{RunQueue, WorkerQueue};
 use proptest::prelude::*;
 use queue_global::{Boxed, Injector};
 use std::collections::VecDeque;
@@ -20,6 +20,7 @@ enum Op {
     Leave,
     Inject(u8),
     TakeShare(u8),
+    TakeOne,
     Steal,
     Rob,
     TakeAny,
@@ -37,6 +38,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Leave),
         2 => (0..6u8).prop_map(Op::Inject),
         2 => (0..4u8).prop_map(Op::TakeShare),
+        2 => Just(Op::TakeOne),
         2 => Just(Op::Steal),
         1 => Just(Op::Rob),
         1 => Just(Op::TakeAny),
@@ -190,6 +192,13 @@ proptest! {
                     if let Some(share) = share {
                         prop_assert_eq!(share.moved, moved.len());
                         moved.into_iter().for_each(|n| model.push(n));
+                        model.publish_and_notify();
+                    }
+                }
+                Op::TakeOne => {
+                    let one = queue.take_one(&injector, &log).map(|item| item.value);
+                    prop_assert_eq!(one, injected.pop_front());
+                    if one.is_some() {
                         model.publish_and_notify();
                     }
                 }
