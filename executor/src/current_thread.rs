@@ -51,12 +51,16 @@ struct State {
     next_key: u64,
 }
 
+/// The polls of local tasks between two looks at timers, sockets and the runtime's own tasks, and
+/// the ticks of those tasks between two looks at local ones. As many as a set polls in a row.
+pub(crate) const RUNS: usize = 61;
+
 /// The progress of a thread that ran the tasks that were ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// None was ready.
     None,
-    /// It ran tasks, until none was ready.
+    /// It ran tasks, until none was ready or it had run as many as it was to.
     Ran,
     /// It ran tasks, until one ended.
     Ended,
@@ -195,9 +199,9 @@ impl CurrentThread {
         }
     }
 
-    /// Runs the tasks until none is ready after a look at timers and sockets; with `one`, until a
-    /// task has ended. Does nothing while another thread runs them.
-    pub(crate) fn run_ready(&self, one: bool) -> Progress {
+    /// Runs the tasks, for at most so many ticks, until none is ready after a look at timers and
+    /// sockets; with `one`, until a task has ended. Does nothing while another thread runs them.
+    pub(crate) fn run_ready(&self, one: bool, ticks: usize) -> Progress {
         let Some(worker) = self.lock().take() else {
             return Progress::None;
         };
@@ -205,11 +209,11 @@ impl CurrentThread {
         let worker = driver.worker.as_mut().expect("only the drop takes it");
         let ended = |worker: &Worker<EventsPark>| worker.core.counters().ended.get();
         let before = ended(worker);
-        let (mut has_run, mut has_looked) = (false, false);
-        loop {
+        let (mut runs, mut has_looked) = (0, false);
+        while runs < ticks {
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ran => {
-                    (has_run, has_looked) = (true, false);
+                    (runs, has_looked) = (runs + 1, false);
                     if one && ended(worker) != before {
                         return Progress::Ended;
                     }
@@ -218,13 +222,12 @@ impl CurrentThread {
                     has_looked = true;
                     worker.contained(Worker::look).unwrap_or_default();
                 }
-                Tick::Idle | Tick::Ended => {
-                    return match has_run {
-                        true => Progress::Ran,
-                        false => Progress::None,
-                    };
-                }
+                Tick::Idle | Tick::Ended => break,
             }
+        }
+        match runs {
+            0 => Progress::None,
+            _ => Progress::Ran,
         }
     }
 

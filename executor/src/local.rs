@@ -5,6 +5,7 @@
 //! nothing from the budget of the task that polls the set.
 use crate::{
     JoinHandle, Runtime, UnhandledPanic,
+    current_thread::{Progress, RUNS},
     events::LocalEvents,
     local_tasks::LocalTasks,
     scope::{self, In},
@@ -192,11 +193,19 @@ impl LocalSet {
         }
     }
 
-    /// Runs one ready task.
-    pub(crate) fn try_run(&self) -> Option<Ran> {
-        let ran = self.polling(|| self.tasks.try_run());
-        self.panic_if_ended();
-        ran
+    /// Runs ready tasks: until none is left, or [`RUNS`] polls; with `one`, until a task has ended.
+    pub(crate) fn run_ready(&self, one: bool) -> Progress {
+        let mut progress = Progress::None;
+        for _ in 0..RUNS {
+            let ran = self.polling(|| self.tasks.try_run());
+            self.panic_if_ended();
+            match ran {
+                None => break,
+                Some(Ran::Complete) if one => return Progress::Ended,
+                Some(_) => progress = Progress::Ran,
+            }
+        }
+        progress
     }
 
     fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
@@ -289,7 +298,7 @@ impl<F: Future> Future for Reporting<F> {
         impl Drop for OnPanic {
             fn drop(&mut self) {
                 // The scopes inside of the poll are left by now.
-                if let Some(set) = scope::local_set() {
+                if let Some(set) = scope::polled_set() {
                     set.panicked();
                 }
             }
@@ -370,7 +379,7 @@ impl LocalRuntime {
     #[track_caller]
     pub fn run_until_stalled(&self) {
         scope::assert_may_block_on();
-        self.run_ready(|_| false);
+        self.run_ready(false);
     }
 
     /// Runs the tasks until one has ended, or none is ready. Returns whether one has ended.
@@ -390,26 +399,20 @@ impl LocalRuntime {
     #[track_caller]
     pub fn try_run_one(&self) -> bool {
         scope::assert_may_block_on();
-        self.run_ready(|ran| ran == Ran::Complete)
+        self.run_ready(true)
     }
 
-    /// Runs ready tasks until `is_last` returns true of one, or none is ready after a look at
-    /// timers and sockets. Returns whether it did.
-    fn run_ready(&self, is_last: impl Fn(Ran) -> bool) -> bool {
+    /// Runs ready tasks until none is ready after a look at timers and sockets; with `one`, until a
+    /// task has ended. Returns whether one has.
+    ///
+    /// It looks after each [`RUNS`] polls, as a task may yield until a timer has fired.
+    fn run_ready(&self, one: bool) -> bool {
         let mut has_looked = false;
         loop {
-            let mut has_run = false;
-            let is_over = self.events.block_on(poll_fn(|_| {
-                while let Some(ran) = self.set.try_run() {
-                    has_run = true;
-                    if is_last(ran) {
-                        return Poll::Ready(true);
-                    }
-                }
-                Poll::Ready(false)
-            }));
-            if is_over || has_looked && !has_run {
-                return is_over;
+            match self.events.block_on(async { self.set.run_ready(one) }) {
+                Progress::Ended => return true,
+                Progress::None if has_looked => return false,
+                Progress::None | Progress::Ran => {}
             }
             self.events.look();
             has_looked = true;

@@ -232,7 +232,7 @@ impl Runtime {
     /// - Where [`block_on`](Self::block_on) would hold up others.
     #[track_caller]
     pub fn run_until_stalled(&self) {
-        while self.run_ready(false) != Progress::None {}
+        while self.run_ready(false, usize::MAX) != Progress::None {}
     }
 
     /// Runs the tasks of a runtime of one thread until one has ended, or none is ready. Returns
@@ -254,7 +254,7 @@ impl Runtime {
     #[track_caller]
     pub fn try_run_one(&self) -> bool {
         loop {
-            match self.run_ready(true) {
+            match self.run_ready(true, usize::MAX) {
                 Progress::Ended => return true,
                 Progress::Ran => {}
                 Progress::None => return false,
@@ -263,10 +263,10 @@ impl Runtime {
     }
 
     #[track_caller]
-    fn run_ready(&self, one: bool) -> Progress {
+    fn run_ready(&self, one: bool, ticks: usize) -> Progress {
         scope::assert_may_block_on();
         match &self.current_thread {
-            Some(driven) => driven.run_ready(one),
+            Some(driven) => driven.run_ready(one, ticks),
             None => panic!(
                 "the tasks of this runtime run in threads of their own: only a runtime of \
                  Builder::new_current_thread runs them in its caller's"

@@ -239,6 +239,14 @@ pub(crate) fn local_set() -> Option<Rc<LocalTasks>> {
     })
 }
 
+/// Innermost local set that this thread polls, whichever sets it has entered since.
+pub(crate) fn polled_set() -> Option<Rc<LocalTasks>> {
+    innermost(|is| match is {
+        In::LocalSet(set) => Some(Rc::clone(set)),
+        _ => None,
+    })
+}
+
 /// Whether this thread polls this set, in any scope.
 pub(crate) fn polls(set: &Rc<LocalTasks>) -> bool {
     let polled = |is: &In<'_>| match is {

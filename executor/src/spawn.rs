@@ -90,6 +90,9 @@ impl Handle {
     /// next one. So it is cheaper than as many calls of [`spawn`](Self::spawn), and the first task
     /// runs later. A worker of the runtime puts each task into its own queue, as `spawn` does.
     ///
+    /// A task may begin only when 500 more were made, or when the iterator has ended. So `futures`
+    /// and `handles` must not wait for these tasks.
+    ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
     /// let mut squares = Vec::new();

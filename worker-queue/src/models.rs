@@ -1,7 +1,7 @@
 //! Models of a worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole:
 //! running it writes to a cell of its own.
-use crate::{QueueHooks, WorkerQueue};
-use queue_global::{Boxed, List};
+use crate::{QueueHooks, RunQueue, WorkerQueue};
+use queue_global::{Boxed, Injector, List};
 use std::{boxed::Box, vec::Vec};
 use sync_shim::{
     Model,
@@ -253,6 +253,24 @@ fn requeued_item_is_notified_of_or_seen_when_slot_is_next() {
             queue.requeue(item(0), hooks);
             queue.push_next(item(1), hooks);
             let ran = next(queue, hooks);
+            assert_eq!((&ran[..], queue.stealer().len()), (&[1][..], 1));
+            ran
+        });
+    });
+}
+
+/// Rule 1, with an item of the injector.
+///
+/// Fails if the owner takes that item and keeps the requeued item, or pushes it and does not
+/// notify.
+#[test]
+fn requeued_item_is_notified_of_or_seen_behind_an_injected_one() {
+    model(|| {
+        sleeps_beside(false, Beside::new(), 2, |queue, hooks| {
+            let injector = Injector::<Item>::new();
+            injector.requeue(item(1));
+            queue.requeue(item(0), hooks);
+            let ran = Vec::from_iter(queue.take_one(&injector, hooks).map(run));
             assert_eq!((&ran[..], queue.stealer().len()), (&[1][..], 1));
             ran
         });

@@ -29,7 +29,8 @@
 //! sleeps while another worker runs two items in turns:
 //!
 //! 1. While the worker runs an item, there is no requeued item: the worker takes it next. If the
-//!    worker does take another item next (from a share of the injector, or from the slot), it first
+//!    worker does take another item next (from a share of the injector, the oldest item of the
+//!    injector by [`RunQueue::take_one`](crate::RunQueue::take_one), or from the slot), it first
 //!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
 //! 2. So each item in the ring, while the worker runs another, falls into one of three cases, or
 //!    into rule 3. The worker has notified of the item, with a fence after the item's push. Or the
@@ -259,7 +260,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
 
     /// Pushes the requeued item, as another item runs next, and notifies (rule 1).
     #[cold]
-    fn publish_and_notify(&self, hooks: &impl QueueHooks<T>) {
+    pub(crate) fn publish_and_notify(&self, hooks: &impl QueueHooks<T>) {
         self.publish_requeued(hooks);
         if !self.ring(|ring| ring.is_surely_empty()) {
             hooks.notify();

@@ -79,6 +79,9 @@ pub trait RunQueue<T: Linked> {
 
     /// Takes the oldest item of the injector. Returns the item to run now, which is that one unless
     /// the queue chooses another.
+    ///
+    /// The worker's own items wait meanwhile. So a queue that keeps one of them where no thief finds
+    /// it must override this method, and move that item to where thieves find it, and notify.
     fn take_one<L: Lock>(
         &self,
         injector: &Injector<T, L>,
@@ -171,6 +174,16 @@ impl<T: Linked<Handle: Send>> RunQueue<T> for WorkerQueue<T> {
         hooks: &impl QueueHooks<T>,
     ) -> Option<Batch<T::Handle>> {
         self.take_share(injector, workers, hooks)
+    }
+
+    fn take_one<L: Lock>(
+        &self,
+        injector: &Injector<T, L>,
+        hooks: &impl QueueHooks<T>,
+    ) -> Option<T::Handle> {
+        let item = injector.pop()?;
+        self.publish_and_notify(hooks);
+        Some(item)
     }
 
     fn steal<R>(

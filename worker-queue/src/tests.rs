@@ -1,7 +1,7 @@
 //! The rules, one by one: where an item goes, and which actor is notified.
 mod sequences;
 
-use crate::{Batch, Next, QueueHooks, Stealer, WorkerQueue};
+use crate::{Batch, Next, QueueHooks, RunQueue, Stealer, WorkerQueue};
 use core::cell::{Cell, RefCell};
 use queue_global::{Boxed, Injector, List};
 use std::{boxed::Box, rc::Rc, vec, vec::Vec};
@@ -133,6 +133,36 @@ fn take_share_publishes_the_requeued_item_and_notifies() {
     let Batch { first, moved } = queue.take_share(&injector, 1, &log).unwrap();
     assert_eq!((first.value, moved), (2, 0));
     assert_eq!((log.notified.get(), in_ring(&queue)), (1, 1));
+}
+
+/// Fails if the requeued item stays where no thief finds it, or no sleeper is notified of it.
+#[test]
+fn take_one_publishes_the_requeued_item_and_notifies() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    let injector = Injector::<Item>::new();
+    queue.requeue(item(1), &log);
+    assert!(queue.take_one(&injector, &log).is_none());
+    assert_eq!((log.notified.get(), in_ring(&queue)), (0, 0));
+    injector.requeue(item(2));
+    assert_eq!(queue.take_one(&injector, &log).unwrap().value, 2);
+    assert_eq!(log.notified.get(), 1);
+    let stolen = Queue::new(4).steal_from(&queue.stealer()).unwrap();
+    assert_eq!(stolen.first.value, 1);
+    injector.requeue(item(3));
+    assert_eq!(queue.take_one(&injector, &log).unwrap().value, 3);
+    assert!(queue.is_empty());
+}
+
+/// Fails if the ring's items are not notified of, although the last one came by a requeue.
+#[test]
+fn take_one_before_items_of_the_ring_notifies() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    let injector = Injector::<Item>::new();
+    queue.push_back(item(1), &log);
+    queue.requeue(item(2), &log);
+    injector.requeue(item(3));
+    assert_eq!(queue.take_one(&injector, &log).unwrap().value, 3);
+    assert_eq!((log.notified.get(), in_ring(&queue)), (2, 2));
 }
 
 #[test]

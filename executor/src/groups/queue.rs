@@ -333,7 +333,7 @@ impl GroupQueue {
     ) -> Option<Task> {
         let injected = self.take_injected(hooks);
         if !self.sharing.get() {
-            return injector.pop();
+            return self.own.take_one(injector, hooks);
         }
         let task = injector.pop();
         if injected == 0 && task.is_none() {
@@ -453,7 +453,7 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
         if self.groups.is_used() {
             return self.take_one_by_shares(injector, hooks);
         }
-        injector.pop()
+        self.own.take_one(injector, hooks)
     }
 
     fn steal<R>(

@@ -1,8 +1,10 @@
 //! `runtime::LocalRuntime`: tokio's runtime of one thread.
 use super::{EnterGuard, Handle, Runtime, RuntimeMetrics};
-use crate::{JoinHandle, LocalSet, current_thread::Progress};
+use crate::{
+    JoinHandle, LocalSet,
+    current_thread::{Progress, RUNS},
+};
 use std::{fmt, future::Future, io, marker::PhantomData, mem, time::Duration};
-use task_set::Ran;
 
 /// Options of [`Builder::build_local`](super::Builder::build_local). There are none yet.
 ///
@@ -177,19 +179,21 @@ impl LocalRuntime {
         self.run_ready(true)
     }
 
+    /// Runs the tasks of either kind in turns, as those of one kind may yield until one of the other
+    /// kind has run.
     #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
         let _entered = self.set.enter();
         loop {
-            while let Some(ran) = self.runtime.handle().in_block_on(|| self.set.try_run()) {
-                if one && ran == Ran::Complete {
-                    return true;
-                }
+            let local = || self.set.run_ready(one);
+            let local = self.runtime.handle().in_block_on(local);
+            if local == Progress::Ended {
+                return true;
             }
-            match self.runtime.run_ready(one) {
-                Progress::Ended if one => return true,
-                Progress::Ended | Progress::Ran => {}
-                Progress::None => return false,
+            match (local, self.runtime.run_ready(one, RUNS)) {
+                (_, Progress::Ended) => return true,
+                (Progress::None, Progress::None) => return false,
+                _ => {}
             }
         }
     }

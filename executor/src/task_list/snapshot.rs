@@ -92,8 +92,9 @@ impl Handle {
     /// a lock for each worker, which spawns and the ends of tasks take, too, and holds each for a
     /// few nanoseconds a task.
     ///
-    /// Closures of [`spawn_blocking`](crate::spawn_blocking), futures in `block_on` and the tasks
-    /// of a [`LocalSet`](crate::LocalSet) are not in the list.
+    /// Closures of [`spawn_blocking`](crate::spawn_blocking), futures in `block_on`, the tasks of a
+    /// [`LocalSet`](crate::LocalSet), and the task that runs the futures of
+    /// [`at_exit`](Self::at_exit) are not in the list.
     ///
     /// ```
     /// use selvedge::TaskState;

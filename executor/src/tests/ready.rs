@@ -1,10 +1,15 @@
 //! Runs of what is ready, without a wait; and spawns of many tasks.
 use crate::{Builder, LocalRuntime, LocalSet, Runtime, UnhandledPanic, runtime, spawn, yield_now};
 use std::{
-    future::{pending, ready},
+    future::{pending, poll_fn, ready},
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
-    sync::mpsc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
+    task::Poll,
 };
 
 fn current_thread() -> Runtime {
@@ -91,6 +96,61 @@ fn local_runtime_runs_both_kinds_until_stalled() {
     assert!(!runtime.try_run_one());
 }
 
+/// Yields until the flag is set. Panics after more polls than the others need to set it.
+async fn yields_until(flag: Arc<AtomicBool>) {
+    for _ in 0..10_000 {
+        if flag.load(Relaxed) {
+            return;
+        }
+        yield_now().await;
+    }
+    panic!("nobody else ran");
+}
+
+/// Fails if the runtime's own tasks have no turn while a local task is ready.
+#[test]
+fn local_task_that_yields_lets_the_runtimes_tasks_run() {
+    for runs in [
+        |runtime: &runtime::LocalRuntime| runtime.run_until_stalled(),
+        |runtime: &runtime::LocalRuntime| while runtime.try_run_one() {},
+    ] {
+        let runtime = runtime::LocalRuntime::new().unwrap();
+        let flag = Arc::new(AtomicBool::new(false));
+        let waits = runtime.spawn_local(yields_until(flag.clone()));
+        runtime.spawn_local(pending::<()>());
+        let sets = async move { flag.store(true, Relaxed) };
+        drop(runtime.handle().spawn(sets));
+        runs(&runtime);
+        assert!(waits.is_finished());
+        runtime.block_on(waits).unwrap();
+    }
+}
+
+/// Fails if local tasks have no turn while a task of the runtime is ready.
+#[test]
+fn task_of_the_runtime_that_yields_lets_local_tasks_run() {
+    for runs in [
+        |runtime: &runtime::LocalRuntime| runtime.run_until_stalled(),
+        |runtime: &runtime::LocalRuntime| while runtime.try_run_one() {},
+    ] {
+        let runtime = runtime::LocalRuntime::new().unwrap();
+        let flag = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = async_channel::bounded(1);
+        let set = flag.clone();
+        runtime.spawn_local(async move {
+            receiver.recv().await.unwrap();
+            set.store(true, Relaxed);
+        });
+        let waits = runtime.handle().spawn(async move {
+            sender.send(()).await.unwrap();
+            yields_until(flag).await;
+        });
+        runs(&runtime);
+        assert!(waits.is_finished());
+        runtime.block_on(waits).unwrap();
+    }
+}
+
 /// Fails if it is not refused where it would hold up others, or in a runtime with threads.
 #[test]
 fn run_until_stalled_is_refused_where_it_cannot_run() {
@@ -138,6 +198,25 @@ fn panic_of_another_sets_task_leaves_a_set_alone() {
         seven + own.await.unwrap()
     });
     assert_eq!(sum, 8);
+}
+
+/// Fails if the panic counts for the set that the task has entered, or not for its own.
+#[test]
+fn panic_of_a_task_that_entered_a_set_ends_its_own() {
+    let runtime = current_thread();
+    let (mut own, mut other) = (LocalSet::new(), LocalSet::new());
+    own.unhandled_panic(UnhandledPanic::Shutdown);
+    other.unhandled_panic(UnhandledPanic::Shutdown);
+    let other = Rc::new(other);
+    let bystander = other.spawn_local(async { 7 });
+    let (enters, mut entered) = (other.clone(), Vec::new());
+    own.spawn_local(poll_fn(move |_| -> Poll<()> {
+        entered.push(enters.enter()); // The future keeps it, so it outlives the panic.
+        panic!("on purpose")
+    }));
+    let waits = || own.block_on(&runtime, yield_now());
+    assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());
+    assert_eq!(other.block_on(&runtime, bystander).unwrap(), 7);
 }
 
 /// Fails if the policy of the builder does not hold for local tasks.

@@ -1,7 +1,7 @@
 //! Any sequence of operations has the same effect on a queue as on a plain slot, a place for the
 //! requeued item and a `VecDeque`, with the same notifications.
 use super::{Item, Log};
-use crate::WorkerQueue;
+use crate::{RunQueue, WorkerQueue};
 use proptest::prelude::*;
 use queue_global::{Boxed, Injector};
 use std::collections::VecDeque;
@@ -20,6 +20,7 @@ enum Op {
     Leave,
     Inject(u8),
     TakeShare(u8),
+    TakeOne,
     Steal,
     Rob,
     TakeAny,
@@ -37,6 +38,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Leave),
         2 => (0..6u8).prop_map(Op::Inject),
         2 => (0..4u8).prop_map(Op::TakeShare),
+        2 => Just(Op::TakeOne),
         2 => Just(Op::Steal),
         1 => Just(Op::Rob),
         1 => Just(Op::TakeAny),
@@ -74,7 +76,7 @@ impl Model {
         self.notified += 1;
     }
 
-    /// With `to_ring` the queue pushed the item, although it could have kept it.
+    /// With `to_ring` the queue pushed this item alone, although it could have kept it.
     fn requeue(&mut self, n: u32, to_ring: bool) {
         if self.slot.is_some() {
             self.push_back(n);
@@ -143,7 +145,7 @@ proptest! {
                     let item = item();
                     let (n, before) = (item.value, stealer.len());
                     queue.requeue(item, &log);
-                    model.requeue(n, stealer.len() > before);
+                    model.requeue(n, stealer.len() == before + 1);
                 }
                 Op::Next => {
                     let next = queue.next(&log).map(|next| (next.item.value, next.from_slot));
@@ -160,7 +162,7 @@ proptest! {
                     let before = stealer.len();
                     queue.requeue_slot(&log);
                     if let Some(n) = model.slot.take() {
-                        model.requeue(n, stealer.len() > before);
+                        model.requeue(n, stealer.len() == before + 1);
                     }
                 }
                 Op::OpenSlot => {
@@ -190,6 +192,13 @@ proptest! {
                     if let Some(share) = share {
                         prop_assert_eq!(share.moved, moved.len());
                         moved.into_iter().for_each(|n| model.push(n));
+                        model.publish_and_notify();
+                    }
+                }
+                Op::TakeOne => {
+                    let one = queue.take_one(&injector, &log).map(|item| item.value);
+                    prop_assert_eq!(one, injected.pop_front());
+                    if one.is_some() {
                         model.publish_and_notify();
                     }
                 }
