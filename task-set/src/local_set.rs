@@ -37,6 +37,9 @@
 //!    while the cell is held, so the cell wakes both pollers. A drop does so only when the
 //!    registration is complete, so the other poller displaces it as usual.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
+//! 7. At every 61st look the tasks of the stack go behind those of `queue`. Otherwise a task that
+//!    always yields, and so is always in `queue`, would keep a task waiting that a timer, a socket or
+//!    another thread has woken.
 use crate::gate::Gate;
 use std::{
     cell::{Cell, RefCell},
@@ -178,6 +181,8 @@ pub struct LocalSet {
     owned: ManuallyDrop<LocalOwned<InSet>>,
     waiter: Arc<Waiter>,
     last: Cell<PollerId>,
+    /// Looks since the set last took the stack of other threads' wakes (rule 7).
+    looks: Cell<usize>,
     others: RefCell<Vec<(PollerId, Waker)>>,
 }
 
@@ -190,6 +195,7 @@ impl LocalSet {
             owned: ManuallyDrop::new(LocalOwned::new(from_arc(waiter.clone()))),
             waiter,
             last: Cell::new(BY_HAND),
+            looks: Cell::new(0),
             others: RefCell::default(),
         }
     }
@@ -486,8 +492,15 @@ impl LocalSet {
     }
 
     /// Takes the next ready task: first from the queue, then from the stack of other threads'
-    /// wakes.
+    /// wakes (rule 7).
     fn look(&self) -> Option<Task> {
+        let looks = self.looks.get() + 1;
+        self.looks.set(looks % RUNS);
+        if looks == RUNS {
+            while let Some(task) = self.owned.receive() {
+                self.queue.borrow_mut().push_back(task);
+            }
+        }
         let next = self.queue.borrow_mut().pop_front();
         next.or_else(|| self.owned.receive())
     }

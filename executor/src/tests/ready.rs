@@ -321,3 +321,43 @@ fn spawn_many_inherits_the_group() {
     });
     assert_eq!(runtime.block_on(task.unwrap()).unwrap(), ["batch", "batch"]);
 }
+
+/// Fails, by a hang, if a timer does not fire while a local task is ready, in either runtime.
+#[cfg(feature = "time")]
+#[test]
+fn local_task_that_yields_lets_a_timer_fire() {
+    use crate::time::{Duration, sleep};
+    use std::cell::Cell;
+
+    let tasks = || {
+        let flag = Rc::new(Cell::new(false));
+        let set = flag.clone();
+        let sleeps = async move {
+            sleep(Duration::from_millis(1)).await;
+            set.set(true);
+        };
+        let waits = async move {
+            while !flag.get() {
+                yield_now().await;
+            }
+        };
+        (sleeps, waits)
+    };
+    for one in [false, true] {
+        let (local, both) = (LocalRuntime::new(), runtime::LocalRuntime::new().unwrap());
+        let (sleeps, waits) = tasks();
+        local.spawn_local(sleeps);
+        let small = local.spawn_local(waits);
+        let (sleeps, waits) = tasks();
+        both.spawn_local(sleeps);
+        let large = both.spawn_local(waits);
+        if one {
+            assert!(local.try_run_one() && local.try_run_one());
+            assert!(both.try_run_one() && both.try_run_one());
+        } else {
+            local.run_until_stalled();
+            both.run_until_stalled();
+        }
+        assert!(small.is_finished() && large.is_finished());
+    }
+}

@@ -486,3 +486,32 @@ fn cancel_all_in_a_task_of_the_set_panics() {
     });
     assert!(block_on(set.run_until(join)).unwrap_err().is_panic());
 }
+
+// Fails if `look` takes other threads' wakes only when the queue is empty.
+#[test]
+fn task_that_yields_lets_a_task_run_that_was_woken_outside() {
+    let set = LocalSet::new();
+    let woken = Rc::new(Cell::new(false));
+    let waker = Rc::new(RefCell::new(None));
+    let (seen, stored) = (woken.clone(), waker.clone());
+    set.spawn_detached(poll_fn(move |cx| {
+        match stored.borrow_mut().replace(cx.waker().clone()) {
+            None => Poll::Pending,
+            Some(_) => {
+                seen.set(true);
+                Poll::Ready(())
+            }
+        }
+    }));
+    set.spawn_detached(poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        Poll::<()>::Pending
+    }));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    let outside = waker.borrow().clone();
+    outside.unwrap().wake();
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    assert!(woken.get());
+}
