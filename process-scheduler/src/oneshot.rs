@@ -39,7 +39,7 @@ use std::{
 use sync_shim::{
     atomic::{
         AtomicU32,
-        Ordering::{AcqRel, Acquire, Relaxed},
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
         Retire,
     },
     cell::UnsafeCell,
@@ -259,7 +259,10 @@ impl<R> Receiver<R> {
             self.slot().put_waker(waker);
             // Ordering: Release pairs with the sender's first exchange, which takes the waker.
             // A failed exchange is followed by the load above.
-            let set = self.slot().bits.compare_exchange(0, WAKER, AcqRel, Relaxed);
+            let set = self
+                .slot()
+                .bits
+                .compare_exchange(0, WAKER, Release, Relaxed);
             if set.is_ok() {
                 self.registered = Some(stored);
                 return Poll::Pending;
