@@ -38,8 +38,8 @@
 //!    registration is complete, so the other poller displaces it as usual.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 //! 7. At every 61st look the tasks of the stack go behind those of `queue`. Otherwise a task that
-//!    always yields, and so is always in `queue`, would keep a task waiting that a timer, a socket or
-//!    another thread has woken.
+//!    always yields, and so is always in `queue`, would keep a task waiting that a timer, a socket
+//!    or another thread has woken.
 use crate::gate::Gate;
 use std::{
     cell::{Cell, RefCell},

@@ -80,8 +80,8 @@ pub trait RunQueue<T: Linked> {
     /// Takes the oldest item of the injector. Returns the item to run now, which is that one unless
     /// the queue chooses another.
     ///
-    /// The worker's own items wait meanwhile. So a queue that keeps one of them where no thief finds
-    /// it must override this method, and move that item to where thieves find it, and notify.
+    /// The worker's own items wait meanwhile. So a queue that keeps one of them where no thief
+    /// finds it must override this method, and move that item to where thieves find it, and notify.
     fn take_one<L: Lock>(
         &self,
         injector: &Injector<T, L>,

@@ -179,8 +179,8 @@ impl LocalRuntime {
         self.run_ready(true)
     }
 
-    /// Runs the tasks of either kind in turns, as those of one kind may yield until one of the other
-    /// kind has run.
+    /// Runs the tasks of either kind in turns, as those of one kind may yield until one of the
+    /// other kind has run.
     #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
         let _entered = self.set.enter();
