@@ -190,12 +190,15 @@ fn doc() -> Result<bool> {
     Ok(links::run()? && succeeds(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
-/// Runs the tests, some of which run the examples. The step `clippy` has checked all other
-/// examples. The doc tests run beside the tests, which rarely need more than one processor.
+/// Runs the tests, some of which run the executor's examples, as built with all features. The step
+/// `clippy` has checked all other examples. The doc tests run beside the tests, which rarely need more than one processor.
 fn test() -> Result<bool> {
     let tests = "test --workspace --all-features --tests";
-    if !cargo_succeeds(EXAMPLES)? || !cargo_succeeds(&format!("{tests} --no-run"))? {
-        return Ok(false);
+    let examples = format!("{EXAMPLES} --all-features");
+    for build in [EXAMPLES, &examples, &format!("{tests} --no-run")] {
+        if !cargo_succeeds(build)? {
+            return Ok(false);
+        }
     }
     thread::scope(|scope| {
         let mut docs = cargo();
