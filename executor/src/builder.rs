@@ -445,8 +445,8 @@ impl Builder {
         self
     }
 
-    /// Sets whether the runtime lists its tasks, for [`Handle::tasks`](crate::Handle::tasks). Off by
-    /// default, at no cost.
+    /// Sets whether the runtime lists its tasks, for [`Handle::tasks`](crate::Handle::tasks). Off
+    /// by default, at no cost.
     ///
     /// With it each task has about 150 bytes more, its spawn and its end each take a lock that few
     /// threads share, and its polls count themselves.

@@ -305,8 +305,8 @@ where
 ///
 /// # Panics
 /// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
-/// a runtime.
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`]
+/// names a runtime.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -334,8 +334,8 @@ where
 ///
 /// # Panics
 /// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
-/// a runtime.
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`]
+/// names a runtime.
 #[track_caller]
 pub fn spawn_detached<F>(future: F)
 where
@@ -364,8 +364,8 @@ where
 ///
 /// # Panics
 /// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`] names
-/// a runtime.
+/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`]
+/// names a runtime.
 #[track_caller]
 pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
 where

@@ -165,6 +165,7 @@ mod tests {
 
     /// Takes a slot of the next shard, without a cell.
     fn take(registry: &Registry) -> Pid {
+        // Ordering: Relaxed, a count.
         let index = registry.next.fetch_add(1, Relaxed) % SHARDS;
         let mut shard = registry.shards[index as usize].lock();
         shard.take_slot(index, registry.node).unwrap()

@@ -17,8 +17,8 @@ use std::{
 /// I/O whose writes can have a time limit, for
 /// [`Serve::write_timeout`](crate::Serve::write_timeout).
 ///
-/// [`SelvedgeIo`](crate::SelvedgeIo) implements it. For I/O of your own, keep a [`WriteLimit`] in it
-/// and apply that to the result of each write, flush and shutdown:
+/// [`SelvedgeIo`](crate::SelvedgeIo) implements it. For I/O of your own, keep a [`WriteLimit`] in
+/// it and apply that to the result of each write, flush and shutdown:
 ///
 /// ```
 /// use hyper::rt;

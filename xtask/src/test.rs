@@ -191,7 +191,8 @@ fn doc() -> Result<bool> {
 }
 
 /// Runs the tests, some of which run the executor's examples, as built with all features. The step
-/// `clippy` has checked all other examples. The doc tests run beside the tests, which rarely need more than one processor.
+/// `clippy` has checked all other examples. The doc tests run beside the tests, which rarely need
+/// more than one processor.
 fn test() -> Result<bool> {
     let tests = "test --workspace --all-features --tests";
     let examples = format!("{EXAMPLES} --all-features");

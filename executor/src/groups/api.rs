@@ -291,10 +291,10 @@ impl GroupBuilder {
     /// Sets a goal for latency. None by default.
     ///
     /// While tasks of this group wait on a worker and another group has the turn, each turn lasts
-    /// at most for `goal`, if that is less than the [quota](crate::Builder::group_quota). The shares stay as they are: the group waits for the
-    /// turns of the groups that have had less time than it, but for short ones. Meanwhile the
-    /// worker switches more often. A turn ends between two polls. A poll that takes long ends as
-    /// [`Handle::preempt_overdue_groups`] says.
+    /// at most for `goal`, if that is less than the [quota](crate::Builder::group_quota). The
+    /// shares stay as they are: groups that have had less time still come first, but their turns
+    /// are short. Meanwhile the worker switches more often. A turn ends between two polls. A poll
+    /// that takes long ends as [`Handle::preempt_overdue_groups`] says.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).build()?;

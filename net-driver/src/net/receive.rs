@@ -59,6 +59,7 @@ impl Receive {
                 } else {
                     REFUSED
                 };
+                // Ordering: Relaxed, as above.
                 self.0.store(state, Relaxed);
             }
             _ => {}
