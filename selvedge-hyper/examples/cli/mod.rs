@@ -2,6 +2,9 @@
 //! output has gone.
 //!
 //! An example exits with 0, with 1 if it fails, and with 2 if its arguments are wrong.
+//!
+//! Each crate with programs among its examples has a copy of this file, because the examples of a
+//! published crate cannot use files of another one. A test of the executor compares the copies.
 #![allow(dead_code, reason = "each example uses a part of it")]
 use std::{env, error::Error, ffi::OsString, fmt, panic, process, process::ExitCode};
 
