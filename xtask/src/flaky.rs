@@ -148,7 +148,7 @@ struct Binary {
     folder: PathBuf,
     /// Where its output goes.
     output: PathBuf,
-    /// The folder of the compiler's libraries, which the tests of a procedural macro load.
+    /// The folder of the shared standard library, which the tests of a procedural macro load.
     libraries: PathBuf,
 }
 
@@ -167,8 +167,8 @@ fn build(options: &Options) -> Result<Vec<Binary>> {
         build.args(["--package", package]);
     }
     let built = output_of(&mut build)?;
-    let sysroot = output_of(Command::new("rustc").args(["--print", "sysroot"]))?;
-    let libraries = Path::new(sysroot.trim()).join("lib");
+    let libraries = output_of(Command::new("rustc").args(["--print", "target-libdir"]))?;
+    let libraries = PathBuf::from(libraries.trim());
     let logs = root.join("target/flaky");
     fs::create_dir_all(&logs).with_context(|| format!("writing {}", logs.display()))?;
     let built = built.lines().map(serde_json::from_str::<Built>);
