@@ -1,5 +1,5 @@
-//! Models of the flag of a time slice: requests and nudges race the worker that opens slices and
-//! looks.
+//! Models of the flag of a time slice: requests and nudges race a worker that opens slices, checks
+//! the flag and looks for work.
 use crate::Preempt;
 use sync_shim::{
     atomic::{
@@ -14,8 +14,8 @@ use sync_shim::{
 
 /// Opens two slices of two polls each, while a monitor requests the end of the slice that it finds.
 /// `open` publishes the number of the slice, and the monitor reads it. The monitor then publishes
-/// the number of the slice whose end it requested. So a poll that reads its own slice's number
-/// there must see the flag.
+/// the number of the slice whose end it requested, in `requested`. So a poll that reads its own
+/// slice's number in `requested` must see the flag.
 fn slices(open: fn(&Preempt, &dyn Fn()), look: fn(&Preempt) -> bool) {
     let flag = Arc::new(Preempt::new());
     let slice = Arc::new(AtomicUsize::new(0));
@@ -114,7 +114,7 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     let pusher = {
         let (slice, pushed) = (slice.clone(), pushed.clone());
         thread::spawn(move || {
-            // Ordering: Relaxed, the fence orders it before the nudge.
+            // Ordering: Relaxed, as the fence orders it before the nudge.
             pushed.store(1, Relaxed);
             // Ordering: SeqCst pairs with the fence in `look`.
             fence(SeqCst);
@@ -158,10 +158,10 @@ fn look_without_a_fence_loses_a_nudge() {
     });
 }
 
-/// Two nudges race a worker that takes one and then uses up a budget. If a nudge is left, it
-/// refuses an operation. Afterwards the slice accepts the next nudge.
+/// Two nudges race two operations of a worker. One of these operations, or one after the race, is
+/// refused by a nudge. Then a budget is used up, and the slice accepts the next nudge.
 ///
-/// Fails if `accept_nudges` does not end *ignoring*.
+/// Fails if `accept_nudges` does not end the state *ignoring*.
 #[test]
 fn nudges_racing_operations_leave_the_slice_responsive() {
     model(|| {

@@ -19,9 +19,9 @@ use std::{
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
-/// Reference to a runtime, which spawns tasks on it from anywhere.
+/// Reference to a runtime. It spawns tasks on the runtime, from any thread.
 ///
-/// It does not keep the runtime running. After the runtime's end it still spawns, and the task is
+/// It does not keep the runtime running. After the runtime's end it still spawns, but the task is
 /// cancelled at once.
 ///
 /// ```
@@ -106,7 +106,8 @@ impl Handle {
     /// [`spawn`](crate::spawn()) and similar functions then use this runtime, even where the thread
     /// is in another one already, as in a task. If a thread holds several guards, the newest one
     /// counts, in whatever order they are dropped. If a guard is leaked, the thread stays in the
-    /// runtime. If the thread is a worker, the other tasks that it runs are in that runtime, too.
+    /// runtime. While a worker's thread has a guard, held or leaked, the other tasks that it runs
+    /// are in the guard's runtime, too.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -129,11 +130,11 @@ impl Handle {
     /// Runs `f` on a thread where it may block.
     ///
     /// The runtime starts threads as needed, up to the builder's cap. Above the cap closures wait
-    /// for a thread. Idle threads end after a while. A closure that was spawned before the
-    /// runtime's end runs, even if it waits for a thread until after the end. A closure is
-    /// cancelled if the runtime has ended, or if no thread at all can be started. A closure that
-    /// has begun cannot be aborted. [`Builder::prestart`](crate::Builder::prestart) says what such
-    /// a thread inherits.
+    /// for a thread. Idle threads end after a while. A closure that is spawned before the runtime's
+    /// end runs, even if a thread takes it only after the end. A closure that is spawned later is
+    /// cancelled. So is a closure for which the runtime has no thread and can start none. A closure
+    /// that has begun cannot be aborted. [`Builder::prestart`](crate::Builder::prestart) says what
+    /// such a thread inherits.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -192,7 +193,8 @@ impl Handle {
         self.block_on_in(None, future)
     }
 
-    /// Blocks this thread on a future. The thread may become the worker of its runtime meanwhile.
+    /// Blocks this thread on a future. With `driven`, the thread may run the runtime's tasks
+    /// meanwhile.
     #[track_caller]
     pub(crate) fn block_on_in<F: Future>(
         &self,
@@ -203,8 +205,8 @@ impl Handle {
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
-            // The future has a budget of its own, as a budget that an outer poll has set is not
-            // renewed before this returns.
+            // The budget of an outer poll would not be renewed before this returns, so the future
+            // has a budget of its own.
             let polls =
                 poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
             let polls = pin!(polls);
@@ -216,7 +218,7 @@ impl Handle {
         })
     }
 
-    /// Runs `f` as a `block_on` runs its future, where that may be called.
+    /// Runs `f` in the scope of a `block_on`. Panics where `block_on` may not be called.
     #[track_caller]
     pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
         scope::assert_may_block_on();
@@ -242,16 +244,16 @@ impl Handle {
         self.shared.extensions.get()
     }
 
-    /// Requests that the time slice of a worker ends.
+    /// Requests the end of a worker's time slice.
     ///
-    /// The task that the worker polls yields at its next operation, and the tasks behind it have
-    /// their turn. A task that makes no operation goes on to the end of its poll. A monitor calls
-    /// this for a worker whose slice is long. It costs one exchange.
+    /// The task that the worker is polling yields at its next operation, and the tasks behind it
+    /// have their turn. A task that does no operation goes on to the end of its poll. A monitor
+    /// calls this for a worker whose slice is long. It costs one exchange.
     ///
-    /// A time slice lasts until a request ends it, and then the worker begins another. A request
-    /// may come while the worker is idle, or in a poll without operations. Then it stays: it
-    /// refuses the next operation on this worker, of any task, unless the worker has looked at the
-    /// injector before.
+    /// A time slice lasts until a request ends it. The worker begins another when it looks for its
+    /// next task. A request may also come while the worker is idle, or in a poll without
+    /// operations. The request then stays until the worker begins a slice. If a task does an
+    /// operation before that, the request refuses it, whichever task it is.
     ///
     /// ```
     /// use selvedge::{Budget, Builder};
@@ -380,8 +382,8 @@ impl std::error::Error for TryCurrentError {}
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The thread that entered drops it. References to it may go to other threads, which do not enter
-/// the runtime by that.
+/// The guard stays on the thread that entered, which drops it. Another thread may have a reference
+/// to it, but does not enter the runtime by that.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
     _local: Option<scope::Entry>,
@@ -396,7 +398,7 @@ pub struct EnterGuard<'a> {
 unsafe impl Sync for EnterGuard<'_> {}
 
 impl EnterGuard<'_> {
-    /// Adds a local set, which the thread leaves first.
+    /// Adds a local set. When the guard is dropped, the thread leaves the set, then the runtime.
     pub(crate) fn with_set(mut self, entered: scope::Entry) -> Self {
         self._local = Some(entered);
         self

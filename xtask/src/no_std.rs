@@ -1,4 +1,4 @@
-//! The step `no-std`: parts that promise to need no `std` build and link without it.
+//! The step `no-std`: builds and links, without `std`, the parts that promise not to need it.
 //!
 //! Each part builds alone, without its features. Then all of them are linked into a static library
 //! that has its own allocator and panic handler, and the library is linked into a program that
@@ -67,7 +67,7 @@ fn links(root: &Path) -> Result<bool> {
     let mut checked = 0;
     for file in [&library, &program] {
         let listed = output_of(Command::new("nm").arg(file)).context("nm, of binutils")?;
-        // The symbol is the last word of a line, after an address, if there is one, and a letter.
+        // A line has an address (if the symbol has one), a letter, and the symbol.
         let symbols = listed
             .lines()
             .filter_map(|line| line.split(' ').next_back());

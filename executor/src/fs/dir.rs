@@ -14,8 +14,8 @@ use std::{
 };
 use task_header::JoinHandle;
 
-/// The largest number of entries that one job collects. With names of usual length the system reads
-/// about so many in two calls; std keeps some 100 bytes of each.
+/// The largest number of entries that one job collects. With names of usual length, two system
+/// calls read about as many. std keeps about 100 bytes for each entry.
 const BATCH: usize = 1_024;
 
 /// Lists a directory.
@@ -42,7 +42,7 @@ pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     Ok(ReadDir(State::Here(batch)))
 }
 
-/// The entries of a directory, without `.` and `..`, in no order.
+/// The entries of a directory, without `.` and `..`, in no particular order.
 ///
 /// ```
 /// # selvedge::Runtime::new()?.block_on(async {
@@ -55,8 +55,9 @@ pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
 /// ```
 ///
 /// # Batches
-/// [`read_dir`] brings the first 1,024 entries with it, and each further job brings as many. An
-/// entry knows its type if the file system gives types with names.
+/// [`read_dir`] reads up to 1,024 entries, and so does each further job on a blocking thread. Each
+/// job also finds the type of each entry. If the file system does not give types with names, this
+/// costs one more system call for each entry.
 #[derive(Debug)]
 pub struct ReadDir(State);
 
@@ -167,8 +168,8 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// Runs on the thread that reads the directory: std makes another system call if the directory
-    /// does not give the type.
+    /// Asks for the type on the thread that reads the directory, as std makes another system call
+    /// if the directory does not give the type.
     fn new(entry: fs::DirEntry) -> Self {
         let file_type = entry.file_type().ok();
         let entry = Arc::new(entry);
@@ -185,7 +186,7 @@ impl DirEntry {
         self.entry.file_name()
     }
 
-    /// Returns the metadata. It follows no link.
+    /// Returns the metadata of the entry. Does not follow a symbolic link.
     ///
     /// # Errors
     /// As [`std::fs::DirEntry::metadata`].
@@ -194,7 +195,8 @@ impl DirEntry {
         on_blocking_thread(move || entry.metadata()).await
     }
 
-    /// Returns the type, as a rule without a job on another thread. It follows no link.
+    /// Returns the type, as a rule without a job on another thread. Does not follow a symbolic
+    /// link.
     ///
     /// # Errors
     /// As [`std::fs::DirEntry::file_type`].
@@ -206,7 +208,7 @@ impl DirEntry {
         on_blocking_thread(move || entry.file_type()).await
     }
 
-    /// Returns the number of the inode. On Unix.
+    /// Returns the number of the inode. Available only on Unix.
     #[cfg(unix)]
     pub fn ino(&self) -> u64 {
         std::os::unix::fs::DirEntryExt::ino(&*self.entry)
@@ -219,7 +221,7 @@ impl fmt::Debug for DirEntry {
     }
 }
 
-/// How to make a directory, as [`std::fs::DirBuilder`].
+/// Makes directories with options, as [`std::fs::DirBuilder`] does.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -245,13 +247,13 @@ impl DirBuilder {
         Self::default()
     }
 
-    /// Makes the parents where they are missing. A directory that exists already is then no error.
+    /// Sets whether missing parents are made too. If so, a directory that exists is no error.
     pub fn recursive(&mut self, on: bool) -> &mut Self {
         self.recursive = on;
         self
     }
 
-    /// Sets the permissions of directories that it makes. On Unix.
+    /// Sets the permissions of the directories that the builder makes. Available only on Unix.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -5,7 +5,7 @@ use sync_shim::{Model, thread};
 
 /// Starts a supervisor with a child on a scheduler without threads. Returns both pids.
 ///
-/// They arm no timer: it would start a thread that the models do not know.
+/// Neither process arms a timer: a timer would start a thread that the models do not know.
 pub(super) fn family(handle: &Handle, most: usize) -> [Pid; 2] {
     let child = Child::new(|| from_fn(|(): (), _| ()));
     let supervisor = Supervisor::new(Strategy::OneForOne)
@@ -23,8 +23,8 @@ pub(super) fn family(handle: &Handle, most: usize) -> [Pid; 2] {
 /// processes end.
 ///
 /// The shutdown may end the child for good before it cancels the supervisor. The supervisor is then
-/// notified of two ends, of the incarnation and for good. If it takes the second for one to
-/// restart, it waits for a third.
+/// notified twice: of the incarnation's end, and of the child's end for good. If it took the second
+/// for the end of a restarted incarnation, it would wait for a third, which never comes.
 ///
 /// The model has a bound. With three preemptions it passes too, and takes 30 times as long.
 ///
@@ -34,7 +34,8 @@ fn kill_of_a_child_racing_the_shutdown_leaves_no_process() {
     Model::new().bound(2).check(|| {
         let handle = without_threads();
         let [_, child] = family(&handle, usize::MAX);
-        // The counts of an `Arc` are not modelled: this thread frees the cells, after the join.
+        // The model leaves out the counts of an `Arc`. So this thread keeps the cells alive, and
+        // frees them after the join.
         let cells = handle.registry().all();
         let worker = {
             let handle = handle.clone();
@@ -52,8 +53,8 @@ fn kill_of_a_child_racing_the_shutdown_leaves_no_process() {
 }
 
 /// Two threads kill the children of a supervisor, and run all processes meanwhile. Both children
-/// live at the end. They are transient: the supervisor would take the end of an incarnation that it
-/// did not mean to cancel for one that needs no restart.
+/// live at the end. They are transient, so a cancel that reaches the wrong incarnation shows: the
+/// supervisor does not restart a transient child that ends as cancelled.
 ///
 /// The model has a bound. With two preemptions it passes too, and takes more than a minute.
 ///
@@ -75,7 +76,8 @@ fn two_kills_of_siblings_leave_the_family_complete() {
         run_ready(&handle.shared);
         let mut children = handle.list();
         children.retain(|pid| *pid != supervisor);
-        // The counts of an `Arc` are not modelled: this thread frees the cells, after the join.
+        // The model leaves out the counts of an `Arc`. So this thread keeps the cells alive, and
+        // frees them after the join.
         let cells = handle.registry().all();
         let [first, second] = [children[0], children[1]];
         let worker = {

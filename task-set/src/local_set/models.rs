@@ -50,7 +50,8 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
 /// Another thread wakes a task while the set polls and goes to sleep: the task is polled again, and
 /// sees the waker's writes.
 ///
-/// Fails if `next` has no second look, or if `Releases::try_push` pushes with Relaxed.
+/// Fails if `next` does not look again after it registers, or if `Releases::try_push` pushes with
+/// Relaxed.
 #[test]
 fn a_wake_against_a_poll_is_not_lost() {
     Model::new().branches(3_000).check(|| {
@@ -77,7 +78,8 @@ fn a_wake_against_a_poll_is_not_lost() {
 /// A scope waits for a task that another thread wakes: the scope blocks until then, and the task
 /// has ended when the scope returns.
 ///
-/// Fails if `LocalSet::wait` has no look, or if `Releases::try_push` pushes with Relaxed.
+/// Fails if `LocalSet::wait` does not look at the queue and the stack after it registers, or if
+/// `Releases::try_push` pushes with Relaxed.
 #[test]
 fn a_wake_against_a_scopes_end_is_waited_for() {
     Model::new().branches(3_000).check(|| {
@@ -111,7 +113,7 @@ fn a_wake_against_a_scopes_end_is_waited_for() {
 }
 
 /// This thread drops the set while another wakes one of its tasks. The future is dropped once, on
-/// this thread, and the list's stack is freed after the push.
+/// this thread. The stack is freed after the other thread has pushed the task on it.
 ///
 /// Fails if the set's drop returns without waiting (the stack leaks).
 #[test]
@@ -194,8 +196,8 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
     });
 }
 
-/// Two threads wake one task each. The first push clears the stack's tag and wakes the set; the
-/// second finds no tag, and the same wake serves it.
+/// Two threads wake one task each. The first push clears the stack's tag and wakes the set. If the
+/// second push finds the tag still clear, the same wake serves both.
 ///
 /// Fails if `List::take` clears the tag for good.
 #[test]
@@ -230,7 +232,8 @@ fn two_wakes_reach_a_sleeping_set() {
 /// The last of two pollers ends while another thread wakes a task: the other poller is woken, and
 /// polls the task.
 ///
-/// Fails if `Poller::drop` wakes none of `others`, or if `register` does not `take`.
+/// Fails if `Poller::drop` wakes none of `others`, or if `register` does not take the waker that it
+/// displaces.
 #[test]
 fn a_wake_against_the_last_pollers_end_reaches_another() {
     Model::new().branches(3_000).check(|| {
