@@ -10,7 +10,7 @@
 //! - *await*: like *join*, but the handle is also polled before the run.
 //! - *wake*: wake by reference, run to `Pending`.
 //! - *wake by value*: clone the waker and consume the clone by a wake, run to `Pending`.
-//! - *yield*: run a future that wakes itself, to `Pending`.
+//! - *yield*: run a future that wakes itself and returns `Pending`.
 //! - *redundant*: wake by reference while the task is queued already.
 //! - *clone*: clone a waker and drop the clone.
 //!
@@ -22,7 +22,7 @@
 //! executor with a shutdown does. `ArcWake` (futures) and `Wake` (std) use the cell that the
 //! documentation of these traits shows: an `Arc` of a boxed future under a mutex, and a flag that
 //! keeps a queued task from being queued again. tokio's current-thread runtime has its own queue.
-//! Its rows spawn up to 128 tasks before they wait.
+//! Its rows spawn 128 tasks, then wait for them.
 use std::{
     cell::Cell,
     env,
@@ -266,7 +266,7 @@ fn waiting<C: Cells>(cells: &mut C, polls: u64) -> Waker {
     let (mut sender, mut left) = (Some(sender), polls);
     let task = cells.detached(poll_fn(move |cx| {
         if let Some(sender) = sender.take() {
-            sender.send(cx.waker().clone()).expect("it is waited for");
+            sender.send(cx.waker().clone()).expect("the receiver waits");
             return Poll::Pending;
         }
         left -= 1;
@@ -348,12 +348,13 @@ fn yields<C: Cells>(n: u64) -> Duration {
     begun.elapsed()
 }
 
-/// Number of tasks that tokio's rows run per wait: to wait for one task costs more than the task.
+/// Number of tasks that tokio's rows run per wait. A wait for a single task would cost more than
+/// the task.
 const BATCH: u64 = 128;
 
 fn tokio() -> tokio::runtime::Runtime {
     let builder = &mut tokio::runtime::Builder::new_current_thread();
-    builder.build().expect("it needs no more than memory")
+    builder.build().expect("a runtime without drivers builds")
 }
 
 fn tokio_complete(n: u64) -> Duration {
@@ -420,7 +421,7 @@ const fn peer<C: Cells + 'static>(name: &'static str) -> Peer {
     }
 }
 
-/// Index of the peer by whose time the ratios divide.
+/// Index of the peer to which the ratios compare the others.
 const YARDSTICK: usize = 2;
 
 const PEERS: [Peer; 6] = [

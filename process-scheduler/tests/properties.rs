@@ -1,6 +1,7 @@
-//! Any mix of sends, failures, kills and cancels, by two threads, with restarts beside them. Each
-//! message is delivered once, handed back, or a dead letter. Messages of one sender arrive in
-//! order. Each incarnation is closed once.
+//! Two threads send messages to a supervised process, make it fail, kill it and cancel it, in any
+//! mix. Meanwhile its supervisor may restart it. Each message is delivered once, returned to its
+//! sender, or counted as a dead letter. Messages of one sender arrive in order. Each incarnation,
+//! which is one start of the process, is closed once.
 use process_scheduler::{
     Address, Backoff, Child, Event, EventsOf, ExitReason, Mailbox, NoCommand, OutputOf, Policy,
     Process, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor,
@@ -41,11 +42,11 @@ struct Seen {
     delivered: AtomicU64,
     made: AtomicU64,
     closed: AtomicU64,
-    /// The next turn that each sender may have.
+    /// For each sender, the lowest turn that its next message may have.
     turns: Mutex<[usize; 2]>,
 }
 
-/// An incarnation, which counts itself.
+/// An incarnation. It adds its start, its messages and its close to `seen`.
 struct Counted {
     seen: Arc<Seen>,
     is_closed: bool,
@@ -104,7 +105,8 @@ fn op() -> impl AnyStrategy<Value = Op> {
     ]
 }
 
-/// Returns the messages that were sent, and those that were handed back.
+/// Performs the operations. Returns how many messages it tried to send, and how many of them were
+/// handed back.
 fn act(scheduler: &Scheduler, to: &Address<Letter>, sender: usize, ops: &[Op]) -> (u64, u64) {
     let (mut sent, mut returned) = (0, 0);
     for (turn, op) in ops.iter().enumerate() {

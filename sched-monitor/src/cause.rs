@@ -1,8 +1,15 @@
 //! The cause for which a thread makes no progress, as the system reports it to another thread.
 //!
-//! On Linux this reads files of `/proc/self/task/ID`: `stat` has the thread's state, `schedstat`
-//! its CPU time and the time that it waited for a CPU, `syscall` the number of the system call in
-//! which it blocks, and `wchan` the place in the kernel. Elsewhere nothing is known.
+//! On Linux this reads files of `/proc/self/task/ID`:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `stat` | the thread's state |
+//! | `schedstat` | its CPU time, and the time that it waited for a CPU |
+//! | `syscall` | the number of the system call in which it blocks |
+//! | `wchan` | the place in the kernel |
+//!
+//! Elsewhere nothing is known.
 use std::{fmt, time::Duration};
 
 /// The reason why a poll lasts long.

@@ -86,12 +86,12 @@ pub fn client_builder() -> Builder {
 /// Opens a TCP connection to the host of a URI, for [`client_builder`] and other clients that take
 /// a connector, such as that of `tonic`.
 ///
-/// It looks the host up on the threads of [`selvedge::spawn_blocking`], and tries its addresses
+/// It looks the host up on the threads of [`selvedge::spawn_blocking`]. It tries the addresses
 /// after [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) ("Happy Eyeballs"): IPv6 and IPv4 in
-/// turn, each 250 ms after the one before, or as soon as one fails, and at most 8 at a time. The
-/// first connection wins, and the other attempts are dropped. It does not wait for a second lookup:
-/// the system's resolver returns the addresses of both families together, and its order says which
-/// family is first.
+/// turn, at most 8 at a time. Each attempt starts 250 ms after the one before, or as soon as one
+/// fails. The first connection wins, and the other attempts are dropped. It does not wait for a
+/// second lookup: the system's resolver returns the addresses of both families together, and its
+/// order says which family is first.
 ///
 /// The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. One that is no number
 /// up to 65,535 is [an error](ConnectError::Port). A connection costs one allocation for the

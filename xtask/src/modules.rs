@@ -1,9 +1,10 @@
 //! `cargo xtask modules`: lists the import cycles between the files of a crate.
 //!
-//! File A imports file B if its code names an item of B by a path that begins with `crate`, `super`
-//! or a child module, in a `use` or elsewhere. A re-export counts for the file that defines the
-//! item, and is no import itself. Tests are left out. Files that reach each other form a cycle. A
-//! cycle of two is allowed with a reason in [`PAIRS`]; a larger one is not.
+//! File A imports file B if its code names an item of B, in a `use` or elsewhere. The path begins
+//! with `crate`, `self`, `super` or a child module. If it leads through a re-export, A imports the
+//! file that defines the item. The re-export itself is no import. Tests are left out. Files that
+//! reach each other form a cycle. A cycle of two is allowed with a reason in [`PAIRS`]; a larger
+//! one is not.
 use crate::syntax;
 use anyhow::Result;
 use project::{say, workspace};
@@ -18,7 +19,7 @@ const PAIRS: &[(&str, [&str; 2], &str)] = &[
     (
         "selvedge",
         ["core", "shared"],
-        "a core points to the shared state, where a core on offer lies",
+        "a core points to the shared state, which holds the cores that are lent",
     ),
     (
         "selvedge",
@@ -28,19 +29,19 @@ const PAIRS: &[(&str, [&str; 2], &str)] = &[
     (
         "selvedge",
         ["groups", "groups::turns"],
-        "the groups list each worker's turns, and a turn takes over what changed in the groups",
+        "the groups hold each worker's turns, and the turns read the changes of the groups",
     ),
     (
         "task-header",
         ["notified", "owned"],
-        "a run may take a list, and a list runs tasks",
+        "a run may put its task into an `Owned` list, and `Owned::run` runs a task",
     ),
 ];
 
 /// Options of `cargo xtask modules`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only these crates, of any of the workspace.
+    /// Checks only these crates. Any library of the workspace may be named.
     #[arg(long = "crate", value_name = "CRATE", value_delimiter = ',')]
     crates: Vec<String>,
 }
@@ -100,12 +101,12 @@ type Path = Vec<String>;
 struct Imports {
     files: BTreeSet<String>,
     modules: BTreeSet<Path>,
-    /// The module that is visited, with inline ones.
+    /// The path of the module that is visited. It may be an inline module.
     at: Path,
     names: Vec<Named>,
 }
 
-/// A path as a module names it.
+/// A path, as it is written in the module `at`.
 struct Named {
     at: Path,
     path: Path,
@@ -126,7 +127,8 @@ impl Imports {
         self.names.push(named);
     }
 
-    /// Returns the path from the crate's root, unless it is of another crate.
+    /// Resolves a path that is written in the module `at` to a path from the crate's root. `None`
+    /// if it begins with neither `crate`, `self`, `super` nor a child module of `at`.
     fn absolute(&self, at: &[String], path: &[String]) -> Option<Path> {
         let child = [at, &path[..1]].concat();
         match &*path[0] {
@@ -146,8 +148,8 @@ impl Imports {
         }
     }
 
-    /// Returns the edges between files: from each file to those that define the items that it
-    /// names.
+    /// Returns the edges between files. An edge leads from a file to another one that defines an
+    /// item which the first file names.
     fn edges(&self) -> BTreeMap<String, BTreeSet<String>> {
         let stands_for = |named: &Named| {
             let name = [&*named.at, &[named.alias.clone()?]].concat();

@@ -7,8 +7,8 @@
 //! `#[doc(hidden)]` are left out.
 //!
 //! An item has an example if its own docs have a block that a doctest runs. A function or constant
-//! of an impl, or of a trait, may share the example of its type, its trait or its impl block, if
-//! the example names it: as `.name(`, as `Type::name`, or as `fn name` where a trait is
+//! of an impl, or of a trait, may share the example of its type, its trait or its impl block. That
+//! example must name it: as `.name(`, as `Type::name`, or as `fn name` where a trait is
 //! implemented.
 use crate::syntax::{self, Module, attributes, imports, is_built, is_public, member_parts, parts};
 use anyhow::{Context, Result, ensure};

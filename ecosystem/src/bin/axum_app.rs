@@ -1,12 +1,12 @@
-//! An axum `Router` on Selvedge: a page whose WebSocket echoes, until Ctrl-C.
+//! Serves an axum `Router` on Selvedge until Ctrl-C: a page, and a WebSocket that echoes.
 //!
 //! ```sh
 //! cargo run --manifest-path ecosystem/Cargo.toml --bin axum_app -- 127.0.0.1:8080
 //! curl http://127.0.0.1:8080/hello/you
 //! ```
 //!
-//! axum's own extractor for WebSockets spawns on tokio. Here the handler takes hyper's upgrade, and
-//! with it our bare stream.
+//! axum's own extractor for WebSockets spawns on tokio. So the handler here uses hyper's upgrade,
+//! which returns the `TcpStream` itself.
 use axum::{
     Router,
     extract::{Path, Request},
@@ -66,15 +66,15 @@ async fn hello(Path(name): Path<String>) -> String {
 /// Answers the handshake, and spawns the echo.
 async fn upgrade(mut request: Request) -> Response {
     let Some(key) = request.headers().get(SEC_WEBSOCKET_KEY) else {
-        return (StatusCode::BAD_REQUEST, "this is a WebSocket\n").into_response();
+        return (StatusCode::BAD_REQUEST, "expected a WebSocket handshake\n").into_response();
     };
     let accept = derive_accept_key(key.as_bytes());
     let upgraded = hyper::upgrade::on(&mut request);
     selvedge::spawn_detached(async {
         let ended: Result<(), Box<dyn Error + Send + Sync>> = async {
-            // The stream itself: nothing is between it and the WebSocket any more.
+            // The WebSocket uses the `TcpStream` directly, without hyper between them.
             let parts = upgraded.await?.downcast::<SelvedgeIo<TcpStream>>();
-            let parts = parts.map_err(|_| "it is of another listener")?;
+            let parts = parts.map_err(|_| "the connection is not a plain TCP stream")?;
             echo(parts.io.into_inner(), parts.read_buf.into()).await
         }
         .await;
@@ -90,7 +90,7 @@ async fn upgrade(mut request: Request) -> Response {
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// Sends each message back. `early` are the bytes that came with the handshake.
+/// Sends each message back. `early` has the bytes that came with the handshake.
 async fn echo(stream: TcpStream, early: Vec<u8>) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut socket = WebSocketStream::from_partially_read(stream, early, Role::Server, None).await;
     while let Some(message) = socket.next().await {

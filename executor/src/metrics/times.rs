@@ -16,7 +16,8 @@ fn bucket(took: Duration) -> usize {
     (bits as usize).min(BUCKETS - 1)
 }
 
-/// Durations that one thread records and any thread may read, as a [`PollTimes`]. 320 bytes.
+/// Durations that one thread records and any thread may read, as a [`PollTimes`]. The buckets take
+/// 320 bytes of the heap.
 pub(crate) struct Times(Box<[Counter]>);
 
 impl Times {
@@ -25,7 +26,7 @@ impl Times {
         Self((0..BUCKETS).map(|_| Counter::new()).collect())
     }
 
-    /// Records a duration. Called by the one writer, as [`Counter::add`] is.
+    /// Records a duration. Only the one writer calls this, as with [`Counter::add`].
     #[inline]
     pub(crate) fn record(&self, took: Duration) {
         self.0[bucket(took)].add(1);
@@ -66,8 +67,9 @@ pub struct PollTimes {
 }
 
 impl PollTimes {
-    /// The buckets. Bucket `i` counts the times of less than 2ⁱ ns that no earlier bucket counts;
-    /// the last one also counts all longer times. Empty if nothing was recorded.
+    /// The buckets. Bucket 0 counts the times of 0 ns. Bucket `i` counts the times of at least
+    /// 2^(i − 1) ns and less than 2^i ns. The last one also counts all longer times. Empty if the
+    /// times were not measured.
     pub fn buckets(&self) -> &[u64] {
         &self.buckets
     }
@@ -77,12 +79,13 @@ impl PollTimes {
         self.buckets.iter().sum()
     }
 
-    /// An upper bound of the given quantile, `part` from 0 to 1. It is the end of a bucket, so it
-    /// is at most twice the exact value, unless that value is in the last bucket. `None` without
-    /// times.
+    /// The end of the bucket that has the given quantile, `part` from 0 to 1. `None` without times.
+    ///
+    /// The end is above the exact value, and at most twice that value. Two buckets differ. For 0 ns
+    /// the end is 1 ns. For the last bucket it is 2³⁹ ns, and the exact value may be longer.
     pub fn quantile(&self, part: f64) -> Option<Duration> {
         let count = self.count();
-        // As an integer, for any argument.
+        // Rounds up. The cast accepts any argument, as it saturates and turns NaN into 0.
         let part = count as f64 * part;
         let whole = part as u64;
         let wanted = whole.saturating_add(u64::from(part > whole as f64));

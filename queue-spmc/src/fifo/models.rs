@@ -159,9 +159,13 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
     });
 }
 
-/// Fails, as the deque's model does, if a growth copies from `top` on; if a thief loads the buffer
-/// before its claim, or with Relaxed; if a claim has Release alone; or if the owner frees a
-/// replaced buffer at once, or after a plain load of `head` in place of the read-modify-write.
+/// Fails in each of these cases, as the deque's model does:
+///
+/// - A growth copies from `top` on.
+/// - A thief loads the buffer before its claim, or with Relaxed.
+/// - A claim has Release alone.
+/// - The owner frees a replaced buffer at once, or after a plain load of `head` in place of the
+///   read-modify-write.
 #[test]
 fn growth_against_two_steals_takes_each_item_once() {
     model(|| {

@@ -99,7 +99,7 @@ fn fifo_owner_beside_a_thief_in_mid_copy_continues() {
     };
     assert_eq!(worker.stealer().steal(), Steal::Retry);
     assert_eq!(worker.pop(), Some(2));
-    // The claimed slots, and the slot of the popped item, are not written again.
+    // The buffer grows, as the claimed slots and the one behind them cannot be reused yet.
     worker.push(4);
     assert_eq!((worker.capacity(), worker.pop()), (8, Some(3)));
     assert_eq!([items.take(), items.take()], [0, 1]);
@@ -156,8 +156,8 @@ fn fifo_capacity_above_the_maximum_panics() {
     let _ = Worker::<u8>::with_capacity((1 << 30) + 1);
 }
 
-/// The items have no size, so that the queue takes no memory. It takes seconds without
-/// optimisation, so it runs only with it.
+/// The items have no size, so the queue takes no memory. Without optimisation the test would take
+/// seconds, so builds with debug assertions leave it out.
 #[cfg(not(debug_assertions))]
 #[test]
 fn fifo_with_the_most_items_refuses_more_and_loses_none() {
