@@ -643,8 +643,8 @@ impl<J: Job> Pool<J> {
 
     /// Waits until all threads have ended, their thread-locals' destructors included.
     ///
-    /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two threads join at a
-    /// time, one may return before the last destructor has run. Those destructors must not wait for
+    /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two threads join at
+    /// the same time, one may return before the last destructor has run. Those destructors must not wait for
     /// the thread that calls this.
     ///
     /// # Panics

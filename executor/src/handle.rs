@@ -359,7 +359,7 @@ impl fmt::Display for TryCurrentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.in_local_set {
             "this thread is in no runtime with workers, only in a LocalSet or LocalRuntime: \
-             call `spawn_local` for a task of that, or enter a runtime by `Handle::enter` first"
+             call `spawn_local` to spawn a task there, or enter a runtime by `Handle::enter` first"
         } else {
             "this thread is in no runtime: call this in a task, inside a runtime's block_on, \
              or while a guard of `Handle::enter` is held"

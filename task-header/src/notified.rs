@@ -1,8 +1,8 @@
 //! [`Notified`], the reference to a task that a queue holds; and [`Schedule`], the trait of its
 //! scheduler.
 //!
-//! This file and [`owned`](crate::owned) use each other: a run may take a list, and a list runs
-//! tasks.
+//! This file and [`owned`](crate::owned) use each other: a run may insert its task into a list,
+//! and a list runs tasks.
 use crate::{
     cell::{self, Kind, Outcome, TaskPtr, WakeKind},
     list::Keep,

@@ -79,7 +79,7 @@ fn links(root: &Path) -> Result<bool> {
             }
         }
     }
-    ensure!(checked > 1000, "nm has listed {checked} symbols only");
+    ensure!(checked > 1000, "nm listed only {checked} symbols");
     say!("no symbol of std among {checked}");
     Ok(true)
 }

@@ -249,7 +249,7 @@ fn removed_task_keeps_listed_until_the_run_is_released() {
 }
 
 #[test]
-fn is_joined_and_is_aborted_read_their_bits() {
+fn joined_bit_is_read_and_abort_sets_its_bits_once() {
     on_the_backend(|| {
         assert!(State::new(true).is_joined() && !State::new(false).is_joined());
         let state = word(LISTED);
