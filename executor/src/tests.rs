@@ -26,7 +26,7 @@ mod ready;
 mod scopes;
 mod sleeps;
 
-/// Limit of a wait: an operation that takes longer hangs, even on the busiest machine.
+/// Limit of a wait. Even the busiest machine needs less, so an operation that takes longer hangs.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Waits until `holds` returns true.
@@ -42,7 +42,8 @@ fn workers(n: usize) -> Runtime {
     Builder::new().workers(n).build().unwrap()
 }
 
-/// Spawns a task whose operations do not yield because of the nudge that its own spawn causes.
+/// Spawns a task that its own spawn does not nudge. The spawn of a task from outside may nudge the
+/// worker, and that nudge would make an operation of the task yield.
 ///
 /// An outer task takes that nudge, and then spawns this one on its worker.
 fn spawn_unnudged<T: Send + 'static>(
@@ -54,7 +55,8 @@ fn spawn_unnudged<T: Send + 'static>(
         wait.recv().unwrap();
         coop_budget::consume().await;
         spawn(async {
-            // This task starts over with a budget of its own.
+            // In the slot this task shares the budget of the outer one. After a yield it has a
+            // full one of its own.
             yield_now().await;
             future.await
         })
@@ -79,7 +81,7 @@ fn in_time<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     thread.join().unwrap()
 }
 
-/// Blocks in place until another task of the worker has run. By then the core has another thread.
+/// Blocks in place until another task of the worker has run. By then another thread has the core.
 fn lose_the_core() {
     let (sender, receiver) = mpsc::channel();
     spawn_detached(async move { sender.send(()).unwrap() });

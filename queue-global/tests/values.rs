@@ -141,7 +141,7 @@ fn emptied_queue_keeps_two_blocks_at_most() {
     assert_eq!((BLOCKS.get(), BYTES.get()), (blocks, bytes));
 }
 
-/// Each value comes out once, and each pusher's values in order for each consumer.
+/// Each value comes out once. A consumer gets values of one pusher in the order of their pushes.
 #[test]
 fn values_of_two_pushers_reach_two_consumers_once() {
     const EACH: u64 = 20_000;

@@ -22,8 +22,9 @@ use walk::{Event, Walk};
 mod line;
 mod walk;
 
-/// Threads that list and read. Files in memory need few: more would take turns with the workers,
-/// which hash. A disk gets at most this many requests at a time.
+/// Threads that list and read. Few are enough for files that are cached in memory: more threads
+/// would compete for the CPUs with the workers, which hash. A disk gets at most this many requests
+/// at a time.
 const THREADS: usize = 8;
 
 const USAGE: &str = "usage: manifest [DIR]
@@ -70,7 +71,8 @@ fn main() -> ExitCode {
     match written {
         Ok(()) if found.problems == 0 => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
-        // The reader closed the pipe, which is no error. The problems reported so far still are.
+        // It is no error that the reader closed the pipe. But the exit status is still 1 if
+        // something could not be hashed.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe && found.problems == 0 => {
             ExitCode::SUCCESS
         }

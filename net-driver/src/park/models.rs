@@ -1,4 +1,5 @@
-//! Models of an unpark: the worker that it unparks, and the reactor, see the writes before it.
+//! Models of an unpark: the worker sees the writes before the unpark, and the unpark finds the
+//! reactor in which the worker waits.
 use super::*;
 use sync_shim::{Model, cell::UnsafeCell, model};
 
@@ -40,7 +41,7 @@ fn wait_in_the_reactor_shows_what_the_unpark_published() {
     model(|| {
         let driver = Driver::new(1);
         driver.inner().open_reactor().unwrap();
-        // The token of the first socket.
+        // The opening of the reactor has unparked the worker. This takes that token.
         assert!(driver.inner().tokens[0].take());
         unparks(&driver, |token| {
             let poller = &driver.inner().poller;
@@ -49,8 +50,8 @@ fn wait_in_the_reactor_shows_what_the_unpark_published() {
     });
 }
 
-/// A worker waits in a reactor that another thread has just opened, and of which the thread that
-/// unparks the worker knows nothing: it finds the reactor by the token's state.
+/// A worker waits in a reactor that another thread has just opened. A third thread unparks the
+/// worker. It learns of the reactor only by the state of the worker's token.
 ///
 /// Fails if the exchange of `wait_in_reactor` is Relaxed, or the swap of `unpark` only Release.
 #[test]
@@ -61,7 +62,7 @@ fn unpark_of_a_wait_in_a_new_reactor_ends_it() {
         let begun = Arc::new(AtomicU32::new(0));
         let begin = |begun: &AtomicU32| begun.fetch_add(1, Relaxed);
         begin(&begun);
-        // A timer has activated the role before.
+        // This stands for an earlier timer, which activated the role.
         let _ = driver.inner().role.activate();
         let mut park = driver.park(0);
         let opener = {

@@ -10,13 +10,14 @@
 //!    without a jump, and the executor looks for the task. A worker whose thread has not started
 //!    counts as waiting: it has no task yet.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
-//!    `SeqCst` fence is between the two steps, and on the poller's side between taking the role and
-//!    the look: the one of `Role::publish_until`. The poller's park returns to the executor, which
-//!    first looks whether there are tasks.
+//!    `SeqCst` fence is between these two steps. The poller takes the role, passes the fence of
+//!    `Role::publish_until`, and then looks. The poller's park returns to the executor, which first
+//!    looks whether there are tasks.
 //! 3. The poller looks at one token after the other. A thread that it saw waiting may have been
 //!    unparked since, by a thread that it sees waiting later. So a thread adds to `waits` before it
-//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile. The same
-//!    holds for the poller's own token, which it reads between the two loads of `waits`.
+//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile. A thread
+//!    may also unpark the poller and then wait. So the poller reads its own token, too, between the
+//!    two loads of `waits`.
 //! 4. A thread may enter a `block_on`, and arm a timer there, after the poller has looked. So a
 //!    thread also adds to `waits` when it enters or leaves, or when a worker's thread starts, and
 //!    the poller reads the deadline before the second load.
@@ -91,8 +92,9 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Instant {
-        // Ordering: Relaxed: the reading is under its lock. A thread that pauses the clock, or
-        // learns of the pause, sees it. The fences of rule 2 order it against the poller.
+        // Ordering: Relaxed: the lock orders the reading. The flag is visible to the thread that
+        // paused the clock, and to each thread that learned of the pause. For the poller, the
+        // fences of rule 2 order the flag.
         let paused_once = self.is_used.load(Relaxed);
         let reading = paused_once.then(|| *self.reading.lock()).flatten();
         Instant::from_std(reading.map_or_else(std::time::Instant::now, Reading::now))
@@ -105,8 +107,9 @@ impl Clock {
 
     pub(crate) fn set_started(&self, worker: usize) {
         if let Some(started) = self.started.get(worker) {
-            // Ordering: Relaxed. A worker that starts beside the poller's look may as well start
-            // after it, if the poller does not see its timers: `will_wait` is for those.
+            // Ordering: Relaxed. The poller's look may miss a worker that starts meanwhile, as if
+            // the worker started after the look. If the poller sees a timer of that worker,
+            // `will_wait` makes the look void.
             if !started.load(Relaxed) {
                 // Ordering: as above.
                 started.store(true, Relaxed);
@@ -126,8 +129,8 @@ impl Clock {
         fence(Release);
     }
 
-    /// Sets the clock forward to a time, if it is paused and shows an earlier one, at most to its
-    /// end.
+    /// Sets the clock forward to `time`, but not beyond `clock::end`. Does nothing if the clock is
+    /// not paused, or already shows a later time.
     fn jump_to(&self, time: std::time::Instant) {
         if let Some(reading) = &mut *self.reading.lock() {
             if reading.since.is_none() {
@@ -139,15 +142,15 @@ impl Clock {
 
 impl Inner {
     /// Returns the result of `read`, if all threads except this worker wait meanwhile, and no
-    /// thread has unparked the worker (rules 1 and 4). The worker has taken the role, and has
-    /// published its deadline since: that fences (rule 2).
+    /// thread has unparked the worker (rules 1 and 4). The worker has taken the role, and then
+    /// called `Role::publish_until`, which contains the fence of rule 2.
     fn if_idle_but<R>(&self, worker: usize, read: impl FnOnce() -> R) -> Option<R> {
         let clock = &self.clock;
         // Ordering: Acquire pairs with `will_wait`.
         let waits = clock.waits.load(Acquire);
         let mut workers = self.tokens.iter().zip(&clock.started).enumerate();
-        // Ordering: Acquire pairs with the drop of a hold: a thread that the holder unparked before
-        // counts as running.
+        // Ordering: Acquire pairs with the drop of a hold: if its holder unparked a thread before
+        // the drop, this look sees that thread as running.
         let all_wait = clock.holds.load(Acquire) == 0
             && workers.all(|(index, (token, started))| match index == worker {
                 true => !token.is_notified(),
@@ -172,8 +175,8 @@ impl Inner {
     }
 
     fn unpark_poller(&self) {
-        // Ordering: SeqCst pairs with the fence of `Role::publish_until`: a poller that takes the
-        // role unseen sees the pause.
+        // Ordering: SeqCst pairs with the fence of `Role::publish_until`: if `holder` does not see
+        // a worker that takes the role now, that worker sees the pause.
         fence(SeqCst);
         if let Some(poller) = self.role.holder() {
             self.unpark(poller..poller + 1);
@@ -236,8 +239,8 @@ impl Driver {
         inner.unpark_poller();
     }
 
-    /// Keeps a paused clock from jumping, until the guard is dropped. This is for the time in which
-    /// a thread works that the driver does not know.
+    /// Keeps a paused clock from jumping, until the guard is dropped. Use it while a thread that is
+    /// unknown to the driver does some work.
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);

@@ -134,9 +134,9 @@ impl Park for ThreadPark {
 
 impl Inner {
     fn unpark(&self) {
-        // Ordering: Release publishes earlier writes to `park`, also those before an earlier unpark
-        // (by the release sequence). The handle is read under its lock, which its writer released
-        // before it stored PARKED.
+        // Ordering: Release. The `park` that takes the token sees all writes before this unpark,
+        // and those before an earlier unpark (by the release sequence). The handle is read under
+        // its lock, which its writer released before it stored PARKED.
         if self.state.swap(NOTIFIED, Release) == PARKED {
             let thread = self.thread.lock().clone();
             if let Some(thread) = thread {

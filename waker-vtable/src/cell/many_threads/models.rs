@@ -19,7 +19,7 @@ struct Unpark {
 
 impl WakeRef for Unpark {
     fn wake(&self) {
-        // Ordering: SeqCst, since the count is not part of what the cell must order.
+        // Ordering: SeqCst. The count belongs to the test, and the cell need not order it.
         self.times.fetch_add(1, SeqCst);
         self.thread.unpark();
     }
@@ -46,7 +46,7 @@ impl Shared {
 /// take from it. The task registers, checks, and sleeps until it is woken, so a lost wake leaves it
 /// asleep. Each of its wakers is dropped.
 ///
-/// Fails if a registration that was woken drops its waker.
+/// Fails if a registration during which a notifier came drops the waker instead of waking it.
 #[test]
 fn task_with_four_notifiers_sees_every_condition() {
     model(|| {
@@ -83,7 +83,8 @@ fn task_with_four_notifiers_sees_every_condition() {
             while times() == seen {
                 thread::park();
             }
-            // If the task was woken because another thread holds the cell, that thread runs now.
+            // A registration that finds the cell held wakes its own task. The yield lets the holder
+            // run before the task registers again.
             thread::yield_now();
         }
         for notifier in notifiers {

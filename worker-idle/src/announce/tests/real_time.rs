@@ -1,4 +1,5 @@
-//! A wait for a thread that runs only if the waiting one lets it.
+//! A real-time thread waits for a thread of a lower priority on the same CPU. The other thread runs
+//! only while the real-time thread sleeps.
 use super::super::Registry;
 use std::{
     mem, process,
@@ -12,8 +13,8 @@ use std::{
 };
 use sync_shim::sync::Arc;
 
-/// The longest CPU time of the waiting thread. The system gives other threads a turn only after a
-/// real-time thread has run for about a second.
+/// Limit of the CPU time that the wait uses. A wait that never sleeps uses more: the system gives
+/// other threads a turn only after a real-time thread has run for about a second.
 const SPUN: Duration = Duration::from_millis(250);
 
 /// Restricts this thread to one CPU.
@@ -48,8 +49,8 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Ends the process if the test hangs. Its thread has a higher priority than those that it watches,
-/// as on a single CPU no other thread would run.
+/// Ends the process if the test hangs. The thread that does so has a higher priority than the
+/// threads of the test: otherwise it would not run on a machine with a single CPU.
 fn watch() -> Option<Sender<()>> {
     let (over, ends) = mpsc::channel();
     let (sender, may) = mpsc::channel();
@@ -80,7 +81,8 @@ fn wait_of_a_real_time_thread_lets_a_lower_one_run() {
             pin(processor);
             let push = || {
                 announcing.store(true, SeqCst);
-                // After this the thread must run once more.
+                // The other thread sets `waiting` when it has the higher priority. This thread must
+                // then run once more, to end the announcement.
                 while !waiting.load(SeqCst) {
                     thread::sleep(Duration::from_millis(1));
                 }
