@@ -30,8 +30,8 @@ trait Queue {
     fn new() -> Self;
     fn insert(&mut self, deadline: u64, value: u64) -> Self::Key;
     fn remove(&mut self, key: Self::Key);
-    /// Takes all timers that are due at a tick: the tick of the last call, or the one after it.
-    /// Returns the number of timers.
+    /// Takes all timers that are due at the tick `now`, and returns their number. From one call to
+    /// the next, `now` stays the same or grows by 1.
     fn expire(&mut self, now: u64) -> u64;
 }
 
@@ -337,8 +337,8 @@ fn cancel<Q: Queue>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str) {
     keys.into_iter().for_each(|key| queue.remove(key));
 }
 
-/// Measures the row *fire*. [`insert`] drops the key. nexus-timer needs its keys to be returned, so
-/// it has [`forget`].
+/// Measures the row *fire*, which keeps no keys. Most queues are given [`insert`], which drops the
+/// key. A key of nexus-timer must not be dropped, so it is given [`forget`], which makes none.
 fn fire<Q: Queue>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Hands a value from a thread inside a call that may block to a monitor, only if it does block.
+//! Hands a thread's value to a monitor if a call of that thread blocks, and only then.
 //!
 //! # Actors and states
 //!
@@ -17,8 +17,9 @@
 //!
 //! 1. *The value has one owner at a time.* `exit` and `retake` both replace the address by 0 in one
 //!    exchange. Of all exchanges after an `enter` only one replaces it. `retake` writes nothing if
-//!    the caller is outside, so it cannot overwrite the address of the next call. (An exchange that
-//!    finds 0 could not either, but loom orders its 0 behind the next `enter`, too.)
+//!    the caller is outside, so it cannot overwrite the address of the next call. (An exchange of 0
+//!    for 0 could not overwrite it either. But loom also explores executions in which that 0 comes
+//!    after the store of the next `enter`.)
 //! 2. *`enter` is a store, not an exchange.* A caller owns the value when it enters, so the value
 //!    is not in the word. If other code puts two values into one cell, the first one is leaked, and
 //!    still no value gets two owners.
@@ -66,8 +67,8 @@ impl<T: Send> Handoff<T> {
 
     /// Puts the caller's value into the cell, before the call. A store.
     ///
-    /// The cell must be empty, as it is if one value alone is ever put into it. Otherwise the value
-    /// in the cell is leaked.
+    /// The cell must be empty: a value that is still in it is leaked. A cell that is used for only
+    /// one value is empty here, as the caller has that value.
     #[inline]
     pub fn enter(&self, value: Box<T>) {
         let address = Box::into_raw(value).expose_provenance();
@@ -85,8 +86,8 @@ impl<T: Send> Handoff<T> {
         (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 
-    /// Takes the value for another thread, if the caller is inside. A load, and one exchange if it
-    /// is.
+    /// Takes the value for another thread, if the caller is inside. Costs a load, and one exchange
+    /// if the load finds a value.
     pub fn retake(&self) -> Option<Box<T>> {
         // Ordering: Relaxed, a hint. The exchange decides.
         let address = self.inside.load(Relaxed);

@@ -46,7 +46,7 @@ pub fn exit_code(code: i32) -> ExitCode {
     u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Returns the options of a program's commands that take several values, but not by commas.
+/// Returns the options, of all commands, that take several values but do not split them at commas.
 pub fn options_without_commas<C: clap::CommandFactory>() -> Vec<String> {
     let mut found = Vec::new();
     for command in C::command().get_subcommands() {

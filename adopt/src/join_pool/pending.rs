@@ -44,12 +44,13 @@ impl Pending {
     /// Counts a job that a thread other than the owner is about to push.
     #[inline]
     pub(super) fn other_spawns(&self) {
-        // Ordering: Relaxed. The push of the job publishes it, so it is counted as done after this.
+        // Ordering: Relaxed. The push of the job comes next, and publishes this addition. So the
+        // job is counted as done only after it.
         self.elsewhere.fetch_add(1, Relaxed);
     }
 
     /// Counts a job that has ended on a thread other than the owner. Returns whether this thread
-    /// unparks the owner. The scope may be gone when this returns.
+    /// must now unpark the owner. The scope may be gone when this returns.
     ///
     /// # Safety
     /// `this` is live until the job is counted.
@@ -70,8 +71,8 @@ impl Awaited for Pending {
         self.here.get().wrapping_add(self.elsewhere.load(Acquire)) == 0
     }
 
-    /// Moves the owner's half to the other one. The thread that counts that down to 0 then unparks
-    /// the owner.
+    /// Adds the owner's half to the other half, and sets the owner's half to 0. From then on, the
+    /// thread that counts the other half down to 0 unparks the owner.
     fn will_sleep(&self) {
         // Ordering: Relaxed. `is_done` is called after this.
         self.elsewhere.fetch_add(self.here.take(), Relaxed);

@@ -15,7 +15,7 @@ impl Builder {
         self
     }
 
-    /// Lets time slices have any length: only other events end them.
+    /// Removes the time limit of slices: the monitor then ends none for its length alone.
     #[cfg(all(test, feature = "monitor", feature = "groups", not(selvedge_loom)))]
     pub(crate) fn endless_slices(mut self) -> Self {
         self.monitor.endless_slices = true;
@@ -29,7 +29,7 @@ impl Builder {
         self
     }
 
-    /// Lets the start of this thread of the runtime fail, counted from 0.
+    /// Lets one of the runtime's thread starts fail: the one with this number, counted from 0.
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_thread(&mut self, thread: usize) {
         let started = sync_shim::atomic::AtomicUsize::new(0);

@@ -81,8 +81,9 @@ impl PollTimes {
 
     /// The end of the bucket that has the given quantile, `part` from 0 to 1. `None` without times.
     ///
-    /// The end is above the exact value, and at most twice that value. Two buckets differ. For 0 ns
-    /// the end is 1 ns. For the last bucket it is 2³⁹ ns, and the exact value may be longer.
+    /// The end is above the exact value, and at most twice that value. There are two exceptions.
+    /// For 0 ns the end is 1 ns. For the last bucket it is 2³⁹ ns, and the exact value may be
+    /// longer.
     pub fn quantile(&self, part: f64) -> Option<Duration> {
         let count = self.count();
         // Rounds up. The cast accepts any argument, as it saturates and turns NaN into 0.

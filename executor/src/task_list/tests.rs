@@ -46,7 +46,8 @@ fn named_task_is_listed_until_it_is_freed() {
     assert!(tasks.find(number).is_none());
 }
 
-/// Fails if tasks leave places behind, or if a place is given twice.
+/// Fails if freed tasks leave places in use, or if the list keeps more places than one round has
+/// tasks.
 #[test]
 fn places_of_freed_tasks_are_used_again() {
     let runtime = listing(2);
@@ -65,8 +66,8 @@ fn places_of_freed_tasks_are_used_again() {
     assert!(places.sum::<usize>() <= 200);
 }
 
-/// Fails if a state is wrong: of a task in its poll, of one that waits for a worker, of one that
-/// waits for a wake.
+/// Fails if the list reports a wrong state for a task in its poll, for one that waits for a worker,
+/// or for one that waits for a wake.
 #[test]
 fn states_follow_a_task_from_spawn_to_end() {
     let runtime = listing(1);
@@ -133,7 +134,7 @@ fn drop_of_a_future_may_list_the_tasks() {
     task.abort();
     assert!(runtime.block_on(task).unwrap_err().is_cancelled());
     assert_eq!(listed.recv().unwrap(), 1);
-    // An output that the list's task keeps, dropped with the handle.
+    // The task has ended, and keeps this output until its join handle is dropped.
     let output = Arc::new(Mutex::new(()));
     let kept = output.clone();
     let join = runtime.spawn(async move { kept });
@@ -146,8 +147,8 @@ fn drop_of_a_future_may_list_the_tasks() {
     assert_eq!(Arc::strong_count(&output), 1);
 }
 
-/// Fails if a task of a detached spawn, of a set or of a worker is not listed, or has another
-/// place than that of the call.
+/// Fails if a task is not listed with the source line of its spawn call: a detached task, a task of
+/// a set, or a task that was spawned on a worker.
 #[test]
 fn tasks_of_every_spawn_are_listed_with_their_place() {
     let runtime = listing(2);
@@ -174,7 +175,7 @@ fn tasks_of_every_spawn_are_listed_with_their_place() {
     drop(set);
 }
 
-/// Fails if the group is another one than that of the task.
+/// Fails if the list names a group other than the task's.
 #[cfg(feature = "groups")]
 #[test]
 fn task_is_listed_with_the_name_of_its_group() {

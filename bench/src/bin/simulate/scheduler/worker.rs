@@ -8,7 +8,8 @@ const RING: usize = 256;
 const INTERVAL: u32 = 61;
 /// Events of one call of the kernel's poller.
 const EVENTS: usize = 64;
-/// Looks of a wait before a park, and the time between two of them.
+/// A worker that waits before a park looks for work once, and then up to `LOOKS` times more. Two
+/// looks are `LOOK` apart.
 const LOOKS: u32 = 20;
 const LOOK: Nanos = 500.0;
 
@@ -106,8 +107,8 @@ impl Scheduler {
         ring.tail.write(worker, now, &self.costs) - self.costs.rmw
     }
 
-    /// Moves a fair share of the injector into the ring: of the worker's own shard, or of the next
-    /// that has tasks.
+    /// Moves a fair share of one shard of the injector into the ring. The shard is the worker's
+    /// own, or the next one that has tasks.
     fn take_share(&mut self, worker: usize, now: &mut Nanos) -> bool {
         let shards = self.injector.len();
         for shard in (0..shards).map(|n| (worker + n) % shards) {
@@ -123,7 +124,7 @@ impl Scheduler {
             *now = injector.tail.write(worker, *now, &self.costs);
             for mut task in injector.items.drain(..share) {
                 if task.core != worker {
-                    // To find the next task it reads this one, under the lock.
+                    // This task has the link to the next one: the worker reads it under the lock.
                     *now += self.costs.transfer;
                     task.core = worker;
                 }
@@ -229,7 +230,7 @@ impl Scheduler {
     }
 
     fn begin_sleep(&mut self, worker: usize, now: Nanos) {
-        // The mask, then the counts on the same line.
+        // The worker sets its bit in the mask, then changes the counts, on the same cache line.
         let now = self.idle.write(worker, now, &self.costs) + self.costs.rmw;
         if std::mem::take(&mut self.workers[worker].searching) {
             self.searching -= 1;
