@@ -428,9 +428,13 @@ pub(crate) struct Measured {
     spent: Spent,
 }
 
-/// Returns a workload's size: a twentieth of it in tests, which check that it ends, not its time.
+/// Whether the workloads are small. A build with debug assertions is for tests, which check that
+/// each workload ends, not its time.
+const SMALL: bool = cfg!(debug_assertions);
+
+/// Returns a workload's size: a twentieth of it if workloads are small.
 const fn size(full: usize) -> usize {
-    if cfg!(test) { full.div_ceil(20) } else { full }
+    if SMALL { full.div_ceil(20) } else { full }
 }
 
 /// Measures one run after the other. A run is `operations` operations, and ends when `parties`

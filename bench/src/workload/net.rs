@@ -192,7 +192,7 @@ pub(super) fn measure_beside(
 ) -> Option<(Vec<u64>, Duration, noise::Spent)> {
     let own = thread_id();
     let client = move || {
-        let places = noise::processors().filter(|_| pins && !cfg!(test));
+        let places = noise::processors().filter(|_| pins && !super::SMALL);
         let pin = || {
             if let Some([here, there]) = places {
                 pin_threads(here, &[&[own, thread_id()], others].concat());

@@ -114,7 +114,7 @@ pub(super) fn busy_remote<R: Rt, const TASKS: usize, const MICROS: u64>(runtime:
 /// Number of tasks below the root of the tree.
 pub(super) const TREE: usize = (1 << (LEVELS + 1)) - 2;
 
-const LEVELS: usize = if cfg!(test) { 10 } else { 16 };
+const LEVELS: usize = if super::SMALL { 10 } else { 16 };
 
 /// Runs a binary tree of tasks: each spawns two and awaits both.
 pub(super) fn fork_join<R: Rt>(runtime: &R, done: Done) {

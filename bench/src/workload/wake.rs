@@ -20,7 +20,7 @@ use std::{
 pub(super) const YIELDERS: usize = super::size(200);
 
 /// Number of yields of each task.
-pub(super) const YIELDS: usize = if cfg!(test) { 50 } else { 1_000 };
+pub(super) const YIELDS: usize = if super::SMALL { 50 } else { 1_000 };
 
 /// Runs tasks that yield side by side.
 pub(super) fn yield_many<R: Rt>(runtime: &R, done: Done) {
