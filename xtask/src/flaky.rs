@@ -15,7 +15,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     hint,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, ExitStatus},
     sync::{
         Arc,
