@@ -23,6 +23,7 @@ fn others() -> Vec<&'static str> {
         ("chat", cfg!(all(feature = "net", feature = "time"))),
         ("compaction", cfg!(feature = "groups")),
         ("echo", cfg!(feature = "net")),
+        ("group_cost", cfg!(feature = "groups")),
         (
             "group_duty",
             cfg!(all(feature = "groups", feature = "time")),
