@@ -199,8 +199,8 @@ impl TcpStream {
         SockRef::from(self.source.io()).linger()
     }
 
-    /// Sets how long a close waits for unsent bytes (`SO_LINGER`). Such a drop blocks its thread;
-    /// only zero, which resets the connection, does not.
+    /// Sets how long a close waits for unsent bytes (`SO_LINGER`). With a limit, the drop of the
+    /// stream blocks its thread, except for a limit of zero, which resets the connection.
     ///
     /// # Errors
     /// If the system call fails.
