@@ -200,10 +200,10 @@ impl Driver {
     }
 
     /// Returns whether a busy worker should poll its park soon: a timer is due, or the sockets are
-    /// due for a look, and no parked worker waits for them. With
-    /// [`Polling::EveryQuota`] the sockets may be due although a worker waits.
+    /// due for a look, and no parked worker waits for them. With [`Polling::EveryQuota`] the
+    /// sockets may be due although a worker waits.
     ///
-    /// Before the first timer or socket it is one load. Without either it reads no clock.
+    /// Before the first timer or socket this costs one load, and no reading of the clock.
     ///
     /// ```
     /// assert!(!net_driver::Driver::new(1).is_due());

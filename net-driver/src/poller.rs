@@ -75,7 +75,7 @@ pub enum Polling {
     Thread,
 }
 
-/// Runs a closure that blocks on a thread that may block.
+/// Runs a blocking closure, on a thread that may block.
 pub(crate) type Blocking = Box<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// The sockets' half of a driver.

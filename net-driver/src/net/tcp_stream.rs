@@ -200,7 +200,7 @@ impl TcpStream {
     }
 
     /// Sets how long a close waits for unsent bytes (`SO_LINGER`). With a limit, the drop of the
-    /// stream blocks its thread, except for a limit of zero, which resets the connection.
+    /// stream blocks its thread. Only a limit of zero does not: it resets the connection.
     ///
     /// # Errors
     /// If the system call fails.
