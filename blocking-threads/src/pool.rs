@@ -29,10 +29,10 @@
 //!
 //! 1. At most one thread is the watcher, and at most one is spinning.
 //! 2. A submission that leaves the pool not short notifies a ready thread. A submission that leaves
-//!    it short starts a thread: a ready one while the pool has fewer than
-//!    [`eager`](crate::Settings::eager) threads, else the watcher, and none if there is a watcher.
-//!    So a pool that is short has a watcher, which starts more threads once the jobs have waited
-//!    (`growth.rs`).
+//!    it short starts a ready thread while the pool has fewer than
+//!    [`eager`](crate::Settings::eager) threads, or if [`grow_after`](crate::Settings::grow_after)
+//!    is zero. Otherwise it starts the watcher, unless there is one. So a pool that is short has a
+//!    watcher, which starts more threads once the jobs have waited (`growth.rs`).
 //! 3. An urgent job never waits for the watcher: if the pool is short, its submission starts a
 //!    ready thread. Ready threads take urgent jobs first.
 //! 4. A spinning thread checks the queues under the lock when its hook returns. So a submitter does

@@ -17,9 +17,9 @@
 //! 1. No entry expires before `now`: each `when` is at least `now`.
 //! 2. An entry's level is the highest digit in which its `when` differs from `now`. Its slot is the
 //!    value of that digit of `when`. An entry whose `when` equals `now` is at level 0.
-//! 3. So all entries of a level expire before those of higher levels, all entries of a slot before
-//!    those of higher slots, and all entries of a slot at level 0 at the same tick. The first entry
-//!    to expire is in the lowest slot of the lowest level that is not empty.
+//! 3. So entries of a level expire before those of higher levels. Within a level, entries of a slot
+//!    expire before those of higher slots. All entries of a slot at level 0 expire at the same
+//!    tick. The first entry to expire is in the lowest slot of the lowest level that is not empty.
 //! 4. `now` never advances past the start of the first slot with entries. No entry expires before
 //!    that start. The advance does not change the highest digit in which the entries of all other
 //!    slots differ from `now`, so rule 2 still holds for them. When `now` reaches the start of a

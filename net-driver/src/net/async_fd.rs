@@ -432,7 +432,7 @@ macro_rules! guard_methods {
                 self.fd.registration().clear(self.seen, self.interest);
             }
 
-            /// Clears a part of that readiness.
+            /// Clears a part of the readiness that the wait found, unless an event has come since.
             pub fn clear_ready_matching(&mut self, ready: Ready) {
                 let registration = self.fd.registration();
                 let bits = [
@@ -493,7 +493,7 @@ impl<'a, T> AsyncFdReadyGuard<'a, T> {
         self.fd
     }
 
-    /// Returns the descriptor that waited.
+    /// Returns the [`AsyncFd`] whose wait made this guard.
     pub fn get_ref(&self) -> &'a AsyncFd<T> {
         self.fd
     }
@@ -504,12 +504,12 @@ impl<T> AsyncFdReadyMutGuard<'_, T> {
         self.fd
     }
 
-    /// Returns the descriptor that waited.
+    /// Returns the [`AsyncFd`] whose wait made this guard.
     pub fn get_ref(&self) -> &AsyncFd<T> {
         self.fd
     }
 
-    /// Returns the descriptor that waited.
+    /// Returns the [`AsyncFd`] whose wait made this guard.
     pub fn get_mut(&mut self) -> &mut AsyncFd<T> {
         self.fd
     }
