@@ -7,13 +7,13 @@
 //!
 //! # States
 //!
-//! A *check* is what the watcher does each [`grow_after`](crate::Settings::grow_after). It finds
-//! the pool in one of these states:
+//! The watcher makes a *check* each [`grow_after`](crate::Settings::grow_after), its *interval*. A
+//! check finds the pool in one of these states:
 //!
 //! | state | condition | the watcher |
 //! |---|---|---|
 //! | *covered* | at most one wanted job more than ready threads | becomes a ready thread |
-//! | *moving* | the threads took jobs fast enough that the queue is empty within [`PATIENCE`] such intervals | starts none |
+//! | *moving* | at the present rate (rule 3) the queue is empty after at most [`PATIENCE`] intervals | starts none |
 //! | *stuck, starved* | stuck, and a ready thread has yet to take its job | starts none, at most [`PATIENCE`] checks in a row |
 //! | *stuck* | the queue lasts for more than [`PATIENCE`] intervals | starts threads |
 //!
@@ -38,16 +38,17 @@
 //! # Why no job waits forever for a thread that blocks
 //!
 //! 1. A pool that is short has a watcher (rule 2 of `pool.rs`).
-//! 2. Each check that finds the pool not covered either starts threads, within [`PATIENCE`] more
-//!    checks, or finds that the first jobs of the queue were taken since the last check. So the
-//!    number of jobs ahead of a waiting job decreases.
+//! 2. If a check finds the pool not covered and moving, jobs were taken from the front of the queue
+//!    since the last check. If checks find it stuck, one of [`PATIENCE`] + 1 in a row starts
+//!    threads. So the number of jobs ahead of a waiting job decreases.
 //! 3. If no thread can be started, the watcher tries again at its next check.
 //!
 //! In a model no time passes, so there a check may happen at any moment.
 use crate::{Job, Pool, pool::State};
 use sync_shim::{sync::MutexGuard, thread};
 
-/// The number of intervals that a queue may last at the present rate before the pool is stuck.
+/// The number of intervals that a queue may last at the present rate. If it lasts longer, the pool
+/// is stuck.
 const PATIENCE: usize = if MODELLED { 1 } else { 16 };
 
 const MODELLED: bool = cfg!(any(selvedge_loom, selvedge_shuttle));

@@ -25,9 +25,9 @@
 //!    the value. A lender that took its value back, and offers it again before the helper has come,
 //!    requests none: the first helper finds the second offer.
 //! 3. *The word is an address, not a pointer.* With a pointer, `cancel_request` could clear the bit
-//!    only by a compare-exchange, which may store the pointer of an earlier box at the same
-//!    address. So an offer exposes its box's provenance, and the thread that takes the box makes a
-//!    pointer of the address.
+//!    only by a compare-exchange. If a new box has the address of an earlier one, that exchange may
+//!    store the pointer of the earlier box. So an offer exposes its box's provenance, and the
+//!    thread that takes the box makes a pointer of the address.
 use std::{fmt, marker::PhantomData, ptr};
 use sync_shim::atomic::{
     AtomicUsize,

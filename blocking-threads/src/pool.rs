@@ -29,10 +29,10 @@
 //!
 //! 1. At most one thread is the watcher, and at most one is spinning.
 //! 2. A submission that leaves the pool not short notifies a ready thread. A submission that leaves
-//!    it short starts a thread: a ready one while the pool has fewer than
-//!    [`eager`](crate::Settings::eager) threads, else the watcher, and none if there is a watcher.
-//!    So a pool that is short has a watcher, which starts more threads once the jobs have waited
-//!    (`growth.rs`).
+//!    it short starts a ready thread while the pool has fewer than
+//!    [`eager`](crate::Settings::eager) threads, or if [`grow_after`](crate::Settings::grow_after)
+//!    is zero. Otherwise it starts the watcher, unless there is one. So a pool that is short has a
+//!    watcher, which starts more threads once the jobs have waited (`growth.rs`).
 //! 3. An urgent job never waits for the watcher: if the pool is short, its submission starts a
 //!    ready thread. Ready threads take urgent jobs first.
 //! 4. A spinning thread checks the queues under the lock when its hook returns. So a submitter does
@@ -317,8 +317,8 @@ impl<J: Job> Pool<J> {
     /// Queues a job behind the others.
     ///
     /// An idle thread takes it, or a new one, or the first thread that finishes its job. At most
-    /// [`cap`](Self::cap) such jobs run at a time. When all threads are busy, and there are as many
-    /// as [`Settings::eager`] says, the pool starts another one only after jobs have waited for
+    /// [`cap`](Self::cap) such jobs run at a time. When [`Settings::eager`] threads or more are
+    /// busy and none is idle, the pool starts another one only after jobs have waited for
     /// [`Settings::grow_after`].
     ///
     /// # Errors
@@ -331,8 +331,7 @@ impl<J: Job> Pool<J> {
         }
         state.queue.push_back(job);
         match self.provide(&mut state) {
-            // Another thread will take it. Threads that urgent jobs need are not among those that
-            // count here.
+            // There are more threads than urgent jobs, so one of the threads will take this job.
             Err(_) if state.threads() > state.urgent.len() => Ok(()),
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
         }
@@ -568,8 +567,8 @@ impl<J: Job> Pool<J> {
         join(before);
     }
 
-    /// Unlocks before it notifies, as the notified thread takes the lock first. Skips a
-    /// notification that nobody waits for, as it costs a system call.
+    /// Unlocks before it notifies, as a notified thread first takes the lock. Does not notify if
+    /// no thread waits, as a notification costs a system call.
     fn end(&self, mut state: MutexGuard<'_, State<J>>) {
         state.alive -= 1;
         let notify = state.alive == 0 && state.waiters > 0;
@@ -579,10 +578,11 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// Refuses jobs from now on, and returns the queued ones, without those of
-    /// [`submit_now`](Self::submit_now).
+    /// Refuses jobs of [`submit`](Self::submit) and [`start`](Self::start) from now on, and returns
+    /// the queued jobs of `submit`.
     ///
-    /// The threads finish the jobs that they run, then end.
+    /// The threads finish the jobs that they run, and run those of
+    /// [`submit_now`](Self::submit_now). Then they end.
     pub fn close(&self) -> Vec<J> {
         let mut state = self.state().lock();
         let left = std::mem::take(&mut state.queue);
@@ -590,7 +590,8 @@ impl<J: Job> Pool<J> {
         left.into()
     }
 
-    /// Refuses jobs from now on. The threads run the queued ones, then end.
+    /// Refuses jobs of [`submit`](Self::submit) and [`start`](Self::start) from now on. The threads
+    /// run the queued jobs, then end.
     ///
     /// ```
     /// use blocking_threads::{Pool, Settings};
@@ -644,11 +645,11 @@ impl<J: Job> Pool<J> {
     /// Waits until all threads have ended, their thread-locals' destructors included.
     ///
     /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two threads join at
-    /// the same time, one may return before the last destructor has run. Those destructors must not wait for
-    /// the thread that calls this.
+    /// the same time, one may return before the last destructor has run. Those destructors must not
+    /// wait for the thread that calls this.
     ///
     /// # Panics
-    /// May panic in a thread of the pool, or wait forever, as it would join itself.
+    /// If a thread of the pool calls this, it may panic or wait forever, as it would join itself.
     pub fn join(&self) {
         let next = || {
             let mut state = self.state().lock();

@@ -12,7 +12,8 @@ type ThreadMain = Box<dyn FnOnce() + Send>;
 /// Waits a little for the next job before a thread parks.
 ///
 /// The hook's argument is a function that returns true once there is a job or the pool is closed.
-/// The hook may call it any number of times, and returns when it is to wait no longer.
+/// The hook may call it any number of times, and chooses when to return. Then the thread takes a
+/// job if there is one, and parks otherwise.
 pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 
 /// Settings of a [`Pool`](crate::Pool).
@@ -70,9 +71,9 @@ pub struct Settings {
     /// Starts the threads in place of [`std::thread`]: for priorities, a sandbox, or a test in
     /// which no thread starts.
     ///
-    /// It must either run the closure in a thread, or return an error or panic. If it does both,
-    /// the pool miscounts its threads. It must not call the pool, as it may be called under the
-    /// pool's lock.
+    /// If it returns an error or panics, it must not have run the closure; otherwise the pool
+    /// miscounts its threads. If it returns a handle, a thread must run the closure. It must not
+    /// call the pool, as it may be called under the pool's lock.
     pub spawn: Option<Arc<Spawn>>,
 }
 

@@ -199,9 +199,11 @@ impl Driver {
         }
     }
 
-    /// Returns whether a busy worker should poll its park soon: a timer is due that no parked
-    /// worker waits for. Before the first timer it is one load. It reads the clock only if there
-    /// are timers.
+    /// Returns whether a busy worker should poll its park soon: a timer is due, or the sockets are
+    /// due for a look, and no parked worker waits for them. With [`Polling::EveryQuota`] the
+    /// sockets may be due although a worker waits.
+    ///
+    /// Before the first timer or socket this costs one load, and no reading of the clock.
     ///
     /// ```
     /// assert!(!net_driver::Driver::new(1).is_due());
@@ -211,8 +213,8 @@ impl Driver {
         self.0.role.is_active() && self.0.is_due()
     }
 
-    /// Makes this the thread's current driver while `f` runs: code in there may poll sleeps and
-    /// make sockets. `worker` is the index of the worker that the thread is, if it is one.
+    /// Makes this the thread's current driver while `f` runs, so that `f` may poll sleeps and make
+    /// sockets. `worker` is the index of the worker whose thread this is, or `None`.
     ///
     /// Counts the driver, for two read-modify-writes, and costs two stores to a thread-local.
     ///
@@ -243,8 +245,8 @@ impl Driver {
     /// # Safety
     /// A clone of the driver exists until this returns. If it never returns, because `f` calls
     /// [`process::exit`](std::process::exit), a clone exists until the process has ended. (That
-    /// call runs the destructors of thread-locals, which may drop the caller's driver. Then
-    /// [`current`](Self::current) still finds it.)
+    /// call runs the destructors of thread-locals. One may drop the caller's driver, and a later
+    /// one still finds this driver by [`current`](Self::current).)
     ///
     /// # Panics
     /// As [`scope`](Self::scope).
@@ -405,7 +407,7 @@ impl Inner {
     }
 
     /// Counts the drop of a park, wakes the tasks of the events that it has collected, and shuts
-    /// the driver down after the last park. Contains the panics of wakers, because any thread may
+    /// the driver down after the last park. Catches the panics of wakers, because any thread may
     /// drop the park of a worker that was never started.
     pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
         contain(|| poller::wake_all(collected));

@@ -75,8 +75,8 @@ fn socket(domain: socket2::Domain, kind: socket2::Type) -> std::io::Result<socke
     }
 }
 
-/// Makes a descriptor non-blocking and close-on-exec, on systems whose calls do not do so at once.
-/// A process that is started in between has it too.
+/// Makes a new descriptor non-blocking and close-on-exec, on systems where the call that made it
+/// cannot do so. A process that is started between the two calls inherits the descriptor.
 #[cfg(target_vendor = "apple")]
 fn set_flags(fd: std::os::fd::RawFd) -> std::io::Result<()> {
     // SAFETY: the call takes no pointers.

@@ -1,9 +1,9 @@
 //! Timers over any parker: for a worker that does not park in a
 //! [`WorkerPark`](crate::WorkerPark).
 //!
-//! The worker has the poller role, if it is vacant, while its parker parks, and limits that park to
-//! the next deadline. A thread that arms an earlier timer unparks it by its waker, as
-//! [`role`](crate::role) says.
+//! While its parker parks, the worker has the poller role, if no other worker has it. It limits
+//! that park to the next deadline. A thread that arms an earlier timer unparks the worker by its
+//! waker, as [`role`](crate::role) says.
 //!
 //! A paused clock knows of an unpark by [`Driver::waker`], which marks the worker's token first. It
 //! does not know of one by the parker's own unparker.
@@ -16,8 +16,9 @@ const MAX_TIMERS: usize = 256;
 
 /// Drives the timers of one worker over a parker of its own. Made by [`Driver::timers`].
 ///
-/// Its drop wakes what it has collected. The drop of the last one of a driver
-/// [shuts it down](Driver::shutdown), as that of a [`WorkerPark`](crate::WorkerPark).
+/// Its drop wakes the tasks whose timers it has collected. The drop of a driver's last one
+/// [shuts the driver down](Driver::shutdown), as the drop of the last
+/// [`WorkerPark`](crate::WorkerPark) does.
 ///
 /// ```
 /// use net_driver::{Driver, WorkerTimers, time};
@@ -128,8 +129,9 @@ struct Waits<'a>(&'a crate::park::Token);
 
 #[cfg(feature = "test-util")]
 impl<'a> Waits<'a> {
-    /// Begins the wait. Also returns a limit for the park, which is zero after an unpark. The
-    /// parker then has a token of its own, unless another park of it has taken that token.
+    /// Begins the wait. Also returns the limit of the park: zero if the worker was unparked before.
+    /// That unpark left a token in the parker too, but a park outside of the [`OverPark`] may have
+    /// taken that one.
     fn begin(
         driver: &'a Inner,
         worker: usize,

@@ -1,4 +1,4 @@
-//! How a worker parks: on its thread's futex or in the reactor, for at most the next deadline.
+//! How a worker parks: on its thread's futex or in the reactor, until the next deadline at most.
 //!
 //! A worker has a token, as a [`ThreadPark`](worker_idle::park::ThreadPark) has:
 //!
@@ -15,11 +15,12 @@
 //!    token is taken once, and ends one park.
 //! 3. The worker writes its thread's handle before `IN_THREAD`. An unparker reads the handle only
 //!    after it found that state.
-//! 4. The worker has seen the reactor before `IN_REACTOR`. An unparker that found that state wakes
-//!    the reactor. Another unpark before the worker leaves finds `NOTIFIED` and costs no system
-//!    call. The wake may come after the worker has left: then it ends a later wait, for nothing.
+//! 4. The worker enters `IN_REACTOR` only after it has seen the reactor. An unparker that finds
+//!    that state wakes the reactor. Another unpark before the worker leaves finds `NOTIFIED` and
+//!    costs no system call. The wake may come after the worker has left: then it ends a later wait,
+//!    for nothing.
 //!
-//! A park collects and wakes nothing: `deliver` does, when the worker counts as awake.
+//! A park only collects wakers. `deliver` calls them, when the worker counts as awake.
 //!
 //! Before a worker waits in the reactor it looks there for some 50 µs, if such looks find events: a
 //! wait and a wake-up take the processor about as long. During these looks it has the role and its
@@ -183,8 +184,8 @@ impl Token {
     /// Calls `wait`, which waits in the reactor, unless there is a token. Returns whether it did.
     /// The caller has seen the reactor.
     fn wait_in_reactor(&self, wait: impl FnOnce()) -> bool {
-        // Ordering: Release pairs with `unpark`, which finds the reactor then (rule 4). Without a
-        // token, or with one, the swap below acquires what there is.
+        // Ordering: Release pairs with `unpark`, which finds the reactor then (rule 4). If there is
+        // a token, the swap below acquires it.
         let entered = self
             .state
             .compare_exchange(EMPTY, IN_REACTOR, Release, Relaxed)
@@ -211,11 +212,11 @@ impl Wake for Token {
 /// The [`Park`] of one worker, made by [`Driver::park`].
 ///
 /// It parks until it is unparked. One parked worker of the runtime also waits for the sockets and
-/// for the first timer. Before the first timer and socket of the runtime it is a
+/// for the first timer. Before the first timer and socket of the runtime it behaves as a
 /// [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
-/// Its drop wakes what it has collected. The drop of the last park of a driver
-/// [shuts it down](Driver::shutdown). A panic of a waker in that drop is caught.
+/// Its drop wakes the tasks whose events and timers it has collected. The drop of a driver's last
+/// park [shuts the driver down](Driver::shutdown). A drop catches the panics of wakers.
 ///
 /// ```
 /// use net_driver::Driver;
@@ -278,8 +279,7 @@ impl WorkerPark {
 
     /// Declares that the threads that park with this are the runtime's own, so that it may change
     /// their attributes. On Linux it then sets the timer slack of a thread to 1 µs when the thread
-    /// first waits for a timer. By default a sleep on an idle worker ends some 50 µs later than
-    /// that.
+    /// first waits for a timer. Without this, a sleep on an idle worker ends some 50 µs later.
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -398,8 +398,8 @@ impl WorkerPark {
     }
 }
 
-/// A mean of the tasks that the events of one wait, or of one look, wake. The last one counts for
-/// an eighth.
+/// The average number of tasks that the events of one wait, or of one look, wake. The newest number
+/// counts for an eighth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     /// In eighths.
@@ -429,8 +429,8 @@ fn looked(
     backoff: &mut Backoff,
     out: &mut VecDeque<Waker>,
 ) -> bool {
-    // Correctness does not depend on it, so the models leave it out. A paused clock knows nothing
-    // of a worker that looks.
+    // Correctness does not depend on these looks, so the models leave them out. A paused clock does
+    // not know whether a worker looks.
     let may = cfg!(not(any(selvedge_loom, selvedge_shuttle))) && limit != Some(Duration::ZERO);
     if !may || driver.is_clock_paused() || !backoff.is_due() {
         return false;

@@ -40,7 +40,7 @@ use sync_shim::{
     sync::{Arc, Mutex},
 };
 
-/// How long nobody has polled before a busy worker does.
+/// The time without a poll by any thread after which a busy worker polls.
 const INTERVAL: Duration = Duration::from_micros(500);
 
 /// The events that a parked worker collects at once. More of them wait for the next look.
@@ -75,7 +75,7 @@ pub enum Polling {
     Thread,
 }
 
-/// Runs a closure that blocks, on a thread that may.
+/// Runs a blocking closure, on a thread that may block.
 pub(crate) type Blocking = Box<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// The sockets' half of a driver.
@@ -165,8 +165,8 @@ impl Poller {
         }
     }
 
-    /// Notes how long nobody has polled, when a worker has taken the role. Returns whether that was
-    /// long (rule 4).
+    /// Returns whether no thread has polled for [`INTERVAL`]. A worker that takes the role calls
+    /// this (rule 4).
     pub(crate) fn note_absence(&self) -> bool {
         // Ordering: Relaxed, as in `poll_if_due`.
         let since = self.now().saturating_sub(self.polled_at.load(Relaxed));
@@ -227,7 +227,7 @@ impl Poller {
                 if reactor.collect(None, MAX_EVENTS, &mut wakers).is_err() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // A panic of a waker is reported by its hook, and ends nothing here.
+                // The panic hook reports a panic of a waker. This thread goes on.
                 panics::contain(|| wake_all(&mut wakers));
             }
         });
@@ -235,7 +235,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Runs a closure that blocks where the runtime wants it, or else on a thread of its own.
+    /// Runs a closure that may block: where the runtime has chosen
+    /// ([`set_blocking`](Driver::set_blocking)), or else on a thread of its own.
     pub(crate) fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         match self.blocking.get() {
             Some(blocking) => blocking(job),
@@ -248,7 +249,7 @@ impl Poller {
     }
 }
 
-/// Calls each waker, also if some of them panic. The first panic continues afterwards.
+/// Calls each waker, also if some of them panic. Resumes the first panic afterwards.
 pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
     let mut panicked = None;
     while let Some(waker) = wakers.pop_front() {
@@ -282,8 +283,8 @@ impl Inner {
         self.look_beside(reactor, max, out);
     }
 
-    /// Collects up to `max` events without a wait, beside a thread that may wait in the reactor.
-    /// Passes on what woke that thread, if this look has taken it (rule 6).
+    /// Collects up to `max` events without a wait, beside a thread that may wait in the reactor. If
+    /// this look takes a wake that was meant for that thread, it wakes the reactor again (rule 6).
     fn look_beside(&self, reactor: &Reactor<Os>, max: usize, out: &mut VecDeque<Waker>) {
         // This ignores an error: the parked worker gets it too.
         let was_woken = reactor.collect(Some(Duration::ZERO), max, out);
@@ -341,8 +342,9 @@ impl Driver {
         self.inner().open_reactor().map(drop)
     }
 
-    /// Sets where closures run that block, such as the lookup of a host's name: a runtime has
-    /// threads for them. Otherwise each runs on a thread of its own. Only the first call counts.
+    /// Sets how the driver runs closures that block, such as the lookup of a host's name. A runtime
+    /// usually has threads for them. Without this call, each runs on a thread of its own. Only the
+    /// first call counts.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};

@@ -34,8 +34,8 @@ impl<S: Sys> Reactor<S> {
         })
     }
 
-    /// Registers a source that is `ready` as far as its owner knows: an operation that is tried in
-    /// vain costs less than an event that has to come first. The caller owns the descriptor.
+    /// Registers a source. `ready` has the states that the caller assumes: to try an operation in
+    /// vain costs less than to wait for the first event. The caller owns the descriptor.
     pub(crate) fn register(
         this: &Arc<Self>,
         fd: Fd,
@@ -85,8 +85,8 @@ impl<S: Sys> Reactor<S> {
         })
     }
 
-    /// Ends a wait of [`collect`](Self::collect): the wait of one thread, perhaps not of the thread
-    /// that it is meant for.
+    /// Ends one thread's wait in [`collect`](Self::collect), perhaps not the wait that the caller
+    /// means to end.
     pub(crate) fn wake(&self) {
         self.sys.wake();
     }

@@ -21,9 +21,9 @@
 //!    of the snapshot.
 //! 3. The closed bits and the shutdown bit are never cleared while the source is registered. The
 //!    closed bits do not make a source ready: each comes with a readable or writable bit.
-//! 4. An operation on a TCP stream that moved fewer bytes than it could have, or after which the
-//!    kernel says that none are left (`receive.rs`), clears as in rule 2, without the kernel's
-//!    "would block". It does not clear if a closed or error bit is set: no further event would
+//! 4. An operation on a TCP stream may clear as in rule 2 without the kernel's "would block". It
+//!    does so if it moved fewer bytes than it could have, or if the kernel says that none are left
+//!    (`receive.rs`). It does not clear if a closed or error bit is set: no further event would
 //!    announce the end of the stream. Nor does it clear if the priority bit is set: a read ends
 //!    early at an urgent byte.
 //!
@@ -101,7 +101,7 @@ impl Readiness {
     }
 
     /// Clears the bits of `interest`: after `seen`, an operation moved fewer bytes than it could
-    /// have, or all of them (rule 4).
+    /// have, or the last ones that were there (rule 4).
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
         let more = FINAL.union(Ready::ERROR).union(Ready::PRIORITY);
         self.clear_if(seen, interest, |now| !now.ready().intersects(more));
@@ -141,7 +141,8 @@ impl Snapshot {
         self.ready().intersects(interest.wanted())
     }
 
-    /// Returns whether nobody with `interest` waits any longer.
+    /// Returns whether this state ends a wait of `interest`: it is ready, or the driver has shut
+    /// down.
     pub(crate) fn ends_wait(self, interest: Interest) -> bool {
         self.is_ready_for(interest) || self.is_shutdown()
     }

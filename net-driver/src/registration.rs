@@ -34,7 +34,7 @@ pub(crate) struct Registration<S: Sys> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) count: usize,
-    /// False if the kernel would say "would block" to another one.
+    /// False if the kernel would say "would block" to another such operation.
     pub(crate) may_have_more: bool,
 }
 

@@ -101,9 +101,10 @@ impl Role {
         if self.until.load(Relaxed) <= tick {
             return None;
         }
-        // Ordering: Relaxed. If the fence of the poller that has published this `until` came first,
-        // this sees that poller, or a later value: then the poller is awake, or another one fences
-        // after this thread. A poller that fences after this thread reads the new deadline itself.
+        // Ordering: Relaxed. If the fence of the poller that has published this `until` came before
+        // this thread's, this load sees that poller or a later value. After a later value, that
+        // poller is awake, or another one fences after this thread. A poller that fences after this
+        // thread reads the new deadline itself.
         self.holder.load(Relaxed).checked_sub(1)
     }
 }

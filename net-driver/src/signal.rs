@@ -1,8 +1,8 @@
 //! Signals of the process, under tokio's names. On Unix.
 //!
 //! A signal's handler sets a flag and writes a byte to a socket. One thread of the process reads
-//! that socket and wakes the listeners. The first listener starts it. It needs no driver, so a
-//! listener works in any runtime, and outlives each.
+//! that socket and wakes the listeners. The first listener starts this thread. A listener needs no
+//! driver, so it works in any runtime, and outlives each.
 //!
 //! From the first listener for a signal on, the process no longer dies of that signal, also after
 //! all listeners are dropped.

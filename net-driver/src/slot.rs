@@ -15,8 +15,8 @@
 //!    the lock. An event sets the readiness and takes the wakers in one hold of the lock.
 //! 2. An event names the generation for which its source was registered. If the slot has another
 //!    generation by now, the event is stale and does nothing.
-//! 3. An entry of `shared` belongs to its [`WaiterKey`] until that removes it. An event only marks
-//!    it as notified.
+//! 3. An entry of `shared` belongs to the owner of its [`WaiterKey`], which removes the entry. An
+//!    event only marks the entry as notified.
 //! 4. Nobody clones, drops or wakes a waker under the lock: wakers are user code, which may use
 //!    this slot again.
 //!
@@ -58,7 +58,7 @@ enum Entry {
     Notified,
 }
 
-/// An entry in the list of waiters, which its owner has to remove.
+/// An entry in the list of waiters. The owner of this key has to remove the entry.
 #[derive(Debug)]
 #[must_use = "the entry stays until it is removed"]
 pub(crate) struct WaiterKey(usize);

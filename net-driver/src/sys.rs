@@ -2,12 +2,12 @@
 //!
 //! 1. Each source is registered once, for both directions, *edge-triggered*: an event comes when
 //!    the readiness grows, and once for what is ready at the registration.
-//! 2. Events may come late, twice and for nothing. They are never lost: an event that one thread's
-//!    `wait` returned is that thread's to hand over.
+//! 2. Events may come late, twice and for nothing. They are never lost: the thread whose `wait`
+//!    returned an event hands it over.
 //! 3. Any number of threads may call `wait` at a time. Each event goes to one of them. A system may
 //!    let one of them wait and send the others away, without events.
-//! 4. `wake` ends the present or the next `wait` of one thread, perhaps not of the one that it is
-//!    meant for. A `wait` returns whether a `wake` has ended it.
+//! 4. `wake` ends the present or the next `wait` of one thread, perhaps not of the thread that the
+//!    caller means. A `wait` returns whether a `wake` has ended it.
 use crate::Ready;
 use std::{io, time::Duration};
 
@@ -53,10 +53,10 @@ pub(crate) type Fd = i32;
 /// The action if the kernel already has an entry for the source's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// It replaces the entry's token. The caller owns the number, so the entry is left over: its
-    /// owner closed the number, and another descriptor keeps the source open.
+    /// Replace the entry's token. The caller owns the number, so the entry is left over from an
+    /// earlier owner, who closed the number while another descriptor kept the source open.
     Replace,
-    /// It fails: the entry may be in use.
+    /// Fail: the entry may be in use.
     Refuse,
 }
 
@@ -66,8 +66,8 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// [`deregister`](Self::deregister) does.
     const CLOSE_DEREGISTERS: bool;
 
-    /// Whether the event of a half that was closed says so. If not, an operation cannot tell that
-    /// a short read was followed by the end of the stream, for which no event will come.
+    /// Whether an event says that a half was closed. If not, an operation cannot tell whether the
+    /// end of the stream follows a short read, and no further event would announce that end.
     const REPORTS_CLOSE: bool;
 
     /// Opens what the driver needs.

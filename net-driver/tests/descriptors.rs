@@ -1,4 +1,5 @@
-//! Descriptors, counted and limited: one test, so that the process has no others.
+//! Descriptors, counted and limited. There is one test, as another test in this process would open
+//! descriptors of its own.
 #![cfg(target_os = "linux")]
 mod support;
 

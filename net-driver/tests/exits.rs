@@ -1,8 +1,8 @@
 //! Tests of `process::exit` in a scope of a driver.
 //!
-//! It runs the destructors of its thread's thread-locals, while the scope's stack frame stays. So a
-//! driver in a thread-local is dropped in its own scope, and a later destructor may ask for the
-//! current driver. Each test runs itself again, in a process that exits in this way.
+//! The call runs the destructors of its thread's thread-locals, while the scope's stack frame
+//! stays. So a driver in a thread-local is dropped in its own scope, and a later destructor may ask
+//! for the current driver. Each test runs itself again, in a process that exits in this way.
 #![cfg(target_os = "linux")]
 use net_driver::Driver;
 use std::{

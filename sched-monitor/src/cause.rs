@@ -7,7 +7,7 @@
 //! | `stat` | the thread's state |
 //! | `schedstat` | its CPU time, and the time that it waited for a CPU |
 //! | `syscall` | the number of the system call in which it blocks |
-//! | `wchan` | the place in the kernel |
+//! | `wchan` | the function of the kernel in which it waits |
 //!
 //! Elsewhere nothing is known.
 use std::{fmt, time::Duration};
@@ -146,8 +146,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Returns the system's id of the calling thread, if this system's [`Cause::of`] knows threads by
-/// it.
+/// Returns the system's id of the calling thread, by which [`Cause::of`] knows it. `None` where
+/// `Cause::of` knows nothing.
 ///
 /// ```
 /// println!("{:?}", sched_monitor::thread_id());
@@ -212,7 +212,7 @@ fn name(number: i64) -> Option<&'static str> {
             &[$(($name, libc::$number as i64),)*]
         };
     }
-    /// The calls that block most often, under their names on all architectures.
+    /// The calls that block most often and that all architectures have.
     const NAMES: &[(&str, i64)] = names! {
         "read" = SYS_read,
         "write" = SYS_write,

@@ -37,7 +37,7 @@ use sync_shim::{
 /// assert!(bell.is_stopped());
 /// ```
 pub struct Doorbell {
-    /// Written only when the monitor goes to sleep or wakes, so that workers share the line.
+    /// Written only when the monitor goes to sleep or wakes, so the workers share its cache line.
     asleep: CachePadded<AtomicBool>,
     state: Mutex<Flags>,
     changed: Condvar,
@@ -59,7 +59,7 @@ impl Doorbell {
         }
     }
 
-    /// Wakes the monitor if it is asleep. A fence and a load otherwise.
+    /// Wakes the monitor if it is asleep. Otherwise it costs a fence and a load.
     ///
     /// A worker calls this after it became busy: when [`Workers::sample`](crate::Workers::sample)
     /// no longer says that it is idle.

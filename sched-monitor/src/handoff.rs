@@ -10,7 +10,7 @@
 //!
 //! | word | state | owner of the value |
 //! |---|---|---|
-//! | 0 | *outside*: no call is in progress, or the monitor has retaken the value | the caller, or the thread that has the monitor's box |
+//! | 0 | *outside*: no call is in progress, or the monitor has retaken the value | the caller, or the thread to which the monitor gave the value |
 //! | the value's address | *inside* | the cell: the thread that takes the address out of the word owns the value |
 //!
 //! # Rules

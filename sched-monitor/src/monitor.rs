@@ -65,7 +65,8 @@ pub trait Workers: Send + Sync {
     fn sample(&self, worker: usize) -> Sample;
 }
 
-/// A worker in a round: its sample, and the rounds since which parts of it have been the same.
+/// A worker in a round: its sample, and the rounds since which its poll, run and call have been the
+/// same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed {
     /// The sample of this round.
@@ -139,7 +140,7 @@ impl Round<'_> {
 /// }
 /// ```
 pub trait Duty: Send {
-    /// Looks at a round. May return the time after which it wants the next one, at the latest.
+    /// Looks at a round. May return a time: then the next round comes at the latest after it.
     fn look(&mut self, round: &Round<'_>) -> Option<Duration>;
 }
 

@@ -7,9 +7,9 @@ const RECENT: Duration = Duration::from_secs(1);
 
 /// Hands a worker over to another thread when its annotated call lasts.
 ///
-/// If work waits for the worker, it does so when two rounds have found the worker in the same call:
-/// after about 1 ms. Otherwise it does so after 10 ms. While workers make annotated calls, and for
-/// a second afterwards, the rounds are 1 ms apart.
+/// If work waits for the worker, the duty hands it over when two rounds have found it in the same
+/// call: after about 1 ms. Otherwise the duty waits for 10 ms. While workers make annotated calls,
+/// and for a second afterwards, the rounds are 1 ms apart.
 ///
 /// ```
 /// use sched_monitor::{Duty, Observed, Retake, Round, Sample, State};
@@ -36,8 +36,8 @@ where
     H: FnMut(usize) -> bool + Send,
     F: FnMut(usize) + Send,
 {
-    /// Creates the duty. `has_work` says whether work waits for the worker, and `hand_over` lets
-    /// another thread go on with it, if it is still in its call: see
+    /// Creates the duty. `has_work` says whether work waits for the worker. `hand_over` lets
+    /// another thread continue as this worker, if the worker is still in its call: see
     /// [`Handoff::retake`](crate::Handoff::retake).
     pub fn new(has_work: H, hand_over: F) -> Self {
         Self {

@@ -94,10 +94,10 @@ impl Stack {
     ///
     /// Returns none if the thread does not answer within `limit`: it has ended, it waits for a CPU,
     /// it blocks the signal, or the system does not let it go on. One stack is captured at a time:
-    /// a second caller waits for the first one, as long as `limit`.
+    /// a second caller waits for the first one, for at most `limit`.
     ///
-    /// The first capture installs the handler for the whole process, and the handler stays. It
-    /// passes signals that others sent to the handler that was there before.
+    /// The first capture installs the handler for the whole process, and the handler stays. For a
+    /// signal that another sender has sent, it calls the handler that was there before.
     pub fn capture(thread: u32, limit: Duration) -> Option<Self> {
         let addresses = signal::capture(thread, limit)?;
         Some(Self {
@@ -150,8 +150,8 @@ impl Frame {
     }
 }
 
-/// Looks up the functions at an address. `next` says that it is the next instruction, not a return
-/// address, which is behind the call.
+/// Looks up the functions at an address. `next` says that it is the address of the next
+/// instruction. Otherwise it is a return address, which is behind the call.
 #[cfg(target_os = "linux")]
 fn resolve(address: usize, next: bool, mut found: impl FnMut(Frame)) {
     // `backtrace` looks before the address that it gets.

@@ -3,11 +3,11 @@
 //! 1. A poll is *stalled* once it has lasted for the threshold. It is reported then, and again each
 //!    time its age has doubled. A worker that is idle, looks for a task, or is in an annotated call
 //!    is never reported; nor is one that has begun another poll meanwhile.
-//! 2. At most a number of reports are delivered in a minute, over all workers. The next report says
-//!    how many were held back.
-//! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of its thread.
-//!    The report compares them with those at its own time, and so tells a thread that computes from
-//!    one that waits for a CPU.
+//! 2. The number of reports in a minute is limited, over all workers. The next report says how many
+//!    the limit has held back.
+//! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's
+//!    thread, and for a report it reads them again. The difference shows whether the thread
+//!    computed, or waited for a CPU.
 //! 4. With the feature `backtrace` the duty captures the thread's stack for the report. So the
 //!    thread is interrupted once for each report, and for none that is held back.
 use crate::{Cause, Duty, Observed, Round, State, Times};
@@ -38,8 +38,8 @@ pub struct Stall {
     pub lasted: Duration,
     /// Why it lasts.
     pub cause: Cause,
-    /// How much CPU time the thread has had, and how long it has waited for a CPU, in the second
-    /// half of `lasted` or longer. None where the system does not say.
+    /// How much CPU time the thread has had, and how long it has waited for a CPU, since the poll
+    /// had lasted for half of the threshold. None where the system does not say.
     pub times: Option<Times>,
     /// Reports that the limit has held back since the last one.
     pub held_back: u64,
@@ -131,7 +131,7 @@ where
     fn look_at(&mut self, worker: usize, seen: &Observed, now: Duration) -> Option<Duration> {
         let watched = &mut self.workers[worker];
         if seen.sample.state != State::Polling {
-            watched.next = Duration::ZERO; // The next poll has another number, or is the first.
+            watched.next = Duration::ZERO; // The record begins anew, even if the poll goes on.
             return None;
         }
         if watched.poll != seen.sample.polls || watched.next.is_zero() {

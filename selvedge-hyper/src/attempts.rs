@@ -1,4 +1,4 @@
-//! The attempts to connect to the addresses of a host, after RFC 8305 ("Happy Eyeballs").
+//! The attempts to connect to the addresses of a host, as RFC 8305 says ("Happy Eyeballs").
 //!
 //! 1. The addresses are tried in the order of the lookup, but the families alternate
 //!    ([`alternate`]). So a network that drops the packets of one family costs one pause.

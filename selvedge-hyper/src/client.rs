@@ -86,16 +86,16 @@ pub fn client_builder() -> Builder {
 /// Opens a TCP connection to the host of a URI, for [`client_builder`] and other clients that take
 /// a connector, such as that of `tonic`.
 ///
-/// It looks the host up on the threads of [`selvedge::spawn_blocking`]. It tries the addresses
-/// after [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) ("Happy Eyeballs"): IPv6 and IPv4 in
+/// It looks the host up on the threads of [`selvedge::spawn_blocking`]. It tries the addresses as
+/// [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) says ("Happy Eyeballs"): IPv6 and IPv4 in
 /// turn, at most 8 at a time. Each attempt starts 250 ms after the one before, or as soon as one
 /// fails. The first connection wins, and the other attempts are dropped. It does not wait for a
 /// second lookup: the system's resolver returns the addresses of both families together, and its
 /// order says which family is first.
 ///
-/// The port is 80 unless the URI names one, or 443 for `https:` and `wss:`. One that is no number
-/// up to 65,535 is [an error](ConnectError::Port). A connection costs one allocation for the
-/// future, some for the lookup, one for each attempt, and `TCP_NODELAY`.
+/// If the URI names no port, the port is 443 for `https:` and `wss:`, else 80. A port that is no
+/// number up to 65,535 is [an error](ConnectError::Port). A connection costs one allocation for the
+/// future, some for the lookup, one for each attempt, and the system call for `TCP_NODELAY`.
 ///
 /// A connector that wraps this one for TLS needs [`enforce_http(false)`](Self::enforce_http).
 ///
@@ -223,14 +223,14 @@ impl Connector {
 /// Returns whether there is text after the host's colon, be it a port or not.
 fn names_port(uri: &Uri) -> bool {
     let text = uri.authority().map_or("", |authority| authority.as_str());
-    // The colons of a password and of an IPv6 address are before these.
+    // The colons of a password and of an IPv6 address are before these characters.
     let after_host = text.rsplit(['@', ']']).next().unwrap_or(text);
     after_host
         .split_once(':')
         .is_some_and(|(_, port)| !port.is_empty())
 }
 
-/// Awaits a future for at most this time, or for any. `None` when the time is up.
+/// Awaits a future, for at most `limit` if there is one. Returns `None` when that time is up.
 async fn within<F: Future>(limit: Option<Duration>, future: F) -> Option<F::Output> {
     match limit {
         None => Some(future.await),
@@ -310,8 +310,8 @@ pub enum ConnectError {
     Lookup(Uri, io::Error),
     /// No address of the host took the connection. The attempts name each.
     Connect(Uri, Attempts),
-    /// The [`connect_timeout`](Connector::connect_timeout) passed, with these attempts: none if the
-    /// lookup took that long.
+    /// The [`connect_timeout`](Connector::connect_timeout) passed. These attempts were begun: none
+    /// if the lookup took that long.
     TimedOut(Uri, Duration, Attempts),
 }
 
@@ -370,7 +370,8 @@ impl fmt::Debug for Origin<'_> {
     }
 }
 
-/// A message without the URI's user and password, and without the [`source`](Error::source)'s.
+/// A message without the URI's user and password. It does not repeat the message of the
+/// [`source`](Error::source).
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = self.uri().host().unwrap_or_default();

@@ -51,8 +51,8 @@ where
 }
 
 pin_project! {
-    /// The connection is dropped before the guard. So its descriptor is closed before the count
-    /// goes down.
+    /// The task's future. It drops the connection before the guard. So the descriptor is closed
+    /// before the count goes down.
     pub(crate) struct Connection<C> {
         #[pin]
         connection: C,

@@ -59,7 +59,7 @@ mod sealed {
 ///
 /// A read is one system call, straight into hyper's buffer. A write is one system call, also for
 /// several buffers. Buffers of 512 bytes or fewer together are first copied into one, which costs
-/// less than a vectored write. Both are charged to the task's budget.
+/// less than a vectored write. Reads and writes are charged to the task's budget.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -159,9 +159,10 @@ impl<T> LimitWrites for SelvedgeIo<T> {
 }
 
 impl<T: sealed::Stream> SelvedgeIo<T> {
-    /// Applies the time limit to a write's result. When the time is up, `send` says whether the
-    /// client has really taken nothing: the system reports room only when about a third of the
-    /// send buffer is free, which a slow client may not reach within the limit.
+    /// Applies the time limit to a write's result. When the time is up, tries the write once more
+    /// by `send`. It succeeds if the client has taken a part: the system reports room only when
+    /// about a third of the send buffer is free, which a slow client may not reach within the
+    /// limit.
     #[inline]
     fn limited(
         &mut self,

@@ -163,8 +163,8 @@ where
 /// ```
 ///
 /// # Errors
-/// The error of the listener that ended the server, or of the source of the shutdown. `TimedOut` if
-/// the [`shutdown_timeout`](Self::shutdown_timeout) cut connections off.
+/// The error of the listener, if it ended the server, or the error of listening for Ctrl-C.
+/// `TimedOut` if the [`shutdown_timeout`](Self::shutdown_timeout) cut connections off.
 ///
 /// # Panics
 /// Outside a runtime, as [`selvedge::spawn_detached`] does.
@@ -229,10 +229,10 @@ impl<L: Listener, M> Serve<L, M> {
     /// Over HTTP/2 the error's source is an [`io::Error`] of the kind `TimedOut`, with the text of
     /// `WriteTimedOut`. A client of HTTP/2 that reads, but opens no window for a response, makes no
     /// write pending, so this limit does not end its connection. The options `keep_alive_interval`
-    /// and `keep_alive_timeout` of HTTP/2 end that of a client that answers no ping.
+    /// and `keep_alive_timeout` of HTTP/2 end the connection of a client that answers no ping.
     ///
     /// A pending write costs a sleep: an allocation for the connection's first, and later a reset.
-    /// Another write costs a test.
+    /// Any other write costs a test.
     ///
     /// ```no_run
     /// # use bytes::Bytes;

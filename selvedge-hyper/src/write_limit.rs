@@ -88,7 +88,7 @@ pub trait LimitWrites {
 #[derive(Debug)]
 pub struct WriteLimit {
     limit: Duration,
-    /// Of the wait in progress, or of an earlier one.
+    /// The sleep of the wait in progress, or of an earlier one.
     sleep: Option<Pin<Box<Sleep>>>,
     waits: bool,
 }
@@ -103,9 +103,9 @@ impl WriteLimit {
         }
     }
 
-    /// Returns the result of a write, a flush or a shutdown, or [`WriteTimedOut`] if that is
-    /// pending and the time is up. Registers the task for that time. A test of a flag if it is not
-    /// pending.
+    /// Returns `done`, the result of a write, a flush or a shutdown, or [`WriteTimedOut`] if `done`
+    /// is pending and the time is up. The task of a pending operation is woken when the time is up.
+    /// If `done` is ready, this costs a test.
     ///
     /// Outside a runtime nothing could end the time: there a pending operation has no limit. This
     /// can be so for an upgraded connection that another executor polls.

@@ -39,9 +39,9 @@
 //! # What a lane keeps
 //!
 //! A ring keeps the newest events: older ones are overwritten, and [`LaneCapture::lost`] counts
-//! them. A task's id is its address, which a later task may have again; a capture tells them apart
-//! by the time. Names are kept in a ring of their own, also while the recorder is off, so that a
-//! task that was spawned long ago still has its name.
+//! them. A task's id is its address, which a later task may have again. So a capture finds a task's
+//! name by the id and the time. Names are kept in a ring of their own, also while the recorder is
+//! off, so that a task that was spawned long ago still has its name.
 mod capture;
 mod chrome;
 mod clock;

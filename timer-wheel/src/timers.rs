@@ -199,7 +199,7 @@ impl<V> Timers<V> {
     /// Borrows the value of a timer. `None` if it has expired or was removed.
     pub fn get(&self, key: Key) -> Option<&V> {
         let timer = self.find(key)?;
-        // SAFETY: rule 1. The whole is borrowed.
+        // SAFETY: rule 1. All timers are borrowed.
         match unsafe { &(*timer.as_ptr()).content } {
             Content::Armed(value) => Some(value),
             Content::Free(_) => None,
@@ -209,7 +209,7 @@ impl<V> Timers<V> {
     /// Borrows the value of a timer mutably. `None` if it has expired or was removed.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut V> {
         let timer = self.find(key)?;
-        // SAFETY: rule 1. The whole is borrowed.
+        // SAFETY: rule 1. All timers are borrowed mutably.
         match unsafe { &mut (*timer.as_ptr()).content } {
             Content::Armed(value) => Some(value),
             Content::Free(_) => None,

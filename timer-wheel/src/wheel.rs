@@ -17,9 +17,9 @@
 //! 1. No entry expires before `now`: each `when` is at least `now`.
 //! 2. An entry's level is the highest digit in which its `when` differs from `now`. Its slot is the
 //!    value of that digit of `when`. An entry whose `when` equals `now` is at level 0.
-//! 3. So all entries of a level expire before those of higher levels, all entries of a slot before
-//!    those of higher slots, and all entries of a slot at level 0 at the same tick. The first entry
-//!    to expire is in the lowest slot of the lowest level that is not empty.
+//! 3. So entries of a level expire before those of higher levels. Within a level, entries of a slot
+//!    expire before those of higher slots. All entries of a slot at level 0 expire at the same
+//!    tick. The first entry to expire is in the lowest slot of the lowest level that is not empty.
 //! 4. `now` never advances past the start of the first slot with entries. No entry expires before
 //!    that start. The advance does not change the highest digit in which the entries of all other
 //!    slots differ from `now`, so rule 2 still holds for them. When `now` reaches the start of a
@@ -30,8 +30,8 @@
 //!    moving ring, or was filed from it. A new entry with such a `when` goes to the end of the
 //!    moving ring. No entry expires, and `now` does not change, until the ring is empty.
 //! 6. Entries enter a ring at its end, leave it from anywhere, and move from its front. So entries
-//!    with the same `when` are always in one ring, in the order in which they were inserted. While
-//!    entries move they may be in two rings (rule 5): then the older ones are those already filed.
+//!    with the same `when` are in one ring, in the order in which they were inserted. While entries
+//!    move, such entries may be in two rings (rule 5): those already filed are the older ones.
 //!
 //! Each cascade files an entry at a lower level. After the first cascade, `when` and `now` differ
 //! only in the digits below the slot's level. So an entry moves at most once for each of these
@@ -462,7 +462,7 @@ impl<T: Entry> Wheel<T> {
     /// Otherwise it scans that slot once, and keeps the result until the first entry is removed or
     /// the wheel advances to that slot. [`next_bound`](Self::next_bound) reads one entry at most.
     ///
-    /// Between two [steps](Self::step) that move entries it is `now`, as there are more to move.
+    /// After a [step](Self::step) that has left entries to move, it is `now`.
     pub fn next_expiration(&mut self) -> Option<u64> {
         let (level, slot) = match self.known() {
             Next::Known(next) => return next,

@@ -23,7 +23,7 @@ use sync_shim::sync::Mutex;
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The listener's waits. They belong to the listener, so that a report counts for all its callers.
+/// The waits of a listener. All its callers share them, so one caller reports the error for all.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     /// The driver whose timers the waits use, since a task may accept without a current driver.

@@ -17,7 +17,7 @@ use std::{
 /// open until [`into_inner`](Self::into_inner) or the drop.
 ///
 /// A wait returns a guard. If the operation that follows says `WouldBlock`, the readiness has to be
-/// cleared, or the next wait returns at once: [`try_io`](AsyncFdReadyGuard::try_io) does so.
+/// cleared, or the next wait returns at once. [`try_io`](AsyncFdReadyGuard::try_io) clears it.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
@@ -343,11 +343,11 @@ impl<T> AsyncFd<T> {
         Poll::Ready(Ok(self.guard_mut(seen, Interest::WRITABLE)))
     }
 
-    /// Performs `op` if it is ready for `interest`. If `op` fails with `WouldBlock` it counts as
-    /// not ready until the next event.
+    /// Performs `op` if the descriptor is ready for `interest`. If `op` fails with `WouldBlock` the
+    /// descriptor counts as not ready until the next event.
     ///
     /// # Errors
-    /// `WouldBlock` if it is not ready, or the error of `op`.
+    /// `WouldBlock` if the descriptor is not ready, or the error of `op`.
     pub fn try_io<R>(
         &self,
         interest: Interest,
@@ -377,8 +377,8 @@ impl<T> AsyncFd<T> {
         })
     }
 
-    /// Performs `op` when it is ready for `interest`, and again each time that `op` fails with
-    /// `WouldBlock`.
+    /// Performs `op` when the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
+    /// waits and performs it again.
     ///
     /// # Errors
     /// Any other error of `op`, or if the driver has shut down.
@@ -432,7 +432,7 @@ macro_rules! guard_methods {
                 self.fd.registration().clear(self.seen, self.interest);
             }
 
-            /// Clears a part of that readiness.
+            /// Clears a part of the readiness that the wait found, unless an event has come since.
             pub fn clear_ready_matching(&mut self, ready: Ready) {
                 let registration = self.fd.registration();
                 let bits = [
@@ -459,10 +459,10 @@ macro_rules! guard_methods {
                 self.fd.get_ref()
             }
 
-            /// Performs `op`, and clears the readiness if it fails with `WouldBlock`.
+            /// Performs `op`, and clears the readiness if `op` fails with `WouldBlock`.
             ///
             /// # Errors
-            /// [`TryIoError`] if it fails with `WouldBlock`: wait again.
+            /// [`TryIoError`] if `op` fails with `WouldBlock`: wait again.
             pub fn try_io<R>(
                 &mut self,
                 op: impl FnOnce($lent) -> io::Result<R>,
@@ -493,7 +493,7 @@ impl<'a, T> AsyncFdReadyGuard<'a, T> {
         self.fd
     }
 
-    /// Returns the descriptor that waited.
+    /// Returns the [`AsyncFd`] whose wait made this guard.
     pub fn get_ref(&self) -> &'a AsyncFd<T> {
         self.fd
     }
@@ -504,12 +504,12 @@ impl<T> AsyncFdReadyMutGuard<'_, T> {
         self.fd
     }
 
-    /// Returns the descriptor that waited.
+    /// Returns the [`AsyncFd`] whose wait made this guard.
     pub fn get_ref(&self) -> &AsyncFd<T> {
         self.fd
     }
 
-    /// Returns the descriptor that waited.
+    /// Returns the [`AsyncFd`] whose wait made this guard.
     pub fn get_mut(&mut self) -> &mut AsyncFd<T> {
         self.fd
     }

@@ -8,7 +8,7 @@
 //! | state | reads | next |
 //! |---|---|---|
 //! | `PLAIN` | `recv` | `FILLED` if the buffer was filled |
-//! | `FILLED` | `recv` | `HINTED` on "would block", if the socket has the option; else `PLAIN` |
+//! | `FILLED` | `recv` | on "would block": `HINTED` if the kernel has the option, else `REFUSED`; on a short read: `PLAIN` |
 //! | `HINTED` | `recvmsg`, into a buffer of up to [`MOST`] bytes | |
 //! | `REFUSED` | `recv` | |
 //!

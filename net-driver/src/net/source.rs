@@ -33,7 +33,7 @@ pub(crate) fn current_driver() -> Driver {
 }
 
 impl<T: AsRawFd> Source<T> {
-    /// Registers `io` with the thread's driver. `ready` has the states that it is in, as far as the
+    /// Registers `io` with the thread's driver. `ready` has the states of `io`, as far as the
     /// caller knows.
     ///
     /// # Panics
@@ -54,7 +54,7 @@ impl<T: AsRawFd> Source<T> {
         Ok(Self { registration, io })
     }
 
-    /// Registers `io`, whose descriptor may belong to another owner: it is refused if it is
+    /// Registers `io`, whose descriptor may belong to another owner. Refuses a descriptor that is
     /// registered already.
     pub(crate) fn new_sole(driver: &Driver, io: T) -> io::Result<Self> {
         let reactor = driver.inner().open_reactor()?;

@@ -258,9 +258,9 @@ macro_rules! readiness_methods {
 }
 
 /// Reads and writes of a stream of std, for a type with a field `source` and a method
-/// `poll_receive`, which polls a read into one buffer. `$poll` polls the others:
-/// `poll_transfer` for TCP; a Unix stream's read may end early at passed descriptors, with more
-/// bytes behind it.
+/// `poll_receive`, which polls a read into one buffer. `$poll` polls the other operations. For TCP
+/// it is `poll_transfer`. A Unix stream's read may end early at passed descriptors, with more bytes
+/// behind it, so there it is `poll_io`.
 macro_rules! duplex_methods {
     ($type:ty, |$registration:ident, $cx:ident, $direction:ident, $len:ident, $op:ident| $poll:expr) => {
         impl $type {

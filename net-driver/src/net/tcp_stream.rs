@@ -21,10 +21,10 @@ use std::{
 /// A TCP connection.
 ///
 /// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io` and, with the
-/// feature `tokio`, of tokio. A read is one system call, and so is a write. After a read or a write
-/// of fewer bytes than it had room for, the next one waits for an event first. So does a read after
-/// one that filled a buffer of up to 4 KiB, if the kernel said that no byte was left. A stream asks
-/// the kernel for that number (`TCP_INQ`) once a read after a full one was in vain.
+/// feature `tokio`, of tokio. A read is one system call, and so is a write. If a read or a write
+/// moves fewer bytes than it could, the next one waits for an event first. So does a read after one
+/// that filled a buffer of up to 4 KiB, if the kernel said that no byte was left. A stream asks the
+/// kernel for the number of bytes left (`TCP_INQ`) once a read after a full one was in vain.
 ///
 /// One task may read and another one write, through [`split`](Self::split) or
 /// [`into_split`](Self::into_split). Methods with `&self` may be used by any number of tasks.
@@ -199,8 +199,8 @@ impl TcpStream {
         SockRef::from(self.source.io()).linger()
     }
 
-    /// Sets how long a close waits for unsent bytes (`SO_LINGER`). Such a drop blocks its thread;
-    /// only zero, which resets the connection, does not.
+    /// Sets how long a close waits for unsent bytes (`SO_LINGER`). With a limit, the drop of the
+    /// stream blocks its thread. Only a limit of zero does not: it resets the connection.
     ///
     /// # Errors
     /// If the system call fails.

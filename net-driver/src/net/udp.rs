@@ -111,8 +111,7 @@ impl UdpSocket {
         self.source.io().peer_addr()
     }
 
-    /// Makes an address the one that `send` sends to, and the only one that the socket receives
-    /// from.
+    /// Connects the socket to an address: `send` sends to it, and the socket receives only from it.
     ///
     /// # Errors
     /// The last address's error, or that of the lookup.

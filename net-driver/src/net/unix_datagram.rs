@@ -112,8 +112,7 @@ impl UnixDatagram {
         Ok(self.source.into_inner())
     }
 
-    /// Makes `path` the address that `send` sends to, and the only one that the socket receives
-    /// from.
+    /// Connects the socket to `path`: `send` sends to it, and the socket receives only from it.
     ///
     /// # Errors
     /// If no socket is there.

@@ -19,7 +19,8 @@ use sync_shim::sync::Mutex;
 
 /// A socket that accepts connections of Unix sockets.
 ///
-/// Its drop leaves the file of its path. Any number of tasks may [`accept`](Self::accept).
+/// Its drop does not remove the file at its path. Any number of tasks may
+/// [`accept`](Self::accept).
 ///
 /// ```
 /// use net_driver::{Driver, net::{UnixListener, UnixStream}};

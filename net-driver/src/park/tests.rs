@@ -1,7 +1,7 @@
 use super::*;
 
-/// Fails if events that come one at a time count as many, or if many at a time are not noticed
-/// within a few waits, or are never forgotten.
+/// Fails if batches of one task count as large, if batches of many tasks do not count as large
+/// after a few waits, or if later batches of one task do not change that.
 #[test]
 fn batch_is_large_while_many_tasks_wake_at_a_time() {
     let mut batch = Batch::default();

@@ -5,7 +5,7 @@ use futures_lite::future::block_on;
 use std::cell::Cell;
 
 thread_local! {
-    /// Whether the next thread that polls is refused to this thread.
+    /// Whether `refuse_thread` fails the next time that this thread calls it.
     static REFUSES: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -161,8 +161,8 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
         let handler = move || {
             // Ordering: Relaxed (rule 4). The byte that follows makes the thread look.
             slot.pending.store(true, Relaxed);
-            // SAFETY: the byte can be read, and the socket is never closed. It does not wait, and
-            // neither does the call, which is one that a handler may make.
+            // SAFETY: the byte can be read, and the socket is never closed. A handler may call
+            // `write`, which does not wait, because the socket is non-blocking.
             unsafe { libc::write(socket, [1_u8].as_ptr().cast(), 1) };
         };
         // SAFETY: the handler does only what one may do: an atomic store and a `write`.

@@ -1,4 +1,4 @@
-//! A kernel for models and fault tests: events are what a test makes them, late, twice or spurious.
+//! A kernel for models and fault tests. A test makes its events: late, twice or spurious.
 use super::{Existing, Fd, Sys};
 use crate::Ready;
 use std::{collections::VecDeque, io, mem, time::Duration};

@@ -3,7 +3,7 @@ use super::{Existing, Fd, Sys};
 use crate::Ready;
 use std::{convert::Infallible, io, time::Duration};
 
-/// There is none.
+/// Stands for a poller. It has no values, as `open` always fails.
 #[derive(Debug)]
 pub(crate) struct NoSys(Infallible);
 

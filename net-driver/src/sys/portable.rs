@@ -1,19 +1,20 @@
 //! Other Unix systems: what the crate `polling` has there, such as kqueue. On Linux it stands for
 //! those systems in tests (`--cfg selvedge_polling`).
 //!
-//! Beside epoll it lacks some things:
+//! Compared with epoll it lacks some things:
 //!
 //! - One thread waits at a time. Another one's `wait` returns at once, without events.
-//! - A source stays registered until a call ends its registration: it counts the numbers itself.
+//! - A source stays registered until a call ends its registration: `polling` keeps a record of its
+//!   number.
 //! - No event says that a half is closed, so a read may not guess that no byte is left.
-//! - A token has the bits of a pointer, which must be 64.
+//! - A token has as many bits as a pointer. This crate needs 64.
 //!
 //! `polling` merges wakes and does not say which wait they ended. So `wake` sets `is_woken` before
 //! it notifies, and a wait that had the poller takes the flag when it is over:
 //!
-//! 1. A wait that ended by a notification finds the flag, or another wait has taken it since. That
-//!    one has reported the wake. If it was of a thread that looks, that thread wakes again (rule 6
-//!    of the poller).
+//! 1. A wait that ended by a notification finds the flag, or another wait has taken it since. The
+//!    wait that took the flag reports the wake. If that wait was a look, its thread wakes again
+//!    (rule 6 of the poller).
 //! 2. A notification may be left over for a later wait, which returns for nothing.
 use super::{Existing, Fd, Sys};
 use crate::Ready;
@@ -40,7 +41,7 @@ pub(crate) struct Portable {
 
 struct Waiting {
     events: Events,
-    /// Events beyond those that a wait asked for. They are handed over by the next one.
+    /// Events beyond those that a wait asked for. The next wait hands them over.
     rest: VecDeque<(u64, Ready)>,
 }
 
@@ -98,7 +99,7 @@ impl Sys for Portable {
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {
-        // SAFETY: the number is used for this call alone. One that is closed is an error.
+        // SAFETY: the number is used for this call alone. For a closed one the call fails.
         self.poller.delete(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
@@ -118,8 +119,9 @@ impl Sys for Portable {
         if rest.is_empty() {
             events.clear();
             self.poller.wait(events, limit)?;
-            // Ordering: SeqCst pairs with `wake`: if this wait took the notification of a wake, or
-            // cleared the mark that let that wake go without one, the wake's store comes before.
+            // Ordering: SeqCst pairs with `wake`. If this wait took the notification of a wake, the
+            // wake's store comes before. So it does if this wait cleared the mark because of which
+            // that wake sent no notification.
             was_woken = self.is_woken.swap(false, SeqCst);
             rest.extend(
                 events
@@ -140,7 +142,7 @@ impl Sys for Portable {
         // Ordering: SeqCst pairs with `wait`. `polling` marks a notification, and clears the mark,
         // with SeqCst as well.
         self.is_woken.store(true, SeqCst);
-        // It fails only if somebody closed a descriptor that is not theirs.
+        // It fails only if other code has closed a descriptor of this poller.
         let _ = self.poller.notify();
     }
 }

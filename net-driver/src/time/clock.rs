@@ -45,7 +45,8 @@ pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
     Duration::from_nanos(at.saturating_sub(nanos(now)))
 }
 
-/// Returns the last time that a paused clock shows: a tick before that of the deadlines beyond it.
+/// Returns the last time that a paused clock shows: one tick before [`FAR`], which stands for all
+/// later deadlines.
 #[cfg(feature = "test-util")]
 pub(crate) fn end() -> std::time::Instant {
     time_of(FAR - 1)

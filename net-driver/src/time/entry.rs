@@ -185,11 +185,11 @@ impl Timer {
         Ok(locked.insert(handle, tick))
     }
 
-    /// Gives the timer another deadline. If it is armed, returns the wheel if its next deadline is
-    /// now this one: then the caller must ensure that a worker looks in time. A timer that is
-    /// not armed becomes idle.
+    /// Gives the timer another deadline. A timer that is not armed becomes idle. If the timer is
+    /// armed, and its deadline is now the next one of its wheel, returns the wheel: then the caller
+    /// must ensure that a worker looks in time.
     ///
-    /// A compare-and-swap if the deadline is later than the one before (rule 4).
+    /// Costs a compare-and-swap if the deadline is later than the one before (rule 4).
     pub(crate) fn reset(self: Pin<&mut Self>, tick: u64) -> Option<&Arc<WheelCell>> {
         let tick = tick.min(LAST_TICK);
         // Ordering: Acquire, as in `poll`.
@@ -300,9 +300,9 @@ impl Handle {
         unsafe { self.0.as_ref() }
     }
 
-    /// Fires a timer that has expired, under the lock of its wheel. Returns its waker. If it was
-    /// reset to a tick after `now`, returns it with that tick: then it must be inserted again
-    /// (rules 2 and 3).
+    /// Fires a timer that has expired, under the lock of its wheel. Returns its waker. If the owner
+    /// has reset the timer to a tick after `now`, returns the handle and that tick: then the caller
+    /// must insert it again (rules 2 and 3).
     pub(crate) fn fire(self, now: u64) -> Result<Waker, (Self, u64)> {
         let timer = self.timer();
         // Ordering: Relaxed: a number. The lock orders the arming before.

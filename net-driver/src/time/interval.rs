@@ -98,7 +98,7 @@ impl MissedTickBehavior {
             Self::Delay => now.after(period),
             Self::Skip => {
                 let since = now.duration_since(due).as_nanos() % period.as_nanos();
-                // A remainder below the period, so it has as few nanoseconds as that.
+                // The remainder is below the period, so it fits into a `Duration`.
                 let seconds = (since / 1_000_000_000) as u64;
                 let since = Duration::new(seconds, (since % 1_000_000_000) as u32);
                 now.after(period - since)

@@ -13,9 +13,8 @@
 //! ```
 //!
 //! A timer lives in its future, pinned, and is linked into the wheel of the worker that first polls
-//! it. Where it is pinned it needs no allocation, and its cancellation, a drop, needs no search:
-//! the drop takes the wheel's lock, from whatever thread, so that no wheel has a timer that was
-//! freed.
+//! it. So it needs no allocation. A drop cancels it without a search: on whatever thread, the drop
+//! takes the wheel's lock and unlinks the timer. So no wheel has a timer that was freed.
 pub(crate) mod clock;
 mod entry;
 mod instant;

@@ -86,7 +86,7 @@ impl Timers {
         match next > fired_at {
             // Ordering: Relaxed, as above.
             true => next.max(fired_at.saturating_add(self.spacing.load(Relaxed))),
-            false => next, // The firing has left some.
+            false => next, // The last firing has left timers that were due.
         }
     }
 
@@ -129,7 +129,7 @@ impl Timers {
         self.spacing.store(spacing, Relaxed);
     }
 
-    /// Wakes all timers, and refuses others (rule 4). A panic of a waker continues after that.
+    /// Wakes all timers, and refuses others (rule 4). Resumes a waker's panic after that.
     pub(crate) fn shutdown(&self) {
         let mut wakers = VecDeque::new();
         for wheel in &self.wheels {

@@ -172,8 +172,8 @@ impl Capture {
         self.name_of(task, at, true)
     }
 
-    /// Returns the newest name of the task. An older name may be that of an earlier task with the
-    /// same id. `named` says whether the task's builder gave it a name.
+    /// Returns the newest name that this id had by the time `at`. An older name may be that of an
+    /// earlier task with the same id. `named` says whether the task's builder gave it a name.
     pub(super) fn name_of(&self, task: u64, at: Duration, named: bool) -> String {
         let known = self.names.get(&task).map_or(&[][..], |names| names);
         let known = &known[..known.partition_point(|known| self.at(known.from) <= at)];

@@ -12,9 +12,10 @@
 //! 1. *A reader sees each record below `written` whole, or a newer one in its slot.* The writer
 //!    publishes the words by its release store of `written`, and the reader acquires them.
 //! 2. *A reader notices that a newer record may be in a slot.* The writer stores `begun`, fences,
-//!    and then writes the words. The reader copies the words, fences, and then loads `begun`. If it
-//!    copied a word of record `n`, the fences synchronise by that word, and the reader sees at
-//!    least `n + 1`. It drops all records up to `n - capacity`, and so the torn one.
+//!    and then writes the words. The reader copies the words, fences, and then loads `begun`. If
+//!    the reader copied a word of record `n`, the fences synchronise by that word, and the load
+//!    returns at least `n + 1`. Then the reader drops all records up to `n - capacity`, and so the
+//!    torn one.
 //! 3. The writer never waits, and a reader copies once. If the writer is fast, the reader gets
 //!    fewer old records, but does not copy again.
 //! 4. There must be one writer at a time. Two writers may tear records, but every word is an

@@ -108,7 +108,8 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Returns the default: each end opens for itself, and a file that is no pipe is refused.
+    /// Returns the default: each end opens for its own direction only, and refuses a file that is
+    /// no pipe.
     pub fn new() -> Self {
         Self::default()
     }
@@ -126,7 +127,7 @@ impl OpenOptions {
         self
     }
 
-    /// Opens the end that reads.
+    /// Opens the read end.
     ///
     /// # Errors
     /// If the file cannot be opened, or is no pipe.
@@ -139,7 +140,7 @@ impl OpenOptions {
         Receiver::new(self.open(options.read(true).write(self.read_write), path.as_ref())?)
     }
 
-    /// Opens the end that writes.
+    /// Opens the write end.
     ///
     /// # Errors
     /// As [`open_receiver`](Self::open_receiver), and `ENXIO` if nobody has the other end open.
@@ -269,7 +270,7 @@ fn set_blocking(file: &File, on: bool) -> io::Result<()> {
     }
 }
 
-/// The end of a pipe that writes.
+/// The write end of a pipe.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, net::unix::pipe::{self, Sender}};
@@ -401,7 +402,7 @@ impl tokio::io::AsyncWrite for Sender {
     }
 }
 
-/// The end of a pipe that reads.
+/// The read end of a pipe.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, net::unix::pipe::{self, Receiver}};
