@@ -46,7 +46,7 @@ const REQUESTED: usize = 1;
 /// assert!(lent.offer(Box::new("a worker's queues")).request); // Another thread is to `accept` it.
 /// // The lender blocks here. Then:
 /// assert!(lent.take().is_some(), "the other thread has not come yet");
-/// assert!(!lent.offer(Box::new("and again")).request, "it is still on its way");
+/// assert!(!lent.offer(Box::new("and again")).request, "the helper is still on its way");
 /// assert_eq!(*lent.accept().unwrap(), "and again");
 /// ```
 ///

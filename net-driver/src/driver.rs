@@ -148,7 +148,7 @@ impl Driver {
         let workers = self.0.tokens.len();
         assert!(
             worker < workers,
-            "there are {workers} workers, and no number {worker}"
+            "there is no worker {worker}: the driver has {workers}"
         );
         WorkerPark::new(self.clone(), worker)
     }
@@ -163,7 +163,7 @@ impl Driver {
         let workers = self.0.tokens.len();
         assert!(
             worker < workers,
-            "there are {workers} workers, and no number {worker}"
+            "there is no worker {worker}: the driver has {workers}"
         );
         WorkerTimers::new(self.clone(), worker)
     }
@@ -191,7 +191,7 @@ impl Driver {
         let workers = self.0.tokens.len();
         assert!(
             worker < workers,
-            "there are {workers} workers, and no number {worker}"
+            "there is no worker {worker}: the driver has {workers}"
         );
         match self.0.wakers.get(worker) {
             None => Waker::from(self.0.tokens[worker].clone()),
@@ -346,7 +346,7 @@ impl Driver {
         if let Some(worker) = worker {
             assert!(
                 worker < workers,
-                "there are {workers} workers, and no number {worker}"
+                "there is no worker {worker}: the driver has {workers}"
             );
         }
         #[cfg(feature = "test-util")]

@@ -348,7 +348,7 @@ impl WorkerPark {
         let role = LeaveRole(driver);
         let poller = &driver.poller;
         // If nobody has polled for long, this worker may also be away for long after this park.
-        let hands_over = poller.note_absence();
+        let hands_over = poller.is_overdue();
         let next = driver.until_next_deadline();
         #[cfg(feature = "test-util")]
         let next = if driver.clock.is_paused() {

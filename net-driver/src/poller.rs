@@ -167,7 +167,7 @@ impl Poller {
 
     /// Returns whether no thread has polled for [`INTERVAL`]. A worker that takes the role calls
     /// this (rule 4).
-    pub(crate) fn note_absence(&self) -> bool {
+    pub(crate) fn is_overdue(&self) -> bool {
         // Ordering: Relaxed, as in `poll_if_due`.
         let since = self.now().saturating_sub(self.polled_at.load(Relaxed));
         since >= INTERVAL.as_nanos() as u64

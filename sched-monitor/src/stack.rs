@@ -18,7 +18,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
         any(target_arch = "x86_64", target_arch = "aarch64"),
         not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
     )),
-    allow(dead_code, reason = "its models alone use it")
+    allow(dead_code, reason = "only the models of `request` use it")
 )]
 mod request;
 #[cfg(all(
