@@ -378,8 +378,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// Writes values, the last of which go to a new block. Returns whether there was a new block.
     ///
     /// # Safety
-    /// As for [`put_in`](Self::put_in). `tail` is the block of the queue's tail, and `slot` the slot
-    /// of the first value.
+    /// As for [`put_in`](Self::put_in). `tail` is the block of the queue's tail, and `slot` is the
+    /// slot of the first value.
     #[inline(never)]
     unsafe fn put_across(
         &self,

@@ -382,8 +382,8 @@ impl Idle {
     /// Requests a watcher. The caller has filled a watched place and saw no watcher.
     ///
     /// If a worker sleeps, the caller must then call [`notify`](Self::notify). The last searcher,
-    /// when it looks for more work, must look for filled places too if a watcher is wanted and there
-    /// is none. A load; a store and a fence if none was wanted before.
+    /// when it looks for more work, must look for filled places too, if a watcher is wanted and
+    /// there is none. A load; a store and a fence if none was wanted before.
     #[inline]
     pub fn want_watcher(&self) {
         // Ordering: Relaxed. The caller's Acquire in `is_watched` shows it the store of
