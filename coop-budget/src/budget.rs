@@ -120,7 +120,7 @@ impl Budget {
         Self(share)
     }
 
-    /// Returns the rest of a share that [`split`](Self::split) took.
+    /// Takes back the rest of a share that [`split`](Self::split) took out.
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn join(&mut self, share: Self) {

@@ -135,8 +135,8 @@ impl Preempt {
         self.transition(OPEN, NUDGED)
     }
 
-    /// Nudges a slice that may ignore nudges: the worker has not looked for long. Returns whether
-    /// the nudge was made. Two loads at most, and an exchange.
+    /// Nudges the slice even if it ignores nudges: for a worker that has not looked for work for a
+    /// long time. Returns whether the nudge was made. Two loads at most, and an exchange.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();

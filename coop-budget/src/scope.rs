@@ -21,7 +21,7 @@
 //!    scope takes nothing from the outer one and returns nothing.
 //! 2. A charge goes to the innermost scope. A [`Progress`] refunds its own charge, once, to the
 //!    scope that it came from. It finds that scope by number: it is the innermost scope, or an
-//!    outer one, whose budget is in a frame. If that scope has ended, none has the number, and
+//!    outer one, whose budget is in a frame. If that scope has ended, no scope has the number, and
 //!    nothing is refunded. So refunds never exceed charges.
 //! 3. `Current::frame` points to the innermost scope's frame, and each frame to the outer one. All
 //!    frames of this chain are live: each is on the stack of a function, and leaves the chain

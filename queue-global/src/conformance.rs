@@ -75,8 +75,8 @@ fn nodes<S: Subject>(account: &Account, count: usize) -> List<S::Node> {
     (0..count).map(|_| S::node(account.token())).collect()
 }
 
-/// Checks that `from_ptr` makes a handle of the same node, content and address from a pointer that
-/// `into_ptr` returned.
+/// Checks that `from_ptr`, given a pointer from `into_ptr`, makes a handle of the same node, with
+/// its content and at its address.
 ///
 /// # Panics
 /// If it doesn't.

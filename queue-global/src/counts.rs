@@ -1,4 +1,4 @@
-//! The locks that an operation takes, and its other read-modify-writes: counts the README's table.
+//! Counts the README's table: the locks that an operation takes, and its other read-modify-writes.
 use crate::{Boxed, Injector, List, Lock, ValueInjector};
 use std::cell::Cell;
 use sync_shim::count::counted;

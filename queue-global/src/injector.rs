@@ -309,8 +309,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// [`pop`](Self::pop) or a [`pop_n`](Self::pop_n) that finds nothing.
     ///
     /// If true, the queue was empty at some moment. That moment is no earlier than any operation
-    /// that happens before this call. With a `SeqCst` fence before the call, it is also no earlier
-    /// than any operation that was followed by a `SeqCst` fence before this one.
+    /// that happens before this call. It is also no earlier than an operation that precedes a
+    /// `SeqCst` fence of another thread, if a later `SeqCst` fence precedes this call.
     pub fn is_empty(&self) -> bool {
         self.inner.stack.look().holds() == Holds::Empty
     }

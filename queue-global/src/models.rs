@@ -66,8 +66,8 @@ fn batch_racing_a_pop_and_a_pop_n_keeps_its_order() {
 
 /// A consumer takes the only node without the lock, while other nodes are pushed on top of it.
 ///
-/// Fails if the second push keeps the mark ONE: the first node is lost with the second, or the
-/// second with the first.
+/// Fails if the second push keeps the mark ONE: a consumer then takes one of the two nodes, and the
+/// other one is lost.
 #[test]
 fn only_node_taken_during_pushes_loses_none() {
     model(|| {

@@ -78,16 +78,16 @@ const CLOSED: usize = 1;
 /// ```
 pub struct Queue<T, A: Nodes = Heap> {
     top: AtomicUsize,
-    /// Invariant: a shared queue takes values in and hands them out.
+    /// Makes `T` invariant: a shared queue takes values in and hands them out.
     owns: PhantomData<*mut Node<T>>,
-    /// Invariant: a node is freed by the source that allocated it.
+    /// Makes `A` invariant: a node is freed by the source that allocated it.
     nodes: PhantomData<fn(A) -> A>,
 }
 
 /// The source of a queue's nodes: [`Heap`], or for example a pool that keeps them for reuse.
 ///
-/// A node is allocated by the thread that pushes, and freed by the one that drops the value's
-/// batch.
+/// The thread that pushes a value allocates its node. The thread that takes the value out of its
+/// batch, or drops the batch, frees the node. If the push is refused, its own thread frees it.
 ///
 /// ```
 /// use queue_global::mpsc::{Heap, Nodes, Queue};
@@ -119,8 +119,8 @@ pub struct Queue<T, A: Nodes = Heap> {
 /// ```
 ///
 /// # Safety
-/// `allocate` returns a block of at least that size and alignment, which nothing else uses until it
-/// is freed. `free` does not unwind. A block may be freed on another thread.
+/// `allocate` returns a block of at least the layout's size and alignment, which nothing else uses
+/// until it is freed. `free` does not unwind. A block may be freed on another thread.
 pub unsafe trait Nodes {
     /// Allocates a block. The layout is never empty.
     fn allocate(layout: Layout) -> NonNull<u8>;

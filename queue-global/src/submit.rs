@@ -90,8 +90,8 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// Takes the only item of the queue, if `top`, which says that `node` is the only one, is still
-    /// current.
+    /// Takes the only item of the queue, if `top` is still current. `top` says that `node` is the
+    /// only item.
     #[inline]
     pub(crate) fn take_only(&self, top: Top, node: usize) -> Option<NonNull<T>> {
         // Ordering: Acquire pairs with the push of the node, which may have been pushed again since

@@ -8,7 +8,7 @@
 //! | `tail` | a pusher, under its lock. The block of the last push, and a copy of `pushed`. |
 //! | `head` | a consumer, under its lock. The block of the last pop, and copies of its counts. |
 //! | `first` | the first pusher: the first block |
-//! | `spare` | both, by exchanges: a block for the next pusher that needs one |
+//! | `spare` | pushers and consumers, by exchanges: a block for the next pusher that needs one |
 //!
 //! 1. A position is the number of values pushed before it. Its slot is the position modulo
 //!    [`SLOTS`]. Position 0 is in the first block; slot 0 of each later block follows the last slot
@@ -91,7 +91,7 @@ fn slot_of(position: usize) -> usize {
 /// QUEUE.push_batch(["b", "c", "d"]).unwrap();
 /// assert_eq!(QUEUE.pop(), Some("a"));
 ///
-/// // A worker's share, of two workers, and one that it runs at once.
+/// // The share of one of two workers: half of the values, and one more that it runs at once.
 /// let mut share = QUEUE.pop_n(QUEUE.len() / 2 + 1);
 /// assert_eq!(share.next(), Some("b"));
 /// assert!(share.eq(["c"]));
@@ -142,7 +142,7 @@ struct Consumers<T, L> {
 
 struct Head<T> {
     block: *mut Block<T>,
-    /// A copy of the count (rule 9), as `limit`.
+    /// A copy of the count (rule 9), like `limit`.
     popped: usize,
     limit: usize,
 }
@@ -227,8 +227,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     ///
     /// # Panics
     /// As for [`push`](Self::push), which leaks up to 32 values here. Also if the iterator panics:
-    /// then the values that it has returned are queued, except the last of them, at most 31, which
-    /// are dropped.
+    /// then the full groups of 32 that it has returned are queued, and the values after them, at
+    /// most 31, are dropped.
     #[expect(
         clippy::type_complexity,
         reason = "the error is an iterator, like the argument"
@@ -283,7 +283,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Queues a batch, and returns whether it did; then the batch is empty.
+    /// Queues a batch, and returns whether it did. If so, the batch is then empty.
     fn put_batch(&self, batch: &mut Batch<T>, even_closed: bool) -> bool {
         if batch.len() == 0 {
             return true;
@@ -329,8 +329,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         len: usize,
         even_closed: bool,
     ) -> bool {
-        // This limit is far below the highest count, so the count does not overflow, however many
-        // threads push meanwhile (`spare` has one block at most).
+        // This limit is far below the highest count. Each push that needs a block checks it, unless
+        // it gets the one spare block. So the count does not overflow, however many threads push.
         assert!(queued < usize::MAX / 4, "a queue of too many values");
         let mut new = Some(Block::new());
         let put = self.inner.pushers.tail.with(|tail| {
@@ -378,8 +378,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// Writes values, the last of which go to a new block. Returns whether there was a new block.
     ///
     /// # Safety
-    /// As for [`put_in`](Self::put_in). `tail` is its block, and `slot` the slot of the first
-    /// value.
+    /// As for [`put_in`](Self::put_in). `tail` is the block of the queue's tail, and `slot` is the
+    /// slot of the first value.
     #[inline(never)]
     unsafe fn put_across(
         &self,
@@ -493,7 +493,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let consumers = &self.inner.consumers;
         // The lock orders this consumer after the one that acquired `limit`.
         if head.limit.wrapping_sub(head.popped) < n * ONE {
-            // Ordering: Acquire pairs with the push of the last of them (rule 2).
+            // Ordering: Acquire pairs with the push of the last value that it counts (rule 2).
             head.limit = self.inner.pushers.pushed.load(Acquire) & !CLOSED;
             // Ordering: Relaxed; a hint for threads without the lock.
             consumers.limit.store(head.limit, Relaxed);
@@ -523,8 +523,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// consumers left.
     ///
     /// # Safety
-    /// As for [`take_in`](Self::take_in). `head` is its block, `slot` the slot of the first value,
-    /// and the `n` values are written.
+    /// As for [`take_in`](Self::take_in). `head` is the block of the queue's head, `slot` the slot
+    /// of the first value, and the `n` values are written.
     #[inline(never)]
     unsafe fn take_across(
         &self,
@@ -570,8 +570,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// [`pop_n`](Self::pop_n) that finds nothing.
     ///
     /// If true, the queue was empty at some moment. That moment is no earlier than any operation
-    /// that happens before this call. With a `SeqCst` fence before the call, it is also no earlier
-    /// than any operation that was followed by a `SeqCst` fence before this one.
+    /// that happens before this call. It is also no earlier than an operation that precedes a
+    /// `SeqCst` fence of another thread, if a later `SeqCst` fence precedes this call.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -160,7 +160,7 @@ pub fn full_ring_overflows_every_item<S: Subject>() {
     account.assert_all_back();
 }
 
-/// Checks that the drop of an overflow drops the items that are left in it.
+/// Checks that the drop of the implementation drops the items that are left in it.
 ///
 /// # Panics
 /// If it does not drop them, or drops one twice.

@@ -20,9 +20,9 @@
 //!    `head` and then `bottom`. Each has a `SeqCst` fence in between. An owner that sees only one
 //!    item left claims it by an exchange on `head`, like a thief.
 //! 3. If the owner knows by an earlier `top` that at most one item is left, it does not lower
-//!    `bottom`: it claims that item by an exchange that expects this `top`, and no thief that
-//!    copies. If the exchange fails, the owner continues by rule 2. Positions wrap around, so the
-//!    owner takes a new `top` before 2³² items have passed the earlier one.
+//!    `bottom`. It claims that item by an exchange, which succeeds only if `top` is still the same
+//!    and no thief copies. If the exchange fails, the owner continues by rule 2. Positions wrap
+//!    around, so the owner loads `top` anew before 2³² items have passed the earlier one.
 //! 4. A thief claims items one by one, each with an exchange after a load of `bottom`, and releases
 //!    all of them with one more exchange.
 //!
@@ -80,12 +80,12 @@ use sync_shim::atomic::{
 /// ```
 pub struct Worker<T> {
     owner: Owner<T>,
-    /// A `top` that the owner has seen or written (rule 3). The current one is not below it.
+    /// A `top` that the owner has seen or written (rule 3). The current `top` is not below it.
     last_top: u32,
 }
 
-/// The distance from the earlier `top` from which on a pop takes a new one (rule 3). Between two
-/// pops the owner pushes at most 2³⁰ items, or takes a new one then.
+/// If `bottom` is farther than this from `last_top`, a pop renews `last_top` (rule 3). Between two
+/// pops the owner pushes at most 2³⁰ items, unless a push renews `last_top`.
 const FAR: u32 = 1 << 31;
 
 /// A thief's end of a deque: takes the oldest item. Clones share the deque.
@@ -159,8 +159,8 @@ impl<T: Send> Worker<T> {
         self.owner.push(item);
     }
 
-    /// Takes a new `top` (rule 3). An owner that only pushes gets here before 2³⁰ pushes; one that
-    /// pops checks the distance itself.
+    /// Renews `last_top` (rule 3). An owner that only pushes gets here before 2³⁰ pushes; a pop
+    /// checks the distance itself.
     #[cold]
     fn refresh_top(&mut self) {
         self.last_top = self.owner.queue.load_head().top;
@@ -299,7 +299,7 @@ impl<T: Send> Stealer<T> {
     /// `worker`'s deque, the newest uppermost. Costs one read-modify-write and one `SeqCst` fence
     /// an item, and one more read-modify-write.
     ///
-    /// If `worker` owns this deque, it takes nothing: [`Steal::Empty`].
+    /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this deque.
     pub fn steal_into_and_pop(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<T> {
         if self.is_of(worker) {
             return Steal::Empty;
@@ -316,7 +316,7 @@ impl<T: Send> Stealer<T> {
     /// Returns how many it moved. Costs as much as
     /// [`steal_into_and_pop`](Self::steal_into_and_pop).
     ///
-    /// If `worker` owns this deque, it takes nothing: [`Steal::Empty`].
+    /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this deque.
     pub fn steal_into(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<()> {
         if self.is_of(worker) {
             return Steal::Empty;

@@ -200,7 +200,7 @@ impl<T: Send> Stealer<T> {
     /// of `worker`'s queue, in their order. Costs two read-modify-writes, however many items, and
     /// one more if `worker`'s buffer grows.
     ///
-    /// If `worker` owns this queue, it takes nothing: [`Steal::Empty`].
+    /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this queue.
     ///
     /// # Panics
     /// If there would be more than 2³⁰ items in `worker`'s queue. No item is then taken.
@@ -223,7 +223,7 @@ impl<T: Send> Stealer<T> {
     /// Returns how many it moved. Costs as much as
     /// [`steal_into_and_pop`](Self::steal_into_and_pop).
     ///
-    /// If `worker` owns this queue, it takes nothing: [`Steal::Empty`].
+    /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this queue.
     ///
     /// # Panics
     /// If there would be more than 2³⁰ items in `worker`'s queue. No item is then taken.
@@ -240,7 +240,7 @@ impl<T: Send> Stealer<T> {
             }
         }
     }
-    /// Claims items (rules 2 and 3). `to` has room for all of them except `apart` items.
+    /// Claims items (rules 2 and 3). First it makes room in `to` for all but `apart` of them.
     fn claim(&self, limit: StealLimit, to: Option<&mut Owner<T>>, apart: u32) -> Claimed<'_, T> {
         let head = self.queue.load_head();
         // Ordering: Acquire pairs with the owner's `publish`: the slots before this `bottom` are

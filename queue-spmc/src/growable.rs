@@ -383,8 +383,8 @@ impl<T> Owner<T> {
     }
 
     /// Frees what rules 5 and 6 allow. If less than a quarter of the buffer is in use, a smaller
-    /// one replaces it, of which at least a quarter is in use; but the capacity never goes below
-    /// the initial one.
+    /// one replaces it. At least a quarter of the smaller one is in use, unless it has the initial
+    /// capacity: the capacity never goes below that.
     #[cold]
     fn shrink_or_free(&mut self) {
         let head = self.queue.load_head();
@@ -472,8 +472,8 @@ impl<T> Drop for Owner<T> {
         // Nothing is left to claim, so no thief will load a buffer.
         // SAFETY: this is the owner, no thief copies, and none will.
         unsafe { self.queue.free_replaced() };
-        // Ordering: Relaxed, only the last handle reads it, and the `Arc`'s count orders that after
-        // this.
+        // Ordering: Relaxed, only the last handle reads it, and the `Arc`'s count orders this store
+        // before that load.
         self.queue.buffer.store(ptr::null_mut(), Relaxed);
         // SAFETY: the pointer came from a box, and no thief uses it now or later.
         unsafe { Buffer::free(self.buffer) };

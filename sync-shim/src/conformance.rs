@@ -180,7 +180,8 @@ impl Account {
         );
     }
 
-    /// Asserts that tokens that went in by their numbers came out in the promised order.
+    /// Asserts that tokens came out in the promised order, if they went in in the order of their
+    /// numbers.
     ///
     /// # Panics
     /// If they did not.

@@ -96,8 +96,8 @@ impl Model {
         self.report(&runs, "failed-as-it-must");
     }
 
-    /// Returns the bound of the model, or for a model without one that of `SELVEDGE_BOUND`, if it
-    /// is set.
+    /// Returns the model's own bound. If it has none, returns the bound in `SELVEDGE_BOUND`, if
+    /// that is set.
     fn bound_here(&self) -> Option<usize> {
         let bound = std::env::var("SELVEDGE_BOUND").ok();
         let number = |bound: String| bound.parse().expect("SELVEDGE_BOUND is a number");

@@ -1,4 +1,4 @@
-//! Containers for the panics of user code: of a task, a waker, a hook, a destructor.
+//! Functions that catch the panics of user code: of a task, a waker, a hook, a destructor.
 //!
 //! The payload of a panic is user code too: its drop may panic. So [`discard`] drops a payload that
 //! nobody waits for.

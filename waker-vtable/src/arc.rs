@@ -12,8 +12,8 @@ use core::{
 };
 use sync_shim::sync::Arc;
 
-/// A type that is woken with its own `Arc`, which it may push to a queue: [`std::task::Wake`],
-/// which also works under models.
+/// A type that is woken with its own `Arc`, which it may push to a queue. The trait is like
+/// [`std::task::Wake`], and works under models, too.
 ///
 /// `wake` is not a method, since under a model the `Arc` is the model checker's. Every [`WakeRef`],
 /// which needs no `Arc`, is an `ArcWake`.

@@ -155,7 +155,7 @@ impl WakerCell {
     ///
     /// # Panics
     /// If a waker panics when it is cloned, dropped or woken. If a notifier came meanwhile, this
-    /// call wakes for it. The cell then has the old waker, the new one, or none.
+    /// call wakes in its place. The cell then has the old waker, the new one, or none.
     pub fn register(&self, waker: &Waker) {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);

@@ -17,7 +17,7 @@ use sync_shim::{
     thread,
 };
 
-/// A counted target. With `STRONG` it lowers its count with the ordering that this needs.
+/// A counted target. With `STRONG` it lowers its count by an ordering that is strong enough.
 #[repr(C)]
 pub(crate) struct Target<const STRONG: bool> {
     header: WakeHeader,

@@ -7,7 +7,7 @@ pub trait WakeRef: Send + Sync + 'static {
     fn wake(&self);
 }
 
-/// Creates a waker of a `static`. Nothing is counted: it costs only what `target` does.
+/// Creates a waker of a `static`. Nothing is counted: a wake costs only what `target` does.
 ///
 /// ```
 /// struct Flag(std::sync::atomic::AtomicBool);

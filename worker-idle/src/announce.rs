@@ -39,9 +39,9 @@
 //! 2. A nested announcement to the same registry is part of the outermost one, whose record stays
 //!    busy for longer. A nested announcement to another registry uses a new record, which is not
 //!    cached.
-//! 3. A nested wait returns at once, as its own thread's record is busy, and two threads might wait
-//!    for each other. It passes the scheduler to the outermost announcement. When that announcement
-//!    has made its record idle, it waits, and then drops the scheduler.
+//! 3. A nested wait returns at once: as its own thread's record is busy, two threads could
+//!    otherwise wait for each other. It passes the scheduler to the outermost announcement. When
+//!    that announcement has made its record idle, it waits, and then drops the scheduler.
 //! 4. So a thread that waits is never busy, and no two threads wait for each other.
 use std::{
     any::Any,
@@ -76,7 +76,7 @@ const DOUBLINGS: u32 = 5;
 /// use sync_shim::sync::Arc;
 /// use worker_idle::announce::Registry;
 ///
-/// /// A task points to this. It ends with its last task.
+/// /// The tasks point to their scheduler, which ends with its last task.
 /// struct Scheduler {
 ///     registry: Arc<Registry>,
 ///     queue: Mutex<VecDeque<u32>>,

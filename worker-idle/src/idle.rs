@@ -234,7 +234,7 @@ impl Idle {
         None
     }
 
-    /// Returns a reservation that woke nobody (rule 4), and then the counts after that.
+    /// Gives back a reservation that woke nobody (rule 4). Returns the counts after that.
     fn give_back(&self) -> u64 {
         // Ordering: Relaxed, as in `try_search`.
         let before = self.line.counts.fetch_sub(RESERVATION, Relaxed);
@@ -381,9 +381,9 @@ impl Idle {
 
     /// Requests a watcher. The caller has filled a watched place and saw no watcher.
     ///
-    /// If a worker sleeps, the caller must then call [`notify`](Self::notify). If a watcher is
-    /// wanted and there is none, the last searcher that looks for more work must look for filled
-    /// places too. A load; a store and a fence if none was wanted before.
+    /// If a worker sleeps, the caller must then call [`notify`](Self::notify). The last searcher,
+    /// when it looks for more work, must look for filled places too, if a watcher is wanted and
+    /// there is none. A load; a store and a fence if none was wanted before.
     #[inline]
     pub fn want_watcher(&self) {
         // Ordering: Relaxed. The caller's Acquire in `is_watched` shows it the store of

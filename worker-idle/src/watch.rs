@@ -16,9 +16,9 @@
 //! # Rules
 //!
 //! 1. A worker that goes to sleep becomes the watcher if one is wanted and there is none.
-//! 2. A filler that sees no watcher requests one and notifies. Then a sleeper wakes, and becomes
-//!    the watcher unless it finds work; or there is a searcher. So while no place is filled, no
-//!    sleep has a limit.
+//! 2. A filler that sees no watcher requests one and notifies. Unless a worker is searching, this
+//!    wakes a sleeper, which becomes the watcher unless it finds work. So no sleep has a limit
+//!    before a place is filled.
 //! 3. A watcher that wakes for work ends its watch. It is the last of the sleepers in its mask to
 //!    be chosen. The last searcher that finds work checks whether a watcher is wanted and there is
 //!    none. If so, and if a place is filled, it wakes another sleeper.

@@ -1,4 +1,4 @@
-//! The shim's counted pointer. Without `std` it is that of `alloc`, since models need `std` anyway.
+//! The shim's `Arc`; without `std`, the `Arc` of `alloc`. Models need `std` anyway.
 #[cfg(not(feature = "std"))]
 pub(crate) use alloc::sync::Arc;
 #[cfg(feature = "std")]

@@ -32,16 +32,17 @@
 //!    worker does take another item next (from a share of the injector, the oldest item of the
 //!    injector by [`RunQueue::take_one`](crate::RunQueue::take_one), or from the slot), it first
 //!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
-//! 2. So each item in the ring, while the worker runs another, falls into one of three cases, or
-//!    into rule 3. The worker has notified of the item, with a fence after the item's push. Or the
-//!    item came by a steal, and its thief still counts as a searcher. Or `leave` pushed it as the
-//!    only item, and the worker takes it next.
+//! 2. So while the worker runs another item, one of these holds for each item in the ring, unless
+//!    it is an item of rule 3:
+//!    - The worker has notified of the item, with a fence after the item's push.
+//!    - The item came by a steal, and its thief still counts as a searcher.
+//!    - `leave` pushed the item as the only one, and the worker takes it next.
 //! 3. If the slot is empty and the ring is not, a requeue pushes the item into the ring, and the
 //!    worker takes from the ring next. Consider the last push that rule 2 names. Either the ring
 //!    has not been empty since, or thieves have emptied it and the worker next takes the item that
 //!    it has just pushed. In the first case, a worker that slept at that push was notified, or
-//!    there was a searcher; and a worker that went to sleep since then looked at the ring last, and
-//!    saw an item. In the second case, no other worker is needed.
+//!    there was a searcher; and a worker that went to sleep since then saw an item in its last look
+//!    at the ring. In the second case, no other worker is needed.
 //! 4. If the slot is filled, a requeue pushes the item and notifies, because the slot's item runs
 //!    next, for any length of time.
 //! 5. A caller that breaks the order of a worker's calls delays items, but loses none. If it
@@ -215,8 +216,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Queues an item that has run and is to run again, behind the others. After this call, the
     /// worker takes its next item at once: it does not continue the current item.
     ///
-    /// Notifies only if another item runs next for which this one would wait: see the rules at the
-    /// head of the source.
+    /// Notifies only if the slot is filled, as this item then waits for the slot's item: see the
+    /// rules at the head of the source.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};

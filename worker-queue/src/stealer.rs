@@ -49,9 +49,9 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.ring.len()
     }
 
-    /// Returns whether the ring is empty. For the last look before a sleep: after a `SeqCst` fence,
-    /// this sees every item that is still there and whose push precedes another thread's `SeqCst`
-    /// fence, if that fence precedes this thread's.
+    /// Returns whether the ring is empty. For the last look before a sleep: suppose that a push
+    /// happens before a `SeqCst` fence of some thread, and that this thread has a later `SeqCst`
+    /// fence before this call. Then this call sees the pushed item, unless it is taken.
     ///
     /// ```
     /// # use queue_global::Boxed;

@@ -118,8 +118,8 @@ fn two_consumers_take_each_value_once_and_in_order() {
 
 /// The queue always holds a value, although it looks empty by `limit`, which may be out of date.
 ///
-/// Fails if `take` loads `popped` with Relaxed: it may then combine the value with an older one of
-/// `pushed`.
+/// Fails if `take` loads `popped` with Relaxed: it may then combine this value with an older value
+/// of `pushed`.
 #[test]
 fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
     model(|| {

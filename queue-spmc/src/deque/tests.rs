@@ -110,8 +110,8 @@ fn zero_sized_items_are_counted() {
     assert_eq!(core::iter::from_fn(|| worker.pop()).count(), 100);
 }
 
-/// The items have no size, so that the deque takes no memory. It takes seconds without
-/// optimisation, so it runs only with it.
+/// The items have no size, so the deque takes no memory. Without optimisation the test would take
+/// seconds, so builds with debug assertions leave it out.
 #[cfg(not(debug_assertions))]
 #[test]
 fn push_beyond_the_most_items_panics() {
@@ -128,7 +128,7 @@ fn push_beyond_the_most_items_panics() {
     core::mem::forget(worker);
 }
 
-// Fails if `push` does not take a new `top`: then 2³² steals between two pops make it look current.
+// Fails if `push` does not renew `last_top`: after 2³² steals between two pops it looks current.
 #[test]
 fn push_into_full_buffer_takes_a_new_top() {
     let mut worker = deque(2, 2);
@@ -137,7 +137,7 @@ fn push_into_full_buffer_takes_a_new_top() {
     assert_eq!(drain(&mut worker), [2, 1, 0]);
 }
 
-// Fails if `pop_newest` takes a new `top` only when one item is left.
+// Fails if `pop_newest` renews `last_top` only when one item is left.
 #[test]
 fn pop_far_from_the_earlier_top_takes_a_new_one() {
     let mut worker = deque(4, 4);

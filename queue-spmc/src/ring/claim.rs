@@ -40,8 +40,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Returns whether claimed items became available again since the last call.
     ///
     /// Items become available after a thief's request, when a [`PopN`](super::PopN) is dropped
-    /// early, and in [`with_claim`](Self::with_claim). A scheduler treats it as a push: it wakes a
-    /// thief if a push would.
+    /// early, and in [`with_claim`](Self::with_claim). A scheduler treats `true` like a push: it
+    /// wakes a thief if a push would.
     pub fn gave_back(&mut self) -> bool {
         mem::take(&mut self.gave_back)
     }

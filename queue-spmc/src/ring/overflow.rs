@@ -33,10 +33,10 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
                 let (own, from) = (self.claimed_len(), self.first_position());
                 self.first_slot = self.end_slot;
                 let slots = self.ring.slots();
-                // SAFETY: the items were claimed, and the line above gives them up. Only
-                // `&mut self` can write slots, and it is borrowed here.
+                // SAFETY: the items were claimed, and no longer count as claimed: `first_slot` is
+                // at `end_slot`. Only `&mut self` can write slots, and it is borrowed here.
                 let own = unsafe { Taken::new(slots, from, own) };
-                // SAFETY: the exchange took the items; as above.
+                // SAFETY: the exchange took the items; no thread writes slots, as above.
                 let others = unsafe { Taken::new(slots, head.real(), taken) };
                 overflow.push_batch(Batch(own.chain(others).chain(once(item))));
                 return;

@@ -2,7 +2,8 @@
 use super::{Shared, Storage, Worker};
 
 impl<T: Send, S: Storage<T>> Worker<T, S> {
-    /// Pops up to `n` items, claiming as many as it can with one read-modify-write.
+    /// Pops up to `n` items. Claims them with one read-modify-write, or with two if the items wrap
+    /// around the end of the slots.
     ///
     /// Dropping the iterator gives back the items that it has claimed and not yielded, as when a
     /// thief requests items. That costs one read-modify-write, or none if thieves have taken items

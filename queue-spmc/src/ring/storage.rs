@@ -245,8 +245,8 @@ impl<T: Send, const N: usize> Inline<T, N> {
     /// # Ok::<(), queue_spmc::ring::Full<u32>>(())
     /// ```
     pub fn take(&'static self) -> Option<Worker<T, Borrowed<'static, T>>> {
-        // Ordering: Relaxed, exactly one caller reads 0. The way in which it got the reference
-        // orders it after `new`.
+        // Ordering: Relaxed, exactly one caller reads 0. The way in which the caller got the
+        // reference orders `new` before this call.
         if self.owner_taken.swap(1, Relaxed) != 0 {
             return None;
         }

@@ -411,7 +411,7 @@ fn ring_with_an_item_is_never_surely_empty() {
 fn insertion_far_from_the_earlier_head_loads_it_anew() {
     let mut worker = Worker::new(4).with_claim(1);
     worker.extend([0, 1]);
-    // The position of the end after the next insertion, 2³² items before.
+    // This `real` is 2³² items older than the end of the ring after the next insertion.
     worker.set_last_head(Head::both(3));
     worker.extend([2]);
     assert_eq!(
@@ -420,7 +420,8 @@ fn insertion_far_from_the_earlier_head_loads_it_anew() {
     );
 }
 
-// Fails if the copy, which is at most half the way around behind, is taken for a current one.
+// Fails if `pop` takes this copy of `head` for the current one. The copy is 2³¹ positions behind
+// the tail, the most that an insertion leaves.
 #[test]
 fn pop_behind_an_old_copy_of_head_finds_the_items() {
     let mut worker = Worker::new(4).with_claim(1);

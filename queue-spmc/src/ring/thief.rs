@@ -14,8 +14,9 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     /// Returns the number of available items, as this thread sees it. Items that the owner has
     /// claimed do not count.
     ///
-    /// After a `SeqCst` fence the number includes every item that is not taken and whose push
-    /// precedes another thread's `SeqCst` fence, if that fence precedes this thread's.
+    /// Suppose that a push happens before a `SeqCst` fence of some thread, and that this thread has
+    /// a later `SeqCst` fence before this call. Then the number includes the pushed item, unless it
+    /// is taken.
     pub fn len(&self) -> usize {
         // `head` may be older than `tail` by more than a round of the ring.
         (self.ring.header().len() as usize).min(self.ring.slots().len())

@@ -55,8 +55,8 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     pub(super) handled_request: u32,
     pub(super) mask: u32,
     /// The `head` that the owner last wrote or loaded. Only the owner moves `real` back, so the
-    /// current `real` is at this one or past it. So the owner may expect this value in an exchange
-    /// without a load, and nothing is available if its `real` is at `tail`.
+    /// current `real` is at or past the `real` of this copy. So the owner may expect the copy in an
+    /// exchange without a load, and nothing is available if the `real` of the copy is at `tail`.
     last_head: Head,
     /// The most items that one exchange claims.
     pub(super) claim_max: u32,
@@ -86,8 +86,8 @@ impl<T: Send> Worker<T> {
 impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Creates the owner of a ring that has no owner and no thief yet.
     pub(super) fn on(ring: S) -> Self {
-        // Ordering: Relaxed, the caller has the ring to itself; handing it over ordered earlier
-        // writes.
+        // Ordering: Relaxed, the caller has the ring to itself. Earlier writes are ordered by the
+        // way in which the caller got the ring.
         let tail = ring.header().tail.load(Relaxed);
         let head = ring.header().load_head();
         let capacity = ring.slots().len() as u32;
@@ -225,7 +225,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 
     /// Returns the value that the next exchange expects: the owner's own copy, if that is current.
     /// An exchange that expects the loaded value would wait for the load, which may wait for the
-    /// last exchange on the line.
+    /// last exchange on the cache line.
     #[inline(always)]
     pub(super) fn expected_head(&self) -> Head {
         #[cold]
@@ -263,8 +263,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         if own.real() == self.tail {
             return None;
         }
-        // The exchange would check this too. But if thieves have taken items, a load first spares
-        // the exchange that fails.
+        // The exchange would check this too. But if thieves have taken items, this load spares the
+        // owner an exchange that would fail.
         if self.header().load_head() != own || own.is_copying() {
             return self.pop_one_past_thieves();
         }

@@ -2,7 +2,7 @@
 //!
 //! ThreadSanitizer does not know fences, so here a fence is a read-modify-write of one global. That
 //! is stronger than a fence, so a race that only a true fence allows stays unseen. It does not see
-//! into std's own locks either, since std is distributed compiled without it. So this backend uses
+//! into std's own locks either, since rustup's std is compiled without it. So this backend uses
 //! parking_lot's locks, which are compiled with the program.
 pub use super::with_std::{alloc, cell, hint, thread};
 

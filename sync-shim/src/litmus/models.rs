@@ -517,8 +517,8 @@ fn wait_never_ends_without_a_notification() {
     });
 }
 
-/// Returns whether a thread can learn of a store and fence, and yet not see the store, because the
-/// store's own fence comes later.
+/// Returns whether a thread that learns of a store, and then fences, may still not see the store,
+/// because the fence after the store comes later.
 fn is_seen_before_its_fence(fenced: fn()) -> bool {
     let seen: &'static OnceLock<()> = Box::leak(Box::default());
     model(move || {
