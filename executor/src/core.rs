@@ -342,7 +342,7 @@ impl Core {
         self.queue.next(self).map(|next| next.item)
     }
 
-    /// The worker's time slice. By it other threads nudge the worker to look at the injector, or
+    /// The worker's time slice. With it, other threads nudge the worker to look at the injector, or
     /// request the end of its run.
     #[inline]
     pub(crate) fn slice(&self) -> &Preempt {
@@ -392,7 +392,8 @@ impl Core {
         self.poll_is_due.set(true);
         let task = self.look_at_interval();
         if task.is_none() && !self.searching.get() {
-            // Each event of a task changes this sum, except a yield and the poll after it.
+            // A task that is spawned, woken, injected or stolen changes this sum. A yield, and the
+            // poll after it, does not.
             let c = self.counters();
             let news = c.spawned.get() + c.local_schedules.get() + c.injected.get();
             self.spin.look(news + c.stolen.get(), c.polls.get());
