@@ -1,8 +1,8 @@
 //! A worker's loop over any `RunQueue`, and a second queue for it: a priority queue.
 //!
 //! `Worker` below names no queue. It runs once with the plain `WorkerQueue`, in the order in which
-//! tasks are spawned, and once with `Heap`, in the order of their priorities. Each is compiled for
-//! its queue.
+//! tasks are spawned, and once with `Heap`, in the order of their priorities. Each of the two is
+//! compiled for its queue.
 mod cli;
 
 use queue_global::{Injector, List, Lock};

@@ -106,7 +106,7 @@ fn worker(shared: &Shared, queue: Queue) {
         }
     }
     // The tasks that are queued or wait are dropped here. A task that another thread is about to
-    // wake comes over the injector, which is closed, and so takes no new tasks.
+    // wake still comes through the injector: a closed injector refuses only new tasks.
     owned.close();
     loop {
         owned.cancel_all();

@@ -25,7 +25,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// The lines that wait for a member at most.
+/// The most lines that wait for a member.
 const QUEUE: usize = 256;
 /// The longest line; a longer one ends its member.
 const LONGEST: u64 = 4_096;

@@ -50,8 +50,8 @@ use task_header::Id;
 ///
 /// If there is no worker to give away, this only runs the closure: outside of a runtime, in
 /// `block_on`, and in a closure that may block anyway. A worker is not given away in a hook, in the
-/// drop of a future at its runtime's end, or if it is driven. In these cases other workers may only
-/// steal the task in its LIFO slot.
+/// drop of a future at its runtime's end, or if it is driven. Then the worker's other tasks wait,
+/// unless other workers steal them. They may steal the task in its LIFO slot at once.
 ///
 /// A panic of the closure is a panic of the task.
 ///

@@ -45,7 +45,7 @@ where
 
 impl Unstarted for Core {
     fn start(self: Box<Self>) -> bool {
-        // A copy that `fork` made has no threads, and starts none.
+        // A runtime's copy in a child of `fork` has no threads, and starts none.
         self.shared.process != std::process::id() || start(self).is_ok()
     }
 }

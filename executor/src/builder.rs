@@ -37,7 +37,7 @@ pub struct Builder {
     fixed_interval: bool,
     /// Ticks between looks at sockets and timers, if that was set.
     event_interval: Option<u32>,
-    /// Names a thread, in place of the first part of the names.
+    /// Returns a thread's whole name, if that was set.
     thread_name_fn: Option<std::sync::Arc<dyn Fn() -> String + Send + Sync>>,
     ring_capacity: usize,
     pub(crate) settings: Settings,
@@ -265,10 +265,10 @@ impl Builder {
     /// Sets after how many ticks a worker with tasks of its own looks at the injector.
     ///
     /// By default it looks after at most 61 ticks, and earlier while its polls are long: about
-    /// every 10 µs, and at least after each poll. For this it reads the clock, at most once in 10
-    /// µs or 488 ticks. With the ticks set here a worker reads no clock for this. Nor does a
-    /// [driven worker](Self::build_driven), whose interval is 61 ticks by default. Any worker also
-    /// looks after a poll in which a push from outside has nudged it.
+    /// every 30 µs, or after each poll that is longer. For this it reads the clock, about once in
+    /// 30 µs and at least once in 488 ticks. With the ticks set here a worker reads no clock for
+    /// this. Nor does a [driven worker](Self::build_driven), whose interval is 61 ticks by default.
+    /// Any worker also looks after a poll in which a push from outside has nudged it.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
@@ -449,7 +449,7 @@ impl Builder {
     /// by default, at no cost.
     ///
     /// With it each task has about 150 bytes more, its spawn and its end each take a lock that few
-    /// threads share, and its polls count themselves.
+    /// threads share, and each of its polls adds to a count.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().list_tasks(true).build()?;
@@ -489,7 +489,7 @@ impl Builder {
     /// Sets a driver of your own in which workers wait, such as timers or a poller of sockets.
     ///
     /// A driver is a [`Park`]. `build` calls `make` for each worker, counted from 0. Without a
-    /// driver a worker's thread just sleeps.
+    /// driver of yours a worker waits in the runtime's own, for timers and sockets.
     ///
     /// A worker parks in its driver when it has nothing to run. While it is busy it polls the
     /// driver every [`global_interval`](Self::global_interval) ticks. It then

@@ -24,8 +24,8 @@ sync_shim::thread_local! {
     /// decides anew whether spawns take the slow path.
     #[cfg(feature = "monitor")]
     static MISSED: Cell<bool> = const { Cell::new(false) };
-    /// Whether the polled task had yielded before its poll lost the core. The core keeps this until
-    /// a poll loses it; each such loss sets it here.
+    /// Whether the polled task had yielded before its poll lost the core. While a poll has the
+    /// core, the core knows this. When the poll loses the core, `set_core_lost` records it here.
     static YIELDED: Cell<bool> = const { Cell::new(false) };
     /// Keeps a test's clock from jumping in the rest of a poll that has lost its core: the runtime
     /// does not know of the thread.
@@ -223,8 +223,8 @@ pub(crate) fn put_core(core: Box<Core>) {
     set(Box::into_raw(core));
 }
 
-/// Puts a core back that only the cell has had meanwhile. The scopes that decide about its spawns
-/// are as they were, unless a guard came or went.
+/// Puts back a core that was only in `Remote::call` meanwhile. The scopes that decide about its
+/// spawns are as they were, unless a guard came or went.
 #[cfg(feature = "monitor")]
 #[inline]
 pub(crate) fn put_core_after_call(core: Box<Core>) {

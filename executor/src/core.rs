@@ -8,7 +8,8 @@
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
-//! 5. the tasks that it wakes when it fires due timers, of any worker ([`events`](crate::events));
+//! 5. the tasks that it wakes by firing due timers, its own or those of other workers
+//!    ([`events`](crate::events));
 //! 6. half of another worker's ring, from a random start, if it may search
 //!    ([`steal`](crate::steal));
 //! 7. the injector once more.
@@ -18,7 +19,7 @@
 //! chooses the type. The queue calls back here ([`QueueHooks`]): tasks that overflow go to the
 //! injector, and a push of a task that others may take notifies a sleeper.
 //!
-//! A worker that has polled only tasks that yielded, 4,096 times, yields its CPU at the next
+//! After 4,096 polls in a row of tasks that only yielded, a worker yields its CPU at the next
 //! interval: the tasks may wait for a thread that needs it ([`Spin`]).
 //!
 //! A core belongs to one thread at a time, and that thread alone touches it: the worker's own, or
@@ -47,7 +48,7 @@ use worker_queue::{Next, QueueHooks};
 pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
-/// to it. The list comes first: it is at the core's address, so that `after_poll` needs one
+/// to it. The list of live tasks comes first: its address is the core's, so `after_poll` needs one
 /// pointer.
 #[repr(C, align(128))]
 pub(crate) struct Core {
@@ -57,7 +58,8 @@ pub(crate) struct Core {
     pub(crate) remote: Arc<Remote>,
     /// The task that is polled, unless it has yielded.
     pub(crate) running: Cell<Option<Id>>,
-    /// The call that keeps the core in a cell, or has offered it: see [`Call`](crate::call::Call).
+    /// The call that has put the core into `Remote::call`, or has offered it to other threads: see
+    /// [`Call`](crate::call::Call).
     pub(crate) call: Cell<usize>,
     /// The settings that every poll reads.
     pub(crate) budget: Budget,
@@ -66,7 +68,7 @@ pub(crate) struct Core {
     pub(crate) special_spawns: Cell<bool>,
     /// Whether a refused operation ended a poll. Such a poll was long, so the injector comes next.
     pub(crate) forced: Cell<bool>,
-    /// Whether a task is being polled that may lend the core.
+    /// Whether a task that is polled now may lend the core.
     pub(crate) lendable: Cell<bool>,
     pub(crate) searching: Cell<bool>,
     /// Whether the hook for a park was called, and the one for its unpark not yet.
@@ -197,8 +199,8 @@ impl Core {
         self.running.set(Some(task));
     }
 
-    /// Requeues the running task behind the others when its poll is over, if `waker` wakes that
-    /// task. Returns whether it does.
+    /// If `waker` wakes the running task, has that task requeued behind the others after its poll.
+    /// Returns whether `waker` wakes it.
     #[inline]
     pub(crate) fn yield_task(&self, waker: &Waker) -> bool {
         let running = self.running.get();
@@ -236,9 +238,10 @@ impl Core {
         }
     }
 
-    /// Requeues a task whose time slice is over: behind the tasks of all workers, unless none waits
-    /// here. A worker that shares its time among groups keeps it: the task waits for the turn of
-    /// its group.
+    /// Requeues a task whose time slice is over, or on a worker that shares its time among groups.
+    /// A worker that shares keeps the task, which waits for the turn of its group. Otherwise the
+    /// task goes to the injector, behind the tasks of all workers. If no task waits here or in the
+    /// injector, it stays here.
     #[cold]
     #[inline(never)]
     fn requeue_specially(&self, task: Task) {
@@ -281,7 +284,8 @@ impl Core {
             .or_else(|| self.look_behind_own())
     }
 
-    /// Returns the task to run next after a look at the injector, or in a queue that is not plain.
+    /// Returns the task to run next, for a worker that has to look at the injector first, or whose
+    /// queue is not plain.
     #[cold]
     #[inline(never)]
     fn next_specially(&self, interval_is_over: bool) -> Option<Task> {
@@ -290,7 +294,7 @@ impl Core {
             .or_else(|| self.look_behind_own())
     }
 
-    /// Looks at the injector, if its turn has come, if a nudge came in, or if a refused operation
+    /// Looks at the injector, if an interval is over, if a nudge came in, or if a refused operation
     /// has ended the last poll.
     #[inline]
     fn look_before_own(&self, interval_is_over: bool) -> Option<Task> {
@@ -338,7 +342,8 @@ impl Core {
         self.queue.next(self).map(|next| next.item)
     }
 
-    /// The worker's time slice, by which others nudge it to look at the injector, or end its run.
+    /// The worker's time slice. With it, other threads nudge the worker to look at the injector, or
+    /// request the end of its run.
     #[inline]
     pub(crate) fn slice(&self) -> &Preempt {
         self.slice.get()
@@ -355,8 +360,9 @@ impl Core {
         }
     }
 
-    /// Begins a new time slice if a request has ended the last one. If it has, returns whether the
-    /// worker's own tasks are next: the task whose slice is over is behind them, in the injector.
+    /// Begins a new time slice if a request has ended the last one. Returns whether a request has
+    /// ended it and the worker has tasks of its own. Then these are next: the task whose slice is
+    /// over is behind them, in the injector.
     pub(crate) fn begin_slice_before_own(&self) -> bool {
         let is_over = self.slice().need_preempt();
         self.begin_slice();
@@ -386,7 +392,8 @@ impl Core {
         self.poll_is_due.set(true);
         let task = self.look_at_interval();
         if task.is_none() && !self.searching.get() {
-            // This sum changes with each event of a task, except a poll after a yield.
+            // A task that is spawned, woken, injected or stolen changes this sum. A yield, and the
+            // poll after it, does not.
             let c = self.counters();
             let news = c.spawned.get() + c.local_schedules.get() + c.injected.get();
             self.spin.look(news + c.stolen.get(), c.polls.get());

@@ -51,8 +51,8 @@ struct State {
     next_key: u64,
 }
 
-/// The polls of local tasks between two looks at timers, sockets and the runtime's own tasks, and
-/// the ticks of those tasks between two looks at local ones. As many as a set polls in a row.
+/// The length of a turn: the local tasks have this many polls, and then the runtime's own tasks
+/// have this many ticks, with their timers and sockets. A set polls as many tasks in a row.
 pub(crate) const RUNS: usize = 61;
 
 /// The progress of a thread that ran the tasks that were ready.
@@ -60,7 +60,7 @@ pub(crate) const RUNS: usize = 61;
 pub(crate) enum Progress {
     /// None was ready.
     None,
-    /// It ran tasks, until none was ready or it had run as many as it was to.
+    /// It ran tasks, until none was ready or its limit was reached.
     Ran,
     /// It ran tasks, until one ended.
     Ended,
@@ -199,8 +199,9 @@ impl CurrentThread {
         }
     }
 
-    /// Runs the tasks, for at most so many ticks, until none is ready after a look at timers and
-    /// sockets; with `one`, until a task has ended. Does nothing while another thread runs them.
+    /// Runs the tasks, for at most `ticks` ticks, until none is ready after a look at timers and
+    /// sockets. With `one`, stops once a task has ended. Does nothing while another thread runs
+    /// them.
     pub(crate) fn run_ready(&self, one: bool, ticks: usize) -> Progress {
         let Some(worker) = self.lock().take() else {
             return Progress::None;
@@ -232,7 +233,7 @@ impl CurrentThread {
     }
 
     /// Ends the tasks, after the runtime has closed (rule 7). Gives up after `limit`: then the drop
-    /// of the worker ends what is left.
+    /// of the worker ends the tasks that are left.
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
         let worker = self.lock().worker.take();
         let Some(mut worker) = worker else {

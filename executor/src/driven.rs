@@ -155,7 +155,8 @@ impl<P: Park> Worker<P> {
     /// Runs the next task.
     ///
     /// # Panics
-    /// If the [`Park`] panics, which one in a number of ticks polls. The worker can still be used.
+    /// If the [`Park`] panics: some ticks poll it, such as the one at the end of an interval. The
+    /// worker can still be used.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}

@@ -7,10 +7,8 @@
 //!    worker's thread enters it once, not for each poll.
 //! 3. Until the first socket or sleep a worker parks as without a driver, and a busy worker's look
 //!    at the driver costs one load.
-//! 4. The last core that is dropped shuts the driver down, with the core's parker. By then no task
-//!    of the runtime waits for the driver. A future in a `block_on` may still wait for it, and is
-//!    woken.
-//!
+//! 4. The drop of the last core, with its parker, shuts the driver down. By then no task of the
+//!    runtime waits for the driver. A future in a `block_on` may still wait for it, and is woken.
 //! 5. With the feature `test-util`, the driver has a clock that a test may pause. It must know of
 //!    each thread that works for the runtime: of the workers by their parks, of the others by
 //!    [`Events::block_on`] and [`ClockHold`].

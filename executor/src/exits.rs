@@ -7,10 +7,10 @@
 //!    another, the newest first. As spawns are refused by then, this task is requeued, not spawned.
 //! 2. That task closes the runtime when no future is left. It decides so under the lock, so a
 //!    future that is added meanwhile either runs, or is refused.
-//! 3. Where the owner may wait for the runtime's end, it waits for the close, until its deadline,
-//!    and then closes the runtime itself. Where it may not wait, it closes the runtime at once.
-//!    With driven workers an owner without a deadline leaves the close to the task: the workers may
-//!    be on the owner's own thread.
+//! 3. Where the owner may wait for the runtime's end, it waits for the close, at most until its
+//!    deadline. If the runtime is not closed by then, the owner closes it. Where it may not wait,
+//!    it closes the runtime at once. With driven workers an owner without a deadline leaves the
+//!    close to the task: the workers may be on the owner's own thread.
 //! 4. The thread that closes the runtime drops the futures that are left, outside of the lock. The
 //!    close cancels the task, and so the future that it runs.
 //! 5. A runtime to which no future was ever added does none of this.

@@ -17,8 +17,8 @@
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
 //! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
 //! runtime without groups. A spawn and a wake find this out when they compare the task's scheduler
-//! with main's pointer. The look for the next task and a requeue test a flag, together with another
-//! one.
+//! with main's pointer. The look for the next task and a requeue test a flag, in one branch with a
+//! flag that they test anyway.
 //!
 //! # Rules
 //!
@@ -28,7 +28,7 @@
 //!    the poll does: a panic changes nothing.
 //! 2. *The slot is main's.* Before another group has its turn, the worker moves the slot's task and
 //!    the requeued task to the ring. During that turn main's tasks go to the ring. So the slot is
-//!    empty in that turn, and no task runs in the slot for the time of another group.
+//!    empty in that turn, and no task of main runs from the slot in another group's time.
 //! 3. *No task waits beside a sleeper.* A push into a list notifies, as a push into the ring does.
 //!    A requeue need not, while another task is queued in the lists: the push of that task has
 //!    notified, and the lists have not been empty since. So a worker that went to sleep after that
@@ -51,8 +51,8 @@
 //!    between two polls brings its fair queue up to date. The group of the task that it runs stays
 //!    in memory until the worker's next task is chosen, even if the group is destroyed meanwhile.
 //! 8. *Tasks from outside reach their group's list before the next poll.* A worker that shares
-//!    looks at the groups' injector before each poll: two loads. A task that waited there unseen
-//!    would wait for the injector's interval, whatever the shares of its group are.
+//!    looks at the groups' injector before each poll: two loads. Otherwise a task would wait there
+//!    for the injector's interval, whatever the shares of its group are.
 use crate::{identity::RuntimePtr, scheduler::Scheduler};
 use clock::Clock;
 use queue_global::Injector;

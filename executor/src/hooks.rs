@@ -91,7 +91,7 @@ impl TaskMeta<'static> {
 }
 
 impl TaskMeta<'_> {
-    /// Returns the task's id. By the task's end another task may have it.
+    /// Returns the task's id. When the hook for a task's end runs, another task may have this id.
     pub fn id(&self) -> Id {
         self.id
     }

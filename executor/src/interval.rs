@@ -9,8 +9,8 @@
 //!    one tick. So with long polls the worker looks earlier than after 61 ticks. Where intervals
 //!    are shorter than the target, it skips readings.
 //! 2. *At a signal*: another thread has set the flag of the worker's time slice, between two polls
-//!    or in one. A push from outside that finds all workers busy nudges one of them. So such a push
-//!    waits for one poll, whatever the interval.
+//!    or during one. A push from outside that finds all workers busy nudges one of them. So such a
+//!    push waits for one poll, whatever the interval.
 //!
 //! A slice ignores nudges after a look that found work, because the worker will look again soon
 //! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new interval.
@@ -40,15 +40,16 @@ use std::{
 
 /// The time that an interval is to take. With a target of 10 µs, polls of 200 ns shorten intervals
 /// of 61 ticks: then a tree of forks and joins moves twice as many tasks through the injector, and
-/// takes 1.2 times the time. With 60 µs, a burst beside polls of 1 µs takes 1.4 times the time.
+/// takes 1.2 times the time. With a target of 60 µs, a burst beside polls of 1 µs takes 1.4 times
+/// the time.
 const TARGET: Duration = Duration::from_micros(30);
 
 /// The most time that the worker owes to tasks from outside.
 const MAX_OWED: Duration = Duration::from_millis(1);
 
 /// The most time that the worker owes to its own tasks. Longer than [`MAX_OWED`], because this time
-/// also passes while the worker's thread waits for a CPU, which a thread that its tasks have woken
-/// may use, say.
+/// also passes while the worker's thread waits for a CPU. For example, a thread that its tasks have
+/// woken may use that CPU.
 const MAX_OWED_TO_OWN: Duration = Duration::from_millis(10);
 
 /// The length of a tick, in nanoseconds, from which on its time is owed.
@@ -173,8 +174,9 @@ impl Interval {
             .set((target / interval).saturating_sub(1).min(MAX_SKIPS));
     }
 
-    /// Counts the time of ticks. The tasks that ran in these ticks, the worker's own or those from
-    /// outside, are owed that much less, and the other side is owed that much more.
+    /// Counts the time of ticks. The side whose tasks ran in them, the worker's own or those from
+    /// outside, is owed that much less. The other side is then owed that time if it was long, and
+    /// else nothing.
     fn share(&self, took: Duration, ticks: u64) {
         let to_own = took.min(MAX_OWED_TO_OWN).as_nanos() as u64;
         self.owed_to_own.set(match self.from_outside.get() {
@@ -205,8 +207,8 @@ impl Interval {
         self.owed_to_own.get() > 0
     }
 
-    /// Counts the ticks from here on as the worker's own, except that of a task that a look may
-    /// have found.
+    /// Counts the ticks from here on as the worker's own. [`note_look`](Self::note_look) says
+    /// whether they begin with a task from outside.
     pub(crate) fn stop_repaying(&self) {
         self.repays.set(false);
     }

@@ -2,8 +2,8 @@
 //!
 //! A *branch* is one future of a `join!`, pinned in the frame of the future that awaits it, and its
 //! output once it is ready. Nothing is allocated. A poll of the whole polls each branch that is not
-//! ready. Unless it is `biased`, each poll begins with another branch than the one before. So no
-//! branch always uses the budget up before the others.
+//! ready. Unless the macro is `biased`, each poll begins with another branch than the poll before.
+//! So no branch always uses the budget up before the others.
 #![doc(hidden)]
 
 use std::{

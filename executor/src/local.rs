@@ -29,8 +29,8 @@ type Tasks = Rc<LocalTasks>;
 
 /// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
 ///
-/// The tasks run in a runtime's `block_on`, while the set is awaited, or a future in
-/// [`run_until`](Self::run_until). The set's drop cancels the tasks that are left.
+/// The tasks run in a runtime's `block_on`, while the set itself or a future in
+/// [`run_until`](Self::run_until) is awaited. The set's drop cancels the tasks that are left.
 ///
 /// The futures are also dropped in the set: their drops may call [`spawn_local`], but not
 /// [`block_in_place`](crate::block_in_place()). A task that they spawn in the set's own drop is
@@ -110,7 +110,7 @@ impl LocalSet {
         self.tasks.is_empty()
     }
 
-    /// Runs `f` in the scope of this set.
+    /// Spawns a task with a name, as [`spawn_local`](Self::spawn_local) otherwise.
     #[track_caller]
     pub(crate) fn spawn_named<F>(&self, name: Cow<'static, str>, future: F) -> JoinHandle<F::Output>
     where
@@ -161,8 +161,9 @@ impl LocalSet {
     /// Sets the policy for the panics of tasks. [`UnhandledPanic::Ignore`] by default.
     ///
     /// With [`UnhandledPanic::Shutdown`] a panic in the poll of a task cancels all other tasks. The
-    /// poll of the set then panics, as does each later one, also in [`run_until`](Self::run_until)
-    /// if its future waits. In any case the panic also goes to the join handle.
+    /// poll of the set then panics, and so does each later poll. A poll of
+    /// [`run_until`](Self::run_until) panics if its future waits. In any case the panic also goes
+    /// to the join handle.
     ///
     /// ```
     /// use selvedge::{LocalSet, Runtime, UnhandledPanic};
@@ -193,7 +194,8 @@ impl LocalSet {
         }
     }
 
-    /// Runs ready tasks: until none is left, or [`RUNS`] polls; with `one`, until a task has ended.
+    /// Runs ready tasks until none is left, but at most [`RUNS`] of them. With `one`, stops once a
+    /// task has ended.
     pub(crate) fn run_ready(&self, one: bool) -> Progress {
         let mut progress = Progress::None;
         for _ in 0..RUNS {
@@ -402,8 +404,8 @@ impl LocalRuntime {
         self.run_ready(true)
     }
 
-    /// Runs ready tasks until none is ready after a look at timers and sockets; with `one`, until a
-    /// task has ended. Returns whether one has.
+    /// Runs ready tasks until none is ready after a look at timers and sockets. With `one`, stops
+    /// once a task has ended. Returns whether one has.
     ///
     /// It looks after each [`RUNS`] polls, as a task may yield until a timer has fired.
     fn run_ready(&self, one: bool) -> bool {

@@ -67,8 +67,8 @@ impl Core {
         Some(task)
     }
 
-    /// Records how long the work that this look has found had waited. The wait counts from the push
-    /// that nudged this worker, or from the worker's last reading of the clock if that is later.
+    /// Records the wait of the work that this look has found. The wait counts from the push that
+    /// nudged this worker, or from the worker's last reading of the clock if that is later.
     fn record_wait(&self, reading: &Reading) {
         let nudged = &self.remote.nudged_at;
         // Ordering: Relaxed, as the time orders nothing. A look that does not see the nudger's

@@ -214,7 +214,7 @@ fn tasks_spawned_by_one_of_two_workers_run_once() {
 }
 
 /// A task offers its worker's core, for a closure that returns at once. The other task runs, on
-/// either thread, the task itself goes on with or without its core, and the runtime ends.
+/// either thread. The task itself goes on, with or without its core. The runtime ends.
 #[test]
 fn core_on_offer_racing_its_return_loses_no_task() {
     offer_a_core(1);

@@ -209,7 +209,7 @@ impl Shared {
     }
 }
 
-/// Hands the core of a worker in a call over to another thread, if it is still there.
+/// Hands the core of a worker in a call over to another thread, if the core is still in the cell.
 fn retake(shared: &Arc<Shared>, worker: usize) {
     if let Some(core) = shared.remotes[worker].call.retake() {
         // The core is this thread's, and so are its counters.

@@ -212,8 +212,8 @@ impl Drop for Asleep<'_> {
 }
 
 impl Core {
-    /// Delivers the collected events, if there are any (rule 3). No task may give the core away
-    /// meanwhile.
+    /// Delivers the collected events, if there are any (rule 3 of [`driver`](crate::driver)). No
+    /// task may give the core away meanwhile.
     pub(crate) fn deliver(&self, park: &mut impl Park) {
         if !park.has_events() {
             return;
@@ -225,7 +225,7 @@ impl Core {
         });
     }
 
-    /// A busy worker's look at its driver (rule 2).
+    /// A busy worker's look at its driver (rule 2 of [`driver`](crate::driver)).
     pub(crate) fn poll_park(&self, park: &mut impl Park) {
         park.poll(MAX_EVENTS);
         self.deliver(park);

@@ -1,15 +1,14 @@
 //! The queues of a runtime: the types that a core and the shared state name.
 //!
-//! A core asks a [`RunQueue`](worker_queue::RunQueue) for its next task, and for nothing else of
-//! its queue. These aliases choose the queue, so each build is compiled for one. A plain worker has
-//! one [`WorkerQueue`](worker_queue::WorkerQueue), whose shared end is a
-//! [`Stealer`](worker_queue::Stealer).
-//! With groups it is a `GroupQueue`.
+//! A core uses its queue through the trait [`RunQueue`](worker_queue::RunQueue). These aliases
+//! choose the queue, so each build is compiled for one. A plain worker has one
+//! [`WorkerQueue`](worker_queue::WorkerQueue), whose shared end is a
+//! [`Stealer`](worker_queue::Stealer). With groups the queue is a `GroupQueue`.
 //!
 //! A queue is *plain* while it is one `WorkerQueue` and no more: always without groups, and with
 //! them while the worker runs main's tasks alone. The hot paths of a core use the plain queue
-//! directly. So a build with groups checks once, where it decides about a task, whether the queue
-//! is plain, and not in each operation.
+//! directly. So a build with groups checks whether the queue is plain once for each decision about
+//! a task, and not in each operation.
 use crate::scheduler::Scheduler;
 #[cfg(not(feature = "groups"))]
 use crate::{core::Core, shared::Shared};

@@ -1,8 +1,8 @@
 //! A run: the poll of a task, and of the tasks that follow it through the LIFO slot.
 //!
-//! 1. The slot's task runs next after the one that filled it, in the same budget, at most three
-//!    times in a row; then it goes behind the others. A task that a hook, or a drop between two
-//!    runs, has put there begins a run of its own.
+//! 1. The slot's task runs right after the task that filled the slot, in the same budget. At most
+//!    three tasks in a row do so. The next one goes behind the others. A task that a hook, or a
+//!    drop between two runs, has put there begins a run of its own.
 //! 2. A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So
 //!    nothing here holds on to the core across a poll: the thread's own
 //!    [`context`](crate::context) says after each poll whether the thread is still a worker.
@@ -24,7 +24,7 @@ use sync_shim::atomic::Ordering::Relaxed;
 use task_header::Ran;
 use worker_queue::RunQueue;
 
-/// Polls of the slot in a row.
+/// The most tasks from the slot in one run.
 const LIFO_CAP: u32 = 3;
 
 impl Core {
@@ -60,8 +60,8 @@ pub(crate) struct RunSettings {
 /// The calling thread is a worker. `LENDABLE` says whether the worker's tasks may lend the core. No
 /// code reads it. It only makes a copy of this function, and of the closure in it, for each of the
 /// two kinds of workers. Each copy has one caller, so the compiler inlines it into that worker's
-/// loop. Without it a poll takes 31 instructions more (1.95, x86-64), also with `inline(always)`,
-/// as both kinds share the closure.
+/// loop. Without `LENDABLE` both kinds share the closure, and a poll takes 31 instructions more
+/// (1.95, x86-64), also with `inline(always)`.
 #[inline]
 pub(crate) fn run<const LENDABLE: bool>(
     shared: &Shared,

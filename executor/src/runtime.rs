@@ -213,7 +213,7 @@ impl Runtime {
     ///
     /// It also looks for timers and sockets that are due. So a loop of your own, such as a game's,
     /// calls it once a frame. With a task that is always ready it does not return. It does nothing
-    /// while another thread is in `block_on`, and so runs the tasks.
+    /// while another thread is in `block_on`: that thread runs the tasks.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new_current_thread().build()?;

@@ -157,7 +157,7 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
     unsafe { Events::borrowed_scope(runtime.map(|shared| &shared.events), worker, f) }
 }
 
-/// Scope of a guard, in a box. Its drop leaves it.
+/// Scope of a guard, in a box. The drop leaves the scope.
 pub(crate) struct Entry(NonNull<Scope<'static>>);
 
 impl Entry {
@@ -191,7 +191,8 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// The caller decides anew whether spawns take the slow path, here and after the drop.
+    /// The caller must decide anew whether spawns take the slow path: after this call, and after
+    /// the drop.
     pub(crate) fn enter(shared: Arc<Shared>) -> Self {
         let entered = shared.events.enter();
         Self {
@@ -256,7 +257,8 @@ pub(crate) fn polls(set: &Rc<LocalTasks>) -> bool {
     innermost(polled).is_some()
 }
 
-/// Whether a worker's scope of this thread, at any depth, refers to this field of a core.
+/// Whether a worker's scope of this thread, at any depth, borrows this very `Arc`, which is a field
+/// of the worker's core.
 pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
     let by = |is: &In<'_>| match is {
         In::Worker(other, _) => ptr::eq(*other, shared).then_some(()),

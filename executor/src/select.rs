@@ -12,7 +12,7 @@ use std::{
 #[doc(hidden)]
 pub use selvedge_macros::select as branches;
 
-/// Returns whether the task has used its budget up. Then it is woken already.
+/// Returns whether the task has used its budget up. If so, the task is woken by now.
 ///
 /// Without this check, a `select!` whose branches all charge the budget would poll each branch,
 /// only for each to be refused.
@@ -116,7 +116,7 @@ pub fn all_disabled() -> ! {
 ///
 /// # Fairness
 /// Each poll begins with a random branch, so that one that is always ready does not starve the
-/// others. After `biased;` the order is that of the branches, and nothing is drawn.
+/// others. After `biased;` the order is that of the branches, and no random number is made.
 ///
 /// # Cancellation
 /// The futures that lose are dropped. To keep one for the next round, pin it outside and pass

@@ -11,8 +11,9 @@
 //!    complete at once, and the runtime may end. A worker of this runtime has its own counted
 //!    `Shared`. Any other thread has announced itself in its [`announce`](worker_idle::announce)
 //!    record, which the workers await before they leave. A worker may leave within an announcement
-//!    of its own thread: a wake drops a task that owns a driven worker. Then it leaves its counted
-//!    `Shared` to that announcement, which awaits the others in the worker's place.
+//!    of its own thread: if a wake drops a task that owns a driven worker. Then the worker leaves
+//!    its counted `Shared` to that announcement, which awaits the other announcements in the
+//!    worker's place.
 //! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues
 //!    the task that the poll leaves. If the workers have left by then, it ends the queued tasks.
 use crate::{
@@ -46,7 +47,7 @@ use worker_idle::{Backoff, Idle, announce::Registry};
 
 /// Job of a thread of the pool. [`blocking`](crate::blocking) runs it.
 pub(crate) enum Job {
-    /// With a hold that keeps a test's clock from jumping meanwhile.
+    /// A closure, with a hold that keeps a test's clock from jumping meanwhile.
     Closure(Closure<Option<PanicReporter>>, ClockHold),
     /// Run a worker from its start on.
     Worker(Box<Core>),
@@ -85,14 +86,14 @@ pub(crate) struct Settings {
     pub(crate) lifo: bool,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
-    /// Whether a hook observes spawns, or panics, or all tasks are listed.
+    /// Whether a hook observes spawns, polls or panics, or all tasks are listed.
     pub(crate) special_spawns: bool,
     /// Whether a hook, a clock or the list of tasks observes polls.
     pub(crate) observed: bool,
     /// Whether all tasks are listed, for `Handle::tasks`.
     pub(crate) lists_tasks: bool,
     pub(crate) poll_times: bool,
-    /// Whether workers wait in drivers of the builder's.
+    /// Whether workers wait in drivers that the builder's user makes.
     pub(crate) has_drivers: bool,
     pub(crate) busy_time: bool,
     /// A thread's first backoff.
@@ -140,7 +141,7 @@ pub(crate) struct Shared {
     /// Dropped after the queues: the tasks that are dropped with the queues leave their groups.
     #[cfg(feature = "groups")]
     pub(crate) groups: std::sync::Arc<crate::groups::Groups>,
-    /// Whether a driven worker was dropped before its end: then no worker may come for queued
+    /// Whether a driven worker was dropped before its end: then perhaps no worker comes for queued
     /// tasks.
     pub(crate) abandoned: AtomicBool,
 }
@@ -217,7 +218,7 @@ impl Shared {
         RuntimePtr(NonNull::from(self).cast())
     }
 
-    /// The runtime at this address, if it is still there.
+    /// Returns a pointer to the runtime at this address. The caller proves that the runtime exists.
     #[inline]
     pub(crate) fn at(address: RuntimePtr) -> NonNull<Self> {
         address.0.cast()
@@ -286,7 +287,7 @@ impl Shared {
         }
     }
 
-    /// As [`inject`](Self::inject), for tasks of one of its injectors.
+    /// As [`inject`](Self::inject), for tasks that all go to the injector `to`.
     pub(crate) fn inject_batch(
         &self,
         to: &Injector<Node<Scheduler>>,

@@ -120,9 +120,10 @@ impl Shared {
     /// Refuses spawns from now on, and unparks the workers so that they end.
     pub(crate) fn close(&self) {
         self.refuse_spawns();
-        // Ordering: Release pairs with the fence of `Core::end`, after a load of it: a worker that
-        // ends finds the injector closed, and so every task that was pushed before. Tasks that come
-        // in later are found by that fence and the one of `Idle::notify`, in `take_in`.
+        // Ordering: Release pairs with the fence of `Core::end`, which comes after a load of this
+        // flag: a worker that ends finds the injector closed, and so every task that was pushed
+        // before. Tasks that come in later are found by that fence and the one of `Idle::notify`,
+        // in `take_in`.
         self.closing.store(true, Release);
         // This comes before the workers are unparked: they look at the pool when they end.
         self.blocking.finish();
@@ -211,7 +212,8 @@ impl Core {
         owned.is_empty() && !self.shared.has_injected() && self.queue.is_empty()
     }
 
-    /// Returns whether a second try right after an end that failed would find something to do.
+    /// Returns whether a second [`end`](Self::end), right after one that failed, would find
+    /// something to do.
     pub(crate) fn has_leftovers(&self) -> bool {
         self.shared.has_injected() || !self.queue.is_empty() || self.has_releases()
     }
@@ -249,9 +251,9 @@ impl Core {
         let has_ended = self.as_worker(|| {
             loop {
                 let has_ended = self.end();
-                // Otherwise a task came in after the check of its queue: from a thread that may not
-                // have seen that the worker is dropped, from a drop in this end, or from an end on
-                // another thread.
+                // If neither is true, a task came in after the check of its queue: from a thread
+                // that may not have seen that the worker is dropped, from a drop in this end, or
+                // from an end on another thread.
                 if has_ended || !self.has_leftovers() {
                     return has_ended;
                 }
@@ -260,7 +262,7 @@ impl Core {
         if has_ended {
             Registry::wait_keeping(&shared.announcements, || shared.clone());
         } else {
-            // Tasks that other threads hold point to the runtime.
+            // Tasks that other threads hold point to the runtime, so it is never freed.
             std::mem::forget(shared);
         }
     }

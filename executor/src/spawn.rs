@@ -87,8 +87,8 @@ impl Handle {
     ///
     /// A thread that is no worker of the runtime queues up to 500 tasks at a time, with one
     /// read-modify-write, and wakes one worker for them. That worker takes its share and wakes the
-    /// next one. So it is cheaper than as many calls of [`spawn`](Self::spawn), and the first task
-    /// runs later. A worker of the runtime puts each task into its own queue, as `spawn` does.
+    /// next one. So one call is cheaper than as many calls of [`spawn`](Self::spawn), but the first
+    /// task runs later. A worker of the runtime puts each task into its own queue, as `spawn` does.
     ///
     /// A task may begin only when 500 more were made, or when the iterator has ended. So `futures`
     /// and `handles` must not wait for these tasks.
@@ -135,7 +135,8 @@ impl Handle {
         }));
     }
 
-    /// Spawns a task with a name and its place, or one whose spawn or panics a hook observes.
+    /// Spawns a task that has a name or is listed, or that a hook or a subscriber of `tracing`
+    /// observes.
     #[cold]
     pub(crate) fn spawn_special<F>(
         &self,
@@ -248,12 +249,12 @@ impl Shared {
     }
 }
 
-/// Spawns on a worker. It is not inlined: moves of the handle among the caller's variables cost as
-/// much as the rest.
+/// Spawns on a worker. It is not inlined: inlined code moves the handle among the caller's
+/// variables, and this costs as much as the rest of the spawn.
 ///
 /// # Safety
 /// `core` is this thread's core. It is a pointer because the drop of a refused future may lend the
-/// core: a reference would have to be valid until the end.
+/// core: a reference would have to be valid until this function returns.
 #[inline(never)]
 #[cfg_attr(feature = "trace", track_caller)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>

@@ -32,7 +32,8 @@ pub struct Stall {
     pub task: Option<u64>,
     /// The name that [`task::Builder`](crate::task::Builder) gave the task.
     pub name: Option<Cow<'static, str>>,
-    /// The place where the task was spawned, if it has a name.
+    /// The place where the task was spawned, if it has a name or the runtime [lists its
+    /// tasks](crate::Builder::list_tasks).
     pub location: Option<&'static Location<'static>>,
     /// The name of the task's group, once the runtime has groups.
     pub group: Option<String>,
@@ -96,7 +97,8 @@ impl fmt::Display for Stall {
     }
 }
 
-/// Writes the functions of a stack, down to those of the task's cell and the worker.
+/// Writes the functions of a stack from the innermost one on, without those of the task's cell and
+/// of the worker.
 #[cfg(feature = "backtrace")]
 fn write_stack(stack: &Stack, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let frames = stack.resolve();

@@ -4,12 +4,11 @@
 //!    half of the workers search already. A worker that may not search goes to sleep, and checks
 //!    every queue on its way there.
 //! 2. A searcher looks at each other worker once, and takes half of the first ring that has tasks
-//!    (see [`RunQueue::steal`]). It leaves the others' slots
-//!    alone (see [`watch`](crate::watch)).
+//!    (see [`RunQueue::steal`]). It does not touch their slots (see [`watch`](crate::watch)).
 //! 3. It then looks at the injector once more: a push in the meantime notified nobody, because
 //!    there was a searcher.
 //! 4. A searcher leaves the search before it runs the task that it found. The last one to leave
-//!    checks whether there are more tasks, or a filled slot that nobody watches, and then wakes
+//!    checks whether there are more tasks, or a filled slot that nobody watches. If so, it wakes
 //!    another worker, which does the same. So a burst that woke one worker soon wakes as many as it
 //!    needs.
 //! 5. A searcher that finds nothing stays a searcher until it sleeps: it announces its sleep, and
@@ -24,7 +23,8 @@ use crate::{
 use worker_queue::RunQueue;
 
 impl Core {
-    /// Searches the other workers' rings and the injector, if few enough workers do: rules 1 to 3.
+    /// Searches the other workers' rings and the injector, if few enough workers search: rules 1 to
+    /// 3.
     pub(crate) fn search(&self) -> Option<Task> {
         let shared = &self.shared;
         if shared.remotes.len() == 1 || !self.searching.get() && !shared.idle.try_search() {

@@ -7,12 +7,12 @@
 //!    sleep. So a notifier that chooses the worker finds the core.
 //! 2. One exchange takes the core out again, for one thread. Either a notifier takes it, to start
 //!    the thread, or the thread that closes the runtime, to drop it. Two notifiers do not meet
-//!    here: each has chosen another worker, as a worker is chosen once for each sleep.
+//!    here: each has chosen a different worker, as a worker is chosen once for each sleep.
 //! 3. A worker counts as searching from the moment when it is chosen, and its thread begins as a
-//!    searcher. So only its notifier may start it. A waker that any thread may wake, at any time,
-//!    is [`waker`](Unparker::waker), which starts nothing.
-//! 4. If the thread cannot be started the core is dropped, and its notifier chooses another worker.
-//!    The worker then neither searches nor sleeps, so no notifier chooses it again.
+//!    searcher. So only its notifier may start it. For wakes by any thread, at any time, there is
+//!    [`waker`](Unparker::waker), which starts no thread.
+//! 4. If the thread cannot be started, the core is dropped, and the notifier chooses another
+//!    worker. The refused worker then neither searches nor sleeps, so no notifier chooses it again.
 //! 5. A notifier that comes after the close unparks a worker that does not exist. The close takes
 //!    the worker off the searchers, and then unparks all others, which look for the task.
 use blocking_threads::Lent;

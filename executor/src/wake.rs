@@ -96,10 +96,10 @@ impl Schedule for Scheduler {
 }
 
 impl Shared {
-    /// Wakes one worker after a push into a queue that others can see, if none searches, or starts
-    /// that worker's thread. If the thread cannot be started, the next worker is tried. A notifier
-    /// that has relied on the failed one as a searcher is served by the next one, or by a busy
-    /// worker, which checks all queues before it parks.
+    /// Called after a push into a queue that other workers can see. If no worker searches, wakes
+    /// one, or starts its thread. If the thread cannot be started, tries the next worker. Another
+    /// notifier may have relied on the refused worker as a searcher. The next worker finds that
+    /// notifier's task, or a busy worker does when it checks all queues before it parks.
     pub(crate) fn notify(&self) {
         let next = self.idle.notify();
         if next.is_some() {
@@ -121,7 +121,7 @@ impl Shared {
                 if has_thread {
                     return;
                 }
-                // This thread had the core, so it is the counter's only writer.
+                // This thread had the refused worker's core, so it is the counter's only writer.
                 remote.counters.refused.add(1);
                 self.idle.stop_searching();
                 next = self.idle.notify();

@@ -1,6 +1,6 @@
 //! Tests of the allocations of a `block_on`. They are counted per thread, as the runtime's threads
 //! allocate, too.
-// A clock that tests pause needs a list of the threads that block.
+// With `test-util` the clock keeps a list of the threads that block, which allocates.
 #![cfg(not(feature = "test-util"))]
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{

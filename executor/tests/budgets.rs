@@ -40,7 +40,7 @@ async fn hog(stop: Arc<AtomicBool>) -> u64 {
     last
 }
 
-/// Sets `stop` when it is polled, which is the hog's only way to end on one worker.
+/// Sets `stop` when it is polled. On one worker the hog ends only if it lets this task run.
 async fn probe(stop: Arc<AtomicBool>) {
     stop.store(true, SeqCst);
 }
@@ -143,7 +143,7 @@ fn unconstrained_lifts_the_budget_of_its_own_crate_alone() {
     });
 }
 
-/// A budget around a runtime that blocks its thread is not renewed while that runs.
+/// A budget around a runtime that blocks its thread is not renewed while the runtime runs.
 ///
 /// Fails if a `block_on`, or a worker's tick, polls in a nested scope.
 #[test]

@@ -322,7 +322,7 @@ fn unparker_that_blocks_in_place_leaves_the_core() {
     let task = runtime.spawn(async move {
         while called.load(SeqCst) == 0 {
             // The other worker goes to sleep. The second spawn displaces the first from the slot,
-            // and so wakes it.
+            // and so wakes that worker.
             thread::sleep(Duration::from_millis(1));
             let tasks = [(); 2].map(|()| selvedge::spawn(yield_now()));
             for task in tasks {

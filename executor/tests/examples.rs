@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// Those that check themselves, and take no arguments.
+/// Examples that check themselves, and take no arguments.
 const DEMOS: &[&str] = &[
     "assemble",
     "assemble_park",
@@ -17,7 +17,7 @@ const DEMOS: &[&str] = &[
     "scheduler_tour",
 ];
 
-/// All others that this build has.
+/// The other examples that this build has.
 fn others() -> Vec<&'static str> {
     let needed = [
         ("chat", cfg!(all(feature = "net", feature = "time"))),

@@ -204,7 +204,7 @@ fn cancelled_seek_takes_place_once() {
     });
 }
 
-/// Fails if a read returns bytes, or the end, that it has found before the file's length was set.
+/// Fails if a read returns bytes, or the end, that were found before the file's length was set.
 #[test]
 fn set_len_drops_what_was_read_ahead() {
     let (_held, directory) = directory();

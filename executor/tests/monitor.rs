@@ -550,7 +550,7 @@ fn hook_for_stalls_may_panic_and_drop_the_runtime() {
 
 /// While the runtime is idle its monitor does not run: the system counts no switch to it.
 ///
-/// Fails if the monitor pauses in place of its sleep.
+/// Fails if the monitor only pauses between its looks, and does not sleep.
 #[test]
 #[cfg(target_os = "linux")]
 fn monitor_of_an_idle_runtime_sleeps() {

@@ -272,7 +272,7 @@ fn start_fails_without_program_or_runtime() {
         command.stdin(Stdio::piped()).spawn().is_err(),
         "the runtime has ended"
     );
-    // Without pipes of its own.
+    // This child has no pipes of its own.
     let (mut reader, writer) = io::pipe().unwrap();
     let mut command = Command::new("sleep");
     let error = command.arg("100000").stdout(writer).spawn().unwrap_err();

@@ -140,7 +140,7 @@ impl Gate {
     }
 }
 
-/// Opens a gate when it is dropped, even unused, so that no task waits for one that was refused.
+/// Opens a gate when it is dropped, even unused. So no task waits for a task that was refused.
 struct Opens(Arc<Gate>);
 
 impl Drop for Opens {
@@ -157,8 +157,8 @@ async fn short(item: Item, yields: u64) -> u64 {
 }
 
 /// Yields, by `yield_now` or by an exhausted budget, and blocks in place some times before that
-/// poll is over. By then another thread may have its worker, or it has its worker back after
-/// another task had it and offered it as well.
+/// poll is over. By then another thread may have the worker. Or this thread has it back, after
+/// another task had it and offered it, too.
 async fn yields_and_blocks(item: Item, times: u64, by_yield: bool) {
     let mut gives_way = pin!(async {
         if by_yield {

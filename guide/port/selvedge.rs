@@ -64,7 +64,7 @@ fn log(what: impl fmt::Display) {
     }
 }
 
-/// A line of a client, understood.
+/// A request to the owner of the map.
 #[derive(Debug)]
 enum Request {
     Get(String),
@@ -74,7 +74,7 @@ enum Request {
     Save,
 }
 
-/// A line that is no request to the owner of the map.
+/// A line of a client: a request, or a line that the client's own task handles.
 #[derive(Debug)]
 enum Line {
     Request(Request),

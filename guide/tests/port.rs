@@ -83,13 +83,13 @@ fn talk(program: &str) -> Vec<String> {
     }
     answers.push(other.ask("WATCH c"));
     answers.push(one.ask("SETEX c 20 soon"));
-    // Its end comes by a timer.
+    // `other` watches the key: it reads the change, and then the end that the timer brings.
     answers.extend([other.read_line().unwrap(), other.read_line().unwrap()]);
     answers.push(one.ask("GET c"));
     answers.push(one.ask("SET d 4"));
     answers.push(one.ask("QUIT"));
     assert_eq!(one.read_line(), None);
-    // Half closed, and so still told of the end.
+    // This client stays connected, so it is told of the server's end.
     let mut last = Client::connect(&server);
     answers.push(last.ask("GET d"));
     assert_eq!(server.interrupt(), Some(0));

@@ -61,8 +61,9 @@ impl Client {
         }
     }
 
-    /// Runs the load on a scheduler, which the closures stand for: they spawn a read, spawn a
-    /// compaction, make the future between two of its steps, and control its shares.
+    /// Runs the load on a scheduler, which the closures stand for. They spawn a read, spawn a
+    /// compaction, make the future that a compaction awaits between two steps, and control
+    /// compaction's shares.
     pub fn run(
         &self,
         name: &'static str,

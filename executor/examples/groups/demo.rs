@@ -168,7 +168,8 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
 /// A task's group, the load's index, the time that the task takes, and the load's duty.
 type Task = (SchedulingGroup, usize, u64, u64);
 
-/// Spawns the tasks on each worker, by a task that keeps its worker busy until all have theirs.
+/// Spawns the tasks on each worker. A task on each worker does this, and first keeps its worker
+/// busy until every worker has such a task.
 fn on_each_worker(runtime: &Runtime, workers: usize, tasks: &[Task], run: &Arc<Run>) {
     let (begun, begins) = mpsc::channel();
     let all_have = Arc::new(AtomicBool::new(false));

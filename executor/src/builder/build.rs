@@ -31,10 +31,10 @@ impl Builder {
     ///   sockets need.
     /// - If the number of workers comes from `SELVEDGE_WORKERS`, and that is not a number from 1 to
     ///   65,535.
-    /// - If the thread of the first worker cannot be started, or any thread where all are started
-    ///   at once ([`prestart`](Self::prestart)). No thread is left then. (A `build` inside a task
-    ///   does not wait for the threads that had started, as this would hold up other tasks. These
-    ///   threads may end a little later.)
+    /// - If the thread of the first worker cannot be started, or any worker's thread, if all are
+    ///   started at once ([`prestart`](Self::prestart)). No thread is left then. (A `build` inside
+    ///   a task does not wait for the threads that had started, as this would hold up other tasks.
+    ///   These threads may end a little later.)
     pub fn build(mut self) -> io::Result<Runtime> {
         if self.settings.current_thread {
             let enable_io = self.enable_io;

@@ -169,7 +169,7 @@ impl Builder {
     ///
     /// With this hook, or with a policy for panics, each task counts as a reference to the
     /// runtime's memory. This costs two more read-modify-writes of a cache line that all tasks
-    /// share, and a waker that outlives the runtime keeps its memory.
+    /// share, and a waker that outlives the runtime keeps the runtime's memory.
     ///
     /// ```
     /// let (sender, said) = std::sync::mpsc::channel();

@@ -18,12 +18,12 @@ impl Builder {
     /// - reports [long polls](Self::on_stall).
     ///
     /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.
-    /// With `true` its thread starts in [`build`](Self::build), otherwise when a worker has a
-    /// second task to run, a second worker starts, or a task makes a `syscall`. So without `true`
-    /// it does not watch a worker's first task. If it cannot be started the runtime goes on without
-    /// it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says so. The
-    /// monitor's thread does not call the [hooks for threads](Self::on_thread_start). A runtime
-    /// with driven workers has no monitor.
+    /// With `true` its thread starts in [`build`](Self::build). Otherwise it starts when a worker
+    /// has a second task to run, when a second worker starts, or when a task makes a `syscall`. So
+    /// without `true` it does not watch a worker's first task. If it cannot be started the runtime
+    /// goes on without it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says
+    /// so. The monitor's thread does not call the [hooks for threads](Self::on_thread_start). A
+    /// runtime with driven workers has no monitor.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task};

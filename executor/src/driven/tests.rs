@@ -305,7 +305,8 @@ fn task_woken_after_its_worker_was_dropped_ends() {
     drop(runtime);
 }
 
-/// Fails if the sum counts all polls, or misses wakes, spawns or tasks from outside.
+/// Fails if the sum in `Core::at_interval` counts all polls, or misses wakes, spawns or tasks from
+/// outside.
 #[test]
 fn only_yields_count_for_the_spin() {
     /// Runs a task that calls `does` with another task's waker, and yields. Returns whether the

@@ -82,7 +82,7 @@ impl Events {
         self.0.open()
     }
 
-    /// Makes a driver for workers that park in users' parkers. These wakers unpark them.
+    /// Makes a driver for workers that park in users' parkers. `wakers` unpark them.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
         Self(Driver::with_wakers(wakers))
     }
@@ -108,7 +108,7 @@ impl Events {
         self.0.park(worker)
     }
 
-    /// Runs `f` with this driver as the thread's current one, if there is one.
+    /// Runs `f` with `this` as the thread's current driver, or with no current driver.
     ///
     /// # Safety
     /// The runtime exists until this returns, or until the process ends if `f` ends it.
@@ -160,7 +160,8 @@ impl Events {
     }
 }
 
-/// Drives the timers of a worker that a user's loop drives, unless its parker is an [`EventsPark`].
+/// The timers over a user's parker. An [`EventsPark`] has timers of its own, so there are none over
+/// it.
 pub(crate) struct DrivenEvents(Option<WorkerTimers>);
 
 impl DrivenEvents {
@@ -168,7 +169,7 @@ impl DrivenEvents {
         Self(Some(events.0.timers(worker)))
     }
 
-    /// Returns what an [`EventsPark`] needs beside itself.
+    /// Returns no timers, as an [`EventsPark`] has its own.
     pub(crate) fn of_events_park() -> Self {
         Self(None)
     }

@@ -49,7 +49,8 @@ struct State {
     buffer: Vec<u8>,
     /// The bytes of `buffer` that were read and that no task has taken.
     ahead: Range<usize>,
-    /// The error of the last read, or that it found the end.
+    /// The result of the last read if it returned no byte: its error, or `Ok` at the end of the
+    /// file.
     read_nothing: Option<io::Result<()>>,
     /// Bytes for the next system call.
     queued: Vec<u8>,
@@ -230,7 +231,7 @@ impl Cursor {
         Poll::Ready(state.write_error.take().map_or(Ok(()), Err))
     }
 
-    /// Seeks. A call after a cancelled one to the same place takes the result of that one.
+    /// Seeks. If the last seek was cancelled and had the same place, takes its result.
     pub(super) fn poll_seek(&self, cx: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
         let progress = ready!(poll_proceed(cx));
         loop {

@@ -58,7 +58,7 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// **If a buffered write fails**, the bytes that wait behind it are dropped. The error is returned
 /// once, by the first of these that follows: a write, `flush`, `close`,
 /// [`sync_all`](Self::sync_all), [`sync_data`](Self::sync_data), [`set_len`](Self::set_len),
-/// [`try_clone`](Self::try_clone). Reads and seeks leave it for them. A dropped `File` drops its
+/// [`try_clone`](Self::try_clone). Reads and seeks do not return it. A dropped `File` drops its
 /// error: end with a `flush`.
 ///
 /// # Cancellation

@@ -404,8 +404,8 @@ impl Handle {
 }
 
 impl Shared {
-    /// Requests the end of the slices in which a turn's quota is used up. Returns how long it is
-    /// until the first of the other turns ends, if any has an end.
+    /// Requests the end of the slices in which a turn's quota is used up. Returns the time until
+    /// the first turn ends, if any has an end: 0 if the quota of one is used up.
     pub(crate) fn end_overdue_turns(&self) -> Option<Duration> {
         if !self.groups.is_used() {
             return None;

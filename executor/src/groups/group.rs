@@ -159,7 +159,8 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// Drops the ancestors that nothing else keeps in a loop: they may be more than a stack allows.
+    /// Drops, in a loop, the ancestors that nothing else keeps: a recursion through them may
+    /// overflow the stack.
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(parent) = next {

@@ -49,7 +49,7 @@ impl Inherited {
         Self(replace(group))
     }
 
-    /// Lets the rest of the poll inherit the group, as it has no core. The thread's loop
+    /// Lets the rest of the poll, which has no core, inherit the group. The thread's loop
     /// [clears](clear) it when the poll is over.
     pub(crate) fn keep(mut self) {
         drop(self.0.take());

@@ -16,7 +16,7 @@ use std::{cell::Cell, sync::Arc};
 use task_header::Node;
 use worker_queue::{Batch, Next, QueueHooks, RunQueue, SlotContent, Stealer};
 
-/// After so many tasks of main in a row, while no other group had work here, the worker stops
+/// After this many tasks of main in a row, while no other group had work here, the worker stops
 /// sharing. Until then the time that main has run is kept in the fair queue.
 const ALONE: u32 = 256;
 
@@ -125,8 +125,8 @@ impl GroupQueue {
         self.turn.get()
     }
 
-    /// Enters the group whose task the worker runs, for a task that this one spawns. Enters main if
-    /// that group is gone because its last task has just ended.
+    /// Enters the group whose task the worker runs, for a task that the running task spawns. Enters
+    /// main if that group is gone because its last task has just ended.
     #[inline]
     pub(crate) fn inherit(&self) -> Scheduler {
         if self.sharing.get() {
@@ -260,7 +260,7 @@ impl GroupQueue {
         }
     }
 
-    /// Whether the worker goes on sharing: not once main has been alone for some time.
+    /// Whether the worker goes on sharing. It stops once main has been alone for some time.
     #[inline]
     fn may_stay(&self, state: &State) -> bool {
         if state.fair.active() > 1 {
@@ -345,7 +345,8 @@ impl GroupQueue {
         Some(self.next_by_shares(hooks)?.item)
     }
 
-    /// Looks at each other worker once: takes from the group that needs help most.
+    /// Looks at each other worker once, until one has tasks. Takes tasks of that worker's group
+    /// that needs help most.
     #[cold]
     fn steal_by_shares<R>(
         &self,

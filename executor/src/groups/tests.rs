@@ -390,7 +390,7 @@ fn groups_come_and_go_in_the_same_place() {
 
 /// A worker in a `syscall` is handed over soon while its tasks wait, also if nobody may steal them.
 ///
-/// Fails if the monitor asks as a thief does.
+/// Fails if the monitor counts only tasks that a thief may take.
 #[cfg(feature = "monitor")]
 #[test]
 fn monitor_finds_the_work_of_a_sharded_worker() {
@@ -410,8 +410,8 @@ fn monitor_finds_the_work_of_a_sharded_worker() {
     one.end();
 }
 
-/// Two groups with work for ever, and one whose tasks come now and then: each waits for a poll of
-/// the others at most, not for a turn.
+/// Two groups always have work. A third has a task now and then, which waits for at most a poll of
+/// the others, and not for a turn.
 ///
 /// Fails if the worker's fair queue does not know the goal.
 #[test]
@@ -462,8 +462,8 @@ fn deeply_nested_groups_run_and_end() {
     one.end();
 }
 
-/// Fails if a worker takes it for an error that a group is gone and its child is not, which it may
-/// find when both end meanwhile.
+/// Fails if a worker takes it for an error that a group is gone and its child is not. It may find
+/// this when both end during its look.
 #[test]
 fn parent_found_gone_before_its_child_is_removed_later() {
     let mut one = OneWorker::new();
@@ -471,7 +471,7 @@ fn parent_found_gone_before_its_child_is_removed_later() {
     let child = one.runtime.group("child").parent(&parent).build().unwrap();
     drop(spawn_in(&child, async {}).unwrap());
     one.run_all();
-    // The worker finds this if it has looked at the child before its end.
+    // The worker finds this if it has looked at the child before the child's end.
     parent.group.leave();
     assert!(parent.group.destroy());
     one.runtime.handle().shared().groups.changed();
@@ -557,7 +557,8 @@ fn value_of_a_group_is_dropped_with_it() {
     assert_eq!(DROPPED.load(SeqCst), 3);
 }
 
-/// A task of main that a group's task wakes runs in main's turn, not in the slot for the group.
+/// A task of main that a group's task wakes runs in main's turn, and not from the slot in the
+/// group's turn.
 #[test]
 fn woken_task_of_main_runs_in_mains_turn() {
     let mut one = OneWorker::new();
@@ -619,7 +620,7 @@ fn overdue_turn_ends_where_the_task_may_yield() {
     one.end();
 }
 
-/// The groups' clock moves on once while the task runs that must let the other group's task run.
+/// The groups' clock moves on once, in a poll of the task that must let the other group's task run.
 ///
 /// Fails without the monitor's duty `EndTurns`: no slice ends by itself here.
 #[test]
@@ -683,10 +684,10 @@ impl Charges {
     /// is what a group was charged.
     ///
     /// The worker checks between two polls whether a turn is over. So a turn lasts for at most the
-    /// quota and the time from a check to the next one. At least one of these is between any two
-    /// entries of the log, as each poll makes one. So that time is in the charges from an entry to
-    /// the next but one: L is the largest of those. It includes the time in which the thread waited
-    /// for a processor, which the queue charges too.
+    /// quota and the time from a check to the next one. Each poll makes one entry of the log, so
+    /// there is a check between any two entries. So the time between two checks is in the charges
+    /// from an entry to the next but one: L is the largest of these charges. It includes the time
+    /// in which the thread waited for a processor, which the queue charges too.
     fn assert_bound(&self, quota: Duration, [one, two]: [(usize, i128); 2]) {
         let log = self.log.lock().unwrap();
         let longest = |group: usize| {

@@ -5,9 +5,10 @@
 //! inactive, unless that group has the turn. The number of tasks in the lists is also kept outside
 //! of the lock, as a hint for thieves and for the last look before a sleep.
 //!
-//! 1. A group's list is in the fair queue from the group's first task on this worker on, until the
-//!    worker finds the group gone. An entry keeps its group in memory, and is found by the group's
-//!    index. An index whose entry has another group was reused: then the entry's group is gone.
+//! 1. A group's list enters the fair queue with the group's first task on this worker. It leaves
+//!    when the worker finds the group gone. An entry keeps its group in memory, and is found by the
+//!    group's index. An index whose entry has another group was reused: then the entry's group is
+//!    gone.
 //! 2. A group with tasks in its list is active. An active group has tasks in its list, or it had
 //!    some when its turn began.
 //! 3. The address in `GroupQueue::turn` is that of the main group, of an entry's group, or of a
@@ -78,8 +79,9 @@ impl Turns {
         }
     }
 
-    /// The number of tasks in the lists. After a `SeqCst` fence, it is not 0 if a task is there
-    /// whose push came before another thread's `SeqCst` fence that precedes this one.
+    /// The number of tasks in the lists. Say that one thread pushes a task and then makes a
+    /// `SeqCst` fence, and that after it this thread makes a `SeqCst` fence and calls this. Then
+    /// the result is not 0 if the task is still there.
     #[inline]
     pub(super) fn queued(&self) -> usize {
         // Ordering: Relaxed, by the fences above. It is a hint otherwise.
@@ -141,7 +143,7 @@ impl State {
     ///
     /// A group and its parent may both end during the look at the groups, which may then find the
     /// parent gone and the child not. The parent stays until the next look: the child's end
-    /// increases the version after that of this look.
+    /// increases the version once more, after this look has read it.
     fn remove_gone(&mut self) {
         let gone = self.fair.iter().filter(|(_, entry)| entry.group.is_gone());
         let mut gone: Vec<_> = gone.map(|(key, entry)| (entry.group.depth, key)).collect();
@@ -157,8 +159,8 @@ impl State {
         }
     }
 
-    /// Returns the key of a group, which is not gone. Adds the group if it is new here, and before
-    /// it those of its ancestors that are.
+    /// Returns the key of a group, which is not gone. Adds the group if it is new here. Before
+    /// that, adds its ancestors that are new here.
     fn key(&mut self, group: &Arc<Group>) -> GroupKey {
         let mut key = self.current_key(group);
         let mut missing = Vec::new();
@@ -272,9 +274,10 @@ impl State {
         self.pop(key)
     }
 
-    /// Takes half of the tasks of the group that needs help most, for a thief: of the group with
-    /// the least virtual runtime that has tasks. If that is main, the tasks are in the ring, unless
-    /// the thief has looked there.
+    /// Takes half of the tasks of the group that needs help most, for a thief. That is the active
+    /// group with the least virtual runtime. If it is main, its tasks are in the ring: this returns
+    /// `Main`, unless the thief has found the ring empty. If its list is empty, any group with
+    /// tasks takes its place.
     pub(super) fn steal(&mut self, ring_is_empty: bool) -> Stolen {
         /// The most tasks to take while the lock is held once.
         const MOST: usize = 128;

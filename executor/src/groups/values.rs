@@ -68,7 +68,7 @@ impl<T: Send + Sync + 'static> GroupLocal<T> {
         value.downcast().ok()
     }
 
-    /// Returns the group's value: another thread's, or this one.
+    /// Returns the group's value: that of another thread if there is one by now, or else `made`.
     fn insert(&'static self, group: &Group, made: Arc<T>) -> Arc<T> {
         let mut values = group.values.lock();
         // The destroyer marks the group before it takes the values under the lock.

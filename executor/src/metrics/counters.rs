@@ -32,8 +32,9 @@ macro_rules! each_counter {
             overflows,
             /// Searches through the other workers.
             searches,
-            /// Operations that yielded: the first of a poll after its budget was exhausted, or
-            /// because a nudge asked the worker to look at the injector.
+            /// Operations that yielded because the budget was exhausted, or because a nudge asked
+            /// the worker to look at the injector. Of a poll with an exhausted budget only the
+            /// first one counts.
             forced_yields,
             /// Polls in which an operation yielded because the time slice was over. Not among the
             /// [`forced_yields`](Self::forced_yields).

@@ -56,7 +56,7 @@ impl Snapshot {
     ///
     /// A counter of a recorder never goes down. So a runtime or group that is built anew needs a
     /// label of its own: under the label of an earlier one it records nothing until it has counted
-    /// as far. Two groups of one name are one to a recorder. It costs the recorder's look-up of
+    /// as far. Two groups of one name are one to a recorder. A call costs the recorder's look-up of
     /// each metric, and takes no lock of the runtime.
     ///
     /// ```

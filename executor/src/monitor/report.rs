@@ -75,7 +75,8 @@ impl Drop for Reports {
     }
 }
 
-/// Describes the stalled poll. Takes the locks of names.
+/// Describes the stalled poll. Takes the locks of the list of tasks, and of the group's turns and
+/// name.
 fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     let listed = stall.subject.task.and_then(|task| shared.tasks.find(task));
     let location = listed.as_ref().map(|entry| entry.location);

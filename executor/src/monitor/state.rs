@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     /// Whether the start of the thread fails.
     #[cfg(test)]
     pub(crate) fails: bool,
-    /// Whether time slices may have any length: then only other events end them.
+    /// Whether the monitor ends no time slice for its length alone.
     #[cfg(test)]
     pub(crate) endless_slices: bool,
 }

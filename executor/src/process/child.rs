@@ -59,7 +59,7 @@ pub struct Child {
     pub stderr: Option<ChildStderr>,
 }
 
-/// The child without its pipes. Its drop leaves it to the orphans.
+/// The child without its pipes. The drop gives a child that has not ended to [`orphans`].
 struct Process {
     /// There until the drop.
     std: Option<std_process::Child>,

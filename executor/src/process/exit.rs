@@ -94,7 +94,8 @@ impl Ended {
     }
 }
 
-/// Starts a thread that waits. It is not a pool thread: the runtime's shutdown would wait for it.
+/// Starts a thread that waits. It is no thread of the pool, because the runtime's shutdown would
+/// wait for such a thread.
 fn wait_in_thread(id: u32) -> io::Result<Arc<Ended>> {
     let ended = Arc::new(Ended::default());
     let report = ended.clone();

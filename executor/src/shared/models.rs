@@ -78,8 +78,9 @@ impl Drop for WakesAtItsEnd {
     }
 }
 
-/// Each of two tasks wakes the other when its future is dropped. So the second one is in the LIFO
-/// slot by then. The worker still ends, and leaves no reference in the slot.
+/// Each of two tasks wakes the other when its future is dropped. So the drop of the first future
+/// puts the second task into the LIFO slot. The worker still ends, and leaves no reference in the
+/// slot.
 ///
 /// Fails if `WorkerQueue::take_any` does not clear the slot.
 #[test]
@@ -279,7 +280,7 @@ fn searcher_kept_by_a_task_has_woken_another_for_the_next() {
 }
 
 /// Two workers sleep while a third polls a task. One is woken for another task. While it is still a
-/// searcher, the first task puts a third one into its worker's slot, and goes on. The searcher's
+/// searcher, the first task puts a third task into its worker's slot, and goes on. The searcher's
 /// task keeps it busy. By then the other sleeper is woken to watch the slot, by the worker that
 /// filled it or by the worker that stops searching.
 ///

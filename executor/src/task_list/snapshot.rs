@@ -65,7 +65,7 @@ pub struct TaskSnapshot {
     pub group: Option<String>,
     /// Whether it waits, is queued or is polled.
     pub state: TaskState,
-    /// How often it was polled, with a poll that has begun.
+    /// How often it was polled. A poll that goes on counts, too.
     pub polls: u64,
 }
 

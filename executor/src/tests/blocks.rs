@@ -277,7 +277,8 @@ fn polls_of_one_that_blocks() -> (usize, bool) {
     while polls.load(SeqCst) == 0 {
         std::thread::yield_now();
     }
-    // These tasks run behind the task, and behind a wrong requeue of it.
+    // Each of these tasks runs behind the task above, and behind a second entry of it that a wrong
+    // requeue would make.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
     }
@@ -308,8 +309,8 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
     while polls.load(SeqCst) < 2 {
         std::thread::yield_now();
     }
-    // This task runs behind the task, and behind a wrong requeue of it. The sleep lets a poll that
-    // lost its core end.
+    // Each of these tasks runs behind the task above, and behind a second entry of it that a wrong
+    // requeue would make. The sleep lets a poll that lost its core end.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
         std::thread::sleep(Duration::from_millis(5));

@@ -594,8 +594,9 @@ fn pushes_beside_long_polls_wait_for_few_polls() {
     let metrics = runtime.metrics();
     drop(runtime);
     let waited = waited.lock().unwrap();
-    // Before the first reading of the clock there may be one interval of the usual length. A pushed
-    // task whose thread loses its CPU in the poll counts as a long one: the next waits for the hog.
+    // Before the first reading of the clock there may be one interval of the usual length. If the
+    // thread loses its CPU while it polls a pushed task, that poll counts as long. Then the next
+    // pushed task waits for the hog.
     let at_once = waited.iter().filter(|&&polls| polls == 0).count();
     assert!(at_once > 20, "{waited:?}");
     assert!(metrics.remote_waits.count() > 10, "{metrics}");
@@ -637,6 +638,7 @@ fn long_task_of_the_injector_leaves_time_to_own_tasks() {
         long.await.unwrap();
     });
     block_on(first).unwrap();
-    // A thread that loses its CPU in a short task counts as one whose own tasks had their time.
+    // If the thread loses its CPU in a short task, that time counts as time of the worker's own
+    // tasks.
     assert!(polls.load(SeqCst) < TASKS / 2, "{polls:?}");
 }

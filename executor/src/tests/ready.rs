@@ -151,7 +151,8 @@ fn task_of_the_runtime_that_yields_lets_local_tasks_run() {
     }
 }
 
-/// Fails if it is not refused where it would hold up others, or in a runtime with threads.
+/// Fails if `run_until_stalled` is not refused where it would hold up others, or in a runtime with
+/// threads.
 #[test]
 fn run_until_stalled_is_refused_where_it_cannot_run() {
     let runtime = current_thread();
@@ -232,7 +233,7 @@ fn policy_of_a_builder_holds_for_its_local_runtime() {
     assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());
 }
 
-/// Fails if a batch is lost, is queued before it is full, or leaves out its rest.
+/// Fails if a batch is lost, or if the last one, which is not full, is not queued.
 #[test]
 fn spawn_many_spawns_each_future_once() {
     let runtime = current_thread();
@@ -250,7 +251,7 @@ fn spawn_many_spawns_each_future_once() {
     assert_eq!(sum, 719_400);
 }
 
-/// Fails if a worker's own tasks go another way, or a batch waits for the iterator's end there.
+/// Fails if a task that a worker spawns is lost.
 #[test]
 fn spawn_many_of_a_task_runs_them_all() {
     let runtime = Builder::new().workers(2).build().unwrap();
@@ -306,7 +307,7 @@ fn spawn_many_inherits_the_group() {
     let group = runtime.group("batch").build().unwrap();
     let handle = runtime.handle().clone();
     let task = crate::spawn_in(&group, async move {
-        // A thread that blocks for the task is of its group, and no worker.
+        // The thread of the closure is in the task's group, and is no worker.
         let names = crate::spawn_blocking(move || {
             let mut tasks = Vec::new();
             let name = || async { crate::SchedulingGroup::current().name() };

@@ -336,7 +336,8 @@ fn panic_shuts_down_only_the_runtime_with_that_policy() {
     block_on(refused).unwrap();
     assert_eq!(block_on(other.spawn(async { 1 })).unwrap(), 1);
 
-    // A leaked guard of another runtime, in the task, does not prevent that.
+    // The panic of a task shuts down the task's own runtime, even if the task has leaked a guard of
+    // another one.
     let strict = Builder::new()
         .workers(1)
         .unhandled_panic(UnhandledPanic::Shutdown);

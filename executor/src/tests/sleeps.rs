@@ -20,7 +20,7 @@ fn rest() {
     thread::sleep(Duration::from_millis(150));
 }
 
-/// Once set, holds up the first thread that passes, until it is released.
+/// Once set, the trap holds up the first thread that passes it, until the trap is released.
 #[derive(Clone, Default)]
 struct Trap {
     set: Arc<AtomicBool>,

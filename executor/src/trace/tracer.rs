@@ -7,7 +7,8 @@ use task_trace::recorder::Recorder;
 /// Events that a worker's ring has room for.
 const EVENTS: usize = 1 << 16;
 
-/// The recorder of a runtime's events: spawns, polls, wakes, steals and sleeps, a lane a worker.
+/// The recorder of a runtime's events: spawns, polls, wakes, steals and sleeps, with a lane for
+/// each worker.
 ///
 /// Each worker records into a ring of its own, without a lock and without a read-modify-write. The
 /// ring keeps the newest events. So a recorder may run for as long as you like, and be saved when

@@ -1,5 +1,5 @@
-//! Tests of faults outside of the runtime: no memory, no threads, a fork, user code that panics,
-//! ends in the middle of wakes, chains of drops.
+//! Tests of faults outside of the runtime: no memory, no threads, a fork, panics of user code, ends
+//! of runtimes in the middle of wakes, and chains of drops.
 //!
 //! Each fault ends in an error, in an abort with a message, or has no effect. None ends in a hang.
 #![cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]

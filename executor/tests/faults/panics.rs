@@ -41,7 +41,7 @@ fn counting_panics() -> (Builder, Arc<AtomicUsize>) {
     (builder, panics)
 }
 
-/// Hook that panics each time.
+/// Adds a hook that panics each time.
 type With = fn(Builder) -> Builder;
 
 const HOOKS: [(&str, With); 9] = [
@@ -83,7 +83,8 @@ fn a_hook_that_panics_each_time_stops_nothing() {
         works(&runtime);
         let waits = runtime.spawn(pending::<()>());
         works(&runtime);
-        // Perhaps no worker has slept yet, or was woken. The threads stop at the end.
+        // A worker may not have slept or been woken yet, so its hook is still to come. The hook for
+        // stops comes at the end.
         while panics.load(SeqCst) == 0 && !["thread stop", "none"].contains(&name) {
             works(&runtime);
         }

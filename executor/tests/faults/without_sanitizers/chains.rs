@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Links of a chain. Fewer without optimisation, so that a test takes seconds. Even frames of one
-/// byte each would not fit into the stack.
+/// byte each would not fit into a thread's [`STACK`].
 const LONG: usize = if cfg!(debug_assertions) {
     300_000
 } else {
