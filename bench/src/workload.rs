@@ -428,7 +428,7 @@ pub(crate) struct Measured {
     spent: Spent,
 }
 
-/// Returns a workload's size: a twentieth of it in tests, which check that it ends, not its time.
+/// Returns a workload's size. Tests run a twentieth of it: they check only that the workload ends.
 const fn size(full: usize) -> usize {
     if cfg!(test) { full.div_ceil(20) } else { full }
 }
