@@ -58,8 +58,8 @@ impl<M, S, T> Core<M, S, T> {
         }
     }
 
-    /// Pushes a message. Two read-modify-writes if the lane is empty, else one; in a bounded lane
-    /// also a lock.
+    /// Pushes a message: one read-modify-write, or a lock in a bounded lane. One read-modify-write
+    /// more if the lane was empty.
     pub(crate) fn send(&self, message: M) -> Result<Sent<M, T>, Refused<M>> {
         self.messages.push(message).map(|put| self.sent(put))
     }

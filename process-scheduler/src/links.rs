@@ -7,7 +7,7 @@
 //!    process that ends removes the other half from each process that it knows of.
 //! 2. If one half is refused, the other is removed, or not added. After the second half, the thread
 //!    that makes the relation looks once more for the process of the first half, which may have
-//!    ended before the second half was there. So no half names a process that has ended for ever.
+//!    ended before the second half was there. So no half names an ended process for ever.
 //! 3. The table of remote relations has an entry for each process on another node whose end a
 //!    process here is to be notified of. Thus the process here is also notified if the node is
 //!    down.
