@@ -14,7 +14,8 @@
 //!    the injector.
 //! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs other jobs meanwhile. If
 //!    there are none, it sleeps as any idle worker does, and the thread that sets the latch unparks
-//!    it. It waits for a job of another pool in the same way, so pools may wait for each other.
+//!    it. A worker waits in the same way for a job of another pool, so pools may wait for each
+//!    other.
 //! 5. A thread leaves a stack frame only when no job that lies in it or borrows from it is queued
 //!    or runs. So a worker that unwinds out of its wait aborts the process.
 use queue_global::{Injector, List};

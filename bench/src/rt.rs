@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-/// Serves connections, in the names that all async runtimes share: each file of a runtime has its
-/// own sockets, and its own traits of reading and writing, in scope.
+/// Serves connections. The names in it are those that all async runtimes share: each runtime's file
+/// has sockets, and traits of reading and writing, of its own under these names.
 macro_rules! serve {
     ($runtime:ident, $listener:ident, $service:ident) => {
         async move {
@@ -119,8 +119,8 @@ pub(crate) trait Rt: Sized + 'static {
     /// The package that the runtime comes from.
     const PACKAGE: &'static str;
 
-    /// True if the runtime uses as many processors as it is given. One that does not is left out of
-    /// "the best peer" in a row for two processors. It shows what one processor costs.
+    /// True if the runtime uses as many processors as it is given. A runtime that does not is never
+    /// "the best peer" in a row for two processors. Its figures are those of one processor.
     const PARALLEL: bool = true;
 
     /// Features that the runtime's public interface lacks. Rows that need one leave the runtime

@@ -57,8 +57,9 @@ impl<M: Send + 'static> Address<M> {
 
     /// Sends a message, and never waits.
     ///
-    /// One allocation and one read-modify-write, if the mailbox is unbounded and not empty; another
-    /// one to wake the process. A bounded mailbox has a lock.
+    /// One allocation and one read-modify-write, if the mailbox is unbounded and not empty. If it
+    /// is empty, one more read-modify-write wakes the process. A bounded mailbox takes a lock to
+    /// push.
     ///
     /// # Errors
     /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.

@@ -16,8 +16,8 @@
 //! 3. The end closes both lanes. So each event is delivered, handed back, or left in a lane that
 //!    the end returns.
 //! 4. The token keeps the core live. The exchange that suspends or stops the process gives the
-//!    token away, and another thread may free the core at once. So during it this thread has a
-//!    reference to `state` only, an atomic, and uses none afterwards.
+//!    token away, and another thread may free the core at once. So during the exchange this thread
+//!    has only a reference to `state`, an atomic, and afterwards it uses no reference.
 use crate::{
     lane::{Key, Lane, Mailbox, Put, Refused, Taken},
     pool::Kept,
@@ -58,8 +58,8 @@ impl<M, S, T> Core<M, S, T> {
         }
     }
 
-    /// Pushes a message. Two read-modify-writes for the first, one for others; in a bounded lane
-    /// also a lock.
+    /// Pushes a message: one read-modify-write, or a lock in a bounded lane. One read-modify-write
+    /// more if the lane was empty.
     pub(crate) fn send(&self, message: M) -> Result<Sent<M, T>, Refused<M>> {
         self.messages.push(message).map(|put| self.sent(put))
     }

@@ -3,8 +3,8 @@
 //! Its other methods are in `spawn.rs`, `names.rs`, `links.rs`, `exit.rs`, `closure.rs` and
 //! `task.rs`.
 //!
-//! No lock is held while user code runs. An `Arc` of a cell is dropped after the lock, since its
-//! drop may run user code. No lock is held while another is taken, except in `names.rs`.
+//! No lock is held while user code runs. An `Arc` of a cell is dropped after the lock is released,
+//! since this drop may run user code. No lock is held while another is taken, except in `names.rs`.
 use crate::{
     Address, CancelReason, ExitReason, Metrics, Parcel, Pid, SendError, Signal,
     address::Receive,

@@ -2,7 +2,7 @@
 use crate::{Pid, Process};
 use std::{error::Error, fmt, mem, sync::Arc};
 
-/// Does what processes ask for with their commands. A closure is one.
+/// Performs the commands of processes. A closure may be a handler.
 ///
 /// It runs on the worker, after the step that gave the command, so it must not block. It starts the
 /// work, on any thread or runtime, and the code that ends the work completes the command.

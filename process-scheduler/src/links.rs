@@ -3,19 +3,19 @@
 //! Each process of a link has the other among its `links`. If a process monitors another, it has
 //! the other among its `monitored`, and the other has it among its `watchers`.
 //!
-//! 1. A relation has two halves, which are added one after the other, without a lock of both. An
-//!    end removes the other half from each process that it knows of.
-//! 2. If one half is refused, the other is removed, or not added. After the second half, the maker
-//!    looks once more for the process of the first, which may have ended before the second was
-//!    there. So a process that has ended is in no half for ever.
+//! 1. A relation has two halves, which are added one after the other, without a lock of both. A
+//!    process that ends removes the other half from each process that it knows of.
+//! 2. If one half is refused, the other is removed, or not added. After the second half, the thread
+//!    that makes the relation looks once more for the process of the first half, which may have
+//!    ended before the second half was there. So no half names an ended process for ever.
 //! 3. The table of remote relations has an entry for each process on another node whose end a
 //!    process here is to be notified of. Thus the process here is also notified if the node is
 //!    down.
 use crate::{ExitReason, Handle, Pid, Signal};
 
 impl Handle {
-    /// Notifies `by` when `target` ends, by [`Event::Exit`](crate::Event::Exit): with
-    /// [`ExitReason::NoProcess`] if it is not there.
+    /// Notifies `by` when `target` ends, by [`Event::Exit`](crate::Event::Exit). If there is no
+    /// `target`, notifies `by` at once, with [`ExitReason::NoProcess`].
     ///
     /// A process that its supervisor restarts has not ended.
     ///
@@ -128,8 +128,8 @@ impl Handle {
         added
     }
 
-    /// Returns whether `one` has yet to end, so that its end will notify `other` by a link. An
-    /// end leaves the registry, and that of a remote process the table, before it notifies.
+    /// Returns whether `one` has yet to end, so that its end will notify `other` by a link. Before
+    /// the end notifies, a local process leaves the registry, and a remote one the table.
     fn may_notify(&self, one: Pid, other: Pid) -> bool {
         if one.node == self.node() {
             return self.registry().get(one).is_some();

@@ -16,9 +16,9 @@ pub(crate) struct WorkerCounters {
 
 /// Adds to a counter that only this thread writes.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
-    // Ordering: Relaxed here and at all counters, since a count publishes nothing else. A thread
-    // that learns of an event from the process has the event's count before its own `snapshot`, so
-    // the snapshot finds it.
+    // Ordering: Relaxed here and at all counters, since a count publishes nothing else. If a thread
+    // learns of an event from the process, the event's count happened before that thread's
+    // `snapshot`, so the snapshot includes it.
     let now = counter.load(Relaxed);
     // Ordering: as above.
     counter.store(now.wrapping_add(n), Relaxed);

@@ -1,8 +1,8 @@
 //! Names and groups.
 //!
 //! The table of names, or of groups, is changed together with the process, under the lock of the
-//! table: so the two agree. A process that ends first refuses names and groups, and then takes its
-//! own out of the tables. So an ended process is in no table.
+//! table: so the two agree. At its end a process first refuses further names and groups, and then
+//! takes its own out of the tables. So an ended process is in no table.
 use crate::{Address, Handle, Pid};
 use std::collections::HashMap;
 

@@ -20,8 +20,8 @@
 //!    whose exchange sets DONE and finds WAKER has the waker.
 //! 3. So if the receiver waits, either its exchange failed and it sees DONE, or the sender wakes
 //!    it.
-//! 4. The later one of NO_SENDER and NO_RECEIVER frees the slot, and drops a value that was not
-//!    taken.
+//! 4. The end that sets the later one of NO_SENDER and NO_RECEIVER frees the slot, and drops a
+//!    value that was not taken.
 //! 5. A waker and a value are user code, whose panic must not lose a wake-up or the slot. An end
 //!    wakes before it drops a value, and leaves the slot before it drops a waker.
 use crate::{
@@ -198,7 +198,7 @@ impl<R> Sender<R> {
         if before & NO_RECEIVER != 0 {
             // SAFETY: rule 1: the receiver left before, and so never had the value.
             let value = (bits & VALUE != 0).then(|| unsafe { shared.take_value() });
-            // SAFETY: rule 4: the receiver has left, and this end does.
+            // SAFETY: rule 4: the receiver has left, and this end leaves here.
             unsafe { free(slot, TAKEN) };
             return value;
         }

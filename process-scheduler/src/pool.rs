@@ -10,11 +10,12 @@
 //!    none either, the block is a new one of the global allocator.
 //! 3. The depot's class holds a bounded number of magazines. More go back to the global allocator,
 //!    and so do those of a thread that ends.
-//! 4. Every block came from the global allocator. So it may also be freed there, by the drop of an
-//!    `Arc` that is not the last one of a process's run.
+//! 4. Every block came from the global allocator. So the plain drop of an `Arc` may free its block
+//!    there.
 //! 5. Blocks that are too large or have another alignment are not kept.
-//! 6. The global allocator may be the user's, and use this crate itself. A thread that is in its
-//!    magazines then takes blocks from the allocator and frees them there, as one that ends does.
+//! 6. The global allocator may be the user's, and use this crate itself. If a thread is in its
+//!    magazines at that time, it takes blocks from the allocator and frees them there. So does a
+//!    thread that ends.
 //!
 //! Under a model nothing is kept: a static would outlive an execution.
 use queue_global::mpsc::{Heap, Nodes};
@@ -23,7 +24,7 @@ use std::{alloc::Layout, mem::MaybeUninit, ptr, ptr::NonNull, sync::Arc};
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 mod magazines;
 
-/// The two uses of blocks. Those of a cell are of an `Arc`, with its counts.
+/// The two uses of blocks. A cell's block is that of an `Arc`, with its counts.
 #[derive(Clone, Copy)]
 enum Use {
     Node,

@@ -109,8 +109,8 @@ impl Spawn {
         self
     }
 
-    /// Sets whether the end of a linked process is an event. By default, an abnormal one ends this
-    /// process too.
+    /// Sets whether the end of a linked process is an event. By default, an abnormal end of a
+    /// linked process ends this process too.
     ///
     /// ```
     /// use process_scheduler::Spawn;
@@ -186,7 +186,7 @@ impl Handle {
     ) -> Result<Address<P::Message>, SpawnError> {
         let at = supervised.as_ref().map(|supervised| supervised.at);
         let at = at.unwrap_or(Location::caller());
-        // This comes before the process is in any table, because it may panic.
+        // The closure may panic, so it runs before the process is in any table.
         let input = spawn
             .input
             .as_ref()

@@ -11,7 +11,7 @@
 //! | *stopped* | has ended, and its supervisor may restart it | the cell |
 //! | *done* | has ended for good | nobody |
 //!
-//! The *token* is the right to run the process; there is one a process. Only the thread that has it
+//! The *token* is the right to run the process; each process has one. Only the thread that has it
 //! touches the parts of the cell that are not shared.
 //!
 //! # Bits
@@ -25,7 +25,8 @@
 //! | FINAL | a supervisor, a shutdown | the process must end for good. It is never cleared |
 //!
 //! The *incarnation*, in the upper half, counts restarts. A completion carries the incarnation that
-//! asked for it, and a supervisor's cancel the one that it stops. So a later one never gets them.
+//! asked for it, and a supervisor's cancel carries the incarnation that it stops. So a later
+//! incarnation never gets them.
 //!
 //! # Rules
 //!
@@ -221,8 +222,8 @@ impl State {
         debug_assert_eq!(word & PHASE, RUNNING);
     }
 
-    /// Changes the phase from running to stopped. A kill may have caused this, and cannot change
-    /// it. False if the process must end for good. The caller has put the token into the cell.
+    /// Changes the phase from running to stopped, whether KILL is set or not. False if the process
+    /// must end for good (FINAL). The caller has put the token into the cell.
     #[must_use]
     pub(crate) fn stop(&self) -> bool {
         let stopped = self.change(|word| {
@@ -232,8 +233,8 @@ impl State {
         stopped.is_ok()
     }
 
-    /// Changes the phase from stopped to ready, as the next incarnation. False if it is not
-    /// stopped. Then the caller takes the token from the cell.
+    /// Changes the phase from stopped to ready, as the next incarnation. If this returns true, the
+    /// caller takes the token from the cell. False if the process is not stopped.
     #[must_use]
     pub(crate) fn revive(&self) -> bool {
         let revived = self.change(|word| {
@@ -254,9 +255,9 @@ impl State {
     /// Counts the restarts. One load.
     #[inline]
     pub(crate) fn incarnation(&self) -> u32 {
-        // Ordering: Relaxed: a restart is seen by its own worker, which made it or got the token
-        // since, and by the supervisor, whose steps make all restarts; others get a hint, which the
-        // worker checks again.
+        // Ordering: Relaxed. The process's worker sees each restart, as it made the restart or got
+        // the token since. So does the supervisor, whose steps make all restarts. Other threads get
+        // a hint, which the worker checks again.
         incarnation(self.0.load(Relaxed))
     }
 

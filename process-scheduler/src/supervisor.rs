@@ -23,10 +23,11 @@
 //!    children's pids and names may exist a moment longer. If the supervisor is killed, its
 //!    children are killed too. If it is restarted while a step of such a child still runs, it may
 //!    find the child's name taken: then its start fails, which counts as one more restart.
-//! 5. A supervisor that is notified of an end while the scheduler shuts down ends the child for
-//!    good, also before its own cancel comes. The shutdown itself ends stopped children for good.
-//!    So the supervisor may be notified of the same child once more, and then never again: if it
-//!    took that child for one that it has restarted, it would wait for ever.
+//! 5. A supervisor that is notified of a child's end while the scheduler shuts down ends the child
+//!    for good, even if its own cancel has not come yet. The shutdown itself also ends stopped
+//!    children for good. So the supervisor may be notified twice: that the incarnation has ended,
+//!    and that the child has ended for good. If it took the second for the end of a restarted
+//!    incarnation, it would wait for a third, which never comes.
 //! 6. A supervisor's cancel is for the child's present incarnation. A child may end by itself
 //!    before it takes the cancel, which then stays in the cell: the next incarnation skips it. A
 //!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it.
@@ -187,8 +188,8 @@ impl Child {
 
     /// Makes a child that is a supervisor.
     ///
-    /// If it is killed, its children are killed too. Its restart fails, and is tried again, if one
-    /// of them has a name and a step of it still runs.
+    /// If it is killed, its children are killed too. If one of these has a name, and its step still
+    /// runs, the supervisor's restart fails and is tried again.
     ///
     /// ```
     /// use process_scheduler::{Child, Scheduler, Strategy, Supervisor, from_fn};
@@ -366,8 +367,8 @@ impl Supervisor {
             return handle.kill_for_good(pid, ExitReason::Killed);
         };
         let entry = &mut self.entries[at];
-        // Rule 5. A shutdown that has ended the child for good began before, and is seen here: the
-        // queues of the child and of this supervisor pass that on.
+        // Rule 5. If the shutdown has ended the child for good, this thread sees that the shutdown
+        // has begun: the queues of the child and of this supervisor pass that on.
         if self.ends.is_some() || handle.is_closed() {
             entry.state = State::Gone;
             return handle.kill_for_good(pid, ExitReason::Killed);

@@ -2,8 +2,8 @@
 //!
 //! The span is `process`, at the level `TRACE` and without a parent. It is entered for `init`, each
 //! step and `close`, and closed when the process ends for good. After each step it gets an event
-//! with the result. A subscriber is user code: its panic outside of a step is caught and dropped,
-//! and one at the begin or the end of a step is the step's.
+//! with the result. A subscriber is user code: its panic outside of a step is caught and dropped.
+//! Its panic where the span is entered or left for a step counts as a panic of that step.
 #[cfg(not(feature = "tracing"))]
 pub(crate) use off::ProcessSpan;
 #[cfg(feature = "tracing")]

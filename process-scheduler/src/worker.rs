@@ -14,11 +14,12 @@
 //!    injector. A process that has used its slice goes to the back of the injector; but if nothing
 //!    else is ready here, it continues.
 //! 2. So a process that always continues is behind all others after each slice. However the
-//!    processes wake each other, by rule 1 of the looks the oldest process of the deque and that of
-//!    the injector get their turn every 61 steps.
-//! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: the
-//!    one of a worker to its own empty deque, which it takes next. That is a *filled place*: if the
-//!    step takes long, the watcher finds the process ([`worker_idle::Watch`]).
+//!    processes wake each other, the oldest process of the deque and that of the injector get their
+//!    turn every 61 steps, by the first of the looks above.
+//! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: a
+//!    worker's push to its own empty deque, because it takes that process next. The deque is then a
+//!    *filled place*: if the worker's step takes long, the watcher finds the process
+//!    ([`worker_idle::Watch`]).
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
 //!    would only carry it to another processor. An owner is *stuck* if its count of steps has not
 //!    changed between two looks: of the watcher, or at the beginning and at the end of the looks of
@@ -58,7 +59,7 @@ const BATCH: usize = 16;
 const SPINS: u32 = 16;
 const TIGHT: u32 = 4;
 
-/// The right to run a process: its token (`core.rs`). There is one a process.
+/// The right to run a process: its token (`core.rs`). Each process has one.
 pub(crate) struct Runnable(pub(crate) Arc<dyn AnyCell>);
 
 /// The steps of a process before the worker looks for another.
@@ -172,7 +173,7 @@ impl Work {
             deque,
         }));
         timer::keep_entries(true);
-        // Ordering: Relaxed: after the stop this reads nothing of the shutdown's.
+        // Ordering: Relaxed: after the stop this reads nothing that the shutdown wrote.
         while !self.shared.stop.load(Relaxed) {
             match self.find() {
                 Some(runnable) => self.serve(runnable),
@@ -180,7 +181,7 @@ impl Work {
             }
         }
         timer::keep_entries(false);
-        // The rest belongs to nobody: its drop frees it outside of the borrow.
+        // The processes in the deque belong to nobody now. The drop is outside of the borrow.
         drop(LOCAL.take());
     }
 
@@ -262,7 +263,7 @@ impl Work {
         self.shared.counters.workers[worker].steps.load(Relaxed)
     }
 
-    /// Looks at the steps of all workers.
+    /// Records the counts of steps of all workers.
     fn note_steps(&self) {
         for (worker, seen) in self.seen.iter().enumerate() {
             seen.set(self.steps_of(worker));
@@ -306,8 +307,8 @@ impl Work {
                 messages: self.shared.config.messages,
                 counters: &self.shared.counters.workers[self.index],
             };
-            // A process guards its user code. This is for a panic that it does not expect: the
-            // process is stuck then, and the worker continues.
+            // A process guards its user code. This guard is for any other panic: the process is
+            // stuck then, and the worker continues.
             let left = guarded(|| runnable.0.run(&mut slice)).flatten();
             self.steps += (budget - slice.steps_left).max(1);
             let Some(left) = left else {
@@ -370,7 +371,8 @@ impl Work {
         self.note_steps();
         metrics::add(&self.counters().parks, 1);
         let mut watch = Watch::begin(idle, self.index, &self.watch);
-        // Ordering: Relaxed. The token of the unpark orders it: it comes after the store.
+        // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
+        // store.
         while !idle.was_notified(self.index) && !shared.stop.load(Relaxed) {
             let Some(watcher) = &mut watch else {
                 self.park.park();

@@ -97,8 +97,8 @@ pub(crate) struct Caps {
 ///
 /// 1. The runtime of a period is added to `used`. At the end of the period its budget is
 ///    subtracted, down to zero.
-/// 2. `began` is the start of the period of the last charge, or of the turn's start if that was
-///    later. So no period ends between `began` and the runtime that is charged next.
+/// 2. `began` is the start of the period in which the last charge was, or in which the turn began
+///    if that was later. So no period ends between `began` and the runtime that is charged next.
 #[derive(Clone, Copy)]
 struct Usage {
     cap: Cap,

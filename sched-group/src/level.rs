@@ -89,8 +89,8 @@ impl Level {
         was_empty || self.is_empty()
     }
 
-    /// Rescales a sibling's lead over the floor from its old shares to its new ones, so that its
-    /// wait for its earlier runtime has the length that fits the new shares.
+    /// Rescales a sibling's lead over the floor from its old shares to its new ones, as if the
+    /// sibling had run for this lead at the new shares.
     pub(crate) fn reshare(&mut self, leaf: u32, old: u32, new: u32) {
         let (rank, floor) = (self.siblings.rank(leaf), self.floor());
         let Some(ahead) = rank.checked_sub(floor).filter(|&ahead| ahead > 0) else {

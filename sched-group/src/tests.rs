@@ -65,7 +65,8 @@ proptest! {
         }
     }
 
-    /// Rounding takes less than four nanoseconds a share from a charge, after 584 years.
+    /// A charge for up to 584 years is too small, by rounding, by less than four nanoseconds a
+    /// share.
     #[test]
     fn weight_of_any_shares_is_exact(shares in 1..=u32::MAX, runtime in 1..=u64::MAX) {
         let exact = (u128::from(runtime) << 62) / u128::from(shares);

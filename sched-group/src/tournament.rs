@@ -31,14 +31,14 @@ struct Leaf {
 impl Leaf {
     /// Returns all ones if this leaf beats another, else zero.
     ///
-    /// It uses the sign of a difference, as the compiler would make a branch of a comparison. The
-    /// winner is nearly random, so half of the branches would be mispredicted.
+    /// It uses the sign of a difference, because the compiler would turn a comparison into a
+    /// branch. The winner is nearly random, so half of the branches would be mispredicted.
     #[inline]
     fn beats(&self, other: &Self) -> u64 {
         let is_first = self.order.wrapping_sub(other.order) >> 63;
         let ahead = self.rank.wrapping_sub(other.rank);
         let ahead = ahead.wrapping_sub(is_first.into());
-        // Neither rank has bit 127, so it is the sign.
+        // Neither rank has bit 127, so bit 127 of the difference is its sign.
         ((ahead >> 64) as i64 >> 63) as u64
     }
 }
@@ -55,11 +55,11 @@ pub(crate) struct Tournament {
     /// The number of the winning leaf, by node. The root is 1, the children of n are 2n and 2n + 1,
     /// and the leaves are the last half.
     winners: Vec<u32>,
-    /// Places that were removed.
+    /// The leaves that were removed, for reuse.
     spare: Vec<u32>,
-    /// Places that were ever added.
+    /// The number of leaves that were ever in use, including the spare ones.
     used: usize,
-    /// Places that are present.
+    /// The number of leaves that are present.
     present: u32,
     order: u64,
 }

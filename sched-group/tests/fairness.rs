@@ -62,8 +62,8 @@ fn specs(nested: bool, capped: bool) -> impl Strategy<Value = Vec<Spec>> {
 /// A competitor in a level: a group with its descendants, or the own work of a group with children.
 struct Sibling {
     level: Option<usize>,
-    /// The groups whose work counts. The shares are those of the first group: its second ones if
-    /// this sibling is the group's own work.
+    /// The groups whose work counts. The shares are those of the first group: those of its own work
+    /// if `is_own`.
     members: Vec<usize>,
     is_own: bool,
     longest_poll: i128,

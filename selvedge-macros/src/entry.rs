@@ -1,4 +1,4 @@
-//! The attributes: an async function becomes one that blocks on it in a runtime.
+//! The attributes: an async function becomes a plain one, which blocks on its body in a runtime.
 //!
 //! The function keeps its name, its visibility and its attributes. Its body moves into an async
 //! block, with its own spans, so that the compiler's errors point at the user's lines. An error in

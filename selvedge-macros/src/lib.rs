@@ -40,8 +40,8 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Awaits several futures at once, and runs the handler of the one that is ready first.
 ///
-/// The arguments are the path of the crate `selvedge`, a `;`, and those of `selvedge::select!`,
-/// which passes its own path and has the documentation.
+/// The arguments are the path of the crate `selvedge`, a `;`, and the arguments of
+/// `selvedge::select!`. That macro documents them, and passes them on with the crate's path.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -199,8 +199,8 @@ impl VisitMut for Shape {
 }
 
 impl Branch {
-    /// Returns the `match` by which a poll compares `output` with the pattern. It breaks out of
-    /// the branch if they do not match.
+    /// Returns the `match` by which a poll compares `output` with the pattern. If they do not
+    /// match, it continues with the next branch.
     fn comparison(&self, output: &Ident) -> TokenStream {
         let mut pattern = self.pattern.clone();
         let mut has_reference = HasReference(false);

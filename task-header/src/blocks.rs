@@ -26,10 +26,10 @@
 //!    later goes to the allocator.
 //! 4. A block in the depot is in the list of its page, where a leak checker finds it. It also has a
 //!    bit in the map of its page, by which the depot takes it. The depot hands out all blocks of a
-//!    place together. A page has one of the [`PLACES`] for each size, or several, each with blocks
-//!    of its own. If none of the [`PROBES`] places that a page may have is free, its blocks go to
-//!    the *rest*, a chain without order. The places are 240 KiB of zeroed static memory, of which
-//!    the system provides only the part that is used.
+//!    place together. For each size of its blocks a page has one of the [`PLACES`], rarely more;
+//!    then each of these has other blocks. If none of the [`PROBES`] places that a page may have is
+//!    free, its blocks go to the *rest*, a chain without order. The places are 240 KiB of zeroed
+//!    static memory, of which the system provides only the part that is used.
 //!
 //! This module uses no atomics but those of std's lock. Where a model or a sanitizer must see each
 //! block come and go, the module is switched off: with `--cfg selvedge_plain_alloc`, or without the

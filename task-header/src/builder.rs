@@ -208,7 +208,7 @@ impl<D: Details> Builder<D> {
     /// As for [`spawn_unchecked`](Self::spawn_unchecked). In addition, each [`Runnable`], waker and
     /// handle of the task may call the closure, and the last of them drops it. They all
     /// - stay on this thread, unless the closure is `Send` and `Sync`;
-    /// - are gone, or leaked, when what the closure borrows ends.
+    /// - are gone, or leaked, when the closure's borrows end.
     #[inline(always)]
     pub unsafe fn spawn_with_unchecked<F, C>(
         self,

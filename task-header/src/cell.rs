@@ -286,7 +286,7 @@ pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
 /// # Safety
 /// The caller has a reference for `'a` to a task of these types.
 pub(crate) unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a UnsafeCell<Stage<F>> {
-    // The fields behind the stage do not move it.
+    // The types of the fields behind the stage do not change its offset.
     let cell = task.cast::<Cell<F, S, (), ()>>();
     // SAFETY: the caller has a reference to a task of this type; the stage is only borrowed shared.
     unsafe { &(*cell.as_ptr()).stage }

@@ -20,11 +20,11 @@
 //! A future whose poll panics is dropped while the panic unwinds, before it is caught, just as a
 //! local variable of the panicking code is. So its parts see `std::thread::panicking` return true:
 //! a `MutexGuard` in it poisons its mutex. A drop after the catch would leave the mutex unpoisoned,
-//! with a change half done. tokio and async-task also drop it there. By a rule of the language, a
-//! panic that leaves a drop during unwinding ends the process. With `std`, the future's drop runs
-//! in a catch of its own, so its panic does not leave that drop. But if this second panic unwinds
-//! through a drop that panics too, the process ends. Without `std`, any panic of the future's drop
-//! during unwinding ends it.
+//! with a change half done. tokio and async-task also drop the future while the panic unwinds. By a
+//! rule of the language, a panic that leaves a drop during unwinding ends the process. With `std`,
+//! `Unwinds` drops the future in a catch of its own, so the second panic does not leave that drop.
+//! But if it unwinds through a drop that panics too, the process ends. Without `std`, any panic of
+//! the future's drop during unwinding ends the process.
 #[cfg(feature = "std")]
 use crate::current;
 use crate::{

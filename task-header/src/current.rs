@@ -16,8 +16,9 @@ const RECORDS: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 
 /// Returns the id of the task that this thread runs, if it runs one.
 ///
-/// It exists while the task's future is polled, and while a run or an abort drops it. If a task's
-/// poll runs another task, this returns the inner one's. Costs a load of a thread-local.
+/// A thread runs a task while it polls the task's future, and while a run or an abort drops that
+/// future. If a task's poll runs another task, this returns the id of the inner one. Costs a load
+/// of a thread-local.
 ///
 /// ```
 /// use task_header::{Builder, current};

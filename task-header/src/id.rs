@@ -31,7 +31,8 @@ impl Id {
         self.0
     }
 
-    /// Returns whether `waker` wakes this task, which is not freed. Compares two addresses.
+    /// Returns whether `waker` wakes this task. Compares two addresses, so the answer counts only
+    /// while the task is not freed.
     ///
     /// A poll uses this to tell its task's own waker from another: parts of its future may poll
     /// other parts with wakers of their own.

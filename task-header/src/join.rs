@@ -32,8 +32,9 @@ use core::{
 /// Waits for a task: a future of its output.
 ///
 /// Dropping the handle detaches the task: it goes on, and its output is dropped where it completes.
-/// A poll of an unfinished task costs one read-modify-write, three when the waker changes, and none
-/// when it is polled again with the same waker. The drop costs one, two with a waker registered.
+/// The first poll of an unfinished task costs one read-modify-write. A later poll costs none with
+/// the same waker, and two with another one, besides the wakers' own clone and drop. The drop of
+/// the handle costs one, two with a waker registered.
 /// With the feature `coop-budget`, the poll that returns the output charges one operation to the
 /// surrounding budget. If the budget is used up, the handle returns the output in a later poll.
 ///

@@ -3,8 +3,8 @@
 //!
 //! # Actors
 //!
-//! The *owner* is the thread with the [`LocalOwned`]; it spawns, runs and drops. A *waker* may be
-//! on any thread, and so may the *holder* of the `LocalNotified` that its wake made.
+//! The *owner* is the thread with the [`LocalOwned`]; it spawns, runs and drops the tasks. A
+//! *waker* may be on any thread, and so may the *holder* of the `LocalNotified` that a wake made.
 //!
 //! # Rules
 //!
@@ -67,7 +67,7 @@ pub trait ScheduleLocal: Send + Sync + Sized + 'static {
 /// A thread-local task that was spawned or woken and waits for its run. One word.
 ///
 /// Any queue may hold it, but only its list can run it, on that list's thread. Dropping it cancels
-/// the task: the owner drops the future when it next receives.
+/// the task: the owner then [receives](LocalOwned::receive) the task, and its run drops the future.
 ///
 /// ```compile_fail,E0599
 /// fn run<S: task_header::ScheduleLocal>(task: task_header::LocalNotified<S>) {
@@ -221,9 +221,8 @@ pub enum LocalRan<S: ScheduleLocal> {
 /// ```
 ///
 /// Its drop cancels the idle tasks and those that were sent to it. A task that is still queued
-/// elsewhere leaks, future and cell: drop the queues before the list. It takes memory as an
-/// [`Owned`](crate::Owned) does, and the global allocator must not use the list that asks it for
-/// memory.
+/// elsewhere leaks, future and cell: drop the queues before the list. The list takes memory as an
+/// [`Owned`](crate::Owned) does. While the list allocates, the global allocator must not use it.
 pub struct LocalOwned<S> {
     list: UnsafeCell<List>,
     /// Tasks that were taken from the stack and not yet returned by `receive`, the oldest first.
@@ -485,7 +484,8 @@ impl<S> LocalOwned<S> {
                 if !unsafe { header(task) }.state.is_complete() {
                     return Some(task);
                 }
-                // Without `std` a panic ends a run without giving it its list.
+                // The run that completed this task did not use the list: it was aborted at its very
+                // end (rule 9 of `state`), or it panicked, without `std`.
                 // SAFETY: the task is complete, in this list, and off the stack.
                 let duty = self.with_list(|list| unsafe { list.release(task) });
                 if let Duty::Dealloc = duty {

@@ -430,8 +430,8 @@ fn an_orphan_is_cancelled_once() {
     });
 }
 
-/// The last waker is dropped while the poll that stored it ends. The last of the two drops the
-/// future, and no thread touches the cell after that.
+/// The last waker is dropped while the poll that stored it ends. Whichever of the two comes last
+/// drops the future, and no thread touches the cell after that.
 ///
 /// Fails if the end of a poll has no Acquire.
 #[test]

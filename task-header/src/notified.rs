@@ -24,8 +24,8 @@ use core::{
 ///
 /// `schedule` takes the task, not a borrow of the scheduler inside the task. So a wake by value can
 /// hand its reference over, and no thread stays in a cell that may be freed meanwhile. Reach the
-/// scheduler with [`Notified::scheduler`]. Before you queue the task, copy what you need after
-/// that.
+/// scheduler with [`Notified::scheduler`], and copy from it what you need after the task is queued:
+/// by then the task may be freed.
 pub trait Schedule: Send + Sync + Sized + 'static {
     /// Queues a task. Runs on the thread that wakes the task, and possibly inside another task's
     /// poll. Dropping the task instead cancels it there.
@@ -56,8 +56,8 @@ pub trait Schedule: Send + Sync + Sized + 'static {
 
 /// A task that was spawned or woken and waits for its run. One word.
 ///
-/// A task never has more than one. Dropping it cancels the task: the future is dropped here and
-/// now, and the join handle gets a [`JoinError`](crate::JoinError).
+/// A task never has more than one `Notified`. Dropping it cancels the task: the future is dropped
+/// here and now, and the join handle gets a [`JoinError`](crate::JoinError).
 pub struct Notified<S: Schedule> {
     task: TaskPtr,
     scheduler: PhantomData<S>,
@@ -97,8 +97,8 @@ pub struct AfterPoll<'a, S> {
     /// it comes back as [`Ran::Notified`].
     ///
     /// This costs no read-modify-write, and neither does the task's next start, unless the task is
-    /// woken meanwhile; a wake from within the poll would cost one for each. So this is the cheap
-    /// way for a future to yield, if the future can reach its runner.
+    /// woken meanwhile. A wake from within the poll would cost one, and so would the start after
+    /// it. So this is the cheap way for a future to yield, if the future can reach its runner.
     pub again: bool,
 }
 
@@ -198,10 +198,10 @@ impl<S: Schedule> Notified<S> {
     /// scheduled a last time, as cancelled. Use [`Owned::run`] to keep such tasks and to find them
     /// at shutdown.
     ///
-    /// Costs one read-modify-write to start, none if the last poll returned the task and nothing
-    /// has woken it since. Then one for `Pending`, or none if the task comes back. A completion
-    /// costs none if no handle joins and no waker is left, one otherwise, two if it wakes a join
-    /// waker.
+    /// The start costs one read-modify-write, or none if the runner let the task go on
+    /// ([`AfterPoll::again`]) and nothing has woken it in or after that poll. The end costs one for
+    /// `Pending`, or none if the task comes back. A completion costs none if no handle joins and no
+    /// waker is left, one otherwise, two if it wakes a join waker.
     pub fn run(self) -> Ran<S> {
         self.run_and(|| run::Answer {
             keep: Keep::Nowhere,

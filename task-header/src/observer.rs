@@ -8,8 +8,8 @@ use crate::{
 /// A pointer to a task that reads the task's state, and does not keep the task alive. One word.
 ///
 /// It is for a list of the live tasks of a runtime. A task has its place in the list as
-/// [metadata](crate::Builder::metadata), whose drop takes it out of the list under the list's lock.
-/// A thread that has the lock may then look at every task of the list.
+/// [metadata](crate::Builder::metadata). The drop of that metadata takes the lock of the list, and
+/// then takes the task out. So a thread that has the lock may look at every task of the list.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -60,8 +60,9 @@ impl Observer {
     /// Returns the task's state. A load.
     ///
     /// # Safety
-    /// The drops of the task's details have not all returned, and do not before this returns. The
-    /// details are the values that its [`Builder`](crate::Builder) was given.
+    /// Until this method returns, at least one of the task's details is not dropped, or its drop
+    /// has not returned. The details are the values that the task's [`Builder`](crate::Builder) was
+    /// given.
     pub unsafe fn state(self) -> TaskState {
         // SAFETY: by the caller's promise the cell is not freed (`free` drops the details first),
         // and until then nobody borrows the header mutably.

@@ -26,7 +26,8 @@ pub(crate) struct Answer {
     pub(crate) again: bool,
 }
 
-/// A run whose runner panicked when it was asked for its list. Its drop cancels the task.
+/// A run whose runner panicked when it was asked for the task's list. The drop of this value ends
+/// the task: it cancels the future, unless that is gone already.
 struct BrokenOff(TaskPtr, Polled);
 
 impl Drop for BrokenOff {

@@ -478,8 +478,9 @@ impl State {
             let waker = s & JOIN_WAKER != 0;
             let end = s & !(if waker { JOIN_WAKER } else { JOIN_INTEREST });
             // Ordering: Release orders the handle's accesses before the free, or before the running
-            // thread's. Acquire on failure, as in the first load: if `s` shows no other reference,
-            // none comes back, and their holders' accesses are acquired with `s`.
+            // thread's accesses. Acquire on failure, as in the first load: if `s` shows no other
+            // reference, none comes back, and the load of `s` has acquired the accesses of those
+            // that held one.
             match self.0.compare_exchange_weak(s, end, Release, Acquire) {
                 Ok(_) if waker => return LeaveJoin::DropWaker,
                 Ok(_) => return LeaveJoin::Left(self.after_drop(end)),

@@ -1,14 +1,14 @@
 //! A multi-threaded `Executor<'a>` whose tasks borrow, as an example of `spawn_unchecked`.
 //!
-//! 1. A task's future is touched only by runs of its `Notified` and by the drop of that. Only the
-//!    queue holds these, and only methods of the executor and its drop take them out: while it is
+//! 1. A task's future is touched only by a run or the drop of its `Notified`. Only the queue holds
+//!    these, and only methods of the executor and its drop take them out. While the executor is
 //!    borrowed or dropped, `'a` has not ended.
-//! 2. A thread that wakes a task has its `Notified` until it has pushed it. In between, no user
-//!    code runs and nothing panics. The thread neither runs nor drops the task.
+//! 2. A thread that wakes a task has the task's `Notified` until the push. In between, no user code
+//!    runs and nothing panics. The thread neither runs nor drops the task.
 //! 3. Each task holds the queue, so the queue's drop drops no task. If the executor is forgotten,
 //!    both leak.
 //! 4. The executor's drop waits until all tasks are gone. A task that a thread is about to push is
-//!    pushed soon, and no other thread runs any.
+//!    pushed soon, and no other thread runs a task.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use pin_project_lite::pin_project;
 use std::{
@@ -332,8 +332,8 @@ fn an_executor_with_endless_tasks_is_dropped_in_another_thread() {
     assert_eq!(drops.load(SeqCst), 1);
 }
 
-/// A single-threaded executor. Only its list runs and drops its tasks, so its lifetime makes it
-/// sound, dropped or not.
+/// A single-threaded executor. Only its list runs and drops its tasks, so the lifetime `'a` makes
+/// the executor sound, whether it is dropped or forgotten.
 struct LocalExecutor<'a> {
     list: LocalOwned<Home>,
     lifetime: PhantomData<fn(&'a ()) -> &'a ()>,

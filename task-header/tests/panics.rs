@@ -327,8 +327,8 @@ fn a_future_that_panics_poisons_the_mutex_whose_guard_it_holds() {
     ended(join, true);
 }
 
-/// The thread is not panicking when a drop panics while nothing unwinds, nor when a future is
-/// cancelled.
+/// Nothing unwinds while a cancelled future is dropped, so the drop sees a thread that does not
+/// panic.
 #[test]
 fn a_future_that_is_cancelled_is_not_dropped_as_in_a_panic() {
     let panicking = Arc::new(AtomicBool::new(true));
@@ -446,8 +446,8 @@ fn panicking_join_waker_is_dropped_once_and_the_output_comes() {
                 panics(|| _ = Pin::new(join).poll(&mut Context::from_waker(waker)))
             };
             assert_eq!(poll(&mut join, &bad), at == "clone");
-            // Another waker replaces it, and it replaces another: a poll does not get the panic of
-            // the waker that it replaces.
+            // A waker replaces `bad`, and then `bad` replaces that waker: a poll does not get the
+            // panic of the waker that it replaces.
             assert!(!poll(&mut join, Waker::noop()));
             assert_eq!(poll(&mut join, &bad), at == "clone");
             assert_eq!(panics(|| drop(bad)), at == "drop");

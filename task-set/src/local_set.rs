@@ -33,13 +33,13 @@
 //!    unless a wake has taken it: then its poller polls again. So each waiting poller is `last`, is
 //!    in `others`, or was woken. When `last` ends, all of `others` are woken; each registers and
 //!    looks at the queue, so the set has a `last` again. A poller by hand can't report that it
-//!    ends. The clone or the drop of a waker may poll the set, as another poller. A clone does so
-//!    while the cell is held, so the cell wakes both pollers. A drop does so only when the
-//!    registration is complete, so the other poller displaces it as usual.
+//!    ends. The clone or the drop of a waker may poll the set, as another poller. If the clone does
+//!    so, a registration is in progress in the cell, so the cell wakes both pollers. The drop comes
+//!    only when the registration is complete, so the other poller displaces it as usual.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 //! 7. At every 61st look the tasks of the stack go behind those of `queue`. Otherwise a task that
-//!    always yields, and so is always in `queue`, would keep a task waiting that a timer, a socket
-//!    or another thread has woken.
+//!    always yields would always be in `queue`, and the set would never look at the stack: at the
+//!    tasks that a timer, a socket or another thread has woken.
 use crate::gate::Gate;
 use std::{
     cell::{Cell, RefCell},
@@ -111,7 +111,7 @@ const BY_HAND: PollerId = ptr::null();
 
 type Task = LocalNotified<InSet>;
 
-/// The scheduler of a set's tasks. A task's address in its list tells which set it belongs to.
+/// The scheduler of a set's tasks. A task's owner id tells which set the task belongs to.
 struct InSet;
 
 impl ScheduleLocal for InSet {
@@ -144,7 +144,7 @@ impl WakeRef for Waiter {
 /// future that is ready when all tasks are done. The set polls up to 61 tasks at a time, so that
 /// other futures of the thread get their turn. Its drop cancels the remaining tasks at once. If
 /// another thread is in the middle of a wake of such a task, the drop waits until that wake is
-/// done. It allocates a block of 1 KiB with its first task, and more from the 125th (on 64-bit
+/// done. The set allocates a block of 1 KiB with its first task, and more from the 125th (on 64-bit
 /// targets): see [`Owned`](task_header::Owned).
 ///
 /// ```
@@ -384,8 +384,8 @@ impl LocalSet {
     /// one ends, the others are woken.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let poller = Poller(self);
-        // The future is dropped before `poller`, whose drop wakes the other pollers, as the
-        // future's drop may have spawned or woken tasks.
+        // The future's drop may spawn or wake tasks. So it comes before the drop of `poller`, which
+        // wakes the other pollers.
         let mut future = pin!(future);
         poll_fn(|cx| {
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
@@ -429,7 +429,7 @@ impl LocalSet {
     /// Runs one ready task. Returns `None` if no task is ready.
     ///
     /// The call registers no waker: nothing tells the caller when a task is ready later. If ready
-    /// tasks are left, and the set is polled elsewhere, that poller is woken.
+    /// tasks are left, the call wakes the set's last poller, if there is one.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc};
@@ -524,7 +524,7 @@ impl LocalSet {
     }
 }
 
-/// A call that polls the set, until its end. It does not move once it has polled.
+/// A poller: exists until the call that polls the set ends. It does not move once it has polled.
 struct Poller<'a>(&'a LocalSet);
 
 impl Poller<'_> {

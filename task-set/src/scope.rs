@@ -148,7 +148,7 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Ends the process if a frame unwinds whose tasks have not ended. Nothing in that frame panics as
+/// Ends the process if a frame unwinds before its tasks have ended. Nothing in that frame panics as
 /// long as there is memory.
 struct AbortsUnlessOver;
 

@@ -1,7 +1,7 @@
 //! The invariant public types. `tests/variance.rs` has the covariant ones.
 
-/// `'scope` is the time for which the frame waits: a shorter one would admit tasks that end before
-/// it does.
+/// `'scope` lasts as long as the frame waits. A shorter lifetime would admit tasks that borrow
+/// values which end during the wait.
 ///
 /// ```
 /// use task_set::Scope;

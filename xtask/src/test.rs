@@ -221,10 +221,10 @@ fn large() -> Result<bool> {
     )
 }
 
-/// Runs the tests named after counts on the counting backend: they make the tables of the READMEs.
-/// For the backends of ThreadSanitizer and shuttle, it checks that all crates build on them, and
-/// runs the shim's own tests on the former. Code and dependencies of tests that never run would
-/// only cost time and space. At last it tests the sockets over the poller of other Unix systems.
+/// Runs the tests named after counts on the counting backend: they check the tables of the READMEs.
+/// Checks that all crates build on the backends of ThreadSanitizer and shuttle, and runs the shim's
+/// own tests on the former. It builds no other tests for these two, as they would not run. At last
+/// it tests the sockets over the poller of other Unix systems.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages

@@ -1,4 +1,4 @@
-//! `cargo xtask trace-view`: makes a page of HTML of a saved trace, which needs no network.
+//! `cargo xtask trace-view`: turns a saved trace into a page of HTML that needs no network.
 use anyhow::{Context, Result, ensure};
 use project::say;
 use serde_json::Value;

@@ -147,14 +147,14 @@ pub fn writable(file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the commit of the tree at a folder, to which a result belongs. Call it before anything
-/// is built. A tree with changes says so, except for changes of its documents, among which results
-/// are.
+/// Returns the commit of the tree at a folder, for a result that is measured there. Call this
+/// before anything is built. The text says whether the tree has changes. Changes of its documents
+/// do not count, as the results are among them.
 pub fn commit(root: &Path) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(root).args(arguments);
-        // A git hook that runs this command sets them.
+        // A git hook that runs this command sets these variables.
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             git.env_remove(name);
         }
@@ -204,7 +204,7 @@ pub fn add_flags(
     let text = format!("#!/bin/sh\nrustc=$1\nshift\nexec {driver}\"$rustc\" \"$@\" {flags}\n");
     let write = || -> io::Result<()> {
         if fs::read_to_string(&wrapper).is_ok_and(|there| there == text) {
-            return Ok(()); // Cargo looks at its time.
+            return Ok(()); // Cargo looks at the file's time.
         }
         fs::create_dir_all(&folder)?;
         fs::write(&wrapper, &text)?;

@@ -20,7 +20,7 @@ fn sleeping_runner_once_polled_frees_tasks_ended_elsewhere() {
     // The task enters the first runner's list, and ends on the second runner.
     assert!(first.as_mut().poll(&mut cx).is_pending());
     assert!(second.as_mut().poll(&mut cx).is_pending());
-    // Each runner counts the state once it is polled, and the task still does.
+    // Each runner that was polled has a reference to the state, and so does the task.
     assert_eq!(Arc::strong_count(&executor.state), before + 3);
     assert!(first.as_mut().poll(&mut cx).is_pending());
     assert_eq!(Arc::strong_count(&executor.state), before + 2);

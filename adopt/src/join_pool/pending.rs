@@ -45,7 +45,7 @@ impl Pending {
     #[inline]
     pub(super) fn other_spawns(&self) {
         // Ordering: Relaxed. The push of the job comes next, and publishes this addition. So the
-        // job is counted as done only after it.
+        // job is counted as done only after this addition.
         self.elsewhere.fetch_add(1, Relaxed);
     }
 

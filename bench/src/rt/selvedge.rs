@@ -119,7 +119,7 @@ pub(super) async fn serve_http_with(listener: net::TcpListener, http: Http) {
     server.await.expect("it serves");
 }
 
-/// Our runtime without the budget, for the row `http_saturated`, which compares the two.
+/// Our runtime without the budget. The row `http_saturated` compares it with [`Selvedge`].
 pub(crate) struct Unlimited(Selvedge);
 
 impl Rt for Unlimited {

@@ -21,7 +21,7 @@ const BATCH: usize = 1_000;
 /// Number of polls of all [`Idle`]s. It is a static, as an `Idle` has no room for a pointer.
 static POLLED: AtomicUsize = AtomicUsize::new(0);
 
-/// A future that waits forever. It holds its waker, as some runtimes would free it otherwise.
+/// A future that waits forever. It holds its waker, as some runtimes would free the task otherwise.
 struct Idle(Option<Waker>);
 
 const _: () = assert!(size_of::<Idle>() <= 16);

@@ -109,7 +109,7 @@ impl Clients {
     }
 
     /// Sends a message on each connection, and the next one at each answer, for at least a time.
-    /// Returns how long the answers whose times count took, in nanoseconds.
+    /// Returns the times that the answers took, in nanoseconds, without those that do not count.
     pub(super) fn exchange(
         &mut self,
         dialog: &mut impl Dialog,
@@ -172,9 +172,9 @@ fn exchange_one(
     }
 }
 
-/// Runs clients on a thread of their own, and measures: `run` once for a quarter of the time, to
-/// warm up, and then for the time. It returns how long each operation took. The processor time is
-/// that of all other threads.
+/// Measures clients on a thread of their own. The thread calls `run` for a quarter of the time, to
+/// warm up, and then for the whole time. `run` returns how long each operation took. The processor
+/// time is that of all other threads.
 pub(super) fn measure(
     pins: bool,
     at_least: Duration,
@@ -183,7 +183,8 @@ pub(super) fn measure(
     measure_beside(&[], pins, at_least, run)
 }
 
-/// The same beside clients on other threads, by their ids, which are pinned where this one is.
+/// Measures as [`measure`] does, beside clients on other threads: `others` are the ids of these
+/// threads, which are pinned to the same processor as this client.
 pub(super) fn measure_beside(
     others: &[i32],
     pins: bool,
@@ -267,8 +268,8 @@ pub(super) fn echo<R: Rt, const CONNECTIONS: usize>(
 /// The length of a poll of the tasks beside `echo_busy`.
 const BUSY: Duration = Duration::from_millis(1);
 
-/// Echoes a message every 300 microseconds, beside a task of long polls for each worker, which
-/// wakes itself in each.
+/// Echoes a message every 300 microseconds. Beside it, one task for each worker has long polls, and
+/// wakes itself in each poll.
 pub(super) fn echo_busy<R: Rt>(
     runtime: &R,
     workers: usize,
@@ -305,8 +306,8 @@ pub(super) fn echo_busy<R: Rt>(
 /// Connections that always have data, beside those of `echo_saturated`.
 const FLOODS: usize = 16;
 
-/// Echoes messages on 50 connections, beside connections that always have data, which are read in
-/// small pieces.
+/// Echoes messages on 50 connections. Beside them, the server reads connections that always have
+/// data, in small pieces.
 pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Service::Echo).ok()?;
     let sink = serve(runtime, Service::Sink).ok()?;
@@ -346,8 +347,8 @@ pub(super) fn connect<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Optio
     let run = |span: Duration| {
         let (begun, mut took) = (Instant::now(), Vec::new());
         while took.is_empty() || begun.elapsed() < span {
-            // Other addresses have ports of their own: a closed connection keeps its pair for a
-            // minute.
+            // Each connection has another address, as a closed one keeps its pair of address and
+            // port for a minute.
             count += 1;
             let [low, middle, ..] = count.to_le_bytes();
             to.set_ip(Ipv4Addr::new(127, 0, middle, low.max(1)).into());
@@ -370,8 +371,8 @@ const IDLE: usize = size(9_000);
 /// wake-up is this thread's own.
 pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Service::Hold).ok()?;
-    // A test has fewer than a listener's queue holds: on a busy machine the kernel drops what comes
-    // beyond, and the client tries again after a second.
+    // A test has fewer connections than a listener's queue holds: on a busy machine the kernel
+    // drops the others, and the client tries again after a second.
     let (count, second) = match at_least.is_zero() {
         true => (IDLE / 20, Duration::from_millis(50)),
         false => (IDLE, Duration::from_secs(1)),

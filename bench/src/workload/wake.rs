@@ -86,7 +86,8 @@ pub(super) fn wake_many<R: Rt>(runtime: &R, done: Done) {
 /// Number of threads of `wake_threads`.
 pub(super) const WAKING_THREADS: usize = 4;
 
-/// Number of wakes of each of these threads: so many that the threads' start is no part of them.
+/// Number of wakes of each of these threads: so many that the time of the threads' start is
+/// negligible.
 pub(super) const WAKES: usize = super::size(100_000);
 
 /// Lets threads wake one task, as fast as they can.

@@ -1,5 +1,5 @@
 //! Models of the cell's shared part. The *worker* of a model runs the process as the scheduler
-//! does: it begins, takes both lanes, and suspends. The token is a number that one thread has.
+//! does: it begins, takes both lanes, and suspends. The token is a value that one thread has.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;

@@ -6,7 +6,7 @@ use super::*;
 use std::{panic::resume_unwind, sync::Arc, task::Wake};
 use sync_shim::{atomic::AtomicBool, model, panics::catch, thread};
 
-/// A waker that shows, by the bit, what its waker has done before.
+/// A waker that sets a bit. A thread that sees the bit sees what the waking thread did before.
 struct Woken(AtomicBool);
 
 impl Woken {
@@ -95,7 +95,7 @@ fn value_against_drop_is_handed_back_or_dropped() {
     }
 }
 
-/// A value whose drop panics, without a word.
+/// A value whose drop panics, and prints nothing.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -105,7 +105,7 @@ impl Drop for Bomb {
 }
 
 /// The receiver waits, and leaves while a value comes whose drop panics: if the sender has the
-/// waker, it wakes, also if it is the end that drops the value.
+/// waker, it wakes, even if it also drops the value.
 ///
 /// Fails if the sender drops the value before it wakes.
 #[test]

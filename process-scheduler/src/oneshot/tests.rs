@@ -59,7 +59,7 @@ impl Wake for Noted {
     }
 }
 
-/// A borrowed waker is lent for one poll: its clones are of the task that has the poll.
+/// The target of a waker that is lent for one poll: a clone of the waker wakes the task that polls.
 struct Lent(Mutex<Arc<Noted>>);
 
 static LENT: RawWakerVTable =

@@ -48,7 +48,7 @@ impl Magazine {
 
 struct Depot {
     magazines: Mutex<Vec<Magazine>>,
-    /// How many there are: a hint, to take no lock for none.
+    /// The number of magazines. A hint, so that a take from an empty depot takes no lock.
     len: AtomicUsize,
 }
 

@@ -83,7 +83,7 @@ fn submit_against_park_is_run() {
             shared.idle.sleep(0, searching);
             searching = true;
             if shared.injector.is_empty() {
-                // If it is chosen before it parks it may not see the item yet: it looks again.
+                // A worker that is chosen before it parks may not see the item yet: it looks again.
                 while !shared.idle.was_notified(0) {
                     park.park();
                 }
@@ -170,7 +170,7 @@ fn shutdown_against_send_ends_the_process_once() {
                 Err(_) => (false, None),
             })
         };
-        // It is killed at the deadline: by the token, if the sender has not got it.
+        // The deadline kills the process. This thread gets the token, unless the sender has it.
         let (sent, token) = match cell.kill(true) {
             Some(_token) => {
                 cell.state.begin();

@@ -15,8 +15,8 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Changes a group's shares, at once.
     ///
-    /// The runtime of the current group until now is charged at the old shares. The group's lead
-    /// over its siblings is rescaled, so that it waits no longer than at the new shares.
+    /// The runtime of the current group until now is charged at the old shares. The lead over its
+    /// siblings is rescaled, as if the group had run for this lead at the new shares.
     ///
     /// # Errors
     ///
@@ -43,7 +43,8 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Changes the shares that a group's own work has beside its children, at once.
     ///
-    /// Like [`set_shares`](Self::set_shares), which changes those beside its siblings.
+    /// Otherwise it does as [`set_shares`](Self::set_shares), which changes the shares that the
+    /// group has beside its siblings.
     ///
     /// # Errors
     ///
@@ -142,9 +143,9 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// While the group has work of its own and does not run, each turn ends after `goal`, if that
     /// is less than the [quota](Self::quota). Of several goals the least counts. The order of turns
-    /// and the groups' shares stay as they are. So a group that gets work waits for the turns of
-    /// those with a smaller virtual runtime, but for short ones; and the worker switches more often
-    /// while the group has work. With a goal of zero each check ends a turn meanwhile.
+    /// and the groups' shares stay as they are. So a group that gets work still waits for the turns
+    /// of groups with a smaller virtual runtime, but these turns are short. Meanwhile the worker
+    /// switches more often; with a goal of zero, each check ends a turn.
     ///
     /// # Errors
     ///

@@ -75,7 +75,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         GroupKey { index, generation }
     }
 
-    /// Adds an inner level to a group. Its own work is in it at once, so `wants` does not change.
+    /// Adds an inner level to a group. The group's own work is a sibling there at once, so `wants`
+    /// does not change.
     fn add_level(&mut self, index: u32) -> u32 {
         let number = match self.spare_levels.pop() {
             Some(number) => number,

@@ -70,8 +70,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(())
     }
 
-    /// Lets the turn in progress end after the least goal of the groups that wait. An end that has
-    /// passed is now.
+    /// Lets the turn in progress end after the least goal of the groups that wait. If that time has
+    /// passed already, the turn ends now.
     #[inline]
     pub(super) fn shorten(&mut self) {
         if self.current != NONE && self.watched {
@@ -188,7 +188,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         }
     }
 
-    /// Returns whether the turn is over: the quota is used up, or no group is current.
+    /// Returns whether the turn is over, or no group is current.
     ///
     /// It is for a caller that has other work to do before it picks. [`switch`](Self::switch)
     /// checks and picks with one reading of the clock. While only the current group has work, and
@@ -203,11 +203,11 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.now >= self.ends
     }
 
-    /// Returns when the quota of the turn is used up, on the queue's clock.
+    /// Returns when the turn is over, on the queue's clock: by the quota, a cap or a latency goal.
     ///
-    /// `None` if the turn has no end, as only the current group has work, or if no group is
-    /// current. A timer can use the result, which may change when a group is activated or
-    /// deactivated.
+    /// `None` if the turn has no end, as only the current group has work and no cap applies to it,
+    /// or if no group is current. A timer can use the result, which may change when a group is
+    /// activated or deactivated, or a cap or a goal is set.
     pub fn turn_end(&self) -> Option<u64> {
         (self.current != NONE && self.watched).then_some(self.ends)
     }
@@ -286,14 +286,15 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.refresh_goal(index);
     }
 
-    /// Returns the present group with the least virtual runtime of its level, in each level.
+    /// Returns the group to which a pick descends: in each level, it follows the present group with
+    /// the least virtual runtime.
     #[inline]
     fn least(&self) -> Option<u32> {
         let mut level = ROOT;
         loop {
             let index = self.levels[level as usize].pick()?;
             let inner = self.groups[index as usize].inner;
-            // In its own inner level, a group is its own work.
+            // In its own inner level, a group stands for its own work.
             if inner == NONE || inner == level {
                 return Some(index);
             }

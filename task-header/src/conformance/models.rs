@@ -1,5 +1,5 @@
-//! Models of the conformance checks: a correct queue passes, and two queues that lose a task only
-//! if another thread pushes at the wrong moment fail.
+//! Models of the conformance checks: a correct queue passes. Two queues fail that lose a task, but
+//! only if another thread pushes at the wrong moment.
 use super::{
     Order, Subject, a_wake_from_another_thread_is_not_lost, schedule,
     wakes_from_two_other_threads_are_not_lost,

@@ -26,7 +26,7 @@ struct Line(Arc<(Mutex<Place>, Condvar)>);
 enum Place {
     Empty,
     Task(Notified<Line>),
-    /// Whether the task is done.
+    /// The task is done.
     Over,
 }
 

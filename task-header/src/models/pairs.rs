@@ -21,9 +21,9 @@
 //! Fails if a run that goes on clears NOTIFIED with Relaxed, or polls as if the task had not been
 //! woken. Passes if a run ignores an abort, as its next poll is ready here.
 //!
-//! The queue and the book use std's locks and atomics, on which the model does not branch: a
-//! thread's work between two steps of the task's own is one step. The model does not take them for
-//! synchronisation either, so only the task's word orders the accesses to the task.
+//! The queue and the book use std's locks and atomics, on which the model does not branch: all that
+//! a thread does between two accesses to the task is one step. The model does not take these locks
+//! and atomics for synchronisation either, so only the task's word orders the accesses to the task.
 use crate::{AfterPoll, JoinError, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
@@ -258,7 +258,7 @@ fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
 fn pair(wakes: Wakes, polls: Polls, ends: Ends, when: When) {
     let bounded = match (polls, when) {
         // Each of these models takes 700,000 executions, and seven million with a wake by
-        // reference. It would take more with a wake by value, or with another end.
+        // reference. A model with a wake by value, or with another end, would take more.
         (Polls::Pending | Polls::Ready | Polls::Panics, When::Meanwhile)
             if ends == Ends::Abort && wakes != Wakes::ByValue =>
         {

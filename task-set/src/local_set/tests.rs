@@ -400,7 +400,7 @@ thread_local! {
     static ON_DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
-/// Its drop runs the closure that its thread has set.
+/// A waker whose drop runs the closure in the thread's `ON_DROP`.
 struct OnDrop;
 
 impl Wake for OnDrop {

@@ -234,7 +234,7 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
     Ok(complete && session.failures == 0)
 }
 
-/// Reads a saved report, which is then handled as if it had just been measured.
+/// Prints and keeps a saved report, as if it had just been measured.
 fn show(report: &Report, options: &Options) -> Result<bool> {
     print(&report.machine.line());
     for table in &report.tables {

@@ -64,7 +64,7 @@ pub(super) fn ablation(machine: &Machine, tables: &[Table], file: &Path) -> Resu
     .map_err(|error| anyhow!("{}: {error}", file.display()))
 }
 
-/// Draws the legend of the charts with all runtimes.
+/// The legend of the charts with all runtimes.
 const LEGEND: [(i32, RGBColor, &str); 4] = [
     (16, OURS, "selvedge"),
     (110, TOKIO, "tokio"),

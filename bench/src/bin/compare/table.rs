@@ -212,7 +212,7 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     text
 }
 
-/// Returns the aim of a row.
+/// The aim of the rows.
 #[derive(Clone, Copy)]
 pub(super) enum Aim {
     /// The row's own aim, as a part of the yardstick's time.

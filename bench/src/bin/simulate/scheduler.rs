@@ -15,7 +15,7 @@ mod worker;
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Ends,
-    /// Spawns this number of tasks with so much work each, up to the second figure.
+    /// Spawns this number of tasks. The work of each is between the two figures.
     Spawns(u32, Nanos, Nanos),
     /// The socket with this index. It is ready again after this time.
     Socket(usize, Nanos),
@@ -61,8 +61,9 @@ struct Worker {
     /// A task that is spawning.
     spawning: Option<Task>,
     busy: Nanos,
-    /// Parks until the next wait, and the pause after the next lost one.
+    /// The number of parks without a wait before them that are still to come.
     parks: u32,
+    /// The number of such parks after the last wait in vain. The next one doubles it.
     pause: u32,
     /// Tells the event that ends this sleep from older ones.
     sleep: u64,
