@@ -196,7 +196,7 @@ impl Builder {
         let name = name.into();
         assert!(
             !name.contains('\0'),
-            "a thread's name has no NUL character, but this one: {name:?}"
+            "a thread's name may not contain a NUL character: {name:?}"
         );
         self.settings.thread_name = name;
         self

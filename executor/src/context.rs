@@ -167,7 +167,7 @@ pub(crate) enum TakenCore {
     /// The task may give the core away.
     Lendable(Box<Core>),
     /// The core stays with this thread. The drop of this puts it back.
-    Pinned(#[expect(dead_code, reason = "its drop")] Outer),
+    Pinned(#[expect(dead_code, reason = "held for its drop")] Outer),
 }
 
 /// Takes the core out of the thread-local. If it is pinned, opens its LIFO slot to thieves.

@@ -137,7 +137,7 @@ impl Core {
     ///
     /// # Safety
     /// The caller uses no other borrow of the list while it uses this one.
-    #[expect(clippy::mut_from_ref, reason = "as a cell's")]
+    #[expect(clippy::mut_from_ref, reason = "it is a cell")]
     pub(crate) unsafe fn owned(&self) -> &mut Owned<Scheduler> {
         self.owned.with_mut(|owned| {
             // SAFETY: the core is this thread's; the caller guarantees the rest.

@@ -229,7 +229,7 @@ impl LocalSet {
 /// assert_eq!(set.len(), 1);
 /// ```
 #[must_use = "the thread leaves the set when this is dropped"]
-pub struct LocalEnterGuard(#[expect(dead_code, reason = "its drop")] scope::Entry);
+pub struct LocalEnterGuard(#[expect(dead_code, reason = "held for its drop")] scope::Entry);
 
 impl fmt::Debug for LocalEnterGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

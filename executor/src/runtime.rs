@@ -269,7 +269,7 @@ impl Runtime {
             Some(driven) => driven.run_ready(one, ticks),
             None => panic!(
                 "the tasks of this runtime run in threads of their own: only a runtime of \
-                 Builder::new_current_thread runs them in its caller's"
+                 Builder::new_current_thread runs them in its caller's thread"
             ),
         }
     }

@@ -166,10 +166,7 @@ pub(crate) struct Remote {
 }
 
 impl Shared {
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "its fields; some features bring one more"
-    )]
+    #[allow(clippy::too_many_arguments, reason = "it takes a value for each field")]
     pub(crate) fn new(
         remotes: Vec<Arc<Remote>>,
         blocking: Pool<Job>,

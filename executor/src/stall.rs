@@ -83,7 +83,7 @@ impl fmt::Display for Stall {
             let Times { on_cpu, runnable } = times;
             write!(
                 f,
-                "\n  times:   {on_cpu:?} on CPU, {runnable:?} runnable, of late"
+                "\n  times:   {on_cpu:?} on CPU, {runnable:?} waiting for a CPU"
             )?;
         }
         #[cfg(feature = "backtrace")]

@@ -182,12 +182,12 @@ impl Tool {
         match self {
             Self::Address => vec![
                 format!("{plain} {tested}, {unbuilt}"),
-                format!("the leak detector in what leaks on purpose: {leaks}"),
+                format!("the leak detector in tests that leak on purpose: {leaks}"),
                 format!("{DEEP}, as its frames are larger"),
             ],
             Self::Leak => vec![
                 format!("{plain}, {unbuilt}"),
-                format!("what leaks on purpose: {leaks}"),
+                format!("tests that leak on purpose: {leaks}"),
             ],
             Self::Thread => vec![
                 format!(
@@ -201,7 +201,7 @@ impl Tool {
             ],
             Self::Valgrind => vec![
                 format!("{plain} {tested}"),
-                format!("what leaks on purpose: {leaks}"),
+                format!("tests that leak on purpose: {leaks}"),
                 "the executor's own tests, too slow there".into(),
             ],
         }

@@ -81,7 +81,7 @@ const STEPS: &[Step] = &[
     ("test", "unit, integration and doc tests", test),
     (
         "large",
-        "what a large future takes of the stack, and chains of a million, optimised",
+        "optimised tests: the stack that a large future needs, and chains of a million tasks",
         large,
     ),
     (

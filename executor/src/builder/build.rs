@@ -191,7 +191,7 @@ impl Builder {
             threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
                 let name = name();
                 if name.contains('\0') {
-                    let why = "a thread's name has no NUL character";
+                    let why = "a thread's name may not contain a NUL character";
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
                 }
                 let builder = builder.name(name);
