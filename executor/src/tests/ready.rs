@@ -361,3 +361,39 @@ fn local_task_that_yields_lets_a_timer_fire() {
         assert!(small.is_finished() && large.is_finished());
     }
 }
+
+/// Runs what is ready: all of it, or one task after another.
+#[cfg(feature = "time")]
+const RUNS: [fn(&runtime::LocalRuntime); 2] = [
+    |runtime| runtime.run_until_stalled(),
+    |runtime| while runtime.try_run_one() {},
+];
+
+/// Waits until the time has come.
+#[cfg(feature = "time")]
+fn wait_until(time: std::time::Instant) {
+    while std::time::Instant::now() < time {
+        std::thread::yield_now();
+    }
+}
+
+/// Fails if a local task stays behind that only the last look has woken.
+#[cfg(feature = "time")]
+#[test]
+fn local_task_that_a_look_has_woken_runs_before_the_return() {
+    use crate::time::{Duration, sleep};
+    for run in RUNS {
+        let due = std::time::Instant::now() + Duration::from_millis(20);
+        let (small, large) = (LocalRuntime::new(), runtime::LocalRuntime::new().unwrap());
+        let tasks = [
+            small.spawn_local(async { sleep(Duration::from_millis(2)).await }),
+            large.spawn_local(async { sleep(Duration::from_millis(2)).await }),
+        ];
+        for time in [due, due + Duration::from_millis(20)] {
+            run(&large);
+            small.run_until_stalled();
+            wait_until(time);
+        }
+        assert!(tasks.iter().all(|task| task.is_finished()));
+    }
+}
