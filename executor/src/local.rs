@@ -406,6 +406,7 @@ impl LocalRuntime {
     /// task has ended. Returns whether one has.
     ///
     /// It looks after each [`RUNS`] polls, as a task may yield until a timer has fired.
+    #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
         let mut has_looked = false;
         loop {

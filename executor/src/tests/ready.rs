@@ -397,3 +397,80 @@ fn local_task_that_a_look_has_woken_runs_before_the_return() {
         assert!(tasks.iter().all(|task| task.is_finished()));
     }
 }
+
+/// Polls sleeps of a millisecond with this waker, in a runtime's scope.
+#[cfg(feature = "time")]
+fn poll_sleeps(
+    count: usize,
+    waker: &std::task::Waker,
+) -> Vec<std::pin::Pin<Box<crate::time::Sleep>>> {
+    use std::{future::Future, task::Context};
+    let cx = &mut Context::from_waker(waker);
+    let poll = |_| loop {
+        // If the thread is stopped here for a millisecond, the sleep ends before its waker is known.
+        let mut sleep = Box::pin(crate::time::sleep(std::time::Duration::from_millis(1)));
+        if sleep.as_mut().poll(cx).is_pending() {
+            break sleep;
+        }
+    };
+    (0..count).map(poll).collect()
+}
+
+/// Fails if a waker that a look of a `LocalRuntime` calls has no driver.
+#[cfg(feature = "time")]
+#[test]
+fn waker_that_a_look_calls_may_make_a_timer() {
+    struct Arms(AtomicBool);
+    impl std::task::Wake for Arms {
+        fn wake(self: Arc<Self>) {
+            drop(poll_sleeps(1, std::task::Waker::noop()));
+            self.0.store(true, Relaxed);
+        }
+    }
+    let (local, arms) = (LocalRuntime::new(), Arc::new(Arms(AtomicBool::new(false))));
+    let _sleep = local.block_on(async { poll_sleeps(1, &arms.clone().into()) });
+    while !arms.0.load(Relaxed) {
+        local.run_until_stalled();
+    }
+}
+
+/// Fails if a waker can nest calls on a `LocalRuntime`: the inner call has no driver that lasts.
+#[cfg(feature = "time")]
+#[test]
+fn local_runtime_refuses_a_waker_that_blocks_in_it() {
+    use crate::time::{Duration, sleep};
+    use std::{cell::OnceCell, sync::Mutex};
+    thread_local! {
+        static RUNTIME: OnceCell<Rc<LocalRuntime>> = const { OnceCell::new() };
+    }
+    #[derive(Default)]
+    struct Blocks(Mutex<Vec<String>>);
+    impl std::task::Wake for Blocks {
+        fn wake(self: Arc<Self>) {
+            let runtime = RUNTIME.with(|runtime| runtime.get().unwrap().clone());
+            for run in [
+                |runtime: &LocalRuntime| runtime.block_on(async {}),
+                |runtime: &LocalRuntime| runtime.run_until_stalled(),
+            ] {
+                let payload = catch_unwind(AssertUnwindSafe(|| run(&runtime))).unwrap_err();
+                let text = payload.downcast_ref::<&str>().unwrap().to_string();
+                self.0.lock().unwrap().push(text);
+            }
+        }
+    }
+    let local = Rc::new(LocalRuntime::new());
+    RUNTIME.with(|runtime| runtime.set(local.clone()).unwrap());
+    let blocks = Arc::new(Blocks::default());
+    let task = local.spawn_local(async { sleep(Duration::from_millis(40)).await });
+    // The first time `run_until_stalled` calls the waker, the second time `block_on`.
+    let _sleep = local.block_on(async { poll_sleeps(1, &blocks.clone().into()) });
+    while blocks.0.lock().unwrap().len() < 2 {
+        local.run_until_stalled();
+    }
+    let _sleep = local.block_on(async { poll_sleeps(1, &blocks.clone().into()) });
+    local.block_on(sleep(Duration::from_millis(10)));
+    local.block_on(task).unwrap();
+    let texts = blocks.0.lock().unwrap();
+    assert_eq!(texts.len(), 4);
+    assert!(texts.iter().all(|text| text.contains("inside block_on")));
+}
