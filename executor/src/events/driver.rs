@@ -184,6 +184,11 @@ impl DrivenEvents {
     }
 }
 
+/// Collects all timers that are due, and all events of sockets that have come, without a wait.
+pub(crate) fn poll_all(park: &mut EventsPark) {
+    park.poll_all();
+}
+
 /// The driver of a `LocalRuntime`, made when it first blocks.
 #[derive(Default)]
 pub(crate) struct LocalEvents(Cell<LocalPark>);
@@ -213,19 +218,31 @@ impl LocalEvents {
     /// # Panics
     /// As [`block_on`](Self::block_on).
     #[track_caller]
-    pub(crate) fn look(&self) {
+    pub(crate) fn poll(&self) {
         self.collect(|park| park.poll(park::MAX_EVENTS));
+    }
+
+    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether it has
+    /// called wakers.
+    ///
+    /// # Panics
+    /// As [`block_on`](Self::block_on).
+    #[track_caller]
+    pub(crate) fn look(&self) -> bool {
+        self.collect(WorkerPark::poll_all)
     }
 
     /// Calls the wakers that `f` collects, in the scope of the driver.
     #[track_caller]
-    fn collect(&self, f: impl FnOnce(&mut WorkerPark)) {
+    fn collect(&self, f: impl FnOnce(&mut WorkerPark)) -> bool {
         self.with(|driver, park| {
             f(park);
-            if park.has_events() {
+            let found = park.has_events();
+            if found {
                 driver.scope(Some(0), || park.deliver());
             }
-        });
+            found
+        })
     }
 
     /// Runs `f` on the park. A call inside `f` cannot have a park of its own: the tasks would leave
