@@ -55,6 +55,10 @@ struct State {
 /// have this many ticks, with their timers and sockets. A set polls as many tasks in a row.
 pub(crate) const RUNS: usize = 61;
 
+/// The looks at timers and sockets in a row that call wakers and make no task ready. After so many
+/// a thread that runs what is ready gives up: perhaps each of the wakers makes a new event.
+pub(crate) const LOOKS: usize = 64;
+
 /// The progress of a thread that ran the tasks that were ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -200,8 +204,8 @@ impl CurrentThread {
     }
 
     /// Runs the tasks, for at most `ticks` ticks, until none is ready after a look at timers and
-    /// sockets. With `one`, stops once a task has ended. Does nothing while another thread runs
-    /// them.
+    /// sockets that found nothing. With `one`, stops once a task has ended. Does nothing while
+    /// another thread runs them.
     pub(crate) fn run_ready(&self, one: bool, ticks: usize) -> Progress {
         let Some(worker) = self.lock().take() else {
             return Progress::None;
@@ -210,19 +214,17 @@ impl CurrentThread {
         let worker = driver.worker.as_mut().expect("only the drop takes it");
         let ended = |worker: &Worker<EventsPark>| worker.core.counters().ended.get();
         let before = ended(worker);
-        let (mut runs, mut has_looked) = (0, false);
+        let (mut runs, mut looks) = (0, 0);
         while runs < ticks {
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ran => {
-                    (runs, has_looked) = (runs + 1, false);
+                    (runs, looks) = (runs + 1, 0);
                     if one && ended(worker) != before {
                         return Progress::Ended;
                     }
                 }
-                Tick::Idle if !has_looked => {
-                    has_looked = true;
-                    worker.contained(Worker::look).unwrap_or_default();
-                }
+                // A look that found something may have woken tasks.
+                Tick::Idle if looks < LOOKS && worker.look_at_all() => looks += 1,
                 Tick::Idle | Tick::Ended => break,
             }
         }

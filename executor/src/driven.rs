@@ -2,7 +2,7 @@
 use crate::{
     context::OnWorker,
     core::Core,
-    events::{DrivenEvents, EventsPark},
+    events::{self, DrivenEvents, EventsPark},
     park::{Park, Patience},
     run::run,
     scheduler::Task,
@@ -134,6 +134,20 @@ impl Worker<EventsPark> {
     pub(crate) fn of_events_park(core: Box<Core>, park: EventsPark) -> Self {
         Self::with_events(core, park, DrivenEvents::of_events_park())
     }
+
+    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether it has
+    /// called wakers. Contains their panics.
+    pub(crate) fn look_at_all(&mut self) -> bool {
+        events::poll_all(&mut self.park);
+        let found = self.park.has_events();
+        while self.park.has_events() {
+            // A waker that panics is out of the park by then, so this comes to an end.
+            self.contained(|worker| worker.core.deliver(&mut worker.park));
+        }
+        let core = &*self.core;
+        core.as_worker(|| core.queue.leave(&**core));
+        found
+    }
 }
 
 impl<P: Park> Worker<P> {
@@ -181,7 +195,7 @@ impl<P: Park> Worker<P> {
     }
 
     /// Polls the parker, without a wait.
-    pub(crate) fn look(&mut self) {
+    fn look(&mut self) {
         let core = &*self.core;
         core.poll_park(&mut self.events.over(&mut self.park));
         core.as_worker(|| core.queue.leave(&**core));

@@ -37,5 +37,5 @@ use driver as imp;
 use none as imp;
 
 pub(crate) use imp::{
-    ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over, Polling,
+    ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over, Polling, poll_all,
 };

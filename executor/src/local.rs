@@ -5,7 +5,7 @@
 //! nothing from the budget of the task that polls the set.
 use crate::{
     JoinHandle, Runtime, UnhandledPanic,
-    current_thread::{Progress, RUNS},
+    current_thread::{LOOKS, Progress, RUNS},
     events::LocalEvents,
     local_tasks::LocalTasks,
     scope::{self, In},
@@ -404,20 +404,24 @@ impl LocalRuntime {
         self.run_ready(true)
     }
 
-    /// Runs ready tasks until none is ready after a look at timers and sockets. With `one`, stops
-    /// once a task has ended. Returns whether one has.
+    /// Runs ready tasks until none is ready after a look at timers and sockets that found nothing.
+    /// With `one`, stops once a task has ended. Returns whether one has.
     ///
     /// It looks after each [`RUNS`] polls, as a task may yield until a timer has fired.
+    #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
-        let mut has_looked = false;
+        let mut looks = 0;
         loop {
             match self.events.block_on(async { self.set.run_ready(one) }) {
                 Progress::Ended => return true,
-                Progress::None if has_looked => return false,
-                Progress::None | Progress::Ran => {}
+                // A look that found something may have woken tasks.
+                Progress::None if looks < LOOKS && self.events.look() => looks += 1,
+                Progress::None => return false,
+                Progress::Ran => {
+                    looks = 0;
+                    self.events.poll();
+                }
             }
-            self.events.look();
-            has_looked = true;
         }
     }
 }

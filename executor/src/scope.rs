@@ -293,15 +293,22 @@ pub(crate) fn assert_may_block_on() {
             "block_on was called in a task, or in a hook of a worker, which it would block: \
              await the future instead, or call block_on inside block_in_place"
         ),
-        HoldsUp::BlockOn => panic!(
-            "block_on was called inside block_on, whose future it would block: \
-             await the future instead"
-        ),
+        HoldsUp::BlockOn => refuse_nested_block_on(),
         HoldsUp::LocalSet => panic!(
             "block_on was called in a LocalSet or LocalRuntime, whose tasks it would block: \
              await the future instead"
         ),
     }
+}
+
+/// Panics as a `block_on` inside another one does.
+#[cold]
+#[track_caller]
+pub(crate) fn refuse_nested_block_on() -> ! {
+    panic!(
+        "block_on was called inside block_on, whose future it would block: \
+         await the future instead"
+    )
 }
 
 /// Marks this thread as one of a runtime's own, until it has ended.

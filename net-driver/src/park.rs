@@ -334,6 +334,36 @@ impl WorkerPark {
         unsafe { Driver::borrowed_scope(Some(&driver), Some(worker), run) }
     }
 
+    /// Collects all timers that are due and all events of sockets that have come, without a wait.
+    ///
+    /// [`poll`](Park::poll) collects no events of sockets if somebody has looked for them in the
+    /// last 500 µs. This looks nevertheless, for one system call in 64 events, and one more. With
+    /// [`Polling::Thread`](crate::Polling::Thread) it collects timers alone.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::{task::{Context, Waker}, time::Duration};
+    /// use worker_idle::park::Park;
+    ///
+    /// let mut park = Driver::new(1).park(0);
+    /// let sleep = park.block_on(async {
+    ///     let mut sleep = Box::pin(time::sleep(Duration::from_millis(1)));
+    ///     let _ = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    ///     sleep
+    /// });
+    /// while !sleep.is_elapsed() {
+    ///     park.poll_all(); // Here a loop of its own does something else, too.
+    ///     park.deliver();
+    /// }
+    /// ```
+    pub fn poll_all(&mut self) {
+        let driver = self.driver.inner();
+        if driver.role.is_active() {
+            driver.poll_all(&mut self.collected);
+            self.collect(usize::MAX);
+        }
+    }
+
     fn wait(&mut self, limit: Option<Duration>) {
         let driver = self.driver.inner();
         if !driver.role.is_active() || !driver.role.try_take(self.worker) {

@@ -283,14 +283,29 @@ impl Inner {
         self.look_beside(reactor, max, out);
     }
 
+    /// Collects all events that have come, without a wait, whoever has polled last.
+    pub(crate) fn poll_all(&self, out: &mut VecDeque<Waker>) {
+        if let Some(reactor) = self.poller.workers_reactor() {
+            self.poller.note_end();
+            let was_woken = reactor.collect_all(MAX_EVENTS, out);
+            self.pass_wake_on(reactor, was_woken);
+        }
+    }
+
     /// Collects up to `max` events without a wait, beside a thread that may wait in the reactor. If
     /// this look takes a wake that was meant for that thread, it wakes the reactor again (rule 6).
     fn look_beside(&self, reactor: &Reactor<Os>, max: usize, out: &mut VecDeque<Waker>) {
         // This ignores an error: the parked worker gets it too.
         let was_woken = reactor.collect(Some(Duration::ZERO), max, out);
+        self.pass_wake_on(reactor, was_woken.unwrap_or(false));
+    }
+
+    /// Passes on what woke the thread that waits in the reactor, if a look beside it has taken that
+    /// (rule 6).
+    fn pass_wake_on(&self, reactor: &Reactor<Os>, was_woken: bool) {
         // `is_held` sees the waiting thread's role: the thread took it before it was unparked, and
         // the kernel orders the wake of that unpark before this.
-        if was_woken.unwrap_or(false) && (self.role.is_held() || self.parks_elsewhere()) {
+        if was_woken && (self.role.is_held() || self.parks_elsewhere()) {
             reactor.wake();
         }
     }

@@ -77,12 +77,36 @@ impl<S: Sys> Reactor<S> {
         max: usize,
         out: &mut VecDeque<Waker>,
     ) -> io::Result<bool> {
-        self.sys.wait(limit, max, |token, ready| {
-            let token = SourceId::from_bits(token);
-            self.slab
-                .get(token.index)
-                .dispatch(token.generation, ready, out);
-        })
+        let on_event = |token, ready| self.dispatch(token, ready, out);
+        self.sys.wait(limit, max, on_event)
+    }
+
+    /// Collects, without a wait, all events that have come, `batch` of them at a time. Returns
+    /// whether this took a [`wake`](Self::wake). An error ends it: the next wait gets that error.
+    pub(crate) fn collect_all(&self, batch: usize, out: &mut VecDeque<Waker>) -> bool {
+        let mut was_woken = false;
+        // The kernel has one event for each source, and one for the wake. Those that come
+        // meanwhile must not keep this thread here.
+        for _ in 0..=self.registered() / batch {
+            let mut events = 0;
+            let on_event = |token, ready| {
+                events += 1;
+                self.dispatch(token, ready, out);
+            };
+            let waited = self.sys.wait(Some(Duration::ZERO), batch, on_event);
+            was_woken |= waited.unwrap_or(false);
+            if events + usize::from(was_woken) < batch {
+                break;
+            }
+        }
+        was_woken
+    }
+
+    fn dispatch(&self, token: u64, ready: Ready, out: &mut VecDeque<Waker>) {
+        let token = SourceId::from_bits(token);
+        self.slab
+            .get(token.index)
+            .dispatch(token.generation, ready, out);
     }
 
     /// Ends one thread's wait in [`collect`](Self::collect), perhaps not the wait that the caller

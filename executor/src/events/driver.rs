@@ -1,5 +1,8 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
-use crate::park::{self, Park, ThreadPark};
+use crate::{
+    park::{self, Park},
+    scope,
+};
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
 use std::{cell::Cell, fmt, future::Future, io, task::Waker, time::Duration};
 
@@ -127,7 +130,7 @@ impl Events {
         #[cfg(feature = "test-util")]
         return self.0.block_on(future);
         #[cfg(not(feature = "test-util"))]
-        ThreadPark::block_on(future)
+        park::ThreadPark::block_on(future)
     }
 
     /// Fires timers and polls sockets that no worker has looked at for a while.
@@ -182,40 +185,93 @@ impl DrivenEvents {
     }
 }
 
+/// Collects all timers that are due, and all events of sockets that have come, without a wait.
+pub(crate) fn poll_all(park: &mut EventsPark) {
+    park.poll_all();
+}
+
 /// The driver of a `LocalRuntime`, made when it first blocks.
 #[derive(Default)]
-pub(crate) struct LocalEvents(Cell<Option<WorkerPark>>);
+pub(crate) struct LocalEvents(Cell<LocalPark>);
+
+#[derive(Default)]
+enum LocalPark {
+    #[default]
+    NotMade,
+    /// Boxed, as each call moves it out and back.
+    Idle(Box<(Driver, WorkerPark)>),
+    /// A call has it.
+    Taken,
+}
 
 impl LocalEvents {
     /// Blocks the thread on a future, in the scope of the driver.
+    ///
+    /// # Panics
+    /// In a waker that a call of this or another method calls.
+    #[track_caller]
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        match &mut self.take().1 {
-            Some(park) => park.block_on(future),
-            None => ThreadPark::block_on(future),
-        }
+        self.with(|_, park| park.block_on(future))
     }
 
-    /// Fires timers that are due and polls the sockets, without a wait.
-    pub(crate) fn look(&self) {
-        if let Some(park) = &mut self.take().1 {
-            park.poll(park::MAX_EVENTS);
-            park.deliver();
-        }
+    /// Fires timers that are due, and polls the sockets if nobody has for a while, without a wait.
+    ///
+    /// # Panics
+    /// As [`block_on`](Self::block_on).
+    #[track_caller]
+    pub(crate) fn poll(&self) {
+        self.collect(|park| park.poll(park::MAX_EVENTS));
     }
 
-    /// Takes the park. A nested call finds none, and makes a driver of its own.
-    fn take(&self) -> PutBack<'_> {
-        let park = self.0.take().unwrap_or_else(|| Driver::new(1).park(0));
-        PutBack(&self.0, Some(park))
+    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether it has
+    /// called wakers.
+    ///
+    /// # Panics
+    /// As [`block_on`](Self::block_on).
+    #[track_caller]
+    pub(crate) fn look(&self) -> bool {
+        self.collect(WorkerPark::poll_all)
+    }
+
+    /// Calls the wakers that `f` collects, in the scope of the driver.
+    #[track_caller]
+    fn collect(&self, f: impl FnOnce(&mut WorkerPark)) -> bool {
+        self.with(|driver, park| {
+            f(park);
+            let found = park.has_events();
+            if found {
+                driver.scope(Some(0), || park.deliver());
+            }
+            found
+        })
+    }
+
+    /// Runs `f` on the park. A call inside `f` cannot have a park of its own: the tasks would leave
+    /// their timers and sockets there.
+    #[track_caller]
+    fn with<R>(&self, f: impl FnOnce(&Driver, &mut WorkerPark) -> R) -> R {
+        let park = match self.0.replace(LocalPark::Taken) {
+            LocalPark::NotMade => {
+                let driver = Driver::new(1);
+                let park = driver.park(0);
+                Box::new((driver, park))
+            }
+            LocalPark::Idle(park) => park,
+            LocalPark::Taken => scope::refuse_nested_block_on(),
+        };
+        let mut put_back = PutBack(&self.0, Some(park));
+        let (driver, park) = &mut **put_back.1.as_mut().expect("only the drop takes it");
+        f(driver, park)
     }
 }
 
 /// Puts the park back when it is dropped.
-struct PutBack<'a>(&'a Cell<Option<WorkerPark>>, Option<WorkerPark>);
+struct PutBack<'a>(&'a Cell<LocalPark>, Option<Box<(Driver, WorkerPark)>>);
 
 impl Drop for PutBack<'_> {
     fn drop(&mut self) {
-        self.0.set(self.1.take());
+        self.0
+            .set(self.1.take().map_or(LocalPark::NotMade, LocalPark::Idle));
     }
 }
 

@@ -106,6 +106,8 @@ impl Events {
     }
 }
 
+pub(crate) fn poll_all(_: &mut EventsPark) {}
+
 pub(crate) struct DrivenEvents;
 
 impl DrivenEvents {
@@ -126,7 +128,11 @@ impl DrivenEvents {
 pub(crate) struct LocalEvents;
 
 impl LocalEvents {
-    pub(crate) fn look(&self) {}
+    pub(crate) fn poll(&self) {}
+
+    pub(crate) fn look(&self) -> bool {
+        false
+    }
 
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         ThreadPark::block_on(future)

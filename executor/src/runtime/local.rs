@@ -181,16 +181,19 @@ impl LocalRuntime {
 
     /// Runs the tasks of either kind in turns, as those of one kind may yield until one of the
     /// other kind has run.
+    ///
+    /// The runtime's come first in each round: the look at timers and sockets is theirs, and may
+    /// wake local tasks alone.
     #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
         let _entered = self.set.enter();
         loop {
-            let local = || self.set.run_ready(one);
-            let local = self.runtime.handle().in_block_on(local);
-            if local == Progress::Ended {
+            let shared = self.runtime.run_ready(one, RUNS);
+            if shared == Progress::Ended {
                 return true;
             }
-            match (local, self.runtime.run_ready(one, RUNS)) {
+            let local = || self.set.run_ready(one);
+            match (shared, self.runtime.handle().in_block_on(local)) {
                 (_, Progress::Ended) => return true,
                 (Progress::None, Progress::None) => return false,
                 _ => {}

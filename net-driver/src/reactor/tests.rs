@@ -74,6 +74,32 @@ fn collect<S: Sys>(reactor: &Reactor<S>) -> usize {
     out.len()
 }
 
+/// Fails if it ends with a full batch, whose events wake nobody, while there are more.
+#[test]
+fn collect_all_finds_the_event_behind_a_full_batch() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let pairs: Vec<_> = (0..70).map(|_| pair()).collect();
+    // Each source is writable, and the last one has a waiter.
+    let registrations: Vec<_> = pairs
+        .iter()
+        .map(|(one, _)| {
+            Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::ByCall).unwrap()
+        })
+        .collect();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(
+        registrations[69]
+            .poll_ready(&mut cx, Direction::Write)
+            .is_pending()
+    );
+    let mut out = VecDeque::new();
+    assert!(!reactor.collect_all(64, &mut out));
+    assert_eq!(out.len(), 1);
+    reactor.wake();
+    assert!(reactor.collect_all(64, &mut out));
+    assert_eq!(out.len(), 1);
+}
+
 #[test]
 fn bytes_pass_whole_and_once_through_a_faulty_kernel() {
     let reactor = Arc::new(Reactor::<Faulty>::open().unwrap());

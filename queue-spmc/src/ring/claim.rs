@@ -49,7 +49,6 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Prepares for items that come in other than by a push.
     pub(super) fn before_insert(&mut self) {
         self.serve_request();
-        self.refresh_far_head();
         self.publish_private();
     }
 

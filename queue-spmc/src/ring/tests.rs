@@ -406,18 +406,46 @@ fn ring_with_an_item_is_never_surely_empty() {
     }
 }
 
-// Fails if `extend` keeps an old copy of `head`: after 2³² items it makes the ring look empty.
+// Fails if an insertion keeps an old copy of `head`. A copy may be 2³¹ items old, and thieves may
+// take as many beside the insertion, so that as many come in: then the copy is 2³² items old, and
+// the ring looks empty.
 #[test]
-fn insertion_far_from_the_earlier_head_loads_it_anew() {
-    let mut worker = Worker::new(4).with_claim(1);
-    worker.extend([0, 1]);
-    // This `real` is 2³² items older than the end of the ring after the next insertion.
-    worker.set_last_head(Head::both(3));
-    worker.extend([2]);
-    assert_eq!(
-        (worker.pop(), worker.pop(), worker.pop()),
-        (Some(0), Some(1), Some(2))
-    );
+fn insertion_leaves_no_copy_of_head_older_than_the_ring() {
+    type Insert = fn(&mut Worker<u32>, &mut Worker<u32>);
+    let insertions: [Insert; 3] = [
+        |worker, _| assert_eq!(worker.extend([2]), 1),
+        |worker, other| {
+            let limit = StealLimit::AtMost(1);
+            let stolen = other.stealer().steal_into(worker, limit);
+            assert_eq!(
+                stolen,
+                Steal::Success {
+                    first: (),
+                    moved: 1
+                }
+            );
+        },
+        |worker, other| {
+            other.extend([3]);
+            let limit = StealLimit::AtMost(2);
+            let stolen = other.stealer().steal_into_and_pop(worker, limit);
+            assert_eq!(stolen, Steal::Success { first: 2, moved: 1 });
+        },
+    ];
+    for insert in insertions {
+        for age in [3, 1 << 31, (1 << 31) + 1, u32::MAX] {
+            let (mut worker, mut other) = (Worker::new(4), Worker::new(4));
+            worker.extend([0, 1]);
+            other.extend([2]);
+            // As after items that came in by a steal: the next insertion computes the limit.
+            worker.publish_up_to(2);
+            worker.set_last_head(Head::both(2_u32.wrapping_sub(age)));
+            insert(&mut worker, &mut other);
+            assert!(worker.limit_past_last_head() <= 4, "{age}");
+            assert_eq!((worker.pop(), worker.pop()), (Some(0), Some(1)));
+            assert_eq!((worker.pop().is_some(), worker.pop()), (true, None));
+        }
+    }
 }
 
 // Fails if `pop` takes this copy of `head` for the current one. The copy is 2³¹ positions behind

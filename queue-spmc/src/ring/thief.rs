@@ -64,7 +64,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
             return Steal::Empty;
         }
         worker.before_insert();
-        match self.claim(limit, worker.spare_capacity() + 1) {
+        match self.claim(limit, worker.load_room() as usize + 1) {
             Claim::Nothing => Steal::Empty,
             Claim::Busy => Steal::Retry,
             Claim::Items(mut claimed) => {
@@ -92,7 +92,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
             return Steal::Empty;
         }
         worker.before_insert();
-        match self.claim(limit, worker.spare_capacity()) {
+        match self.claim(limit, worker.load_room() as usize) {
             Claim::Nothing => Steal::Empty,
             Claim::Busy => Steal::Retry,
             Claim::Items(claimed) => {

@@ -57,6 +57,10 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     /// The `head` that the owner last wrote or loaded. Only the owner moves `real` back, so the
     /// current `real` is at or past the `real` of this copy. So the owner may expect the copy in an
     /// exchange without a load, and nothing is available if the `real` of the copy is at `tail`.
+    ///
+    /// The `real` of the copy is at most the capacity before `limit`: each operation that computes
+    /// room loads `head` into the copy. So the copy is never 2³² items old, and does not look like
+    /// `tail` by that.
     last_head: Head,
     /// The most items that one exchange claims.
     pub(super) claim_max: u32,
@@ -245,14 +249,17 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.last_head = head;
     }
 
-    /// Loads `head` anew if thieves have taken very many items since the last load. Positions wrap
-    /// around: after 2³² items the owner's copy would make a ring with items look empty. A push
-    /// loads `head` at the limit; insertions of many items call this.
+    /// The distance that a field's docs bound.
+    #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+    pub(super) fn limit_past_last_head(&self) -> u32 {
+        self.limit.wrapping_sub(self.last_head.real())
+    }
+
+    /// Loads `head`, and returns how many items fit by it.
     #[inline]
-    pub(super) fn refresh_far_head(&mut self) {
-        if self.tail.wrapping_sub(self.last_head.real()) > 1 << 31 {
-            self.last_head = self.header().load_head();
-        }
+    pub(super) fn load_room(&mut self) -> u32 {
+        self.last_head = self.header().load_head();
+        self.room(self.last_head)
     }
 
     /// Takes the oldest item by an exchange of its own. The usual case comes first: `head` is the
@@ -345,7 +352,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         if self.tail != self.limit {
             return true;
         }
-        let room = self.room(self.header().load_head());
+        let room = self.load_room();
         self.limit = self.tail.wrapping_add(room);
         room != 0
     }
