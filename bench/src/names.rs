@@ -195,4 +195,9 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "h2_streams",
         "HTTP/2 requests on one connection, 100 at a time",
     ),
+    (
+        "fs_tree",
+        "a file, in a walk through 100 folders that reads and adds up 19 files of 4 KiB and one of \
+             1 MiB in each; a task for each folder",
+    ),
 ];

@@ -7,6 +7,7 @@ use std::{
     future::Future,
     io,
     net::{SocketAddr, TcpListener},
+    path::PathBuf,
     task::{Context, Poll},
     time::Duration,
 };
@@ -80,6 +81,8 @@ pub(crate) enum Ask {
     Hyper,
     /// hyper over sockets of async-io, which has a reactor of its own.
     Foreign,
+    /// Functions that read files and directories.
+    Files,
     /// Tasks: each row but some of those with sockets needs them.
     Tasks,
 }
@@ -182,6 +185,19 @@ pub(crate) trait Rt: Sized + 'static {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = T> + Send {
         drop(work);
+        lacking()
+    }
+
+    /// [`Ask::Files`]: reads a whole file, in a task.
+    fn read(file: PathBuf) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        drop(file);
+        lacking()
+    }
+
+    /// [`Ask::Files`]: lists a directory, in a task. Each entry comes with whether it is a
+    /// directory.
+    fn list(directory: PathBuf) -> impl Future<Output = io::Result<Vec<(PathBuf, bool)>>> + Send {
+        drop(directory);
         lacking()
     }
 

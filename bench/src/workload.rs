@@ -16,6 +16,7 @@ use std::{
 };
 
 mod coop;
+mod fs;
 mod http;
 mod latency;
 mod load;
@@ -116,12 +117,14 @@ const AIMS: &[(&str, f64)] = &[
     ("http_saturated", 1.0),
     ("http_mixed", 0.6),
     ("h2_streams", 1.0),
+    ("fs_tree", 1.0),
 ];
 
 /// All rows, under the names that they have in the field.
 pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
     use Ask::{
-        Background, Blocking, Budget, Fair, Foreign, Hyper, Inside, Join, Net, Stop, Tasks, Timers,
+        Background, Blocking, Budget, Fair, Files, Foreign, Hyper, Inside, Join, Net, Stop, Tasks,
+        Timers,
     };
     let mut rows = vec![
         Row::new(
@@ -356,6 +359,7 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new("http", "http_saturated", &[Hyper], http::saturated),
         Row::new("http", "http_mixed", &[Ask::Http, Hyper], http::mixed),
         Row::new("http", "h2_streams", &[Ask::Http, Hyper], http::streams),
+        Row::new("files", "fs_tree", &[Inside, Files], fs::tree),
     ];
     for row in &mut rows {
         match row.name {
@@ -424,8 +428,25 @@ pub(crate) struct Measured {
     /// The figure for one operation, in the row's unit.
     value: f64,
     p99: Option<f64>,
+    latencies: Option<[f64; 4]>,
     efficiency: Option<f64>,
+    threads: Option<usize>,
     spent: Spent,
+}
+
+impl Measured {
+    /// The figures that each row has.
+    fn of(operations: u64, value: f64, spent: Spent) -> Self {
+        Self {
+            operations,
+            value,
+            p99: None,
+            latencies: None,
+            efficiency: None,
+            threads: None,
+            spent,
+        }
+    }
 }
 
 /// Whether the workloads are small. A build with debug assertions is for tests, which check that
@@ -461,13 +482,8 @@ impl Runs {
     /// Divides the time by the operations: this many in each run.
     fn each(self, operations: usize) -> Measured {
         let operations = self.count * operations as u64;
-        Measured {
-            operations,
-            value: self.wall.as_nanos() as f64 / operations as f64,
-            p99: None,
-            efficiency: None,
-            spent: self.spent,
-        }
+        let value = self.wall.as_nanos() as f64 / operations as f64;
+        Measured::of(operations, value, self.spent)
     }
 }
 
@@ -478,7 +494,7 @@ fn runs<R: Rt>(
     at_least: Duration,
     pause: Duration,
     parties: usize,
-    run: fn(&R, Done),
+    run: impl Fn(&R, Done),
 ) -> Runs {
     let done = Done::new();
     let run_for = |limit: Duration| {
@@ -520,8 +536,14 @@ pub(crate) struct Sample {
     value: f64,
     /// The value that one in a hundred exceeds, where single operations are timed.
     p99: Option<f64>,
+    /// Where the value is a p99: the p50, p90 and p99 of single operations, and the largest time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latencies: Option<[f64; 4]>,
     /// The part of the possible pace that was reached, where that is known.
     efficiency: Option<f64>,
+    /// The most threads that the process had, where the row counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<usize>,
     /// Processor time for one operation: user and system, all threads.
     cpu_ns: f64,
     /// Round trip of a cache line between two processors before the sample. `None` if it cannot be
@@ -564,7 +586,9 @@ pub(crate) fn sample<R: Rt>(
         operations: measured.operations,
         value: measured.value,
         p99: measured.p99,
+        latencies: measured.latencies,
         efficiency: measured.efficiency,
+        threads: measured.threads,
         cpu_ns: measured.spent.cpu.as_nanos() as f64 / measured.operations as f64,
         round_trip_before_ns,
         round_trip_after_ns: noise::round_trip(),

@@ -31,6 +31,7 @@ macro_rules! runtime {
                 Ask::Net,
                 Ask::Stop,
                 Ask::Timers,
+                Ask::Files,
             ];
 
             fn start(workers: usize) -> io::Result<Self> {

@@ -28,6 +28,7 @@ impl Rt for Epoll {
         Ask::Timers,
         Ask::Hyper,
         Ask::Foreign,
+        Ask::Files,
     ];
 
     fn start(_: usize) -> io::Result<Self> {

@@ -37,6 +37,7 @@ impl Rt for Pool {
         Ask::Budget,
         Ask::Stop,
         Ask::Timers,
+        Ask::Files,
     ];
 
     fn start(workers: usize) -> io::Result<Self> {

@@ -26,6 +26,7 @@ impl Rt for NeXosim {
         Ask::Blocking,
         Ask::Timers,
         Ask::Budget,
+        Ask::Files,
     ];
 
     fn start(workers: usize) -> io::Result<Self> {

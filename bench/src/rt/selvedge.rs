@@ -11,6 +11,7 @@ use std::{
     env,
     future::Future,
     io, net,
+    path::PathBuf,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -80,6 +81,14 @@ impl Rt for Selvedge {
         async move { task.await.expect("it doesn't panic") }
     }
 
+    fn read(file: PathBuf) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        selvedge::fs::read(file)
+    }
+
+    fn list(directory: PathBuf) -> impl Future<Output = io::Result<Vec<(PathBuf, bool)>>> + Send {
+        list(directory)
+    }
+
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
         selvedge::time::sleep(span)
     }
@@ -96,6 +105,15 @@ impl Rt for Selvedge {
         ready!(coop_budget::poll_proceed(cx)).made_progress();
         Poll::Ready(())
     }
+}
+
+/// Lists a directory.
+async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>> {
+    let (mut found, mut entries) = (selvedge::fs::read_dir(directory).await?, Vec::new());
+    while let Some(entry) = found.next_entry().await? {
+        entries.push((entry.path(), entry.file_type().await?.is_dir()));
+    }
+    Ok(entries)
 }
 
 /// Serves connections.
@@ -139,6 +157,7 @@ impl Rt for Unlimited {
         Ask::Net,
         Ask::Http,
         Ask::Foreign,
+        Ask::Files,
     ];
 
     fn start(workers: usize) -> io::Result<Self> {

@@ -30,6 +30,7 @@ impl Rt for CurrentThread {
         Ask::Budget,
         Ask::Stop,
         Ask::Timers,
+        Ask::Files,
     ];
 
     /// Starts one thread, whatever number is requested.

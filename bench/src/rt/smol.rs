@@ -5,11 +5,14 @@ use ::smol::{
     Executor,
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    stream::StreamExt,
 };
 use smol_hyper::rt::SmolTimer;
 use std::{
     future::{Future, pending},
-    io, net, thread,
+    io, net,
+    path::PathBuf,
+    thread,
     time::Duration,
 };
 
@@ -94,4 +97,21 @@ impl Rt for Smol {
     ) -> impl Future<Output = T> + Send {
         smol::unblock(work)
     }
+
+    fn read(file: PathBuf) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        smol::fs::read(file)
+    }
+
+    fn list(directory: PathBuf) -> impl Future<Output = io::Result<Vec<(PathBuf, bool)>>> + Send {
+        list(directory)
+    }
+}
+
+/// Lists a directory.
+async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>> {
+    let (mut found, mut entries) = (smol::fs::read_dir(directory).await?, Vec::new());
+    while let Some(entry) = found.try_next().await? {
+        entries.push((entry.path(), entry.file_type().await?.is_dir()));
+    }
+    Ok(entries)
 }

@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
     future::Future,
     io, net,
+    path::PathBuf,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -89,6 +90,14 @@ impl Rt for MultiThread {
         async move { task.await.expect("it doesn't panic") }
     }
 
+    fn read(file: PathBuf) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        tokio::fs::read(file)
+    }
+
+    fn list(directory: PathBuf) -> impl Future<Output = io::Result<Vec<(PathBuf, bool)>>> + Send {
+        list(directory)
+    }
+
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(span)
     }
@@ -110,6 +119,15 @@ impl Rt for MultiThread {
 pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
     ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
     Poll::Ready(())
+}
+
+/// Lists a directory. Both kinds of runtime have these functions.
+pub(super) async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>> {
+    let (mut found, mut entries) = (tokio::fs::read_dir(directory).await?, Vec::new());
+    while let Some(entry) = found.next_entry().await? {
+        entries.push((entry.path(), entry.file_type().await?.is_dir()));
+    }
+    Ok(entries)
 }
 
 /// Serves connections. Both kinds of runtime have these sockets.

@@ -1,9 +1,9 @@
 //! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
 use super::{
     Http, Rt, Service,
-    tokio::{proceed, serve_http_with, serve_with},
+    tokio::{list, proceed, serve_http_with, serve_with},
 };
-use std::{future::Future, io, net::TcpListener, thread, time::Duration};
+use std::{future::Future, io, net::TcpListener, path::PathBuf, thread, time::Duration};
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     sync::oneshot,
@@ -76,6 +76,14 @@ impl Rt for CurrentThread {
     ) -> impl Future<Output = T> + Send {
         let task = tokio::task::spawn_blocking(work);
         async move { task.await.expect("it doesn't panic") }
+    }
+
+    fn read(file: PathBuf) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        tokio::fs::read(file)
+    }
+
+    fn list(directory: PathBuf) -> impl Future<Output = io::Result<Vec<(PathBuf, bool)>>> + Send {
+        list(directory)
     }
 
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {

@@ -102,10 +102,8 @@ pub(super) fn coop<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     let operations = answers.len() as u64;
     let (median, p99) = percentiles(answers)?;
     Some(Measured {
-        operations,
-        value: median,
         p99: Some(p99),
         efficiency: (alone > 0.0).then(|| shared / alone),
-        spent: spent?,
+        ..Measured::of(operations, median, spent?)
     })
 }

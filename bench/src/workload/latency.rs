@@ -117,11 +117,8 @@ pub(super) fn idle_wake<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
     let operations = answers.len() as u64;
     let (median, p99) = percentiles(answers)?;
     Some(Measured {
-        operations,
-        value: median,
         p99: Some(p99),
-        efficiency: None,
-        spent,
+        ..Measured::of(operations, median, spent)
     })
 }
 
@@ -166,11 +163,8 @@ pub(super) fn busy_spawn<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Op
     let operations = answers.len() as u64;
     let (median, p99) = percentiles(answers)?;
     Some(Measured {
-        operations,
-        value: median,
         p99: Some(p99),
-        efficiency: None,
-        spent,
+        ..Measured::of(operations, median, spent)
     })
 }
 

@@ -56,11 +56,7 @@ pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     let before = resident()?;
     spawn(tasks);
     let after = resident()?;
-    Some(Measured {
-        operations: tasks as u64,
-        value: (after.saturating_sub(before)).max(1) as f64 / tasks as f64,
-        p99: None,
-        efficiency: None,
-        spent: window.close(),
-    })
+    let bytes = after.saturating_sub(before).max(1);
+    let value = bytes as f64 / tasks as f64;
+    Some(Measured::of(tasks as u64, value, window.close()))
 }

@@ -6,7 +6,7 @@
 use super::{Done, Measured, size};
 use crate::{
     noise::{self, Window},
-    percentiles::percentiles,
+    percentiles::{distribution, percentiles},
     rt::{Rt, Service},
 };
 use std::{
@@ -223,26 +223,21 @@ pub(super) fn measure_beside(
 pub(super) fn throughput(measured: (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
     let (took, wall, spent) = measured;
     let operations = took.len() as u64;
+    let value = wall.as_nanos() as f64 / operations as f64;
     let (_, p99) = percentiles(took)?;
     Some(Measured {
-        operations,
-        value: wall.as_nanos() as f64 / operations as f64,
         p99: Some(p99),
-        efficiency: None,
-        spent,
+        ..Measured::of(operations, value, spent)
     })
 }
 
 /// Returns the figures of a row whose value is the time that one answer in a hundred exceeds.
 pub(super) fn tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
     let operations = took.len() as u64;
-    let (_, p99) = percentiles(took)?;
+    let latencies @ [_, _, p99, _] = distribution(took)?;
     Some(Measured {
-        operations,
-        value: p99,
-        p99: None,
-        efficiency: None,
-        spent,
+        latencies: Some(latencies),
+        ..Measured::of(operations, p99, spent)
     })
 }
 
@@ -386,17 +381,12 @@ pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     let (window, before) = (Window::open(), switches()?);
     thread::sleep(second);
     let (after, spent) = (switches()?, window.close());
-    Some(Measured {
-        operations: streams.len() as u64,
-        value: (after.saturating_sub(before)).max(1) as f64,
-        p99: None,
-        efficiency: None,
-        spent,
-    })
+    let wakes = after.saturating_sub(before).max(1);
+    Some(Measured::of(streams.len() as u64, wakes as f64, spent))
 }
 
 /// The ids of this process's threads.
-fn threads() -> impl Iterator<Item = i32> {
+pub(super) fn threads() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc/self/task").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }

@@ -95,11 +95,8 @@ pub(super) fn sleep<R: Rt, const MICROS: u64>(
     let operations = late.len() as u64;
     let (median, p99) = percentiles(late)?;
     Some(Measured {
-        operations,
-        value: median,
         p99: Some(p99),
-        efficiency: None,
-        spent,
+        ..Measured::of(operations, median, spent)
     })
 }
 
@@ -154,11 +151,7 @@ pub(super) fn sleepers<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opti
     while ended.load(Relaxed) < BATCH + tasks {
         thread::sleep(Duration::from_millis(20));
     }
-    Some(Measured {
-        operations: tasks as u64,
-        value: (after.saturating_sub(before)).max(1) as f64 / tasks as f64,
-        p99: None,
-        efficiency: None,
-        spent: window.close(),
-    })
+    let bytes = after.saturating_sub(before).max(1);
+    let value = bytes as f64 / tasks as f64;
+    Some(Measured::of(tasks as u64, value, window.close()))
 }

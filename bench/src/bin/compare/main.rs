@@ -98,7 +98,11 @@ struct Sample {
     operations: u64,
     value: f64,
     p99: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latencies: Option<[f64; 4]>,
     efficiency: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threads: Option<usize>,
     cpu_ns: f64,
     round_trip_before_ns: Option<f64>,
     round_trip_after_ns: Option<f64>,
@@ -299,6 +303,11 @@ impl Report {
             }
             std::fs::write(&page, self.page())
                 .with_context(|| format!("writing {}", page.display()))?;
+        }
+        if let Some(dir) = &options.latencies {
+            for file in plot::latencies(&self.machine, &self.tables, dir)? {
+                print(&format!("{}\n", file.display()));
+            }
         }
         Ok(())
     }
@@ -597,7 +606,9 @@ mod tests {
             operations: 1,
             value: 1.0,
             p99: None,
+            latencies: None,
             efficiency: None,
+            threads: None,
             cpu_ns: 1.0,
             round_trip_before_ns: before,
             round_trip_after_ns: after,

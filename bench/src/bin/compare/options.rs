@@ -42,12 +42,16 @@ pub(crate) struct Options {
     /// Draws the tables as bar charts (SVG) into a directory, and writes a page of figures.
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
+    /// Draws, for each row whose value is a p99, a chart (SVG) of the percentiles of its times into
+    /// a directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) latencies: Option<PathBuf>,
     /// Measures nothing, and takes the tables from files that --json wrote on one machine.
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with_all = ["quick", "rows", "peers", "list"])]
     pub(crate) from: Vec<PathBuf>,
     /// Measures our runtime without each of its optimisations in turn, and writes the table and a
     /// chart into a directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "from", "list", "instructions"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "peers", "json", "plot", "latencies", "from", "list", "instructions"])]
     pub(crate) ablate: Option<PathBuf>,
     /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
     #[arg(long)]
@@ -57,7 +61,7 @@ pub(crate) struct Options {
     pub(crate) list: bool,
     /// Counts the instructions of hot paths instead, with valgrind. Fails if a count has grown.
     /// With --json it keeps the counts.
-    #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "from"])]
+    #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "latencies", "from"])]
     pub(crate) instructions: bool,
 }
 

@@ -64,6 +64,79 @@ pub(super) fn ablation(machine: &Machine, tables: &[Table], file: &Path) -> Resu
     .map_err(|error| anyhow!("{}: {error}", file.display()))
 }
 
+/// Draws the rows that have latencies into `dir`, a chart for each, and returns the files' names.
+pub(super) fn latencies(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let mut files = Vec::new();
+    for table in tables {
+        let of = |line: &Line| Some((line.rt.clone(), line.latencies?));
+        let runtimes: Vec<_> = table.lines.iter().filter_map(of).collect();
+        if !runtimes.is_empty() {
+            let file = dir.join(format!("{}.svg", table.row));
+            percentiles(machine, table, &runtimes, &file)
+                .map_err(|error| anyhow!("{}: {error}", file.display()))?;
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
+
+/// Draws the percentiles of a row's times: a group of bars for each, with a bar for each runtime.
+fn percentiles(
+    machine: &Machine,
+    table: &Table,
+    runtimes: &[(String, [f64; 4])],
+    file: &Path,
+) -> Drawn {
+    const GROUPS: [&str; 4] = ["p50", "p90", "p99", "the longest"];
+    const LEFT: i32 = 260;
+    const LENGTH: i32 = 470;
+    const BAR: i32 = 20;
+    const TOP: i32 = 94;
+    let group = BAR * runtimes.len() as i32 + 16;
+    let bottom = TOP + group * GROUPS.len() as i32;
+    let area = SVGBackend::new(file, (840, bottom as u32 + 70)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let title = Ink { size: 19, ..PLAIN };
+    let heading = format!("{}: the time of an answer, shorter is better", table.row);
+    text(&area, (16, 24), &title, &heading)?;
+    let small = Ink {
+        size: 11,
+        colour: TOKIO,
+        ..PLAIN
+    };
+    for (index, words) in wrap(&table.what, 130).iter().take(2).enumerate() {
+        text(&area, (16, 48 + 14 * index as i32), &small, words)?;
+    }
+    let times = runtimes.iter().flat_map(|(_, times)| times);
+    let longest = times.copied().fold(f64::MIN_POSITIVE, f64::max);
+    for (at, name) in GROUPS.into_iter().enumerate() {
+        let top = TOP + group * at as i32;
+        let heading = Ink { size: 14, ..PLAIN };
+        text(&area, (16, top + BAR / 2 - 2), &heading, name)?;
+        for (index, (rt, times)) in runtimes.iter().enumerate() {
+            let y = top + BAR * index as i32;
+            let name = Ink {
+                to: HPos::Right,
+                ..PLAIN
+            };
+            text(&area, (LEFT - 8, y + BAR / 2 - 2), &name, rt)?;
+            let colour = match rt.as_str() {
+                YARDSTICK => TOKIO,
+                _ if index == 0 => OURS,
+                _ => PEER,
+            };
+            let long = (times[at] / longest * f64::from(LENGTH)) as i32;
+            bar(&area, (LEFT, y), long, BAR - 4, colour)?;
+            let end = (LEFT + long + 6, y + BAR / 2 - 2);
+            text(&area, end, &PLAIN, &shown(times[at], &table.unit))?;
+        }
+    }
+    footer(&area, machine, bottom + 14, 130)?;
+    area.present()?;
+    Ok(())
+}
+
 /// The legend of the charts with all runtimes.
 const LEGEND: [(i32, RGBColor, &str); 4] = [
     (16, OURS, "selvedge"),
@@ -142,6 +215,7 @@ fn wrap(words: &str, width: usize) -> Vec<String> {
 /// Formats a figure in about three digits, with its unit.
 fn shown(value: f64, unit: &str) -> String {
     let (value, unit) = match unit {
+        "ns" if value >= 1_000_000.0 => (value / 1_000_000.0, "ms"),
         "ns" if value >= 1_000.0 => (value / 1_000.0, "µs"),
         unit => (value, unit),
     };

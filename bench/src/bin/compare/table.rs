@@ -31,7 +31,13 @@ pub(super) struct Line {
     /// The largest sample less the smallest, as a part of the median.
     pub(super) spread: Option<f64>,
     p99: Option<f64>,
+    /// The p50, p90 and p99 of single operations, and the largest time: each the median of the
+    /// samples'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) latencies: Option<[f64; 4]>,
     pub(super) efficiency: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threads: Option<f64>,
     cpu_ns: Option<f64>,
     pub(super) to_yardstick: Option<f64>,
     cpu_to_yardstick: Option<f64>,
@@ -78,7 +84,11 @@ impl Table {
                 value: value(rt_name),
                 spread: value(rt_name).map(|median| extent / median),
                 p99: median(figures(taken, rt_name, |sample| sample.p99)),
+                latencies: latencies(taken, rt_name),
                 efficiency: median(figures(taken, rt_name, |sample| sample.efficiency)),
+                threads: median(figures(taken, rt_name, |sample| {
+                    sample.threads.map(|threads| threads as f64)
+                })),
                 cpu_ns: median(figures(taken, rt_name, |sample| Some(sample.cpu_ns))),
                 to_yardstick: to(yardstick, |sample| Some(sample.value)),
                 cpu_to_yardstick: to(yardstick, |sample| Some(sample.cpu_ns)),
@@ -112,9 +122,11 @@ impl Table {
         let mut text = format!("\n{}: {}\n", self.row, self.what);
         let has = |figure: fn(&Line) -> Option<f64>| self.lines.iter().any(|l| figure(l).is_some());
         let (p99, efficiency) = (has(|line| line.p99), has(|line| line.efficiency));
+        let threads = has(|line| line.threads);
         let mut columns = vec![format!("{}/op", self.unit), "spread".into()];
         columns.extend(p99.then(|| "p99".into()));
         columns.extend(efficiency.then(|| "efficiency".into()));
+        columns.extend(threads.then(|| "threads".into()));
         let yardstick = &self.yardstick;
         columns.push("cpu ns/op".into());
         columns.extend([format!("x {yardstick}"), format!("cpu x {yardstick}")]);
@@ -131,6 +143,7 @@ impl Table {
             let mut columns = vec![figure(line.value, 1), percent(line.spread)];
             columns.extend(p99.then(|| figure(line.p99, 0)));
             columns.extend(efficiency.then(|| percent(line.efficiency)));
+            columns.extend(threads.then(|| figure(line.threads, 0)));
             columns.push(figure(line.cpu_ns, 1));
             for ratio in [line.to_yardstick, line.cpu_to_yardstick, line.to_best_peer] {
                 columns.push(figure(ratio, 2));
@@ -347,6 +360,12 @@ fn figures<'a>(
     kept(taken, rt).filter_map(move |taken| figure(&taken.sample))
 }
 
+/// Returns the medians of a runtime's latencies.
+fn latencies(taken: &[Taken], rt: &str) -> Option<[f64; 4]> {
+    let at = |n: usize| median(figures(taken, rt, move |sample| Some(sample.latencies?[n])));
+    Some([at(0)?, at(1)?, at(2)?, at(3)?])
+}
+
 /// Returns the median of the ratios in the rounds that have samples of both.
 fn ratio(
     taken: &[Taken],
@@ -385,7 +404,9 @@ mod tests {
             operations: 1,
             value,
             p99: Some(10.0 * value),
+            latencies: None,
             efficiency: None,
+            threads: None,
             cpu_ns: 2.0 * value,
             round_trip_before_ns: None,
             round_trip_after_ns: None,
