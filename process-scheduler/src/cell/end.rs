@@ -89,7 +89,8 @@ impl<P: Process> Cell<P> {
             self.core.messages.take(&mut left);
             left.for_each(|message| self.dead_letter(message));
         }
-        drop_guarded(mem::take(&mut inner.pending.urgent));
+        // The urgent events that this incarnation had taken, and not handled, are for the next one,
+        // as those in the lane are. `Events` skips the events that were for this incarnation only.
         Some(supervisor)
     }
 
