@@ -12,6 +12,8 @@
 //!    it over: it comes too early, and then the task arms another. So a process that makes one call
 //!    after another arms the timer once, and takes no lock. A kept entry keeps the memory of its
 //!    task up to a minute.
+//! 6. A clone and a drop of a waker are user code, which may panic. So a deadline forgets an entry
+//!    before it disarms it, and does neither if the clone of the next waker panics.
 use crate::guard::{WakerId, wake};
 use std::{
     cell::RefCell,
@@ -256,9 +258,13 @@ impl Deadline {
             if at <= Instant::now() {
                 return true;
             }
-            timer.disarm(armed);
         }
-        self.armed = timer.arm(timer.tick(at), cx.waker().clone());
+        // Rule 6: the clone first, and `armed` is `None` before the drop of the old waker.
+        let waker = cx.waker().clone();
+        if let Some(armed) = self.armed.take() {
+            timer.disarm(&armed);
+        }
+        self.armed = timer.arm(timer.tick(at), waker);
         // Without a timer nobody would wake the task, so its time is over.
         self.armed.is_none()
     }
