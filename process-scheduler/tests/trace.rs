@@ -1,11 +1,15 @@
 //! The spans of processes, as a `tracing` subscriber sees them.
-use process_scheduler::{Child, Scheduler, Spawn, Strategy, Supervisor, from_fn};
+use process_scheduler::{
+    Child, EventsOf, NoCommand, OutputOf, Process, Scheduler, Spawn, SpawnError, Step, StepOf,
+    Strategy, Supervisor, from_fn,
+};
 use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Mutex, PoisonError,
+        Mutex, Once, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+        mpsc,
     },
 };
 use tracing::{
@@ -47,6 +51,8 @@ static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 /// The subscriber panics at each event.
 static PANICS: AtomicBool = AtomicBool::new(false);
+/// The subscriber panics each time that a process of this name is entered, or left.
+const FRAGILE: [&str; 2] = ["panics in enter", "panics in exit"];
 
 fn change(id: u64, f: impl FnOnce(&mut Span)) {
     let mut spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,6 +64,11 @@ fn change(id: u64, f: impl FnOnce(&mut Span)) {
 }
 
 struct Recorder;
+
+fn record() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Recorder).unwrap());
+}
 
 impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -80,10 +91,16 @@ impl Subscriber for Recorder {
         change(parent.into_u64(), |span| span.events.push(fields));
     }
     fn enter(&self, id: &Id) {
-        change(id.into_u64(), |span| span.entered += 1);
+        change(id.into_u64(), |span| {
+            span.entered += 1;
+            assert!(!span.fields.is("process.name", FRAGILE[0]));
+        });
     }
     fn exit(&self, id: &Id) {
-        change(id.into_u64(), |span| span.exited += 1);
+        change(id.into_u64(), |span| {
+            span.exited += 1;
+            assert!(!span.fields.is("process.name", FRAGILE[1]));
+        });
     }
     fn try_close(&self, id: Id) -> bool {
         change(id.into_u64(), |span| span.closed = true);
@@ -106,7 +123,7 @@ fn span_of(pid: &str) -> Span {
 /// end; if a restart makes another span; or if the panic of a subscriber ends a worker.
 #[test]
 fn process_has_a_span_with_its_place_and_steps() {
-    tracing::subscriber::set_global_default(Recorder).unwrap();
+    record();
     let scheduler = Scheduler::builder().workers(1).build();
     let spawn = Spawn::new().name("clerk");
     let (line, clerk) = (line!(), scheduler.spawn_with(spawn, |_: u8, _| ()).unwrap());
@@ -161,4 +178,39 @@ fn process_has_a_span_with_its_place_and_steps() {
     assert!(span.fields.is("loc.line", &child_line.to_string()));
     assert!(span.events.iter().any(|event| event.is("step", "Panicked")));
     assert!(span.closed);
+}
+
+/// Reports its close.
+struct Closes(mpsc::Sender<()>);
+
+impl Process for Closes {
+    type Message = NoCommand;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, _: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        Step::Done
+    }
+
+    fn close(&mut self) {
+        self.0.send(()).unwrap();
+        // A second panic while this one unwinds would end the program.
+        panic!("in a close");
+    }
+}
+
+/// Fails if a subscriber that panics at the begin or the end of a close skips the close, repeats
+/// it, or panics while the thread panics already.
+#[test]
+fn close_runs_once_if_the_subscriber_panics() {
+    record();
+    // The pids differ from those of the other test.
+    let scheduler = Scheduler::builder().workers(1).node(9).build();
+    for name in FRAGILE {
+        let (sender, closed) = mpsc::channel();
+        let spawned = scheduler.spawn_process(Closes(sender), Spawn::new().name(name));
+        assert!(matches!(spawned, Err(SpawnError::Panicked(_))));
+        assert_eq!(closed.iter().count(), 1, "{name}");
+    }
 }

@@ -159,11 +159,11 @@ pub(super) fn close<P: Process>(inner: &mut Inner<P>) {
     let span = &inner.span;
     match mem::replace(&mut inner.body, Body::Closed) {
         Body::Own(mut body) => {
-            guarded(|| span.run(|| body.close()));
+            span.run_guarded(|| body.close());
             drop_guarded(body);
         }
         Body::Upgraded(mut body) => {
-            guarded(|| span.run(|| body.close()));
+            span.run_guarded(|| body.close());
             drop_guarded(body);
         }
         Body::Closed => {}
