@@ -1,7 +1,7 @@
 //! The spans of processes, as a `tracing` subscriber sees them.
 use process_scheduler::{
-    Child, EventsOf, NoCommand, OutputOf, Process, Scheduler, Spawn, SpawnError, Step, StepOf,
-    Strategy, Supervisor, from_fn,
+    Backoff, Child, EventsOf, Flow, NoCommand, OutputOf, Process, Scheduler, Spawn, SpawnError,
+    Step, StepOf, Strategy, Supervisor, from_fn,
 };
 use std::{
     collections::HashMap,
@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
         mpsc,
     },
+    time::Duration,
 };
 use tracing::{
     Event, Metadata, Subscriber,
@@ -49,10 +50,8 @@ struct Span {
 
 static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// The subscriber panics at each event.
-static PANICS: AtomicBool = AtomicBool::new(false);
-/// The subscriber panics each time that a process of this name is entered, or left.
-const FRAGILE: [&str; 2] = ["panics in enter", "panics in exit"];
+/// The subscriber panics each time that a process of this name is entered, is left, or has an event.
+const FRAGILE: [&str; 3] = ["panics in enter", "panics in exit", "panics in event"];
 
 fn change(id: u64, f: impl FnOnce(&mut Span)) {
     let mut spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,11 +83,13 @@ impl Subscriber for Recorder {
     fn record(&self, _: &Id, _: &Record<'_>) {}
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, event: &Event<'_>) {
-        assert!(!PANICS.load(SeqCst), "the subscriber panics");
         let mut fields = Fields::default();
         event.record(&mut fields);
         let parent = event.parent().expect("an event has its process's span");
-        change(parent.into_u64(), |span| span.events.push(fields));
+        change(parent.into_u64(), |span| {
+            assert!(!span.fields.is("process.name", FRAGILE[2]));
+            span.events.push(fields);
+        });
     }
     fn enter(&self, id: &Id) {
         change(id.into_u64(), |span| {
@@ -119,6 +120,12 @@ fn span_of(pid: &str) -> Span {
     found
 }
 
+/// Returns the reasons of a span's ends.
+fn exits(span: &Span) -> Vec<&str> {
+    let exits = span.events.iter().filter_map(|event| event.0.get("exit"));
+    exits.map(String::as_str).collect()
+}
+
 /// Fails if a span has no place of its spawn, is not entered for each step, or is not closed by the
 /// end; if a restart makes another span; or if the panic of a subscriber ends a worker.
 #[test]
@@ -145,15 +152,16 @@ fn process_has_a_span_with_its_place_and_steps() {
     scheduler.wait(failing);
     scheduler.wait(supervisor);
 
-    PANICS.store(true, SeqCst);
+    let spawn = Spawn::new().name(FRAGILE[2]);
     let next = scheduler
-        .spawn_fn(|n: process_scheduler::Reply<u8>, _| n.send(7).unwrap())
+        .spawn_with(spawn, |n: process_scheduler::Reply<u8>, _| {
+            n.send(7).unwrap()
+        })
         .unwrap();
     let answer = next
         .call(|reply| reply, std::time::Duration::from_secs(600))
         .wait();
     assert_eq!(answer, Ok(7));
-    PANICS.store(false, SeqCst);
     scheduler.shutdown();
 
     let span = span_of(&pid.to_string());
@@ -168,16 +176,51 @@ fn process_has_a_span_with_its_place_and_steps() {
     // It is entered for `init`, each step, and `close`.
     assert_eq!(u32::try_from(steps.count()).unwrap() + 2, span.entered);
     assert!(span.events.iter().any(|event| event.is("step", "Done")));
-    assert!(
-        span.events
-            .iter()
-            .any(|event| event.is("exit", "cancelled"))
-    );
+    assert_eq!(exits(&span), ["cancelled"]);
 
     let span = span_of(&failing.to_string());
     assert!(span.fields.is("loc.line", &child_line.to_string()));
     assert!(span.events.iter().any(|event| event.is("step", "Panicked")));
+    assert_eq!(exits(&span).len(), 1);
     assert!(span.closed);
+}
+
+/// A supervised child fails twice: by a message, and when its restart makes it. It is not restarted
+/// then.
+///
+/// Fails if an end of an incarnation has no event or count, or more than one.
+#[test]
+fn each_end_of_an_incarnation_is_reported_once() {
+    record();
+    let scheduler = Scheduler::builder().workers(1).node(8).build();
+    let is_made = AtomicBool::new(false);
+    let child = Child::new(move || {
+        if is_made.swap(true, SeqCst) {
+            panic!("in a maker");
+        }
+        from_fn(|n: u8, _| match n {
+            0 => Flow::Continue,
+            _ => panic!("in a step"),
+        })
+    });
+    let supervisor = Supervisor::new(Strategy::OneForOne)
+        .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO))
+        .intensity(1, Duration::from_secs(600))
+        .child(child.spawn(Spawn::new().name("fails twice")));
+    let supervisor = supervisor.start(&scheduler).unwrap();
+    let child = scheduler.named::<u8>("fails twice").unwrap();
+    child.try_send(1).unwrap();
+    scheduler.wait(child.pid());
+    scheduler.wait(supervisor);
+    let metrics = scheduler.metrics();
+    scheduler.shutdown();
+    let span = span_of(&child.pid().to_string());
+    assert_eq!(
+        exits(&span),
+        ["panicked: in a step", "panicked: in a maker"]
+    );
+    // The supervisor is the third.
+    assert_eq!((metrics.exited, metrics.abnormal), (3, 3));
 }
 
 /// Reports its close.
@@ -207,9 +250,9 @@ fn close_runs_once_if_the_subscriber_panics() {
     record();
     // The pids differ from those of the other test.
     let scheduler = Scheduler::builder().workers(1).node(9).build();
-    for name in FRAGILE {
+    for name in &FRAGILE[..2] {
         let (sender, closed) = mpsc::channel();
-        let spawned = scheduler.spawn_process(Closes(sender), Spawn::new().name(name));
+        let spawned = scheduler.spawn_process(Closes(sender), Spawn::new().name(*name));
         assert!(matches!(spawned, Err(SpawnError::Panicked(_))));
         assert_eq!(closed.iter().count(), 1, "{name}");
     }
