@@ -98,7 +98,7 @@ impl<T, C: Clock> FairQueue<T, C> {
                 if self.caps.change(old, cap, now) {
                     self.groups[index as usize].throttled = true;
                     self.refresh(index);
-                    self.refresh_goal(index);
+                    self.refresh_goals(index);
                 } else {
                     self.unthrottle(index, since, now);
                 }
@@ -123,7 +123,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             group.throttled = false;
             group.counts.throttled += now - since;
             self.refresh(index);
-            self.refresh_goal(index);
+            self.refresh_goals(index);
         }
     }
 
@@ -141,7 +141,8 @@ impl<T, C: Clock> FairQueue<T, C> {
     /// last for the quota. Reads no clock. Allocates.
     ///
     /// While the group has work of its own and does not run, each turn ends after `goal`, if that
-    /// is less than the [quota](Self::quota). Of several goals the least counts. The order of turns
+    /// is less than the [quota](Self::quota). The goal does not count while a cap throttles the group
+    /// or an ancestor of it. Of several goals the least counts. The order of turns
     /// and the groups' shares stay as they are. So a group that gets work waits for the turns of
     /// those with a smaller virtual runtime, but for short ones; and the worker switches more often
     /// while the group has work. With a goal of zero each check ends a turn meanwhile.
