@@ -30,7 +30,7 @@ use std::{
 use sync_shim::{
     CachePadded,
     atomic::{
-        AtomicBool, AtomicUsize,
+        AtomicBool, AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
     },
     sync::{Condvar, Mutex},
@@ -70,9 +70,10 @@ pub(crate) struct Shared {
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     /// Processes that were spawned, and those that have ended for good. Two counts, so that a
-    /// thread that spawns and one that ends processes write to lines of their own.
-    begun: CachePadded<AtomicUsize>,
-    gone: CachePadded<AtomicUsize>,
+    /// thread that spawns and one that ends processes write to lines of their own. They have 64 bits
+    /// on each target, so they do not wrap.
+    begun: CachePadded<AtomicU64>,
+    gone: CachePadded<AtomicU64>,
     is_closed: AtomicBool,
     ended: Mutex<()>,
     all_ended: Condvar,
@@ -103,11 +104,11 @@ impl Shared {
         let gone = self.gone.load(Acquire);
         // Ordering: Relaxed. The begin of each process came before its end, so it is seen. Begins
         // that came since count as live: the result is zero only if nothing was live.
-        self.begun.load(Relaxed).wrapping_sub(gone)
+        self.begun.load(Relaxed).wrapping_sub(gone) as usize
     }
 
     /// Counts the spawns, including those that were refused.
-    pub(crate) fn begun(&self) -> usize {
+    pub(crate) fn begun(&self) -> u64 {
         // Ordering: Relaxed, as the other counters.
         self.begun.load(Relaxed)
     }
@@ -116,7 +117,7 @@ impl Shared {
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Relaxed, the count guards nothing else.
         let before = self.begun.fetch_add(1, Relaxed);
-        let most = self.config.max_processes;
+        let most = self.config.max_processes as u64;
         // Ordering: Relaxed: a spawn that misses an end is refused.
         if before < most || before.saturating_sub(self.gone.load(Relaxed)) < most {
             return true;
@@ -323,8 +324,8 @@ impl Builder {
             relay: self.relay,
             remote: Mutex::new(HashMap::new()),
             handlers: self.handlers,
-            begun: CachePadded::new(AtomicUsize::new(0)),
-            gone: CachePadded::new(AtomicUsize::new(0)),
+            begun: CachePadded::new(AtomicU64::new(0)),
+            gone: CachePadded::new(AtomicU64::new(0)),
             is_closed: AtomicBool::new(false),
             ended: Mutex::new(()),
             all_ended: Condvar::new(),
@@ -553,3 +554,5 @@ impl fmt::Debug for Scheduler {
 
 #[cfg(test)]
 pub(crate) mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
