@@ -65,14 +65,19 @@ impl fmt::Display for ExitReason {
 /// The error of a message that was not accepted. It hands back the message.
 ///
 /// ```
-/// use process_scheduler::{Mailbox, Scheduler, SendError, Spawn};
+/// use process_scheduler::{Inbox, Mailbox, Scheduler, SendError};
 ///
-/// let scheduler = Scheduler::new();
-/// let spawn = Spawn::new().mailbox(Mailbox::Bounded(0));
-/// let none = scheduler.spawn_with(spawn, |_: u8, _| ()).unwrap();
-/// let refused = none.try_send(7).unwrap_err();
+/// let scheduler = Scheduler::builder().mailbox(Mailbox::Bounded(1)).build();
+/// // A process that does not receive.
+/// let deaf = scheduler.spawn_async(|_: Inbox<u8>| std::future::pending::<()>()).unwrap();
+/// let refused = loop {
+///     if let Err(refused) = deaf.try_send(7) {
+///         break refused;
+///     }
+/// };
 /// assert!(matches!(refused, SendError::Full(_)));
 /// assert_eq!(refused.into_inner(), 7);
+/// scheduler.kill(deaf.pid());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

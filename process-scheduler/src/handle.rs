@@ -227,6 +227,10 @@ impl Handle {
 
     /// Returns a future that is ready after a time, for processes and for other tasks.
     ///
+    /// The first deadline of a scheduler starts a thread that serves all of them. If the system
+    /// refuses that thread, a task that sleeps is polled again and again until its time is over or
+    /// the thread can be started. The deadlines of calls and of supervisors do the same.
+    ///
     /// ```
     /// use process_scheduler::{Inbox, Scheduler};
     /// use std::time::Duration;

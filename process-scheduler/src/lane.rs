@@ -33,11 +33,11 @@ pub enum Mailbox {
     /// It holds any number of messages.
     #[default]
     Unbounded,
-    /// It holds at most this many messages. A `try_send` of one more is refused, and a `send`
-    /// waits.
+    /// It holds at most this many messages, and at least one: `Bounded(0)` is `Bounded(1)`. A
+    /// `try_send` of one more is refused, and a `send` waits.
     Bounded(usize),
     /// It holds at most this many messages. One more drops the oldest, which counts as a dead
-    /// letter.
+    /// letter. With `DropOldest(0)` each message is a dead letter.
     DropOldest(usize),
 }
 
@@ -86,7 +86,8 @@ impl<M> Lane<M> {
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         let (capacity, drops_oldest) = match mailbox {
             Mailbox::Unbounded => return Self::Unbounded(Queue::with_nodes()),
-            Mailbox::Bounded(capacity) => (capacity, false),
+            // Without any room a sender would wait for ever.
+            Mailbox::Bounded(capacity) => (capacity.max(1), false),
             Mailbox::DropOldest(capacity) => (capacity, true),
         };
         let inner = Inner {

@@ -67,7 +67,7 @@ impl Counters {
         self.dead_letters.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn snapshot(&self, begun: usize, live: usize) -> Metrics {
+    pub(crate) fn snapshot(&self, begun: u64, live: usize) -> Metrics {
         let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
             // Ordering: Relaxed, as in `add`.
             let each = self.workers.iter().map(|w| counter(w).load(Relaxed));
@@ -77,7 +77,7 @@ impl Counters {
             workers: self.workers.len(),
             processes: live,
             // Ordering: Relaxed, as in `add`.
-            spawned: (begun as u64).saturating_sub(self.refused.load(Relaxed)),
+            spawned: begun.saturating_sub(self.refused.load(Relaxed)),
             exited: self.exited.load(Relaxed),
             abnormal: self.abnormal.load(Relaxed),
             // Ordering: as above.

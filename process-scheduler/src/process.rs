@@ -3,6 +3,7 @@ use crate::{
     Address, Handle, Pid,
     core::Core,
     error::{ExitReason, InitError},
+    guard::drop_guarded,
     handler::CommandError,
     lane::Taken,
     pool::Kept,
@@ -339,7 +340,9 @@ impl<M, O, E> Events<'_, M, O, E> {
                 .only_for()
                 .is_some_and(|only| only != self.incarnation)
             {
-                // It is for an earlier incarnation, which a restart has replaced.
+                // It is for an earlier incarnation, which a restart has replaced. A panic of its drop
+                // is not this step's.
+                drop_guarded(urgent);
                 continue;
             }
             return Some(match urgent {

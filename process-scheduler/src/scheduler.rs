@@ -8,6 +8,10 @@
 //! 3. At the deadline, all that are left get a final kill, which acts between their steps.
 //! 4. A process that is still there 100 ms later, while no worker is free, or while its step runs,
 //!    is *stuck*. Its thread is leaked; all other threads are joined.
+//! 5. A shutdown on a worker leaves rules 3 and 4 to a thread. If the system refuses that thread,
+//!    there is none to wait for the deadline: so all that are left get their final kill at once, the
+//!    last one that ends stops the workers, and nobody joins them. A worker that stopped before that
+//!    would leave processes that never end.
 use crate::{
     CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
     cell::AnyCell,
@@ -30,8 +34,8 @@ use std::{
 use sync_shim::{
     CachePadded,
     atomic::{
-        AtomicBool, AtomicUsize,
-        Ordering::{Acquire, Relaxed, Release},
+        AtomicBool, AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
     sync::{Condvar, Mutex},
 };
@@ -70,10 +74,13 @@ pub(crate) struct Shared {
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     /// Processes that were spawned, and those that have ended for good. Two counts, so that a
-    /// thread that spawns and one that ends processes write to lines of their own.
-    begun: CachePadded<AtomicUsize>,
-    gone: CachePadded<AtomicUsize>,
+    /// thread that spawns and one that ends processes write to lines of their own. They have 64 bits
+    /// on each target, so they do not wrap.
+    begun: CachePadded<AtomicU64>,
+    gone: CachePadded<AtomicU64>,
     is_closed: AtomicBool,
+    /// The last end stops the workers (rule 5 of the shutdown).
+    is_unattended: AtomicBool,
     ended: Mutex<()>,
     all_ended: Condvar,
 }
@@ -103,11 +110,11 @@ impl Shared {
         let gone = self.gone.load(Acquire);
         // Ordering: Relaxed. The begin of each process came before its end, so it is seen. Begins
         // that came since count as live: the result is zero only if nothing was live.
-        self.begun.load(Relaxed).wrapping_sub(gone)
+        self.begun.load(Relaxed).wrapping_sub(gone) as usize
     }
 
     /// Counts the spawns, including those that were refused.
-    pub(crate) fn begun(&self) -> usize {
+    pub(crate) fn begun(&self) -> u64 {
         // Ordering: Relaxed, as the other counters.
         self.begun.load(Relaxed)
     }
@@ -116,7 +123,7 @@ impl Shared {
     pub(crate) fn begin(&self) -> bool {
         // Ordering: Relaxed, the count guards nothing else.
         let before = self.begun.fetch_add(1, Relaxed);
-        let most = self.config.max_processes;
+        let most = self.config.max_processes as u64;
         // Ordering: Relaxed: a spawn that misses an end is refused.
         if before < most || before.saturating_sub(self.gone.load(Relaxed)) < most {
             return true;
@@ -128,11 +135,16 @@ impl Shared {
     /// Counts an end.
     pub(crate) fn ended(&self) {
         // Ordering: Release pairs with `live`: the thread that waits for all ends sees what came
-        // before each.
-        self.gone.fetch_add(1, Release);
+        // before each. Acquire pairs with `stop_after_the_last_end`, which was after the close.
+        self.gone.fetch_add(1, AcqRel);
         if self.is_closed() && self.live() == 0 {
-            let _guard = self.ended.lock();
+            let guard = self.ended.lock();
             self.all_ended.notify_all();
+            drop(guard);
+            // Ordering: Relaxed, as the read-modify-write above orders it.
+            if self.is_unattended.load(Relaxed) {
+                self.stop_unattended();
+            }
         }
     }
 
@@ -323,9 +335,10 @@ impl Builder {
             relay: self.relay,
             remote: Mutex::new(HashMap::new()),
             handlers: self.handlers,
-            begun: CachePadded::new(AtomicUsize::new(0)),
-            gone: CachePadded::new(AtomicUsize::new(0)),
+            begun: CachePadded::new(AtomicU64::new(0)),
+            gone: CachePadded::new(AtomicU64::new(0)),
             is_closed: AtomicBool::new(false),
+            is_unattended: AtomicBool::new(false),
             ended: Mutex::new(()),
             all_ended: Condvar::new(),
         });
@@ -412,7 +425,7 @@ impl Scheduler {
     /// [`Builder::shutdown_timeout`], and then kills the others.
     ///
     /// On a worker of this scheduler it waits for nothing: it cancels all processes and leaves the
-    /// rest to a thread.
+    /// rest to a thread. If the system refuses that thread, it kills all processes at once.
     pub fn shutdown(self) -> ShutdownReport {
         let limit = self.handle.shared.config.shutdown_timeout;
         self.shutdown_timeout(limit)
@@ -433,17 +446,31 @@ impl Scheduler {
     }
 
     fn end(&mut self, limit: Duration) -> ShutdownReport {
+        self.end_on(limit, |end| {
+            let thread = thread::Builder::new().name("process-shutdown".to_owned());
+            thread.spawn(end).map(drop)
+        })
+    }
+
+    /// Ends the scheduler. On a worker of it `spawn` starts the thread that does so.
+    fn end_on(
+        &mut self,
+        limit: Duration,
+        spawn: impl FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<()>,
+    ) -> ShutdownReport {
         let threads = std::mem::take(&mut self.threads);
         let shared = self.handle.shared.clone();
         let Some(found) = shared.close() else {
             return ShutdownReport::default();
         };
         if worker::index_in(&shared).is_some() {
-            let name = "process-shutdown".to_owned();
+            let on_thread = shared.clone();
             let end = move || {
-                shared.end(threads, found, limit);
+                on_thread.end(threads, found, limit);
             };
-            drop(thread::Builder::new().name(name).spawn(end));
+            if spawn(Box::new(end)).is_err() {
+                shared.end_without_a_thread();
+            }
             return ShutdownReport::default();
         }
         shared.end(threads, found, limit)
@@ -498,10 +525,7 @@ impl Shared {
             self.wait_for_free_workers();
         }
         let stuck = self.live();
-        // Ordering: Relaxed: workers read nothing else after they have seen it. The token of the
-        // unpark publishes it to a worker that parks.
-        self.stop.store(true, Relaxed);
-        self.unparkers.iter().for_each(Unpark::unpark);
+        self.stop_workers();
         for thread in threads {
             // Only a stuck process keeps a thread, which is leaked.
             let deadline = Instant::now() + GRACE;
@@ -518,6 +542,40 @@ impl Shared {
             forced: left.saturating_sub(stuck),
             stuck,
         }
+    }
+}
+
+impl Shared {
+    fn stop_workers(&self) {
+        // Ordering: Relaxed: workers read nothing else after they have seen it. The token of the
+        // unpark publishes it to a worker that parks.
+        self.stop.store(true, Relaxed);
+        self.unparkers.iter().for_each(Unpark::unpark);
+    }
+
+    /// Does what it can of a shutdown that has begun on a worker, and has no thread (rule 5).
+    fn end_without_a_thread(&self) {
+        for cell in self.registry.all() {
+            cell.kill(ExitReason::Killed, true);
+        }
+        self.stop_after_the_last_end();
+    }
+
+    /// Stops the workers and the timer after the last end (rule 5).
+    fn stop_after_the_last_end(&self) {
+        // Ordering: Relaxed, as the next operation publishes it.
+        self.is_unattended.store(true, Relaxed);
+        // Ordering: Release pairs with the read-modify-write of `ended`: of the two, the later one
+        // reads the earlier one. So the last end sees the flags, or the load of `live` sees the end.
+        self.gone.fetch_add(0, Release);
+        if self.live() == 0 {
+            self.stop_unattended();
+        }
+    }
+
+    fn stop_unattended(&self) {
+        self.stop_workers();
+        self.timer.stop();
     }
 }
 
@@ -553,3 +611,5 @@ impl fmt::Debug for Scheduler {
 
 #[cfg(test)]
 pub(crate) mod models;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

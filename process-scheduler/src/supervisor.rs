@@ -30,7 +30,9 @@
 //!    incarnation, it would wait for a third, which never comes.
 //! 6. A supervisor's cancel is for the child's present incarnation. A child may end by itself
 //!    before it takes the cancel, which then stays in the cell: the next incarnation skips it. A
-//!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it.
+//!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it. So
+//!    is the end of a monitored or linked process. An incarnation that ends leaves the next one all
+//!    such events that no step got, also those of a batch that it had taken out of its lane.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,

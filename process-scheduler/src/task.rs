@@ -7,9 +7,11 @@
 //! 3. The inbox may be awaited with another waker, as in a set of futures, or outside of a step, as
 //!    on another thread. Then it keeps that waker, and a step wakes it when an event comes. Outside
 //!    of a step that may be the process's own waker: no step removes it before an event comes.
+//! 4. The end of the process cancels the inbox and wakes the code that awaits it, and then drops
+//!    the future. Both are user code: a panic of either skips nothing.
 use crate::{
     Address, CancelReason, Context, Event, EventsOf, ExitReason, Flow, Handle, InitError, Input,
-    NoCommand, OutputOf, Pid, Process, Spawn, SpawnError, Step, StepOf,
+    NoCommand, OutputOf, Pid, Process, Spawn, SpawnError, Step, StepOf, guard,
 };
 use std::{
     collections::VecDeque,
@@ -321,13 +323,14 @@ where
     }
 
     fn close(&mut self) {
-        drop(self.future.take());
-        // The process's waker would keep the cell alive.
         let mut queue = self.queue.lock();
         queue.cancelled.get_or_insert(CancelReason::Requested);
+        // The process's waker would keep the cell alive.
         let wakers = (mem::take(&mut queue.own), mem::take(&mut queue.waker));
         drop(queue);
-        wakers.1.into_iter().for_each(Waker::wake);
+        // Rule 4: the wake comes first, and its panic does not skip the drop.
+        wakers.1.into_iter().for_each(guard::wake);
+        drop(self.future.take());
     }
 }
 

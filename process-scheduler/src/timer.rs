@@ -12,12 +12,17 @@
 //!    it over: it comes too early, and then the task arms another. So a process that makes one call
 //!    after another arms the timer once, and takes no lock. A kept entry keeps the memory of its
 //!    task up to a minute.
+//! 6. A clone and a drop of a waker are user code, which may panic. So a deadline forgets an entry
+//!    before it disarms it, and does neither if the clone of the next waker panics.
+//! 7. The wheel has entries only while there is a thread. If no thread can be started, a deadline
+//!    wakes its task at once, at each poll until its time is over. So it comes neither early nor
+//!    never, its task takes processor time meanwhile, and each poll tries again to start the thread.
 use crate::guard::{WakerId, wake};
 use std::{
     cell::RefCell,
     fmt,
     future::Future,
-    mem,
+    io, mem,
     pin::Pin,
     sync::{
         Arc,
@@ -38,6 +43,8 @@ pub(crate) struct Timer(Arc<Shared>);
 
 struct Shared {
     start: Instant,
+    /// Starts the thread.
+    spawn: fn(Timer) -> io::Result<()>,
     inner: Mutex<Inner>,
     changed: Condvar,
     /// Rule 4. Written under the lock.
@@ -59,8 +66,24 @@ struct Armed {
     waker: WakerId,
 }
 
+/// The outcome of [`Timer::arm`].
+enum Arm {
+    Armed(Armed),
+    /// The timer has ended.
+    Stopped,
+    /// No thread can be started. The task was woken (rule 7).
+    NoThread,
+}
+
 impl Timer {
     pub(crate) fn new() -> Self {
+        Self::with_spawn(|timer| {
+            let thread = thread::Builder::new().name("process-timer".to_owned());
+            thread.spawn(move || timer.run()).map(drop)
+        })
+    }
+
+    fn with_spawn(spawn: fn(Self) -> io::Result<()>) -> Self {
         let inner = Inner {
             timers: Timers::new(),
             sleeps_until: u64::MAX,
@@ -69,6 +92,7 @@ impl Timer {
         };
         Self(Arc::new(Shared {
             start: Instant::now(),
+            spawn,
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             fired: AtomicU64::new(0),
@@ -81,25 +105,28 @@ impl Timer {
         after.as_secs().saturating_mul(1_000).saturating_add(millis)
     }
 
-    fn arm(&self, tick: u64, waker: Waker) -> Option<Armed> {
+    fn arm(&self, tick: u64, waker: Waker) -> Arm {
         let id = WakerId::of(&waker);
         let mut inner = self.0.inner.lock();
         if inner.is_stopped {
             drop(inner);
             drop(waker);
-            return None;
+            return Arm::Stopped;
         }
         let key = inner.timers.insert(tick, waker);
         if !inner.has_thread {
-            let timer = self.clone();
-            let name = "process-timer".to_owned();
-            // If no thread can be started, the next deadline tries again.
-            let spawned = thread::Builder::new().name(name).spawn(move || timer.run());
-            inner.has_thread = spawned.is_ok();
+            inner.has_thread = (self.0.spawn)(self.clone()).is_ok();
+            if !inner.has_thread {
+                // Rule 7.
+                let waker = inner.timers.remove(key);
+                drop(inner);
+                waker.into_iter().for_each(wake);
+                return Arm::NoThread;
+            }
         } else if tick < inner.sleeps_until {
             self.0.changed.notify_one();
         }
-        Some(Armed {
+        Arm::Armed(Armed {
             key,
             tick,
             waker: id,
@@ -256,11 +283,21 @@ impl Deadline {
             if at <= Instant::now() {
                 return true;
             }
-            timer.disarm(armed);
         }
-        self.armed = timer.arm(timer.tick(at), cx.waker().clone());
-        // Without a timer nobody would wake the task, so its time is over.
-        self.armed.is_none()
+        // Rule 6: the clone first, and `armed` is `None` before the drop of the old waker.
+        let waker = cx.waker().clone();
+        if let Some(armed) = self.armed.take() {
+            timer.disarm(&armed);
+        }
+        match timer.arm(timer.tick(at), waker) {
+            Arm::Armed(armed) => {
+                self.armed = Some(armed);
+                false
+            }
+            // Nobody would wake the task, so its time is over.
+            Arm::Stopped => true,
+            Arm::NoThread => at <= Instant::now(),
+        }
     }
 }
 
@@ -299,5 +336,71 @@ impl Future for Sleep {
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sleep")
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests {
+    use super::*;
+    use std::{
+        sync::{atomic::AtomicBool, mpsc},
+        task::Wake,
+    };
+
+    /// A test that waits this long has failed.
+    const LIMIT: Duration = Duration::from_secs(600);
+
+    /// A waker that reports its wake.
+    struct Reports(mpsc::SyncSender<()>);
+
+    impl Wake for Reports {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.try_send(());
+        }
+    }
+
+    fn reports() -> (Waker, mpsc::Receiver<()>) {
+        let (sender, woken) = mpsc::sync_channel(1);
+        (Arc::new(Reports(sender)).into(), woken)
+    }
+
+    /// No thread can be started: the deadline wakes its task at each poll until its time is over.
+    ///
+    /// Fails if the task waits for a timer that has no thread, or if the deadline comes early.
+    #[test]
+    fn deadline_without_a_thread_wakes_until_it_is_due() {
+        let timer = Timer::with_spawn(|_| Err(io::ErrorKind::WouldBlock.into()));
+        let (waker, woken) = reports();
+        let cx = Context::from_waker(&waker);
+        let (start, time) = (Instant::now(), Duration::from_millis(20));
+        let mut deadline = Deadline::new(&timer, time);
+        while !deadline.poll(&cx) {
+            assert_eq!(woken.try_recv(), Ok(()), "nobody wakes the task");
+        }
+        assert!(start.elapsed() >= time);
+        assert_eq!(timer.0.inner.lock().timers.next_expiration(), None);
+    }
+
+    /// Only the second start of a thread succeeds.
+    ///
+    /// Fails if a deadline does not try again, or if it leaves an entry of its first try.
+    #[test]
+    fn deadline_starts_the_thread_at_a_later_poll() {
+        static IS_SECOND: AtomicBool = AtomicBool::new(false);
+        let timer = Timer::with_spawn(|timer| {
+            // Ordering: Relaxed, one thread.
+            if !IS_SECOND.swap(true, Relaxed) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            thread::Builder::new().spawn(move || timer.run()).map(drop)
+        });
+        let (waker, woken) = reports();
+        let cx = Context::from_waker(&waker);
+        let mut deadline = Deadline::new(&timer, Duration::from_millis(50));
+        while !deadline.poll(&cx) {
+            assert_eq!(woken.recv_timeout(LIMIT), Ok(()));
+        }
+        assert_eq!(timer.0.inner.lock().timers.next_expiration(), None);
+        timer.stop();
     }
 }

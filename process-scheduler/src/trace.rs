@@ -3,7 +3,8 @@
 //! The span is `process`, at the level `TRACE` and without a parent. It is entered for `init`, each
 //! step and `close`, and closed when the process ends for good. After each step it gets an event
 //! with the result. A subscriber is user code: its panic outside of a step is caught and dropped.
-//! Its panic where the span is entered or left for a step counts as a panic of that step.
+//! Its panic where the span is entered or left for a step counts as a panic of that step. No such
+//! panic skips a `close`.
 #[cfg(not(feature = "tracing"))]
 pub(crate) use off::ProcessSpan;
 #[cfg(feature = "tracing")]
@@ -13,6 +14,7 @@ pub(crate) use on::ProcessSpan;
 mod on {
     use crate::{ExitReason, Pid, guard::guarded};
     use std::panic::Location;
+    use sync_shim::panics;
     use tracing::Span;
 
     #[derive(Default)]
@@ -45,10 +47,21 @@ mod on {
         /// Runs `f` in the span.
         #[inline]
         pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-            match &self.0 {
-                Some(span) => span.in_scope(f),
-                None => f(),
-            }
+            let Some(span) = &self.0 else {
+                return f();
+            };
+            // A panic of `f` may not unwind through the exit of the span: a second panic there would
+            // end the program.
+            let result = span.in_scope(|| panics::catch(f));
+            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }
+
+        /// Runs `f` once and drops its panic: in the span, or outside of it if its subscriber panics
+        /// before.
+        pub(crate) fn run_guarded(&self, f: impl FnOnce()) {
+            let mut f = Some(f);
+            guarded(|| self.run(|| f.take().map(guarded)));
+            f.map(guarded);
         }
 
         /// Records the result of a step.
@@ -112,6 +125,10 @@ mod off {
         #[inline(always)]
         pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
             f()
+        }
+
+        pub(crate) fn run_guarded(&self, f: impl FnOnce()) {
+            crate::guard::guarded(f);
         }
 
         #[inline(always)]

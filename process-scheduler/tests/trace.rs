@@ -1,12 +1,17 @@
 //! The spans of processes, as a `tracing` subscriber sees them.
-use process_scheduler::{Child, Scheduler, Spawn, Strategy, Supervisor, from_fn};
+use process_scheduler::{
+    Backoff, Child, EventsOf, Flow, NoCommand, OutputOf, Process, Scheduler, Spawn, SpawnError,
+    Step, StepOf, Strategy, Supervisor, from_fn,
+};
 use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Mutex, PoisonError,
+        Mutex, Once, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+        mpsc,
     },
+    time::Duration,
 };
 use tracing::{
     Event, Metadata, Subscriber,
@@ -45,8 +50,8 @@ struct Span {
 
 static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// The subscriber panics at each event.
-static PANICS: AtomicBool = AtomicBool::new(false);
+/// The subscriber panics each time that a process of this name is entered, is left, or has an event.
+const FRAGILE: [&str; 3] = ["panics in enter", "panics in exit", "panics in event"];
 
 fn change(id: u64, f: impl FnOnce(&mut Span)) {
     let mut spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,6 +63,11 @@ fn change(id: u64, f: impl FnOnce(&mut Span)) {
 }
 
 struct Recorder;
+
+fn record() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Recorder).unwrap());
+}
 
 impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -73,17 +83,25 @@ impl Subscriber for Recorder {
     fn record(&self, _: &Id, _: &Record<'_>) {}
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, event: &Event<'_>) {
-        assert!(!PANICS.load(SeqCst), "the subscriber panics");
         let mut fields = Fields::default();
         event.record(&mut fields);
         let parent = event.parent().expect("an event has its process's span");
-        change(parent.into_u64(), |span| span.events.push(fields));
+        change(parent.into_u64(), |span| {
+            assert!(!span.fields.is("process.name", FRAGILE[2]));
+            span.events.push(fields);
+        });
     }
     fn enter(&self, id: &Id) {
-        change(id.into_u64(), |span| span.entered += 1);
+        change(id.into_u64(), |span| {
+            span.entered += 1;
+            assert!(!span.fields.is("process.name", FRAGILE[0]));
+        });
     }
     fn exit(&self, id: &Id) {
-        change(id.into_u64(), |span| span.exited += 1);
+        change(id.into_u64(), |span| {
+            span.exited += 1;
+            assert!(!span.fields.is("process.name", FRAGILE[1]));
+        });
     }
     fn try_close(&self, id: Id) -> bool {
         change(id.into_u64(), |span| span.closed = true);
@@ -102,11 +120,17 @@ fn span_of(pid: &str) -> Span {
     found
 }
 
+/// Returns the reasons of a span's ends.
+fn exits(span: &Span) -> Vec<&str> {
+    let exits = span.events.iter().filter_map(|event| event.0.get("exit"));
+    exits.map(String::as_str).collect()
+}
+
 /// Fails if a span has no place of its spawn, is not entered for each step, or is not closed by the
 /// end; if a restart makes another span; or if the panic of a subscriber ends a worker.
 #[test]
 fn process_has_a_span_with_its_place_and_steps() {
-    tracing::subscriber::set_global_default(Recorder).unwrap();
+    record();
     let scheduler = Scheduler::builder().workers(1).build();
     let spawn = Spawn::new().name("clerk");
     let (line, clerk) = (line!(), scheduler.spawn_with(spawn, |_: u8, _| ()).unwrap());
@@ -128,15 +152,16 @@ fn process_has_a_span_with_its_place_and_steps() {
     scheduler.wait(failing);
     scheduler.wait(supervisor);
 
-    PANICS.store(true, SeqCst);
+    let spawn = Spawn::new().name(FRAGILE[2]);
     let next = scheduler
-        .spawn_fn(|n: process_scheduler::Reply<u8>, _| n.send(7).unwrap())
+        .spawn_with(spawn, |n: process_scheduler::Reply<u8>, _| {
+            n.send(7).unwrap()
+        })
         .unwrap();
     let answer = next
         .call(|reply| reply, std::time::Duration::from_secs(600))
         .wait();
     assert_eq!(answer, Ok(7));
-    PANICS.store(false, SeqCst);
     scheduler.shutdown();
 
     let span = span_of(&pid.to_string());
@@ -151,14 +176,84 @@ fn process_has_a_span_with_its_place_and_steps() {
     // It is entered for `init`, each step, and `close`.
     assert_eq!(u32::try_from(steps.count()).unwrap() + 2, span.entered);
     assert!(span.events.iter().any(|event| event.is("step", "Done")));
-    assert!(
-        span.events
-            .iter()
-            .any(|event| event.is("exit", "cancelled"))
-    );
+    assert_eq!(exits(&span), ["cancelled"]);
 
     let span = span_of(&failing.to_string());
     assert!(span.fields.is("loc.line", &child_line.to_string()));
     assert!(span.events.iter().any(|event| event.is("step", "Panicked")));
+    assert_eq!(exits(&span).len(), 1);
     assert!(span.closed);
+}
+
+/// A supervised child fails twice: by a message, and when its restart makes it. It is not restarted
+/// then.
+///
+/// Fails if an end of an incarnation has no event or count, or more than one.
+#[test]
+fn each_end_of_an_incarnation_is_reported_once() {
+    record();
+    let scheduler = Scheduler::builder().workers(1).node(8).build();
+    let is_made = AtomicBool::new(false);
+    let child = Child::new(move || {
+        if is_made.swap(true, SeqCst) {
+            panic!("in a maker");
+        }
+        from_fn(|n: u8, _| match n {
+            0 => Flow::Continue,
+            _ => panic!("in a step"),
+        })
+    });
+    let supervisor = Supervisor::new(Strategy::OneForOne)
+        .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO))
+        .intensity(1, Duration::from_secs(600))
+        .child(child.spawn(Spawn::new().name("fails twice")));
+    let supervisor = supervisor.start(&scheduler).unwrap();
+    let child = scheduler.named::<u8>("fails twice").unwrap();
+    child.try_send(1).unwrap();
+    scheduler.wait(child.pid());
+    scheduler.wait(supervisor);
+    let metrics = scheduler.metrics();
+    scheduler.shutdown();
+    let span = span_of(&child.pid().to_string());
+    assert_eq!(
+        exits(&span),
+        ["panicked: in a step", "panicked: in a maker"]
+    );
+    // The supervisor is the third.
+    assert_eq!((metrics.exited, metrics.abnormal), (3, 3));
+}
+
+/// Reports its close.
+struct Closes(mpsc::Sender<()>);
+
+impl Process for Closes {
+    type Message = NoCommand;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, _: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        Step::Done
+    }
+
+    fn close(&mut self) {
+        self.0.send(()).unwrap();
+        // A second panic while this one unwinds would end the program.
+        panic!("in a close");
+    }
+}
+
+/// Fails if a subscriber that panics at the begin or the end of a close skips the close, repeats
+/// it, or panics while the thread panics already.
+#[test]
+fn close_runs_once_if_the_subscriber_panics() {
+    record();
+    // The pids differ from those of the other test.
+    let scheduler = Scheduler::builder().workers(1).node(9).build();
+    for name in &FRAGILE[..2] {
+        let (sender, closed) = mpsc::channel();
+        let spawned = scheduler.spawn_process(Closes(sender), Spawn::new().name(*name));
+        assert!(matches!(spawned, Err(SpawnError::Panicked(_))));
+        assert_eq!(closed.iter().count(), 1, "{name}");
+    }
 }

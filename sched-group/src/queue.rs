@@ -24,9 +24,11 @@
 //!    clock is read between polls only in watched turns. A turn that was not watched is charged
 //!    before a second group becomes active. So the second group starts at the virtual runtime that
 //!    the current group has now, not at the one that it had at the start of its turn.
-//! 4. A group with a latency goal is present in `goals` while it *waits*: it is active, and neither
-//!    throttled nor current. A turn that begins or goes on meanwhile ends after the least of these
-//!    goals, if that is less than the quota. `refresh_goal` restores this.
+//! 4. A group with a latency goal is present in `goals` while it *waits*: it is active and not
+//!    current, and neither it nor an ancestor is throttled. A turn that begins or goes on meanwhile
+//!    ends after the least of these goals, if that is less than the quota. `refresh_goal` restores
+//!    this for one group, and `refresh_goals` for a group whose `throttled` has changed and all
+//!    groups below it.
 //! 5. `now` is the last reading of the clock. It is older than the last poll only in a turn that is
 //!    not watched, or while no group is current. An operation reads the clock, which runs the
 //!    caller's code, before it changes anything.
@@ -127,6 +129,8 @@ struct Group<T> {
 ///
 /// [`pick`](Self::pick), [`activate`](Self::activate) and [`deactivate`](Self::deactivate) take
 /// O(log n) time for n siblings, for the group and for each of its ancestors. They do not allocate.
+/// A call that throttles or releases a group with children also takes O(g) time for the g groups with
+/// a latency goal and their ancestors.
 ///
 /// ```
 /// use sched_group::{FairQueue, Pick, Shares};
@@ -273,10 +277,37 @@ impl<T, C: Clock> FairQueue<T, C> {
     fn refresh_goal(&mut self, index: u32) {
         let group = &self.groups[index as usize];
         if group.goal != NONE {
-            let waits = group.active && !group.throttled && index != self.current;
+            let waits = group.active && index != self.current && !self.is_held(index);
             let goal = self.goals.rank(group.goal);
             self.goals.set(group.goal, goal, waits);
         }
+    }
+
+    /// Restores rule 4 after `throttled` of a group has changed. If the group has children, this
+    /// looks at each group with a goal: there are few, and a cap throttles a group at most once a
+    /// period.
+    fn refresh_goals(&mut self, index: u32) {
+        if self.groups[index as usize].inner == NONE {
+            return self.refresh_goal(index);
+        }
+        for leaf in 0..self.goals.places() {
+            let member = self.goals.member(leaf);
+            // A place that was removed keeps its member.
+            if self.groups[member as usize].goal == leaf {
+                self.refresh_goal(member);
+            }
+        }
+    }
+
+    /// Returns whether a group or an ancestor of it is throttled.
+    fn is_held(&self, mut index: u32) -> bool {
+        while index != NONE {
+            if self.groups[index as usize].throttled {
+                return true;
+            }
+            index = self.owner(index);
+        }
+        false
     }
 
     /// Returns how long a turn may last now: the quota, or the least goal of the groups that wait.

@@ -181,6 +181,15 @@ impl Tournament {
         self.leaves[leaf as usize].rank < ABSENT
     }
 
+    /// Returns the number of leaves, with those that were removed.
+    pub(crate) fn places(&self) -> u32 {
+        self.used as u32
+    }
+
+    pub(crate) fn member(&self, leaf: u32) -> u32 {
+        self.leaves[leaf as usize].member
+    }
+
     /// Returns whether no leaf is present.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

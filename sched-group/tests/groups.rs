@@ -119,6 +119,50 @@ fn least_goal_counts_and_ends_with_its_group() {
     assert!(queue.should_switch());
 }
 
+/// Fails if the goal of a group counts while the cap of an ancestor keeps it from running, or does
+/// not count when that cap releases the ancestor.
+#[test]
+fn goal_below_a_throttled_ancestor_does_not_count() {
+    let time = Cell::new(0);
+    let mut queue = FairQueue::new(|| time.get());
+    let [capped, a, b] = ['c', 'a', 'b'].map(|name| queue.insert(shares(7), name));
+    let middle = queue.insert_under(capped, shares(7), 'm').unwrap();
+    let [runs, waits, late] =
+        ['r', 'w', 'l'].map(|name| queue.insert_under(middle, shares(7), name).unwrap());
+    let cap = Cap::new(micros(10), micros(1000)).unwrap();
+    queue.set_cap(capped, Some(cap)).unwrap();
+    queue.set_latency(waits, Some(micros(5))).unwrap();
+    for key in [runs, waits, a, b] {
+        queue.activate(key).unwrap();
+    }
+    assert_eq!(queue.pick(), Pick::Run(runs));
+    assert_eq!(queue.turn_end(), Some(5_000));
+    time.set(10_000);
+    assert_eq!(queue.switch(), Some(Pick::Run(a)));
+    assert_eq!(queue.is_throttled(capped), Ok(true));
+    assert_eq!(queue.turn_end(), Some(510_000));
+    // Neither does a goal that is set, or a group that gets work, while the ancestor is throttled.
+    queue.set_latency(late, Some(micros(3))).unwrap();
+    queue.activate(late).unwrap();
+    queue.set_latency(runs, Some(micros(4))).unwrap();
+    assert_eq!(queue.turn_end(), Some(510_000));
+    time.set(510_000);
+    assert_eq!(queue.switch(), Some(Pick::Run(b)));
+    assert_eq!(queue.turn_end(), Some(1_010_000));
+    // The release: the least goal of the three counts.
+    time.set(1_010_000);
+    assert_eq!(queue.switch(), Some(Pick::Run(a)));
+    assert_eq!(queue.turn_end(), Some(1_013_000));
+    // The removal of a cap counts at once, too.
+    while queue.is_throttled(capped) == Ok(false) {
+        time.set(time.get() + 10_000);
+        assert!(queue.switch().is_some());
+    }
+    assert_eq!(queue.turn_end(), Some(time.get() + 500_000));
+    queue.set_cap(capped, None).unwrap();
+    assert_eq!(queue.turn_end(), Some(time.get() + 3_000));
+}
+
 /// Fails if the goal of a group counts while its cap keeps it from running.
 #[test]
 fn goal_of_a_throttled_group_does_not_count() {

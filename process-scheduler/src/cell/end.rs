@@ -71,10 +71,10 @@ impl<P: Process> Cell<P> {
 
     /// Closes the body. Returns the supervisor if it may restart the process.
     pub(super) fn close(&self, inner: &mut Inner<P>, reason: &ExitReason) -> Option<Pid> {
+        // The end of a closed body was reported before.
         if !matches!(inner.body, Body::Closed) {
-            self.handle.counters().exited(reason);
+            self.report_end(inner, reason);
         }
-        inner.span.exited(reason);
         close(inner);
         let supervised = inner.restart.as_mut();
         let restart = supervised.filter(|restart| restart.policy != Policy::Temporary)?;
@@ -89,8 +89,15 @@ impl<P: Process> Cell<P> {
             self.core.messages.take(&mut left);
             left.for_each(|message| self.dead_letter(message));
         }
-        drop_guarded(mem::take(&mut inner.pending.urgent));
+        // The urgent events that this incarnation had taken, and not handled, are for the next one,
+        // as those in the lane are. `Events` skips the events that were for this incarnation only.
         Some(supervisor)
+    }
+
+    /// Counts and records the end of an incarnation, once.
+    pub(super) fn report_end(&self, inner: &Inner<P>, reason: &ExitReason) {
+        self.handle.counters().exited(reason);
+        inner.span.exited(reason);
     }
 
     pub(super) fn dead_letter(&self, message: P::Message) {
@@ -158,11 +165,11 @@ pub(super) fn close<P: Process>(inner: &mut Inner<P>) {
     let span = &inner.span;
     match mem::replace(&mut inner.body, Body::Closed) {
         Body::Own(mut body) => {
-            guarded(|| span.run(|| body.close()));
+            span.run_guarded(|| body.close());
             drop_guarded(body);
         }
         Body::Upgraded(mut body) => {
-            guarded(|| span.run(|| body.close()));
+            span.run_guarded(|| body.close());
             drop_guarded(body);
         }
         Body::Closed => {}

@@ -45,7 +45,12 @@ impl<P: Process> Cell<P> {
                 let started = self.init(inner, &method, input);
                 started.map_err(|error| ExitReason::failed(&error))
             }
-            Err(panic) => Err(panicked(panic)),
+            Err(panic) => {
+                let reason = panicked(panic);
+                // There is no body whose close would report it.
+                self.report_end(inner, &reason);
+                Err(reason)
+            }
         };
         match started {
             Ok(()) => {

@@ -21,9 +21,10 @@ pub(crate) fn without_threads() -> Handle {
         relay: None,
         remote: Mutex::new(HashMap::new()),
         handlers: HashMap::new(),
-        begun: CachePadded::new(AtomicUsize::new(0)),
-        gone: CachePadded::new(AtomicUsize::new(0)),
+        begun: CachePadded::new(AtomicU64::new(0)),
+        gone: CachePadded::new(AtomicU64::new(0)),
         is_closed: AtomicBool::new(false),
+        is_unattended: AtomicBool::new(false),
         ended: Mutex::new(()),
         all_ended: Condvar::new(),
     };
@@ -68,5 +69,28 @@ fn live_of_zero_shows_what_the_process_did() {
             assert!(done.0.with(|done| unsafe { *done }));
         }
         worker.join().unwrap();
+    });
+}
+
+/// The last process ends on a worker while another worker begins a shutdown without a thread: one of
+/// the two stops the workers.
+///
+/// Fails if either read-modify-write of `gone` is Relaxed, if that of `ended` is only a Release, or
+/// if `stop_after_the_last_end` only loads `gone`.
+#[test]
+fn last_end_against_a_shutdown_without_a_thread_stops() {
+    model(|| {
+        let shared = without_threads().shared;
+        assert!(shared.begin());
+        let worker = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.ended())
+        };
+        // Ordering: Relaxed, as in `close`.
+        shared.is_closed.store(true, Relaxed);
+        shared.stop_after_the_last_end();
+        worker.join().unwrap();
+        // Ordering: Relaxed, the join orders it.
+        assert!(shared.stop.load(Relaxed), "the workers go on");
     });
 }

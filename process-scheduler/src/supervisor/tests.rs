@@ -1,10 +1,11 @@
 //! Supervisors whose events come in an order that is rare: on one thread, which runs all processes.
 use super::{models::family, *};
 use crate::{
-    from_fn,
+    Completer, Signal, from_fn,
     scheduler::models::{begin_close, without_threads},
     worker::models::run_ready,
 };
+use std::sync::Mutex;
 
 /// A shutdown has begun when a child ends, and cancels the supervisor after the child has ended for
 /// good. One execution, without a race. The supervisor ends by the cancel, also if it allows no
@@ -78,4 +79,103 @@ fn next_incarnation_skips_only_a_supervisors_cancel() {
         run_ready(&handle.shared);
         assert_eq!(handle.inspect(child).unwrap().restarts, restarts);
     }
+}
+
+/// Takes one event a step, and fails at each end of another process.
+struct FailsAtExits;
+
+impl Process for FailsAtExits {
+    type Message = NoCommand;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        match events.next() {
+            None => Step::Idle,
+            Some(Event::Exit { reason, .. }) => Step::Failed(reason),
+            Some(Event::Cancel(_)) => Step::Done,
+            Some(_) => Step::Continue,
+        }
+    }
+}
+
+/// A child takes two ends of other processes and a user's cancel at once, and fails at each end.
+/// The third incarnation gets the cancel.
+///
+/// Fails if a restart drops events for the pid that the process had already taken.
+#[test]
+fn cancel_behind_exits_outlives_two_restarts() {
+    let handle = without_threads();
+    let child = Child::new(|| FailsAtExits).policy(Policy::Transient);
+    let supervisor = Supervisor::new(Strategy::OneForOne)
+        .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO))
+        .child(child.spawn(Spawn::new().name("child")));
+    supervisor.start(&handle).unwrap();
+    run_ready(&handle.shared);
+    let child = handle.whereis("child").unwrap();
+    for _ in 0..2 {
+        let exit = Signal::Exit {
+            pid: child,
+            reason: ExitReason::failed("as asked"),
+            linked: false,
+        };
+        handle.route(child, exit).unwrap();
+    }
+    let exit = handle.exit_of(child);
+    assert!(handle.cancel(child));
+    run_ready(&handle.shared);
+    assert_eq!(handle.inspect(child).map(|info| info.restarts), None);
+    assert_eq!(handle.shared.counters.snapshot(0, 0).restarts, 2);
+    assert_eq!(exit.wait(), ExitReason::Cancelled);
+}
+
+struct PanicsInDrop;
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "in a drop");
+    }
+}
+
+/// Gives a command at its start, and then waits.
+struct Asks(bool);
+
+impl Process for Asks {
+    type Message = NoCommand;
+    type Cmd = ();
+    type Output = PanicsInDrop;
+    type Error = ();
+
+    fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
+        if !std::mem::replace(&mut self.0, true) {
+            out.command(0, ());
+        }
+        events.for_each(drop);
+        Step::Idle
+    }
+}
+
+/// A command is completed after its incarnation was killed, and before the restart. The drop of the
+/// result panics.
+///
+/// Fails if that panic is one of the next incarnation's step.
+#[test]
+fn panic_of_a_stale_completions_drop_ends_no_process() {
+    let handle = without_threads();
+    let given: Arc<Mutex<Vec<Completer<PanicsInDrop, ()>>>> = Arc::default();
+    let keep = given.clone();
+    let handler = move |(), completer| keep.lock().unwrap().push(completer);
+    let spawn = Spawn::new().name("child").handler(handler);
+    let supervisor = Supervisor::new(Strategy::OneForOne)
+        .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO))
+        .child(Child::new(|| Asks(false)).spawn(spawn));
+    supervisor.start(&handle).unwrap();
+    run_ready(&handle.shared);
+    let child = handle.whereis("child").unwrap();
+    let first = given.lock().unwrap().pop().unwrap();
+    handle.kill(child);
+    assert!(first.complete(Ok(PanicsInDrop)).is_ok());
+    run_ready(&handle.shared);
+    assert_eq!(handle.inspect(child).unwrap().restarts, 1);
 }

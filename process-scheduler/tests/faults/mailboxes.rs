@@ -88,3 +88,21 @@ fn waiting_send_keeps_one_waker_until_its_drop() {
     assert_eq!(Arc::strong_count(&own), outside);
     drop(full.go);
 }
+
+/// Fails if a mailbox without any room lets a sender wait for ever.
+#[test]
+fn bounded_mailbox_of_zero_holds_one_message() {
+    let scheduler = one_worker();
+    let (sender, got) = mpsc::channel();
+    let process = from_fn(move |n: u32, _| sender.send(n).unwrap());
+    let spawn = Spawn::new().mailbox(Mailbox::Bounded(0));
+    let address = scheduler.spawn_process(process, spawn).unwrap();
+    let (waker, woken) = reports();
+    for n in 0..10 {
+        let mut sending = address.send(n);
+        while is_pending(&mut sending, &waker) {
+            woken.recv_timeout(LIMIT).unwrap();
+        }
+        assert_eq!(got.recv_timeout(LIMIT), Ok(n));
+    }
+}

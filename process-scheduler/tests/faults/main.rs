@@ -12,6 +12,7 @@ use std::{
 
 mod mailboxes;
 mod panics;
+mod timers;
 
 /// A test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(60);

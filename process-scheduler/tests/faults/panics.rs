@@ -1,12 +1,15 @@
 //! Panics of user code outside of steps.
 use crate::{LIMIT, PanicsInWake, assert_works, is_pending, one_worker, quiet, reports};
 use process_scheduler::{
-    Child, Completer, EventsOf, ExitReason, Handler, NoCommand, OutputOf, Parcel, Pid, Process,
-    Relay, Scheduler, Signal, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
+    Child, Completer, EventsOf, ExitReason, Handler, Inbox, NoCommand, OutputOf, Parcel, Pid,
+    Process, Relay, Scheduler, Signal, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
 };
 use std::{
+    future::{Future, pending},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    pin::pin,
+    sync::{Arc, mpsc},
+    task::{Context, Poll},
     thread,
 };
 
@@ -136,4 +139,28 @@ fn panic_of_the_input_of_a_spawn_leaves_no_process() {
     assert_eq!(scheduler.list(), []);
     assert_eq!(scheduler.whereis("x"), None);
     assert_eq!(scheduler.metrics().processes, 0);
+}
+
+/// An `async` process gives its inbox away, and the drop of its future panics.
+///
+/// Fails if that panic skips the end of the inbox: then nobody wakes the code that awaits it.
+#[test]
+fn panic_of_the_drop_of_a_future_ends_its_inbox() {
+    let scheduler = one_worker();
+    let (sender, given) = mpsc::channel();
+    let process = scheduler.spawn_async(move |inbox: Inbox<u32>| async move {
+        let _owned = PanicsInDrop;
+        sender.send(inbox).unwrap();
+        pending::<()>().await;
+    });
+    let process = process.unwrap();
+    let mut inbox = given.recv_timeout(LIMIT).unwrap();
+    let (waker, woken) = reports();
+    let mut cx = Context::from_waker(&waker);
+    let mut receive = pin!(inbox.receive());
+    assert!(receive.as_mut().poll(&mut cx).is_pending());
+    scheduler.kill(process.pid());
+    assert_eq!(woken.recv_timeout(LIMIT), Ok(()));
+    assert_eq!(receive.as_mut().poll(&mut cx), Poll::Ready(None));
+    assert_works(&scheduler);
 }

@@ -99,7 +99,7 @@ impl<T, C: Clock> FairQueue<T, C> {
                 if self.caps.change(old, cap, now) {
                     self.groups[index as usize].throttled = true;
                     self.refresh(index);
-                    self.refresh_goal(index);
+                    self.refresh_goals(index);
                 } else {
                     self.unthrottle(index, since, now);
                 }
@@ -124,7 +124,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             group.throttled = false;
             group.counts.throttled += now - since;
             self.refresh(index);
-            self.refresh_goal(index);
+            self.refresh_goals(index);
         }
     }
 
@@ -142,9 +142,10 @@ impl<T, C: Clock> FairQueue<T, C> {
     /// last for the quota. Reads no clock. Allocates.
     ///
     /// While the group has work of its own and does not run, each turn ends after `goal`, if that
-    /// is less than the [quota](Self::quota). Of several goals the least counts. The order of turns
-    /// and the groups' shares stay as they are. So a group that gets work still waits for the turns
-    /// of groups with a smaller virtual runtime, but these turns are short. Meanwhile the worker
+    /// is less than the [quota](Self::quota). The goal does not count while a cap throttles the
+    /// group or an ancestor of it. Of several goals the least counts. The order of turns and the
+    /// groups' shares stay as they are. So a group that gets work still waits for the turns of
+    /// groups with a smaller virtual runtime, but these turns are short. Meanwhile the worker
     /// switches more often; with a goal of zero, each check ends a turn.
     ///
     /// # Errors

@@ -257,9 +257,11 @@ impl<T, C: Clock> FairQueue<T, C> {
             let group = &mut self.groups[index as usize];
             group.counts.runtime += ran;
             if group.cap != NONE && self.caps.charge(group.cap, ran, now) {
-                group.throttled = true;
+                let was_throttled = mem::replace(&mut group.throttled, true);
                 self.ends = now;
-                self.refresh_goal(index);
+                if !was_throttled {
+                    self.refresh_goals(index);
+                }
             }
             let wants = self.wants(index);
             let group = &self.groups[index as usize];
