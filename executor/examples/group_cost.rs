@@ -1,5 +1,5 @@
-//! What groups cost a poll: 1,000 tasks yield by turns on one worker, all in the main group, or
-//! spread over 4 or 100 or 1,000 groups.
+//! Measures what groups add to a poll: 1,000 tasks yield by turns on one worker, all in the main
+//! group, or spread over 4, 100 or 1,000 groups.
 //!
 //! `cargo run --release -p selvedge --features groups --example group_cost` prints the nanoseconds
 //! of a poll, and of a poll less one of the main group. A figure is the median of 11 samples, which

@@ -130,8 +130,8 @@ struct Waits<'a>(&'a crate::park::Token);
 #[cfg(feature = "test-util")]
 impl<'a> Waits<'a> {
     /// Begins the wait. Also returns the limit of the park: zero if the worker was unparked before.
-    /// That unpark left a token in the parker too, but a park outside of the [`OverPark`] may have
-    /// taken that one.
+    /// The parker got a token from that unpark too, but a park outside of the [`OverPark`] may have
+    /// taken it.
     fn begin(
         driver: &'a Inner,
         worker: usize,

@@ -340,8 +340,8 @@ impl<M, O, E> Events<'_, M, O, E> {
                 .only_for()
                 .is_some_and(|only| only != self.incarnation)
             {
-                // It is for an earlier incarnation, which a restart has replaced. A panic of its drop
-                // is not this step's.
+                // It is for an earlier incarnation, which a restart has replaced. A panic of its
+                // drop is not this step's.
                 drop_guarded(urgent);
                 continue;
             }

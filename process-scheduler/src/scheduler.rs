@@ -9,9 +9,9 @@
 //! 4. A process that is still there 100 ms later, while no worker is free, or while its step runs,
 //!    is *stuck*. Its thread is leaked; all other threads are joined.
 //! 5. A shutdown on a worker leaves rules 3 and 4 to a thread. If the system refuses that thread,
-//!    there is none to wait for the deadline: so all that are left get their final kill at once, the
-//!    last one that ends stops the workers, and nobody joins them. A worker that stopped before that
-//!    would leave processes that never end.
+//!    there is none to wait for the deadline: so all that are left get their final kill at once,
+//!    the last one that ends stops the workers, and nobody joins them. A worker that stopped before
+//!    that would leave processes that never end.
 use crate::{
     CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
     cell::AnyCell,
@@ -74,8 +74,8 @@ pub(crate) struct Shared {
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     /// Processes that were spawned, and those that have ended for good. Two counts, so that a
-    /// thread that spawns and one that ends processes write to lines of their own. They have 64 bits
-    /// on each target, so they do not wrap.
+    /// thread that spawns and one that ends processes write to lines of their own. They have 64
+    /// bits on each target, so they do not wrap.
     begun: CachePadded<AtomicU64>,
     gone: CachePadded<AtomicU64>,
     is_closed: AtomicBool,
@@ -566,7 +566,8 @@ impl Shared {
         // Ordering: Relaxed, as the next operation publishes it.
         self.is_unattended.store(true, Relaxed);
         // Ordering: Release pairs with the read-modify-write of `ended`: of the two, the later one
-        // reads the earlier one. So the last end sees the flags, or the load of `live` sees the end.
+        // reads the earlier one. So the last end sees the flags, or the load of `live` sees the
+        // end.
         self.gone.fetch_add(0, Release);
         if self.live() == 0 {
             self.stop_unattended();

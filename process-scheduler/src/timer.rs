@@ -16,7 +16,8 @@
 //!    before it disarms it, and does neither if the clone of the next waker panics.
 //! 7. The wheel has entries only while there is a thread. If no thread can be started, a deadline
 //!    wakes its task at once, at each poll until its time is over. So it comes neither early nor
-//!    never, its task takes processor time meanwhile, and each poll tries again to start the thread.
+//!    never, its task takes processor time meanwhile, and each poll tries again to start the
+//!    thread.
 use crate::guard::{WakerId, wake};
 use std::{
     cell::RefCell,

@@ -50,14 +50,14 @@ mod on {
             let Some(span) = &self.0 else {
                 return f();
             };
-            // A panic of `f` may not unwind through the exit of the span: a second panic there would
-            // end the program.
+            // A panic of `f` may not unwind through the exit of the span: a second panic there
+            // would end the program.
             let result = span.in_scope(|| panics::catch(f));
             result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         }
 
-        /// Runs `f` once and drops its panic: in the span, or outside of it if its subscriber panics
-        /// before.
+        /// Runs `f` once and drops its panic: in the span, or outside of it if its subscriber
+        /// panics before.
         pub(crate) fn run_guarded(&self, f: impl FnOnce()) {
             let mut f = Some(f);
             guarded(|| self.run(|| f.take().map(guarded)));

@@ -50,7 +50,8 @@ struct Span {
 
 static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// The subscriber panics each time that a process of this name is entered, is left, or has an event.
+/// The subscriber panics each time that a process of this name is entered, is left, or has an
+/// event.
 const FRAGILE: [&str; 3] = ["panics in enter", "panics in exit", "panics in event"];
 
 fn change(id: u64, f: impl FnOnce(&mut Span)) {

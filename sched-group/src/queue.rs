@@ -129,8 +129,8 @@ struct Group<T> {
 ///
 /// [`pick`](Self::pick), [`activate`](Self::activate) and [`deactivate`](Self::deactivate) take
 /// O(log n) time for n siblings, for the group and for each of its ancestors. They do not allocate.
-/// A call that throttles or releases a group with children also takes O(g) time for the g groups with
-/// a latency goal and their ancestors.
+/// A call that throttles or releases a group with children also takes O(g) time for the g groups
+/// with a latency goal and their ancestors.
 ///
 /// ```
 /// use sched_group::{FairQueue, Pick, Shares};

@@ -15,8 +15,8 @@ const EVENTS: usize = 1 << 16;
 /// something was slow.
 ///
 /// While it is off, an event costs a load and a branch. While it is on, an event costs a reading of
-/// the clock and six stores, one more if a poll begins or ends; a poll is two events, a wake is one.
-/// Without the feature `trace` there is no code for it at all.
+/// the clock and six stores, one more if a poll begins or ends; a poll is two events, a wake is
+/// one. Without the feature `trace` there is no code for it at all.
 ///
 /// ```
 /// use selvedge::{Builder, task};

@@ -72,8 +72,8 @@ fn live_of_zero_shows_what_the_process_did() {
     });
 }
 
-/// The last process ends on a worker while another worker begins a shutdown without a thread: one of
-/// the two stops the workers.
+/// The last process ends on a worker while another worker begins a shutdown without a thread: one
+/// of the two stops the workers.
 ///
 /// Fails if either read-modify-write of `gone` is Relaxed, if that of `ended` is only a Release, or
 /// if `stop_after_the_last_end` only loads `gone`.
