@@ -12,7 +12,11 @@
 //!    some when its turn began.
 //! 3. The address in `GroupQueue::turn` is that of the main group, of an entry's group, or of a
 //!    group in `removed`, which is cleared when the next task is chosen.
-use super::{Groups, clock::Clock, group::Group};
+use super::{
+    Groups,
+    clock::{Clock, WorkerClock},
+    group::Group,
+};
 use crate::scheduler::{Scheduler, Task};
 use queue_global::List;
 use sched_group::{FairQueue, GroupKey, Pick};
@@ -37,7 +41,7 @@ pub(crate) struct Turns {
 const NEVER: u64 = u64::MAX;
 
 pub(super) struct State {
-    pub(super) fair: FairQueue<Entry, Clock>,
+    pub(super) fair: FairQueue<Entry, WorkerClock>,
     pub(super) main: GroupKey,
     /// The keys of the groups, by index.
     keys: Vec<Option<GroupKey>>,
@@ -57,7 +61,7 @@ pub(super) struct Entry {
 
 impl Turns {
     pub(super) fn new(main: Arc<Group>, clock: Clock, quota: Duration) -> Self {
-        let mut fair = FairQueue::with_quota(clock, quota);
+        let mut fair = FairQueue::with_quota(WorkerClock::new(clock), quota);
         let (shares, index) = (main.shares(), main.index);
         let tasks = List::new();
         let key = fair.insert(shares, Entry { tasks, group: main });
