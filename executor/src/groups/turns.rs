@@ -47,7 +47,7 @@ pub(super) struct State {
     keys: Vec<Option<GroupKey>>,
     /// The version that the fair queue knows (rule 7 of [`groups`](super)).
     version: u64,
-    queued: usize,
+    pub(super) queued: usize,
     ends: u64,
     /// Rule 3.
     pub(super) removed: Vec<Arc<Group>>,
@@ -243,6 +243,22 @@ impl State {
         self.queued += 1;
         if was_empty {
             let _ = self.fair.activate(key); // Else it is active (rule 2).
+        }
+    }
+
+    /// Pushes a task of the group that has the turn, and takes the oldest task of that group. Gives
+    /// the task back if another group has the turn.
+    #[inline]
+    pub(super) fn exchange(&mut self, task: Task) -> Result<Task, Task> {
+        match self.fair.current_mut() {
+            Some((_, entry)) if Arc::as_ptr(&entry.group) == task.scheduler().group().as_ptr() => {
+                let Some(oldest) = entry.tasks.pop_front() else {
+                    return Ok(task);
+                };
+                entry.tasks.push_back(task);
+                Ok(oldest)
+            }
+            _ => Err(task),
         }
     }
 
