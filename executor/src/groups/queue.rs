@@ -223,21 +223,27 @@ impl GroupQueue {
     #[inline(never)]
     fn next_by_shares(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
         loop {
-            if self.groups.has_injected() {
+            // As `has_injected`: a worker that shares has groups.
+            if !self.groups.injector.is_empty() {
                 self.take_injected(hooks); // Rule 8.
             }
             let has_main = !self.own.is_empty();
             let requeued = self.requeued.take();
-            let (turn, removed, was_alone) = self.turns.with(|state| {
+            let (turn, was_alone, has_removed) = self.turns.with(|state| {
                 state.refresh(&self.groups);
                 let was_alone = requeued.is_some() && state.queued == 0;
                 let turn = self.choose(state, has_main, requeued);
-                (turn, std::mem::take(&mut state.removed), was_alone)
+                (turn, was_alone, !state.removed.is_empty())
             });
+            let before = self.turn.replace(match &turn {
+                Turn::Run(task) => *task.scheduler(),
+                Turn::Main | Turn::Idle => self.main,
+            });
+            if has_removed {
+                self.drop_removed();
+            }
             match turn {
                 Turn::Run(task) => {
-                    let before = self.turn.replace(*task.scheduler());
-                    drop(removed);
                     if before == self.main {
                         self.leave_main(hooks);
                     }
@@ -247,8 +253,6 @@ impl GroupQueue {
                     });
                 }
                 Turn::Main => {
-                    self.turn.set(self.main);
-                    drop(removed);
                     if was_alone {
                         hooks.notify(); // Rule 3.
                     }
@@ -258,8 +262,6 @@ impl GroupQueue {
                     // Thieves have taken the tasks.
                 }
                 Turn::Idle => {
-                    self.turn.set(self.main);
-                    drop(removed);
                     if self.turns.queued() > 0 {
                         continue; // They came from the groups' injector just now.
                     }
@@ -269,6 +271,13 @@ impl GroupQueue {
                 }
             }
         }
+    }
+
+    /// Drops the groups that are gone, after the lock: none of them has the turn.
+    #[cold]
+    fn drop_removed(&self) {
+        let removed = self.turns.with(|state| std::mem::take(&mut state.removed));
+        drop(removed);
     }
 
     /// Queues the requeued task. Continues the turn, or gives it to the next group.
@@ -543,9 +552,11 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
 
     fn leave(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
         self.own.leave(hooks);
-        self.publish_requeued(hooks);
-        if self.sharing.get() && self.turns.queued() > 0 {
-            hooks.notify();
+        if self.sharing.get() {
+            self.publish_requeued(hooks);
+            if self.turns.queued() > 0 {
+                hooks.notify();
+            }
         }
     }
 

@@ -97,6 +97,7 @@ impl Turns {
     }
 
     /// Runs `f` under the lock. It runs no user code.
+    #[inline]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut state: MutexGuard<'_, State> = self.state.lock();
         let before = state.queued;
