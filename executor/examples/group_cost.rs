@@ -54,7 +54,7 @@ struct Load {
 impl Load {
     fn new(groups: usize) -> Self {
         let runtime = Builder::new().workers(1).build().unwrap();
-        let group = |number| runtime.group(&format!("group {number}")).build().unwrap();
+        let group = |number| runtime.group(format!("group {number}")).build().unwrap();
         let groups = (0..groups).map(group).collect();
         Self { runtime, groups }
     }

@@ -299,8 +299,9 @@ impl Core {
     #[inline]
     fn look_before_own(&self, interval_is_over: bool) -> Option<Task> {
         let at_interval = || self.without_lending(Self::at_interval);
-        let task = interval_is_over.then(at_interval).flatten();
         let is_signalled = || self.slice().is_set() || self.forced.get();
+        self.publish_requeued_if(|| interval_is_over || is_signalled());
+        let task = interval_is_over.then(at_interval).flatten();
         task.or_else(|| is_signalled().then(|| self.look_at_signal()).flatten())
     }
 

@@ -8,6 +8,7 @@
 //! | place | holds | filled by | emptied by |
 //! |---|---|---|---|
 //! | a worker's slot and ring, the runtime's injector | main's tasks | as without groups | as without groups |
+//! | a worker's *requeued task* | a task of another group that has just run | the worker | the worker |
 //! | a worker's *lists*, one for each group | tasks of the other groups | the worker | the worker, thieves |
 //! | the groups' injector | tasks of the other groups from outside | any thread | the workers, which move them to their lists |
 //!
@@ -30,10 +31,11 @@
 //!    the requeued task to the ring. During that turn main's tasks go to the ring. So the slot is
 //!    empty in that turn, and no task of main runs from the slot in another group's time.
 //! 3. *No task waits beside a sleeper.* A push into a list notifies, as a push into the ring does.
-//!    A requeue need not, while another task is queued in the lists: the push of that task has
-//!    notified, and the lists have not been empty since. So a worker that went to sleep after that
-//!    push has seen that they hold tasks. If the lists are empty and main has tasks, the requeue
-//!    notifies.
+//!    The push of a requeued task need not, while another task is queued in the lists: the push of
+//!    that task has notified, and the lists have not been empty since. So a worker that went to
+//!    sleep after that push has seen that they hold tasks. If the lists are empty and a task of
+//!    main runs next, the push notifies. If the lists are empty and main has no tasks, the requeued
+//!    task runs next.
 //! 4. *Locks.* No user code runs under the lock of the turns, and no thread holds two of these
 //!    locks. A thief takes tasks from its victim's lists under the victim's lock, and then pushes
 //!    them under its own. In between it counts as searching, like a thief that copies from a ring.
@@ -53,6 +55,12 @@
 //! 8. *Tasks from outside reach their group's list before the next poll.* A worker that shares
 //!    looks at the groups' injector before each poll: two loads. Otherwise a task would wait there
 //!    for the injector's interval, whatever the shares of its group are.
+//! 9. *A requeued task is hidden for a moment.* A task of another group that is requeued waits in a
+//!    cell. The worker pushes it under the same lock under which it chooses its next task, so that
+//!    a poll costs one lock. Before a look elsewhere, which may run the code of drivers and wakers,
+//!    the worker *publishes* the task: it pushes it into its list. `leave` and each push into a
+//!    list do so too, and the shutdown takes the task out of the cell. So no user code runs while
+//!    the cell is filled, and during a poll it is empty.
 use crate::{identity::RuntimePtr, scheduler::Scheduler};
 use clock::Clock;
 use queue_global::Injector;
@@ -275,6 +283,19 @@ impl Groups {
         const MOST: usize = 512;
         let share = self.injector.len() / self.workers.len() + 1;
         self.injector.pop_n(share.min(MOST))
+    }
+}
+
+/// Polls the worker's next task, if there is one, and does not leave its queue after that, as a
+/// thread's loop does.
+#[cfg(all(test, not(selvedge_count)))]
+fn poll_next(core: &crate::core::Core) {
+    use coop_budget::{Budget, Scope};
+    if let Some(task) = core.next() {
+        let settings = core.begin_run();
+        Scope::new(Budget::UNLIMITED)
+            .hook(&crate::context::OnWorker)
+            .turns(|turns| crate::run::run::<false>(&core.shared, turns, settings, task));
     }
 }
 

@@ -46,6 +46,10 @@ impl Core {
         Some(Scheduler::of(&self.shared))
     }
 
+    /// Publishes the requeued task of a group. There is none.
+    #[inline(always)]
+    pub(crate) fn publish_requeued_if(&self, _: impl FnOnce() -> bool) {}
+
     /// Whether the queue is plain, and tasks with this scheduler go to it.
     #[inline(always)]
     pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {

@@ -1,4 +1,8 @@
 //! The clock of the groups: the time that passes, or a number that a test sets.
+//!
+//! A worker reads the clock before each poll, so it estimates most readings of the system's clock
+//! by the processor's cycle counter ([`cycles`]).
+use cycles::Cycles;
 use std::{
     fmt,
     sync::{
@@ -7,6 +11,12 @@ use std::{
     },
     time::Instant,
 };
+
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(target_env = "sgx"), not(miri))),
+    path = "clock/no_cycles.rs"
+)]
+mod cycles;
 
 /// The builder's choice of a clock.
 #[derive(Clone, Default)]
@@ -50,6 +60,33 @@ impl sched_group::Clock for Clock {
             // Ordering: Relaxed, as a number that publishes nothing. It is the user's atomic, so it
             // is std's.
             Self::Manual(time) => time.load(Relaxed),
+        }
+    }
+}
+
+/// The clock of a runtime as one worker reads it. It differs from the [`Clock`] by as little as
+/// [`cycles`] says. It may go back by as much, which the fair queue ignores.
+pub(super) struct WorkerClock {
+    clock: Clock,
+    cycles: Option<Cycles>,
+}
+
+impl WorkerClock {
+    pub(super) fn new(clock: Clock) -> Self {
+        let cycles = match clock {
+            Clock::Real(_) => Cycles::new(|| sched_group::Clock::now(&clock)),
+            Clock::Manual(_) => None,
+        };
+        Self { clock, cycles }
+    }
+}
+
+impl sched_group::Clock for WorkerClock {
+    #[inline]
+    fn now(&self) -> u64 {
+        match &self.cycles {
+            Some(cycles) => cycles.now(|| self.clock.now()),
+            None => self.clock.now(),
         }
     }
 }

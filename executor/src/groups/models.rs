@@ -16,6 +16,7 @@ use sync_shim::{
     sync::{Arc, Mutex},
     thread,
 };
+use worker_queue::RunQueue;
 
 fn bounded(preemptions: usize) -> Model {
     Model::new().bound(preemptions).branches(20_000)
@@ -121,6 +122,46 @@ fn push_into_a_list(preemptions: usize) {
             one
         });
         while ran.load(Relaxed) == 0 {
+            if two.tick() == Tick::Idle {
+                two.park();
+            }
+        }
+        let one = other.join().unwrap();
+        end(runtime, [one, two]);
+    });
+}
+
+/// A worker polls two tasks of a group, which yield, while another worker steals and sleeps. The
+/// first worker does not tick again, so the other one must find both tasks.
+///
+/// Fails if the worker's next choice forgets the requeued task, or if `GroupQueue::leave` does not
+/// publish it.
+#[test]
+fn requeued_task_racing_a_thief_is_found() {
+    bounded(1).check(|| {
+        let (runtime, [one, mut two]) = driven();
+        let batch = group(&runtime, "batch");
+        let ran = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2 {
+            let (ran, done) = (ran.clone(), two.park_mut().unparker());
+            let task = async move {
+                yield_now().await;
+                ran.fetch_add(1, Relaxed);
+                done.unpark(); // If `two` sleeps, it wakes and sees the count.
+            };
+            drop(spawn_in(&batch, task).unwrap());
+        }
+        let other = thread::spawn(move || {
+            let core = &**one.core;
+            core.as_worker(|| {
+                for _ in 0..2 {
+                    super::poll_next(core);
+                }
+                core.queue.leave(core);
+            });
+            one
+        });
+        while ran.load(Relaxed) < 2 {
             if two.tick() == Tick::Idle {
                 two.park();
             }

@@ -25,4 +25,13 @@ impl Core {
     pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
         self.queue.plain.get() == Some(scheduler)
     }
+
+    /// Publishes the requeued task of a group, if `is_due`: before the worker looks elsewhere than
+    /// in its queue.
+    #[inline(always)]
+    pub(crate) fn publish_requeued_if(&self, is_due: impl FnOnce() -> bool) {
+        if self.is_sharing() && is_due() {
+            self.queue.publish_requeued(self);
+        }
+    }
 }

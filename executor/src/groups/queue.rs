@@ -1,7 +1,8 @@
 //! A worker's queue in a runtime with groups: main's queue, and the worker's turns.
 //!
 //! The rules are those of [`groups`](super). `sharing` is false while the worker runs main's tasks
-//! alone. Then its lists are empty, and each operation is that of main's queue.
+//! alone. Then its lists are empty, it has no requeued task, and each operation is that of main's
+//! queue.
 use super::{
     Groups,
     turns::{State, Stolen, Turns},
@@ -29,6 +30,9 @@ pub(crate) struct GroupQueue {
     pub(super) plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
+    /// The task of another group than main that has just run, and is to run again (rule 9 of
+    /// [`groups`](super)).
+    requeued: Cell<Option<Task>>,
     main: Scheduler,
     /// Main's tasks in a row while it is alone.
     alone: Cell<u32>,
@@ -111,6 +115,7 @@ impl GroupQueue {
             sharing: Cell::new(false),
             plain: Cell::new(Some(main)),
             turn: Cell::new(main),
+            requeued: Cell::new(None),
             main,
             alone: Cell::new(0),
             victim: Cell::new(worker + 1),
@@ -144,12 +149,17 @@ impl GroupQueue {
         if entered { turn } else { self.main }
     }
 
-    /// Runs `f` on the turns, and shares from now on.
+    /// Runs `f` on the turns, and shares from now on. The requeued task goes to its list before
+    /// that.
     fn share<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let requeued = self.requeued.take();
         self.turns.with(|state| {
             if !self.sharing.replace(true) {
                 self.plain.set(None);
                 state.begin();
+            }
+            if let Some(task) = requeued {
+                state.push(task);
             }
             f(state)
         })
@@ -173,11 +183,8 @@ impl GroupQueue {
     #[inline(never)]
     fn requeue_by_shares(&self, task: Task, hooks: &impl QueueHooks<Node<Scheduler>>) {
         if !task.scheduler().is_main() {
-            let lists_were_empty = self.turns.queued() == 0;
-            self.share(|state| state.push(task));
-            if lists_were_empty && !self.own.is_empty() {
-                hooks.notify(); // Rule 3.
-            }
+            self.publish_requeued(hooks);
+            self.requeued.set(Some(task));
         } else if self.turn.get() == self.main {
             self.own.requeue(task, hooks);
         } else {
@@ -185,24 +192,58 @@ impl GroupQueue {
         }
     }
 
+    /// Pushes the requeued task into its list, where thieves find it.
+    #[inline]
+    pub(super) fn publish_requeued(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        if self.has_requeued() {
+            self.push_requeued(hooks);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_requeued(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
+        let lists_were_empty = self.turns.queued() == 0;
+        self.share(|_| {});
+        if lists_were_empty && !self.own.is_empty() {
+            hooks.notify(); // Rule 3.
+        }
+    }
+
+    #[inline]
+    fn has_requeued(&self) -> bool {
+        let requeued = self.requeued.take();
+        let has_one = requeued.is_some();
+        self.requeued.set(requeued);
+        has_one
+    }
+
     /// Chooses the next task of a worker that shares.
     #[cold]
     #[inline(never)]
     fn next_by_shares(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
         loop {
-            if self.groups.has_injected() {
+            // As `has_injected`: a worker that shares has groups.
+            if !self.groups.injector.is_empty() {
                 self.take_injected(hooks); // Rule 8.
             }
             let has_main = !self.own.is_empty();
-            let (turn, removed) = self.turns.with(|state| {
+            let requeued = self.requeued.take();
+            let (turn, was_alone, has_removed) = self.turns.with(|state| {
                 state.refresh(&self.groups);
-                let turn = self.choose(state, has_main);
-                (turn, std::mem::take(&mut state.removed))
+                let was_alone = requeued.is_some() && state.queued == 0;
+                let turn = self.choose(state, has_main, requeued);
+                (turn, was_alone, !state.removed.is_empty())
             });
+            let before = self.turn.replace(match &turn {
+                Turn::Run(task) => *task.scheduler(),
+                Turn::Main | Turn::Idle => self.main,
+            });
+            if has_removed {
+                self.drop_removed();
+            }
             match turn {
                 Turn::Run(task) => {
-                    let before = self.turn.replace(*task.scheduler());
-                    drop(removed);
                     if before == self.main {
                         self.leave_main(hooks);
                     }
@@ -212,16 +253,15 @@ impl GroupQueue {
                     });
                 }
                 Turn::Main => {
-                    self.turn.set(self.main);
-                    drop(removed);
+                    if was_alone {
+                        hooks.notify(); // Rule 3.
+                    }
                     if let Some(next) = self.own.next(hooks) {
                         return Some(next);
                     }
                     // Thieves have taken the tasks.
                 }
                 Turn::Idle => {
-                    self.turn.set(self.main);
-                    drop(removed);
                     if self.turns.queued() > 0 {
                         continue; // They came from the groups' injector just now.
                     }
@@ -233,15 +273,38 @@ impl GroupQueue {
         }
     }
 
-    /// Continues the turn, or gives it to the next group.
+    /// Drops the groups that are gone, after the lock: none of them has the turn.
+    #[cold]
+    fn drop_removed(&self) {
+        let removed = self.turns.with(|state| std::mem::take(&mut state.removed));
+        drop(removed);
+    }
+
+    /// Queues the requeued task. Continues the turn, or gives it to the next group.
     #[inline]
-    fn choose(&self, state: &mut State, has_main: bool) -> Turn {
+    fn choose(&self, state: &mut State, has_main: bool, requeued: Option<Task>) -> Turn {
         if has_main {
             let _ = state.fair.activate(state.main);
         }
-        let mut pick = match (state.fair.current(), state.fair.switch()) {
-            (Some(key), None) => Pick::Run(key),
+        let turn = state.fair.current();
+        let switched = turn.and_then(|_| state.fair.switch());
+        // The group of the requeued task is active until here, even if its list is empty.
+        if let Some(task) = requeued {
+            let exchanged = match (turn, switched) {
+                (Some(_), None) => state.exchange(task),
+                _ => Err(task),
+            };
+            match exchanged {
+                Ok(task) => {
+                    self.alone.set(0);
+                    return Turn::Run(task);
+                }
+                Err(task) => state.push(task),
+            }
+        }
+        let mut pick = match (turn, switched) {
             (_, Some(pick)) => pick,
+            (Some(key), None) => Pick::Run(key),
             (None, None) => state.fair.pick(),
         };
         loop {
@@ -312,6 +375,7 @@ impl GroupQueue {
         workers: usize,
         hooks: &impl QueueHooks<Node<Scheduler>>,
     ) -> Option<Batch<Task>> {
+        debug_assert!(!self.has_requeued(), "rule 9");
         let mut taken = self.take_injected(hooks);
         if !self.sharing.get() {
             return self.own.take_share(injector, workers, hooks);
@@ -331,6 +395,7 @@ impl GroupQueue {
         injector: &Injector<Node<Scheduler>, L>,
         hooks: &impl QueueHooks<Node<Scheduler>>,
     ) -> Option<Task> {
+        debug_assert!(!self.has_requeued(), "rule 9");
         let injected = self.take_injected(hooks);
         if !self.sharing.get() {
             return self.own.take_one(injector, hooks);
@@ -473,7 +538,7 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
     }
 
     fn take_any(&self) -> Option<Task> {
-        let own = self.own.take_any();
+        let own = self.requeued.take().or_else(|| self.own.take_any());
         own.or_else(|| match self.sharing.get() {
             true => self.turns.with(State::pop_any),
             false => None,
@@ -482,13 +547,17 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.own.is_empty() && !(self.sharing.get() && self.turns.queued() > 0)
+        let shares = self.sharing.get();
+        self.own.is_empty() && !(shares && (self.has_requeued() || self.turns.queued() > 0))
     }
 
     fn leave(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
         self.own.leave(hooks);
-        if self.sharing.get() && self.turns.queued() > 0 {
-            hooks.notify();
+        if self.sharing.get() {
+            self.publish_requeued(hooks);
+            if self.turns.queued() > 0 {
+                hooks.notify();
+            }
         }
     }
 

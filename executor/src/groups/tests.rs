@@ -16,6 +16,7 @@ use std::{
     },
     time::Duration,
 };
+use worker_queue::RunQueue;
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
@@ -779,6 +780,58 @@ fn groups_on_a_thread_stay_within_the_bound() {
     for siblings in [[a, b], [a, parent], [b, parent], [c, d]] {
         charges.assert_bound(siblings);
     }
+}
+
+/// Fails if a task in the place of the requeued task does not count, if `leave` does not publish
+/// it, if a look elsewhere leaves it there, or if the shutdown does not take it.
+#[test]
+fn requeued_task_is_counted_published_and_taken() {
+    let one = OneWorker::new();
+    let polls = one.load(&one.group("a", 100), 1, US);
+    let core = &**one.worker.core;
+    let queued = || core.shared.groups.workers[0].queued();
+    core.as_worker(|| {
+        let next = |polled| {
+            super::poll_next(core);
+            assert_eq!(polls.load(Relaxed), polled);
+            assert_eq!(queued(), 0);
+            assert!(!core.queue.is_empty());
+        };
+        next(1);
+        core.queue.leave(core);
+        assert_eq!(queued(), 1);
+        next(2);
+        core.forced.set(true); // Rule 9 is checked at the look that follows.
+        next(3);
+        let task = core.queue.take_any().expect("it is requeued");
+        assert!(core.queue.is_empty());
+        core.queue.push_back(task, core);
+    });
+    one.end();
+}
+
+/// A yielded task of a group waits behind the others of its group, and before a task that a later
+/// poll spawns.
+#[test]
+fn requeued_task_keeps_its_place() {
+    let one = OneWorker::new();
+    let (group, order) = (one.group("a", 100), Arc::new(Mutex::new(Vec::new())));
+    for name in ["first", "second"] {
+        let (inner, order) = (order.clone(), order.clone());
+        let task = async move {
+            order.lock().unwrap().push(name);
+            yield_now().await;
+            order.lock().unwrap().push(name);
+            drop(spawn(async move { inner.lock().unwrap().push("spawned") }));
+        };
+        drop(spawn_in(&group, task).unwrap());
+    }
+    let core = &**one.worker.core;
+    core.as_worker(|| (0..6).for_each(|_| super::poll_next(core)));
+    let order: Vec<_> = order.lock().unwrap().drain(..).collect();
+    let expected = ["first", "second", "first", "second", "spawned", "spawned"];
+    assert_eq!(order, expected);
+    one.end();
 }
 
 fn random(seed: &mut u64) -> u64 {

@@ -13,7 +13,11 @@
 //!    some when its turn began.
 //! 3. The address in `GroupQueue::turn` is that of the main group, of an entry's group, or of a
 //!    group in `removed`, which is cleared when the next task is chosen.
-use super::{Groups, clock::Clock, group::Group};
+use super::{
+    Groups,
+    clock::{Clock, WorkerClock},
+    group::Group,
+};
 use crate::scheduler::{Scheduler, Task};
 use queue_global::List;
 use sched_group::{FairQueue, GroupKey, Pick};
@@ -38,13 +42,13 @@ pub(crate) struct Turns {
 const NEVER: u64 = u64::MAX;
 
 pub(super) struct State {
-    pub(super) fair: FairQueue<Entry, Clock>,
+    pub(super) fair: FairQueue<Entry, WorkerClock>,
     pub(super) main: GroupKey,
     /// The keys of the groups, by index.
     keys: Vec<Option<GroupKey>>,
     /// The version that the fair queue knows (rule 7 of [`groups`](super)).
     version: u64,
-    queued: usize,
+    pub(super) queued: usize,
     ends: u64,
     /// Rule 3.
     pub(super) removed: Vec<Arc<Group>>,
@@ -58,7 +62,7 @@ pub(super) struct Entry {
 
 impl Turns {
     pub(super) fn new(main: Arc<Group>, clock: Clock, quota: Duration) -> Self {
-        let mut fair = FairQueue::with_quota(clock, quota);
+        let mut fair = FairQueue::with_quota(WorkerClock::new(clock), quota);
         let (shares, index) = (main.shares(), main.index);
         let tasks = List::new();
         let key = fair.insert(shares, Entry { tasks, group: main });
@@ -95,6 +99,7 @@ impl Turns {
     }
 
     /// Runs `f` under the lock. It runs no user code.
+    #[inline]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut state: MutexGuard<'_, State> = self.state.lock();
         let before = state.queued;
@@ -241,6 +246,22 @@ impl State {
         self.queued += 1;
         if was_empty {
             let _ = self.fair.activate(key); // Else it is active (rule 2).
+        }
+    }
+
+    /// Pushes a task of the group that has the turn, and takes the oldest task of that group. Gives
+    /// the task back if another group has the turn.
+    #[inline]
+    pub(super) fn exchange(&mut self, task: Task) -> Result<Task, Task> {
+        match self.fair.current_mut() {
+            Some((_, entry)) if Arc::as_ptr(&entry.group) == task.scheduler().group().as_ptr() => {
+                let Some(oldest) = entry.tasks.pop_front() else {
+                    return Ok(task);
+                };
+                entry.tasks.push_back(task);
+                Ok(oldest)
+            }
+            _ => Err(task),
         }
     }
 
