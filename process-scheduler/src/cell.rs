@@ -112,7 +112,7 @@ impl<P: Process> Cell<P> {
                 waits: None,
                 cancelled: false,
                 restart: parts.restart,
-                span: ProcessSpan::default(),
+                span: ProcessSpan::none(),
             }),
             related: Mutex::new(related),
             handle: parts.handle,

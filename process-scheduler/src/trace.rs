@@ -17,7 +17,6 @@ mod on {
     use sync_shim::panics;
     use tracing::Span;
 
-    #[derive(Default)]
     pub(crate) struct ProcessSpan(Option<Box<Span>>);
 
     impl ProcessSpan {
@@ -42,6 +41,15 @@ mod on {
             });
             let span = span.filter(|span| !span.is_disabled());
             Self(span.map(Box::new))
+        }
+
+        pub(crate) const fn none() -> Self {
+            Self(None)
+        }
+
+        /// Closes the span, and leaves none.
+        pub(crate) fn close(&mut self) {
+            *self = Self::none();
         }
 
         /// Runs `f` in the span.
@@ -108,7 +116,6 @@ mod off {
     use crate::{ExitReason, Pid};
     use std::panic::Location;
 
-    #[derive(Default)]
     pub(crate) struct ProcessSpan;
 
     impl ProcessSpan {
@@ -121,6 +128,13 @@ mod off {
         ) -> Self {
             Self
         }
+
+        pub(crate) const fn none() -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) fn close(&mut self) {}
 
         #[inline(always)]
         pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {

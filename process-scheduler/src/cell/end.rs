@@ -107,7 +107,7 @@ impl<P: Process> Cell<P> {
 
     /// Ends the process for good. Only the owner of the token calls this.
     pub(super) fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
-        drop(mem::take(&mut inner.span));
+        inner.span.close();
         let (urgent, messages) = self.core.end();
         drop_guarded(urgent);
         drop_guarded(mem::take(&mut inner.pending.urgent));
