@@ -353,7 +353,8 @@ impl LocalRuntime {
     /// Tasks that have not ended by then go on in the next `block_on`.
     ///
     /// # Panics
-    /// As [`Handle::block_on`](crate::Handle::block_on).
+    /// As [`Handle::block_on`](crate::Handle::block_on). Also in a waker that this runtime calls
+    /// because of a timer or a socket.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
@@ -377,7 +378,8 @@ impl LocalRuntime {
     /// ```
     ///
     /// # Panics
-    /// Where [`block_on`](Self::block_on) does.
+    /// Where [`block_on`](Self::block_on) does. Also if a waker panics that another executor has left
+    /// with a timer or a socket.
     #[track_caller]
     pub fn run_until_stalled(&self) {
         scope::assert_may_block_on();

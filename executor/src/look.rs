@@ -19,6 +19,8 @@ impl Core {
     #[inline(never)]
     pub(crate) fn look_at_signal(&self) -> Option<Task> {
         self.forced.set(false);
+        // The signal may have come after the check of `look_before_own`.
+        self.publish_requeued_if(|| true);
         if !self.slice().is_set() {
             return self.take_share();
         }

@@ -85,9 +85,9 @@ impl<S: Sys> Reactor<S> {
     /// whether this took a [`wake`](Self::wake). An error ends it: the next wait gets that error.
     pub(crate) fn collect_all(&self, batch: usize, out: &mut VecDeque<Waker>) -> bool {
         let mut was_woken = false;
-        // The kernel has one event for each source, and one for the wake. Those that come
-        // meanwhile must not keep this thread here.
-        for _ in 0..=self.registered() / batch {
+        // The kernel has one event for each source, or one for each direction, and one for the
+        // wake. Those that come meanwhile must not keep this thread here.
+        for _ in 0..=2 * self.registered() / batch {
             let mut events = 0;
             let on_event = |token, ready| {
                 events += 1;

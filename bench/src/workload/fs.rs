@@ -37,6 +37,8 @@ struct Tree(PathBuf);
 impl Tree {
     fn make() -> io::Result<Self> {
         let root = env::temp_dir().join(format!("bench-fs-tree-{}", process::id()));
+        // A sample that was killed leaves its tree, and the system may use its number again.
+        let _ = fs::remove_dir_all(&root);
         fs::create_dir(&root)?;
         let tree = Self(root);
         let mut folders = vec![tree.0.clone()];

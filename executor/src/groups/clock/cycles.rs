@@ -162,18 +162,22 @@ mod tests {
         let Some(cycles) = Cycles::new(clock) else {
             return;
         };
-        let mut estimates = 0;
-        while estimates < 10_000 {
+        let (mut estimates, mut wrong) = (0, 0);
+        for _ in 0..1_000_000 {
+            if estimates == 10_000 {
+                break;
+            }
             let (before, samples) = (clock(), Cell::new(0));
             let time = cycles.now(|| {
                 samples.set(1);
                 clock()
             });
             let after = clock();
-            assert!(time <= after + LONGEST, "{time} after {after}");
-            assert!(time + LONGEST >= before, "{time} before {before}");
+            // A virtual machine that is stopped or moved may make a few estimates wrong.
+            wrong += u64::from(time > after + LONGEST || time + LONGEST < before);
             estimates += 1 - samples.get();
         }
+        assert!(wrong <= 1 + estimates / 100, "{wrong} of {estimates}");
     }
 
     /// Fails if a difference of counts is taken for a small one when the counter has gone back, or
