@@ -1,13 +1,13 @@
 #![doc = include_str!("../README.md")]
 
-#[cfg(not(selvedge_loom))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod async_executor;
-#[cfg(not(selvedge_loom))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod bare;
-#[cfg(not(selvedge_loom))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod blocking;
-#[cfg(not(selvedge_loom))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod game;
 pub mod join_pool;
-#[cfg(not(selvedge_loom))]
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod tasks;

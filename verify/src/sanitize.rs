@@ -61,9 +61,9 @@ const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 
 /// Tests of documented leaks, and tests that leak on purpose: a list with tasks, guards that are
-/// forgotten, the payload of a panic whose drop panics, and the leaks of an implementation that is
-/// wrong on purpose.
-const LEAKS: [&str; 7] = [
+/// forgotten, the payload of a panic whose drop panics, wakers that borrow for ever, and the leaks of
+/// an implementation that is wrong on purpose.
+const LEAKS: [&str; 9] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
     "panic_shuts_down_only_the_runtime_with_that_policy",
@@ -71,6 +71,8 @@ const LEAKS: [&str; 7] = [
     "each_fault_is_found_and_named",
     "panic_in_a_payloads_drop_is_reported",
     "leaked_guard_of_a_set_keeps_its_tasks",
+    "panic_of_a_wakers_clone_keeps_the_deadline",
+    "panic_of_a_wakers_drop_keeps_the_deadline",
 ];
 
 /// A test that measures the use of the stack. The frames of AddressSanitizer are larger than its
@@ -347,7 +349,13 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
     if names.contains(&"selvedge") {
         // The tests run these programs, and look for them next to their own binaries.
         let mut build = tool.cargo(root, "build", tool.cells());
-        build.args(["--quiet", "--examples", "--package", "selvedge"]);
+        build.args([
+            "--quiet",
+            "--examples",
+            "--all-features",
+            "--package",
+            "selvedge",
+        ]);
         ensure!(build.status()?.success(), "the examples don't build");
     }
     let mut ran = Vec::new();

@@ -403,7 +403,7 @@ fn local_task_that_a_look_has_woken_runs_before_the_return() {
 ///
 /// Fails, unless the thread is stopped for 500 microseconds, if a look returns at once because
 /// there was one a moment ago.
-#[cfg(all(feature = "net", unix))]
+#[cfg(all(feature = "net", unix, not(selvedge_shuttle)))]
 #[test]
 fn socket_that_becomes_ready_after_a_look_is_seen() {
     use std::{io::Write, os::unix::net::UnixStream};

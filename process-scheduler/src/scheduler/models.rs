@@ -33,6 +33,16 @@ pub(crate) fn without_threads() -> Handle {
     }
 }
 
+/// Ends all processes of a scheduler without threads. A process that is left keeps the scheduler, so
+/// both would be leaked.
+#[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+pub(crate) fn end_all(handle: &Handle) {
+    handle.shared.close();
+    handle.shared.end_without_a_thread();
+    crate::worker::models::run_ready(&handle.shared);
+    assert_eq!(handle.shared.live(), 0);
+}
+
 /// Does the first part of `close`: refuses spawns, and cancels no process yet.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub(crate) fn begin_close(shared: &Shared) {

@@ -2,7 +2,7 @@
 use super::{models::family, *};
 use crate::{
     Completer, Signal, from_fn,
-    scheduler::models::{begin_close, without_threads},
+    scheduler::models::{begin_close, end_all, without_threads},
     worker::models::run_ready,
 };
 use std::sync::Mutex;
@@ -57,6 +57,7 @@ fn two_failures_at_once_count_as_one_restart() {
                 .restarts
         };
         assert_eq!(["first", "second"].map(restarts), [1, 1]);
+        end_all(&handle);
     }
 }
 
@@ -78,6 +79,7 @@ fn next_incarnation_skips_only_a_supervisors_cancel() {
         handle.cancel_for(child, reason);
         run_ready(&handle.shared);
         assert_eq!(handle.inspect(child).unwrap().restarts, restarts);
+        end_all(&handle);
     }
 }
 
@@ -128,6 +130,7 @@ fn cancel_behind_exits_outlives_two_restarts() {
     assert_eq!(handle.inspect(child).map(|info| info.restarts), None);
     assert_eq!(handle.shared.counters.snapshot(0, 0).restarts, 2);
     assert_eq!(exit.wait(), ExitReason::Cancelled);
+    end_all(&handle);
 }
 
 struct PanicsInDrop;
@@ -178,4 +181,6 @@ fn panic_of_a_stale_completions_drop_ends_no_process() {
     assert!(first.complete(Ok(PanicsInDrop)).is_ok());
     run_ready(&handle.shared);
     assert_eq!(handle.inspect(child).unwrap().restarts, 1);
+    given.lock().unwrap().clear(); // They keep the process.
+    end_all(&handle);
 }
