@@ -61,8 +61,8 @@ const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 
 /// Tests of documented leaks, and tests that leak on purpose: a list with tasks, guards that are
-/// forgotten, the payload of a panic whose drop panics, wakers that borrow for ever, and the leaks of
-/// an implementation that is wrong on purpose.
+/// forgotten, the payload of a panic whose drop panics, wakers that borrow for ever, and the leaks
+/// of an implementation that is wrong on purpose.
 const LEAKS: [&str; 9] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",

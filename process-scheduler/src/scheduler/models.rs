@@ -33,8 +33,8 @@ pub(crate) fn without_threads() -> Handle {
     }
 }
 
-/// Ends all processes of a scheduler without threads. A process that is left keeps the scheduler, so
-/// both would be leaked.
+/// Ends all processes of a scheduler without threads. A process that is left keeps the scheduler,
+/// so both would be leaked.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub(crate) fn end_all(handle: &Handle) {
     handle.shared.close();
