@@ -190,6 +190,7 @@ fn compare(directory: PathBuf) -> Result<(), Box<dyn Error>> {
     }
     // A closed pipe is no reason to stop.
     let _ = std::io::stdout().write_all(table.as_bytes());
+    std::fs::create_dir_all(&directory)?; // `target` is elsewhere if CARGO_TARGET_DIR says so.
     let path = directory.join("tail_latency.svg");
     draw(&runs, &path)?;
     eprintln!("drawn: {}", path.display());
