@@ -196,8 +196,8 @@ impl<T: 'static> JoinSet<T> {
     }
 }
 
-/// The set's methods, so that a path such as `JoinSet::join_next` names them. They do what those of
-/// [`task_set::JoinSet`] do.
+/// Forwards to the methods of [`task_set::JoinSet`]. `Deref` alone would give the method calls, but
+/// not paths such as `JoinSet::join_next`.
 ///
 /// ```
 /// use selvedge::{JoinError, JoinSet};

@@ -1,4 +1,5 @@
-//! Counts the README's table: the locks that an operation takes, and its other read-modify-writes.
+//! Checks the README's table of costs: how many locks each operation takes, and how many other
+//! read-modify-writes it does.
 use crate::{Boxed, Injector, List, Lock, ValueInjector};
 use std::cell::Cell;
 use sync_shim::count::counted;

@@ -97,8 +97,9 @@ pub(crate) struct Caps {
 ///
 /// 1. The runtime of a period is added to `used`. At the end of the period its budget is
 ///    subtracted, down to zero.
-/// 2. `began` is the start of the period in which the last charge was, or in which the turn began
-///    if that was later. So no period ends between `began` and the runtime that is charged next.
+/// 2. `began` is the start of the period of the last charge, or of the period in which the turn
+///    began if that was later. So the runtime that is charged next begins within the period that
+///    starts at `began`.
 #[derive(Clone, Copy)]
 struct Usage {
     cap: Cap,
@@ -109,8 +110,8 @@ struct Usage {
 }
 
 impl Usage {
-    /// Subtracts the budgets of the periods that ended before `now`. The group did not run since
-    /// the last charge.
+    /// Subtracts the budgets of the periods that ended before `now`. The caller has charged all
+    /// runtime up to `now`.
     fn begin(&mut self, now: u64) {
         let periods = now.saturating_sub(self.began) / self.cap.period;
         self.began += periods * self.cap.period;
@@ -138,14 +139,15 @@ impl Usage {
         for part in [first, whole, runtime - first - whole] {
             self.used = self.used.saturating_add(part);
             time += part;
-            // A whole period adds more than its budget, so `used` does not become zero in between.
+            // The whole periods are charged in one step. Each adds more than its budget, so a step
+            // for each period would not stop at zero either.
             self.begin(time);
         }
     }
 
-    /// Changes the cap, and keeps the present period. The used runtime is rescaled, so that the
-    /// periods' budgets pay for it in the same time as before. So no sequence of changes lets a
-    /// group run for longer.
+    /// Changes the cap, and keeps the present period. Rescales the used runtime, so that the new
+    /// budgets take as long to pay for it as the old ones would. So a group gains no runtime by
+    /// changes of its cap.
     fn change(&mut self, cap: Cap, now: u64) {
         self.begin(now);
         let old = self.cap;

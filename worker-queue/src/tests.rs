@@ -1,4 +1,4 @@
-//! The rules, one by one: where an item goes, and which actor is notified.
+//! Tests the rules of `queue.rs` one by one: where an item goes, and whether a sleeper is notified.
 mod sequences;
 
 use crate::{Batch, Next, QueueHooks, RunQueue, Stealer, WorkerQueue};
@@ -153,7 +153,9 @@ fn take_one_publishes_the_requeued_item_and_notifies() {
     assert!(queue.is_empty());
 }
 
-/// Fails if the ring's items are not notified of, although the last one came by a requeue.
+/// A requeue into a ring that is not empty does not notify.
+///
+/// Fails if `take_one` does not notify of the ring's items then.
 #[test]
 fn take_one_before_items_of_the_ring_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
@@ -179,7 +181,7 @@ fn share_is_fair_and_takes_at_most_half_of_the_room() {
         let (queue, injector) = (Queue::new(capacity), Injector::<Item>::new());
         (0..behind).for_each(|n| queue.push_back(item(100 + n), &log));
         injector.requeue_batch((0..17).map(item).collect());
-        drop(injector.pop()); // The injector counts its items from here on.
+        drop(injector.pop()); // It moves the batch to the list: until then `len` counts it as one.
         let Batch { first, moved } = queue.take_share(&injector, workers, &log).unwrap();
         assert_eq!((first.value, 1 + moved), (1, share));
     }
@@ -378,7 +380,7 @@ fn dropped_queue_drops_its_items_despite_stealers() {
 }
 
 #[test]
-fn panic_in_hooks_loses_only_the_item_to_be_returned() {
+fn panic_in_hooks_loses_no_queued_item() {
     struct Panics(Cell<bool>);
     impl QueueHooks<Item> for Panics {
         fn overflow(&self, _: List<Item>) {

@@ -33,8 +33,8 @@ macro_rules! each_counter {
             /// Searches through the other workers.
             searches,
             /// Operations that yielded because the budget was exhausted, or because a nudge asked
-            /// the worker to look at the injector. Of a poll with an exhausted budget only the
-            /// first one counts.
+            /// the worker to look at the injector. Once the budget is exhausted, only the first
+            /// such operation of a poll counts.
             forced_yields,
             /// Polls in which an operation yielded because the time slice was over. Not among the
             /// [`forced_yields`](Self::forced_yields).
@@ -119,7 +119,7 @@ macro_rules! counters {
                 Duration::from_nanos(self.busy_ns.get())
             }
 
-            /// Records how long work from outside waited for this worker's look.
+            /// Records how long work in the injector had waited when this worker found it.
             pub(crate) fn record_wait(&self, waited: Duration) {
                 self.waits.record(waited);
                 let (waited, longest) = (waited.as_nanos() as u64, &self.longest_wait_ns);

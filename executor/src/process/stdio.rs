@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// The bytes for which the first read of an output has room. A pipe usually holds as many.
+/// Size in bytes of the buffer for the first read of an output: the usual capacity of a pipe.
 const ROOM: usize = 64 * 1024;
 
 /// Defines the methods that all three pipes have.

@@ -1,4 +1,5 @@
-//! Supervisors whose events come in an order that is rare: on one thread, which runs all processes.
+//! Tests of supervisors whose events come in a rare order. One thread runs all processes, so each
+//! test fixes its order.
 use super::{models::family, *};
 use crate::{
     Completer, Signal, from_fn,
@@ -7,9 +8,8 @@ use crate::{
 };
 use std::sync::Mutex;
 
-/// A shutdown has begun when a child ends, and cancels the supervisor after the child has ended for
-/// good. One execution, without a race. The supervisor ends by the cancel, also if it allows no
-/// restart.
+/// The shutdown begins, then the child ends for good, and only then the shutdown cancels the
+/// supervisor. The supervisor ends by the cancel, also if it allows no restart.
 ///
 /// Fails if a supervisor restarts a child, or counts a restart, although the scheduler shuts down.
 #[test]
@@ -64,7 +64,8 @@ fn two_failures_at_once_count_as_one_restart() {
 /// A child is killed, and cancelled before it runs: the cancel stays for the next incarnation,
 /// which ends by it, or skips it.
 ///
-/// Fails if the next incarnation takes a supervisor's cancel, or skips another one.
+/// Fails if the next incarnation takes a supervisor's cancel, or skips a cancel with another
+/// reason.
 #[test]
 fn next_incarnation_skips_only_a_supervisors_cancel() {
     let restarts = [
@@ -83,7 +84,7 @@ fn next_incarnation_skips_only_a_supervisors_cancel() {
     }
 }
 
-/// Takes one event a step, and fails at each end of another process.
+/// Handles one event a step, and fails at each `Exit`.
 struct FailsAtExits;
 
 impl Process for FailsAtExits {
@@ -102,10 +103,11 @@ impl Process for FailsAtExits {
     }
 }
 
-/// A child takes two ends of other processes and a user's cancel at once, and fails at each end.
+/// A child takes two exit signals and a user's cancel in one batch, and fails at each exit signal.
 /// The third incarnation gets the cancel.
 ///
-/// Fails if a restart drops events for the pid that the process had already taken.
+/// Fails if a restart drops events that the process has taken but not yet handled, and that are for
+/// any incarnation.
 #[test]
 fn cancel_behind_exits_outlives_two_restarts() {
     let handle = without_threads();
@@ -162,7 +164,7 @@ impl Process for Asks {
 /// A command is completed after its incarnation was killed, and before the restart. The drop of the
 /// result panics.
 ///
-/// Fails if that panic is one of the next incarnation's step.
+/// Fails if that panic counts as a panic in the next incarnation's step.
 #[test]
 fn panic_of_a_stale_completions_drop_ends_no_process() {
     let handle = without_threads();
@@ -181,6 +183,6 @@ fn panic_of_a_stale_completions_drop_ends_no_process() {
     assert!(first.complete(Ok(PanicsInDrop)).is_ok());
     run_ready(&handle.shared);
     assert_eq!(handle.inspect(child).unwrap().restarts, 1);
-    given.lock().unwrap().clear(); // They keep the process.
+    given.lock().unwrap().clear(); // The completers keep the process alive.
     end_all(&handle);
 }
