@@ -1,4 +1,4 @@
-//! Counts how often an operation writes words that all workers share, by the number of workers.
+//! Counts, for 2 to 256 workers, how often a poll writes to words that all workers share.
 //!
 //! The figures are counted, not timed. So there may be more threads than processors.
 //!
@@ -7,10 +7,15 @@
 //!     --target-dir target/count
 //! ```
 //!
-//! It counts read-modify-writes of all threads, those of words that all workers share (the idle
-//! word and masks, the injector's stack, the count of outside spawns), and `SeqCst` fences.
+//! It counts over all threads, for each poll:
+//!
+//! - read-modify-writes;
+//! - those of words that all workers share: the idle word and masks, the injector's stack, the
+//!   count of outside spawns;
+//! - `SeqCst` fences.
+//!
 //! Searches, stolen tasks, tasks taken from the injector and sleeps come from the runtime's own
-//! counters. An operation is a poll.
+//! counters.
 #[cfg(selvedge_count)]
 mod counted {
     use futures_lite::future::block_on;

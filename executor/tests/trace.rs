@@ -10,7 +10,8 @@ use std::{
 };
 use task_trace::recorder::{Cause, Event, Outcome};
 
-/// A runtime with one worker on this thread, whose recorder is on, after `scenario` has run in it.
+/// Runs `scenario` and then its tasks on one driven worker, with the recorder on, and returns the
+/// capture.
 fn driven(scenario: impl FnOnce(&Runtime)) -> Capture {
     let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
     let tracer = runtime.handle().trace();
@@ -162,7 +163,8 @@ fn block_in_place_ends_the_poll_in_the_worker_s_lane() {
         )
     };
     assert!(events.iter().any(lent), "{events:?}");
-    // In between, another task has been polled in this lane: each begin has one end.
+    // While the first task blocked, another was polled in this lane. Still the polls do not
+    // overlap: each begin is followed by its own end.
     let (mut open, mut polls) = (None, 0);
     for event in events {
         match event {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// The system's allocator, which counts the allocations of each thread.
+/// The system's allocator, which counts each thread's calls.
 struct Counting;
 
 thread_local! {

@@ -7,10 +7,13 @@
 //!
 //! # Outcomes of a wait
 //!
+//! The *pause* is the number of parks until the next wait. A *credit* lets one lost wait cause no
+//! pause.
+//!
 //! | outcome | condition | the next wait |
 //! |---|---|---|
-//! | *won* | a look found work in time | before the next park; the next two lost waits cause no pause |
-//! | *lost* | no look found work | before the next park if a won wait pays for it (rule 2); else after 2, 4, … 1,024 parks |
+//! | *won* | a look found work in time | before the next park; it earns two credits (rule 2) |
+//! | *lost* | no look found work | before the next park if a credit is left, which it uses up; else after a pause of 2, 4, … 1,024 parks |
 //! | *late* | it took longer than 200 µs, whatever it found | after 32 parks, or twice the last pause if that is more |
 //!
 //! # Rules
@@ -82,7 +85,7 @@ const CREDIT: u32 = 8;
 pub struct Backoff {
     /// Parks until the next wait.
     pause: u32,
-    /// The last pause was two to this power.
+    /// The last pause after a lost wait was two to this power. 0 after a won wait.
     doublings: u32,
     /// The number of lost waits that won waits have paid for in advance.
     credit: u32,
@@ -125,9 +128,9 @@ impl Backoff {
         self.wait_while(goes_on, look)
     }
 
-    /// Waits as [`wait`](Self::wait) does, but for a given time of at most 100 µs, however long a
-    /// look takes: for looks that are system calls. A time as long as a park and a wake-up is
-    /// enough.
+    /// Waits as [`wait`](Self::wait) does, but bounds the wait by time instead of by the number of
+    /// looks. Use it if a look is a system call. The time is cut to 100 µs; the time that a park
+    /// and a wake-up take is enough.
     ///
     /// Its rules are those of [`wait`](Self::wait), except that it looks before the first yield.
     ///
@@ -193,8 +196,8 @@ impl Backoff {
     }
 }
 
-/// Yields, except in a model. After a yield a model always runs another thread, so no execution
-/// would park before the other thread's push.
+/// Yields, except in a model. If a model yielded here, the checker would always run another thread
+/// next. It would never explore the executions in which this thread parks before the other pushes.
 fn yield_now() {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         thread::yield_now();

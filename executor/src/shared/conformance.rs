@@ -9,7 +9,7 @@ use std::cell::Cell;
 use sync_shim::sync::{Arc, Mutex};
 use task_header::Ran;
 
-/// Overflow of a worker's ring: the injector of tasks.
+/// Implements `Overflow` for a ring of tasks by the runtime's injector.
 struct Behind {
     shared: Arc<Shared>,
     _runs: Mutex<(Runtime, Worker<ThreadPark>)>,
@@ -20,7 +20,8 @@ fn nobody() -> Scheduler {
     Scheduler(std::ptr::NonNull::dangling())
 }
 
-/// A group of no runtime, which the tasks leave.
+/// Returns a scheduler in a group that has no runtime. A task leaves its group when its future is
+/// gone, so the group must exist.
 #[cfg(feature = "groups")]
 fn nobody() -> Scheduler {
     use crate::groups::Group;

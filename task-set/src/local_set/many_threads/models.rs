@@ -37,9 +37,10 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
     (task, polls)
 }
 
-/// Four threads set a condition of each task and wake it, by reference and by value. Three tasks
-/// complete then; the set's drop drops one that is still being woken. After a lost wake the set
-/// would sleep forever. Each task is polled at most once per wake, and its future is dropped here.
+/// Four threads set a condition of each task and wake it, by reference and by value. Three of
+/// the four tasks then complete. The fourth never does: the set's drop drops its future while
+/// threads may still wake it. After a lost wake the set would sleep forever. Each task is polled
+/// once at its spawn, and then at most once per wake. This thread drops each future.
 ///
 /// Fails if `next` has no second look, if `List::take` clears the tag for good, or if the set's
 /// drop returns without waiting.
