@@ -62,7 +62,8 @@ impl<T> JoinSet<T> {
     /// ```
     ///
     /// # Panics
-    /// If a task panicked, with its payload, or was cancelled. The other tasks are aborted.
+    /// If a task panicked or was cancelled. A task's panic is resumed with its payload. The other
+    /// tasks are aborted.
     pub async fn join_all(mut self) -> Vec<T> {
         let joined = take(&mut self.set).join_all().await;
         joined.unwrap_or_else(|error| match error.try_into_panic() {

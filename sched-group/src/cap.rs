@@ -97,9 +97,9 @@ pub(crate) struct Caps {
 ///
 /// 1. The runtime of a period is added to `used`. At the end of the period its budget is
 ///    subtracted, down to zero.
-/// 2. `began` is the start of the period of the last charge, or of the period in which the turn
-///    began if that was later. So the runtime that is charged next begins within the period that
-///    starts at `began`.
+/// 2. `began` is the start of a period: of the one with the last charge, or of the one in which the
+///    group's turn (see `queue.rs`) started, whichever is later. So the next runtime to be charged
+///    starts in that period.
 #[derive(Clone, Copy)]
 struct Usage {
     cap: Cap,
@@ -139,15 +139,15 @@ impl Usage {
         for part in [first, whole, runtime - first - whole] {
             self.used = self.used.saturating_add(part);
             time += part;
-            // The whole periods are charged in one step. Each adds more than its budget, so a step
-            // for each period would not stop at zero either.
+            // Charges the whole periods in one step. One step for each would give the same: a whole
+            // period adds more than its budget, so `begin` never cuts the difference off at zero.
             self.begin(time);
         }
     }
 
-    /// Changes the cap, and keeps the present period. Rescales the used runtime, so that the new
-    /// budgets take as long to pay for it as the old ones would. So a group gains no runtime by
-    /// changes of its cap.
+    /// Changes the cap. The present period keeps its start, and gets the new length. Rescales the
+    /// used runtime, so that the new budgets take as long to pay for it as the old ones would. So a
+    /// group gains no runtime by changes of its cap.
     fn change(&mut self, cap: Cap, now: u64) {
         self.begin(now);
         let old = self.cap;

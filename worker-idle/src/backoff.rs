@@ -22,10 +22,10 @@
 //! 2. A won wait saves about as much as two lost ones cost, so each won wait makes up for two lost
 //!    ones. After that the *pause*, the number of parks until the next wait, doubles with each lost
 //!    wait, until one is won.
-//! 3. A late wait is a loss, whatever it found: another thread kept the CPU, and the system would
-//!    have found another CPU for a thread that parked. It causes a pause of 32 parks rather than
-//!    the longest one: on a machine with other load, one late wait does not mean that the next is
-//!    late.
+//! 3. A late wait is a loss, whatever it found: another thread kept the CPU meanwhile. If this
+//!    thread had parked instead, the system could have woken it on another CPU. It causes a pause
+//!    of 32 parks rather than the longest one: on a machine with other load, one late wait does not
+//!    mean that the next is late.
 //! 4. Before the first 16 parks there is no wait: a thread that parks only a few times gains
 //!    nothing.
 use std::time::{Duration, Instant};
@@ -129,8 +129,8 @@ impl Backoff {
     }
 
     /// Waits as [`wait`](Self::wait) does, but bounds the wait by time instead of by the number of
-    /// looks. Use it if a look is a system call. The time is cut to 100 µs; the time that a park
-    /// and a wake-up take is enough.
+    /// looks. Use it if a look is a system call. A `limit` above 100 µs counts as
+    /// 100 µs. A good `limit` is what one park and one wake-up cost together.
     ///
     /// Its rules are those of [`wait`](Self::wait), except that it looks before the first yield.
     ///

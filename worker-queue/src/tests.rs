@@ -153,9 +153,10 @@ fn take_one_publishes_the_requeued_item_and_notifies() {
     assert!(queue.is_empty());
 }
 
-/// A requeue into a ring that is not empty does not notify.
+/// The requeue does not notify, because the ring is not empty. So `take_one` must: the ring's items
+/// wait behind the item that it took.
 ///
-/// Fails if `take_one` does not notify of the ring's items then.
+/// Fails if it does not.
 #[test]
 fn take_one_before_items_of_the_ring_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
@@ -181,7 +182,7 @@ fn share_is_fair_and_takes_at_most_half_of_the_room() {
         let (queue, injector) = (Queue::new(capacity), Injector::<Item>::new());
         (0..behind).for_each(|n| queue.push_back(item(100 + n), &log));
         injector.requeue_batch((0..17).map(item).collect());
-        drop(injector.pop()); // It moves the batch to the list: until then `len` counts it as one.
+        drop(injector.pop()); // `pop` moves the batch to the list. Before, `len` counts it as one.
         let Batch { first, moved } = queue.take_share(&injector, workers, &log).unwrap();
         assert_eq!((first.value, 1 + moved), (1, share));
     }
@@ -201,7 +202,7 @@ fn leave_publishes_the_requeued_item_and_notifies_unless_alone() {
 }
 
 #[test]
-fn open_slot_notifies_and_requeue_slot_only_beside_others() {
+fn open_slot_notifies_and_requeue_slot_of_a_lone_item_does_not() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.open_slot(&log);
     queue.requeue_slot(&log);

@@ -18,7 +18,8 @@ macro_rules! each_counter {
             local_schedules,
             /// Tasks run from the LIFO slot.
             lifo_hits,
-            /// Tasks run from the LIFO slot in the budget and the time slice of the task before.
+            /// Tasks run from the LIFO slot with what was left of the budget and the time slice of
+            /// the task before.
             inherited_slices,
             /// Tasks taken from the injector.
             injected,

@@ -20,8 +20,8 @@ fn nobody() -> Scheduler {
     Scheduler(std::ptr::NonNull::dangling())
 }
 
-/// Returns a scheduler in a group that has no runtime. A task leaves its group when its future is
-/// gone, so the group must exist.
+/// Returns a scheduler in a group that has no runtime. A dangling one would not do: a task
+/// leaves its group when its future is dropped.
 #[cfg(feature = "groups")]
 fn nobody() -> Scheduler {
     use crate::groups::Group;

@@ -61,8 +61,8 @@ fn two_failures_at_once_count_as_one_restart() {
     }
 }
 
-/// A child is killed, and cancelled before it runs: the cancel stays for the next incarnation,
-/// which ends by it, or skips it.
+/// A child is killed, and cancelled before its next step. The kill ends the incarnation, and the
+/// cancel stays. The next incarnation skips the cancel of a supervisor, and ends by any other.
 ///
 /// Fails if the next incarnation takes a supervisor's cancel, or skips a cancel with another
 /// reason.
@@ -106,8 +106,8 @@ impl Process for FailsAtExits {
 /// A child takes two exit signals and a user's cancel in one batch, and fails at each exit signal.
 /// The third incarnation gets the cancel.
 ///
-/// Fails if a restart drops events that the process has taken but not yet handled, and that are for
-/// any incarnation.
+/// Fails if a restart drops an event that the process has taken but not handled, although the event
+/// is not addressed to one incarnation only.
 #[test]
 fn cancel_behind_exits_outlives_two_restarts() {
     let handle = without_threads();

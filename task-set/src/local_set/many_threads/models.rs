@@ -28,7 +28,8 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
         if counted.get() == 1 {
             *own.waker.lock() = Some(cx.waker().clone());
         }
-        // Ordering: Relaxed; the wake that follows orders it.
+        // Ordering: Relaxed; the waker's thread stores before it wakes, and the wake orders that
+        // store before this poll.
         if ends && own.conditions.iter().all(|met| met.load(Relaxed)) {
             return Poll::Ready(());
         }
