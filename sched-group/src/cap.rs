@@ -97,9 +97,9 @@ pub(crate) struct Caps {
 ///
 /// 1. The runtime of a period is added to `used`. At the end of the period its budget is
 ///    subtracted, down to zero.
-/// 2. `began` is the start of a period: of the one with the last charge, or of the one in which the
-///    group's turn (see `queue.rs`) started, whichever is later. So the next runtime to be charged
-///    starts in that period.
+/// 2. `began` is the start of the current period, as of the group's last charge or the start of its
+///    last turn (rules in `queue.rs`), whichever is later. So the next charged runtime starts in
+///    that period.
 #[derive(Clone, Copy)]
 struct Usage {
     cap: Cap,
@@ -139,15 +139,16 @@ impl Usage {
         for part in [first, whole, runtime - first - whole] {
             self.used = self.used.saturating_add(part);
             time += part;
-            // Charges the whole periods in one step. One step for each would give the same: a whole
-            // period adds more than its budget, so `begin` never cuts the difference off at zero.
+            // Charges all whole periods in one step. Period by period, `used` would end the same:
+            // each adds `period` and subtracts `budget`, which is smaller, so the subtraction never
+            // saturates.
             self.begin(time);
         }
     }
 
-    /// Changes the cap. The present period keeps its start, and gets the new length. Rescales the
-    /// used runtime, so that the new budgets take as long to pay for it as the old ones would. So a
-    /// group gains no runtime by changes of its cap.
+    /// Changes the cap. The present period keeps its start, and gets the new length. Rescales
+    /// `used`, so that it takes as much time to fall to zero under the new cap as under the old
+    /// one. So a group gains no runtime by changes of its cap.
     fn change(&mut self, cap: Cap, now: u64) {
         self.begin(now);
         let old = self.cap;

@@ -19,9 +19,8 @@
 //! # Rules
 //!
 //! 1. A wait yields and does not spin, so another thread that wants the CPU gets it.
-//! 2. A won wait saves about as much as two lost ones cost, so each won wait makes up for two lost
-//!    ones. After that the *pause*, the number of parks until the next wait, doubles with each lost
-//!    wait, until one is won.
+//! 2. A won wait saves about as much as two lost ones cost, so it earns two credits. Once no credit
+//!    is left, each lost wait doubles the pause, until a wait is won.
 //! 3. A late wait is a loss, whatever it found: another thread kept the CPU meanwhile. If this
 //!    thread had parked instead, the system could have woken it on another CPU. It causes a pause
 //!    of 32 parks rather than the longest one: on a machine with other load, one late wait does not
@@ -197,7 +196,8 @@ impl Backoff {
 }
 
 /// Yields, except in a model. If a model yielded here, the checker would always run another thread
-/// next. It would never explore the executions in which this thread parks before the other pushes.
+/// next. It would never explore the executions in which this thread parks before the other
+/// thread pushes.
 fn yield_now() {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         thread::yield_now();
