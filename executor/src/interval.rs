@@ -40,7 +40,7 @@ use std::{
 
 /// The time that an interval is to take. With a target of 10 µs, polls of 200 ns shorten intervals
 /// of 61 ticks: then a tree of forks and joins moves twice as many tasks through the injector, and
-/// takes 1.08 times as long as with 30 µs. With 60 µs the tree gains as much again, but a burst
+/// takes 1.08 times as long as with 30 µs. With 60 µs the tree gains a little more, but a burst
 /// beside polls of 1 µs takes 1.5 times as long as with 10 µs (`docs/benchmarks/log.md`,
 /// `fork_join`).
 const TARGET: Duration = Duration::from_micros(30);

@@ -378,8 +378,8 @@ impl LocalRuntime {
     /// ```
     ///
     /// # Panics
-    /// Where [`block_on`](Self::block_on) does. Also if a waker panics that another executor has left
-    /// with a timer or a socket.
+    /// Where [`block_on`](Self::block_on) does. Also if a waker panics that another executor has
+    /// left with a timer or a socket.
     #[track_caller]
     pub fn run_until_stalled(&self) {
         scope::assert_may_block_on();

@@ -803,6 +803,10 @@ fn requeued_task_is_counted_published_and_taken() {
         next(2);
         core.forced.set(true); // Rule 9 is checked at the look that follows.
         next(3);
+        // A signal that comes after the check of `look_before_own`.
+        assert!(core.look_at_signal().is_none());
+        assert_eq!(queued(), 1);
+        next(4);
         let task = core.queue.take_any().expect("it is requeued");
         assert!(core.queue.is_empty());
         core.queue.push_back(task, core);
