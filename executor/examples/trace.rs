@@ -1,7 +1,8 @@
 //! Records a scheduler's events, and saves them as a page of HTML or as a file for Perfetto.
 //!
-//! The program runs rings of tasks: each task passes a message on to the next one. One task is slow
-//! now and then. The page shows where that happened, which tasks waited, and which task woke which.
+//! The program runs rings of tasks: each task passes a message on to the next one. One task blocks
+//! its worker at each message. The page shows where that happened, which tasks waited, and which
+//! task woke which.
 //!
 //! ```sh
 //! cargo run --release -p selvedge --features trace --example trace -- /tmp/trace.html

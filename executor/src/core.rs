@@ -2,16 +2,16 @@
 //!
 //! A worker looks for its next task in this order ([`Core::next`]):
 //!
-//! 1. at the end of an [`interval`](crate::interval), after a nudge, and after a poll that a
-//!    refused operation ended: a fair share of the injector. At the end of an interval it fires due
-//!    timers before that;
+//! 1. a fair share of the injector: at the end of an [`interval`](crate::interval), after a nudge,
+//!    and after a poll in which the budget refused an operation. At the end of an interval the
+//!    worker fires due timers before it takes the share;
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
-//! 5. the tasks that it wakes by firing due timers, its own or those of other workers
-//!    ([`events`](crate::events));
-//! 6. half of another worker's ring, from a random start, if it may search
-//!    ([`steal`](crate::steal));
+//! 5. the tasks that the worker wakes when it fires due timers, its own timers or those of other
+//!    workers, and when it polls sockets that are due ([`events`](crate::events));
+//! 6. half of another worker's ring, if the worker may search: it looks at the other workers in
+//!    turn, and chooses the first of them at random ([`steal`](crate::steal));
 //! 7. the injector once more.
 //!
 //! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`](worker_queue::WorkerQueue).
@@ -22,8 +22,8 @@
 //! After 4,096 polls in a row of tasks that only yielded, a worker yields its CPU at the next
 //! interval: the tasks may wait for a thread that needs it ([`Spin`]).
 //!
-//! A core belongs to one thread at a time, and that thread alone touches it: the worker's own, or
-//! the one that accepted it when a task of that worker blocked (see
+//! A core belongs to one thread at a time, and no other thread touches it. That thread is the
+//! worker's own, or the thread that accepted the core when a task of the worker blocked (see
 //! [`Lent`](blocking_threads::Lent)). A task in its poll may lend the core, so nothing borrows it
 //! across a call of user code in a poll.
 use crate::{
@@ -44,7 +44,8 @@ use worker_idle::{Backoff, Spin, WatchState};
 use worker_queue::RunQueue;
 use worker_queue::{Next, QueueHooks};
 
-/// A slot at one look: its content, and its worker's count of polls.
+/// The state of a LIFO slot at one look of the watcher: the content of the slot, and the count of
+/// polls of the slot's worker. `None` if the slot was empty.
 pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
 
 /// The state that makes a thread a worker. It has cache lines of its own, because each poll writes
@@ -58,20 +59,22 @@ pub(crate) struct Core {
     pub(crate) remote: Arc<Remote>,
     /// The task that is polled, unless it has yielded.
     pub(crate) running: Cell<Option<Id>>,
-    /// The call that has put the core into `Remote::call`, or has offered it to other threads: see
-    /// [`Call`](crate::call::Call).
+    /// The id of the last [`Call`](crate::call::Call) that gave the core away: that call put the
+    /// core into `Remote::call`, or offered it to other threads.
     pub(crate) call: Cell<usize>,
     /// The settings that every poll reads.
     pub(crate) budget: Budget,
     pub(crate) observed: bool,
     /// Spawns take the slow path: a hook is set, or an `EnterGuard` redirects them.
     pub(crate) special_spawns: Cell<bool>,
-    /// Whether a refused operation ended a poll. Such a poll was long, so the injector comes next.
+    /// Whether a poll ended at a refused operation: the budget was used up, or a nudge came in. A
+    /// poll that used up its budget was long. In both cases the injector comes next.
     pub(crate) forced: Cell<bool>,
     /// Whether a task that is polled now may lend the core.
     pub(crate) lendable: Cell<bool>,
     pub(crate) searching: Cell<bool>,
-    /// Whether the hook for a park was called, and the one for its unpark not yet.
+    /// Whether the worker has called the hook for a park, and has yet to call the hook for the
+    /// unpark.
     pub(crate) owes_unpark: Cell<bool>,
     /// Counts polls of tasks that only yield.
     pub(crate) spin: Spin,
@@ -80,7 +83,8 @@ pub(crate) struct Core {
     pub(crate) index: usize,
     /// The parker of a thread of the runtime. A driven worker keeps its own.
     pub(crate) park: Cell<Option<Parker>>,
-    /// Whether an interval has passed since a driven worker last polled its parker.
+    /// Whether a driven worker must poll its parker at the end of this tick: an interval has
+    /// passed, or timers or sockets are due.
     pub(crate) poll_is_due: Cell<bool>,
     /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
@@ -88,9 +92,10 @@ pub(crate) struct Core {
     pub(crate) watch_state: Cell<WatchState>,
     /// The contents of the workers' slots at this watcher's last look.
     pub(crate) seen: Cell<Vec<Seen>>,
-    /// The count of polls at the last notification that ended a park, until the next park.
+    /// The worker's count of polls when a notification last ended its park. The next park clears
+    /// this.
     pub(crate) notified_at: Cell<Option<u64>>,
-    /// The time of the last unpark, if busy time is measured.
+    /// The start of the span of busy time in progress, if busy time is measured.
     awake: Cell<Option<Instant>>,
 }
 
@@ -108,8 +113,9 @@ impl Core {
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
             interval: Interval::new(settings.global_interval, settings.adapts),
-            // SAFETY: the core has a reference to the runtime, and drops the slice before that
-            // reference.
+            // SAFETY: the core has a reference to the runtime while it uses the slice. When the
+            // core is dropped, that reference is dropped before the slice, but the slice has no
+            // destructor.
             slice: unsafe { Slice::of(&shared.slices, index) },
             searching: Cell::new(false),
             spin: Spin::new(),
@@ -199,8 +205,8 @@ impl Core {
         self.running.set(Some(task));
     }
 
-    /// If `waker` wakes the running task, has that task requeued behind the others after its poll.
-    /// Returns whether `waker` wakes it.
+    /// Returns whether `waker` wakes the running task. If so, notes that the task yielded: it is
+    /// requeued behind the others after its poll.
     #[inline]
     pub(crate) fn yield_task(&self, waker: &Waker) -> bool {
         let running = self.running.get();
@@ -238,10 +244,10 @@ impl Core {
         }
     }
 
-    /// Requeues a task whose time slice is over, or on a worker that shares its time among groups.
-    /// A worker that shares keeps the task, which waits for the turn of its group. Otherwise the
-    /// task goes to the injector, behind the tasks of all workers. If no task waits here or in the
-    /// injector, it stays here.
+    /// Requeues a task whose time slice is over, or a task of a worker that shares its time among
+    /// groups. A worker that shares keeps the task, which waits for the turn of its group.
+    /// Otherwise the task goes to the injector, behind the tasks of all workers. If no task waits
+    /// here or in the injector, it stays here.
     #[cold]
     #[inline(never)]
     fn requeue_specially(&self, task: Task) {
@@ -285,7 +291,7 @@ impl Core {
     }
 
     /// Returns the task to run next, for a worker that has to look at the injector first, or whose
-    /// queue is not plain.
+    /// queue is not [plain](crate::queue).
     #[cold]
     #[inline(never)]
     fn next_specially(&self, interval_is_over: bool) -> Option<Task> {
@@ -338,13 +344,13 @@ impl Core {
     fn poll_due_events(&self) -> Option<Task> {
         self.leave_search();
         self.poll_driver();
-        // The parker of a driven worker is its user's, not this core's: the next tick polls it.
+        // The core of a driven worker has no parker: the tick polls the user's parker at its end.
         self.poll_is_due.set(true);
         self.queue.next(self).map(|next| next.item)
     }
 
     /// The worker's time slice. With it, other threads nudge the worker to look at the injector, or
-    /// request the end of its run.
+    /// request the end of the slice.
     #[inline]
     pub(crate) fn slice(&self) -> &Preempt {
         self.slice.get()
@@ -361,9 +367,9 @@ impl Core {
         }
     }
 
-    /// Begins a new time slice if a request has ended the last one. Returns whether a request has
-    /// ended it and the worker has tasks of its own. Then these are next: the task whose slice is
-    /// over is behind them, in the injector.
+    /// Begins a new time slice if a request has ended the last one. Returns true if it began one
+    /// and the worker has tasks of its own. The worker then runs one of these tasks next. The task
+    /// whose slice is over comes later: it is in the injector.
     pub(crate) fn begin_slice_before_own(&self) -> bool {
         let is_over = self.slice().need_preempt();
         self.begin_slice();
@@ -405,7 +411,8 @@ impl Core {
     /// Releases tasks that ended on other threads. This may free their memory, and so drop metadata
     /// of users.
     pub(crate) fn drain(&self) {
-        // SAFETY: borrowed for this call: the drops in it may reach the queues, but no list.
+        // SAFETY: the borrow ends with this call. The values that the call drops may use the
+        // queues in their drops, but no list of tasks.
         unsafe { self.owned() }.drain();
     }
 

@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns the text with blanks in place of comments, literals, and items that a `cfg`
-/// leaves out (the cfg `set` and all features are on, `test` is off). Every character keeps its
-/// place.
+/// Returns the text with blanks in place of comments, literals, and items that a `cfg` leaves out.
+/// Every character keeps its place. A `cfg` is evaluated with the flag that `set` names and all
+/// features on, and with `test` off.
 pub fn code(source: &str, set: &str) -> String {
     let mut text = source.to_owned();
     let mut at = 0;
@@ -45,8 +45,8 @@ pub fn blank(text: &mut String, range: Range<usize>) {
     text.replace_range(range, &blanks);
 }
 
-/// Returns the length of the comment or literal with which the text begins. `begins` says that the
-/// text does not begin inside a word.
+/// Returns the length of the comment or literal with which the text begins. `begins` is false if
+/// the text starts inside a word of the source: then a leading `r` starts no raw string.
 fn literal(text: &str, begins: bool) -> Option<usize> {
     let until = |open: usize, close: &str| {
         let end = text[open..].find(close);
@@ -101,7 +101,7 @@ pub struct Module {
     pub path: String,
     /// The text of the file.
     pub source: String,
-    /// The text without what [`code`] leaves out.
+    /// The result of [`code`] for the text.
     pub code: String,
 }
 
@@ -163,7 +163,8 @@ pub fn arguments(text: &str, open: usize) -> Vec<&str> {
         }
         at += 1;
     }
-    // No argument follows the last comma, and an empty list has none. A literal is blank, too.
+    // Blank text is no argument: it stands behind a trailing comma, or in an empty list. A last
+    // argument that is a literal, and that [`code`] has blanked, is left out, too.
     let last = &text[begin..end];
     found.extend((!last.trim().is_empty()).then_some(last));
     found
@@ -188,8 +189,8 @@ pub fn holds(predicate: &str, set: &str) -> bool {
     }
 }
 
-/// Returns the end of the item or statement that begins after `at`, behind the rest of its
-/// attributes.
+/// Returns the end of the item or statement that follows `at`. More of its attributes may stand
+/// between `at` and the item.
 fn end_of_item(text: &str, mut at: usize) -> usize {
     let is_over =
         |text: &str, at: usize| matches!(text.as_bytes().get(at), None | Some(b')' | b']' | b'}'));

@@ -56,7 +56,7 @@ fn claiming_ring_operations_cost_what_the_readme_says() {
     worker.extend(0..16);
     worker.pop();
     assert_eq!(rmws(|| while stealer.steal() != Steal::Empty {}), 2 * 8);
-    // The claimed items are given back at the tail, since thieves took those behind them.
+    // The push moves the claimed items to the tail, since thieves took all items behind them.
     assert_eq!(rmws(|| worker.push(1)), 0);
     worker.pop();
     assert_eq!(rmws(|| worker.drain().count()), 1);

@@ -24,7 +24,8 @@ pub mod atomic {
 }
 
 pub mod cell {
-    /// `core`'s cell behind closures, as a model needs it.
+    /// Wraps `core`'s cell. The methods give access through closures, because a model checker
+    /// needs to see where each access begins and ends.
     #[derive(Debug, Default)]
     #[repr(transparent)]
     pub struct UnsafeCell<T: ?Sized>(core::cell::UnsafeCell<T>);
@@ -110,8 +111,8 @@ pub mod sync {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits for a notification or for `limit`. Returns true if the time ran out; under loom it
-        /// never does, since time does not pass in a model.
+        /// Waits for a notification or for `limit`. Returns true if the time ran out. The backends
+        /// for loom and shuttle always return false, since time does not pass in a model.
         pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
@@ -143,8 +144,8 @@ pub mod thread {
     };
 }
 
-/// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. Either all of them
-/// have a `const` block or none.
+/// Declares thread-locals of the backend, in the syntax of `std::thread_local!`. In one call either
+/// every thread-local must have a `const` block, or none may have one.
 #[cfg(all(feature = "std", not(selvedge_shuttle)))]
 #[macro_export]
 macro_rules! thread_local {

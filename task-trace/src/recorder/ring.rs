@@ -9,8 +9,9 @@
 //! | the slots' words | the writer | the records |
 //! | `written` | the writer, after it has written record `n` | `n + 1`: record `n` is whole |
 //!
-//! 1. *A reader sees each record below `written` whole, or a newer one in its slot.* The writer
-//!    publishes the words by its release store of `written`, and the reader acquires them.
+//! 1. *A reader copies each record below `written` whole, unless the writer has begun a newer
+//!    record in the same slot.* The writer publishes the words by its release store of `written`,
+//!    and the reader acquires them.
 //! 2. *A reader notices that a newer record may be in a slot.* The writer stores `begun`, fences,
 //!    and then writes the words. The reader copies the words, fences, and then loads `begun`. If
 //!    the reader copied a word of record `n`, the fences synchronise by that word, and the load
@@ -18,9 +19,9 @@
 //!    torn one.
 //! 3. The writer never waits, and a reader copies once. If the writer is fast, the reader gets
 //!    fewer old records, but does not copy again.
-//! 4. There must be one writer at a time. Two writers may tear records, but every word is an
-//!    atomic, so this is no undefined behaviour. So the code that decodes a record must accept any
-//!    words.
+//! 4. There must be one writer at a time. Two writers may tear records, so the code that decodes a
+//!    record must accept any words. A torn record is no undefined behaviour, because every word is
+//!    an atomic.
 use sync_shim::{
     CachePadded,
     atomic::{
@@ -89,7 +90,7 @@ impl<const WORDS: usize> Ring<WORDS> {
     }
 
     /// Appends a record, and overwrites the oldest one if the ring is full. Only the one writer
-    /// calls it. Costs `WORDS + 2` stores, no read-modify-write, and fences that are free on x86.
+    /// calls it. Costs `WORDS + 2` stores, no read-modify-write, and a fence that is free on x86.
     #[inline]
     pub fn push(&self, record: [u64; WORDS]) {
         // Ordering: Relaxed; only the writer stores it.
