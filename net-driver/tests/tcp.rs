@@ -151,7 +151,7 @@ fn reset_in_mid_write_is_an_error() {
             "{error}"
         );
         closer.join().unwrap();
-        // The wait of a reader ends, too.
+        // A read that begins after the reset ends, too.
         assert!(matches!(stream.read(&mut [0; 8]).await, Err(_) | Ok(0)));
     });
 }
@@ -272,7 +272,7 @@ fn descriptor_numbers_in_reuse_get_no_stale_events() {
             let mut client = net::TcpStream::connect(at).unwrap();
             let (mut stream, _) = listener.accept().await.unwrap();
             if round % 3 == 0 {
-                // Its event may be on the way when the descriptor is closed.
+                // The event of this write may be on the way when `stream` closes its descriptor.
                 client.write_all(b"late").unwrap();
                 continue;
             }
@@ -295,7 +295,8 @@ fn clone_of_a_socket_registers_again_under_its_number() {
         let std = stream.into_std().unwrap();
         let kept = std.try_clone().unwrap();
         for _ in 0..3 {
-            // The file stays open, so the kernel keeps an entry that was not removed.
+            // `kept` keeps the file open after `stream` is dropped. So the kernel's poller keeps
+            // the entry of `stream`, unless the driver has removed it.
             let mut stream = TcpStream::from_std(kept.try_clone().unwrap()).unwrap();
             client.write_all(b"x").unwrap();
             stream.read_exact(&mut [0]).await.unwrap();

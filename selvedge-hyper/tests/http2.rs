@@ -32,7 +32,8 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     [&head, payload].concat()
 }
 
-// Fails if the limit does not end the connection, or if its error is another than the docs say.
+// Fails if the write timeout does not end the connection, or if the error that `on_error` receives
+// is not the one that the docs of `write_timeout` promise.
 #[test]
 fn client_that_never_reads_ends_with_kind_and_text() {
     let runtime = selvedge::Runtime::new().unwrap();
@@ -175,7 +176,8 @@ impl Write for CountingIo {
 
 /// One thread serves 100 requests that come in one piece.
 ///
-/// Fails if the connection's task runs between the requests, and so writes each answer alone.
+/// A task of its own answers each request. Fails if the connection's task runs between these tasks,
+/// and so writes each answer alone.
 #[test]
 fn answers_of_requests_that_came_together_share_writes() {
     const REQUESTS: u32 = 100;

@@ -1,5 +1,6 @@
-//! Bursts, jobs that wait for others, and caps that change. `LONG` stands for never: a pool whose
-//! `grow_after` is `LONG` does not grow.
+//! Bursts, jobs that wait for others, and caps that change. `LONG` stands for never: if a pool's
+//! `grow_after` is `LONG`, its watcher starts no thread while the pool is open. Threads up to
+//! `eager` start nevertheless.
 #[cfg(not(selvedge_count))]
 use crate::StaticPool;
 use crate::{Pool, Settings};
@@ -125,7 +126,7 @@ fn jobs_below_eager_start_threads_at_once() {
     end(&pool);
 }
 
-/// Each job submits the next one and waits for it. Nobody else submits.
+/// Each job submits the next one and waits for it. The test's thread submits only the first job.
 #[test]
 fn chain_of_jobs_that_wait_for_the_next_completes() {
     fn link(pool: Shared, left: usize, done: mpsc::Sender<()>) {
@@ -149,7 +150,7 @@ fn chain_of_jobs_that_wait_for_the_next_completes() {
 /// Fails if a thread that finds the pool closed does not notify the watcher.
 #[test]
 fn finish_ends_a_watcher_that_waits() {
-    // The watcher may not have begun to wait, so repeat.
+    // `finish` may come before the watcher begins to wait, so the test has many rounds.
     for _ in 0..50 {
         let (pool, left) = refusing(2, LONG);
         let gate = block(&pool);
@@ -168,7 +169,7 @@ fn finish_ends_a_watcher_that_waits() {
     }
 }
 
-/// Fails if `refuse` does not notify the watcher.
+/// Fails if `Pool::refuse`, which `close` calls, does not notify the watcher.
 #[test]
 fn close_ends_a_watcher_that_waits() {
     for round in 0..50 {
@@ -239,7 +240,7 @@ fn watcher_that_was_refused_threads_retries() {
     end(&pool);
 }
 
-/// Fails if `set_cap` starts no thread for a job that got room.
+/// Fails if `set_cap` starts no thread for a queued job that may run under the new cap.
 #[test]
 fn raised_cap_runs_jobs_that_waited_for_room() {
     for (eager, grow_after) in [
@@ -260,7 +261,7 @@ fn raised_cap_runs_jobs_that_waited_for_room() {
     }
 }
 
-/// Fails if `set_cap` does not notify.
+/// Fails if `set_cap` does not notify the idle thread.
 #[test]
 fn raised_cap_wakes_an_idle_thread() {
     let (pool, started) = pool(|settings| settings.cap = 1);
@@ -279,7 +280,8 @@ fn raised_cap_wakes_an_idle_thread() {
     end(&pool);
 }
 
-/// Fails if `set_cap` sets no surplus, or does not notify.
+/// Fails if `set_cap` does not set the surplus (the number of threads above the new cap), or does
+/// not notify the idle threads.
 #[test]
 fn lowered_cap_ends_threads_as_they_become_idle() {
     let (pool, _) = pool(|settings| settings.eager = 8);

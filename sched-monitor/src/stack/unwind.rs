@@ -1,8 +1,9 @@
 //! The unwinder: finds the return addresses in the copy of a stack.
 //!
-//! It needs the tables of each *module* (the program and its libraries): `.eh_frame_hdr`, an index
-//! of the functions, and `.eh_frame`, how each function is unwound. Both are in memory. They are
-//! copied while the loader is locked, because a library may be unloaded at any time afterwards.
+//! It needs two tables of each *module* (the program, or one of its libraries). `.eh_frame_hdr` is
+//! an index of the functions. `.eh_frame` says how to unwind each function. Both are in memory. The
+//! unwinder copies them while the loader is locked, because a library may be unloaded at any time
+//! afterwards.
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use libc::{c_int, c_void, dl_phdr_info, size_t, ucontext_t};
 use std::{ops::Range, slice};
@@ -10,7 +11,7 @@ use std::{ops::Range, slice};
 /// The most addresses of one stack.
 const DEPTH: usize = 128;
 
-/// The registers of a thread that unwinding begins with.
+/// A thread's registers. The unwinder begins with them.
 #[derive(Clone, Copy)]
 pub(super) struct Registers {
     instruction: u64,
@@ -82,7 +83,7 @@ mod machine {
 pub(super) struct Unwinder {
     modules: machine::Unwinder<Vec<u8>>,
     cache: machine::Cache,
-    /// The loader's counts of modules that were loaded and unloaded, when it was last asked.
+    /// How many modules the loader had loaded, and how many it had unloaded, at the last `refresh`.
     version: (u64, u64),
 }
 
@@ -95,8 +96,8 @@ impl Unwinder {
         }
     }
 
-    /// Returns the next instruction, and the return addresses. `stack` is the memory from the stack
-    /// pointer on.
+    /// Returns the address of the thread's next instruction, and then the return addresses. `stack`
+    /// is the memory from the stack pointer on.
     pub(super) fn unwind(&mut self, registers: Registers, stack: &[u64]) -> Vec<usize> {
         self.refresh();
         let mut read = |address: u64| {
@@ -144,7 +145,7 @@ impl Unwinder {
     }
 }
 
-/// The loader's answer.
+/// The version that the unwinder knows (`known`), and the loader's answer.
 struct Search {
     known: (u64, u64),
     version: (u64, u64),
@@ -175,8 +176,8 @@ impl From<Found> for Module<Vec<u8>> {
 
 /// Looks at a module. The loader is locked.
 unsafe extern "C" fn visit(info: *mut dl_phdr_info, size: size_t, search: *mut c_void) -> c_int {
-    // SAFETY: the pointer is to the `Search` of `refresh`, which is not used otherwise in that
-    // call.
+    // SAFETY: the pointer is to the `Search` of `refresh`, and `refresh` does not use that value
+    // while it calls `dl_iterate_phdr`.
     let search = unsafe { &mut *search.cast::<Search>() };
     // SAFETY: the loader passes a valid pointer.
     let info = unsafe { &*info };
@@ -213,18 +214,20 @@ fn find(info: &dl_phdr_info) -> Option<Found> {
     let base = info.dlpi_addr;
     let copy = |range: Range<u64>| {
         let from = std::ptr::with_exposed_provenance::<u8>((base + range.start) as usize);
-        // SAFETY: the range is in a segment that is loaded, as the loader is locked.
+        // SAFETY: the range is in a loaded segment. The loader is locked, so the segment stays
+        // loaded.
         unsafe { slice::from_raw_parts(from, (range.end - range.start) as usize) }.to_vec()
     };
     loaded(index.p_vaddr).filter(|segment| range(index).end <= segment.end)?;
     let table = copy(range(index));
-    // Version 1, and the address of `.eh_frame` relative to its own place, as all linkers write it.
+    // All linkers write version 1, and then 0x1b. The address of `.eh_frame` follows at byte 4. The
+    // linker writes it relative to the address of byte 4.
     let (&[1, 0x1b, ..], Some(offset)) = (&table[..], table.get(4..8)) else {
         return None;
     };
     let offset = i32::from_le_bytes(offset.try_into().ok()?);
     let frames = index.p_vaddr.checked_add_signed(i64::from(offset) + 4)?;
-    // Its end is unknown, except that it is in its segment.
+    // The end of `.eh_frame` is unknown, but it is not beyond the end of the segment.
     let end = loaded(frames)?.end;
     Some(Found {
         base,

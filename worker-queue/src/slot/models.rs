@@ -1,5 +1,6 @@
-//! Models of an owner and thieves. Each task is taken once, and whole: running it writes to a cell
-//! of its own.
+//! Models of an owner and thieves. Each task must be taken once, and whole: its taker must see all
+//! that the owner wrote to it. To check this, each run of a task writes to the `UnsafeCell` in the
+//! task.
 use super::*;
 use queue_global::Boxed;
 use sync_shim::{Model, cell::UnsafeCell, model, sync::Arc, thread};
@@ -8,8 +9,8 @@ pub(super) type Node = Boxed<UnsafeCell<usize>>;
 
 pub(super) fn task(n: usize) -> Box<Node> {
     let node = Box::new(Boxed::new(UnsafeCell::new(0)));
-    // SAFETY: the task is not shared yet. (The model ignores a cell's initial value, so this writes
-    // one.)
+    // SAFETY: the task is not shared yet. (The model checker ignores the value that a cell is made
+    // with, so this line writes the value.)
     node.value.with_mut(|value| unsafe { *value = n });
     node
 }
@@ -52,7 +53,7 @@ fn a_thief_gets_a_task_whole_or_the_owner_does() {
     });
 }
 
-/// Fails if the owner takes with Relaxed.
+/// Fails if `take` swaps with Relaxed.
 #[test]
 fn thread_other_than_the_owner_takes_a_task_whole() {
     model(|| {

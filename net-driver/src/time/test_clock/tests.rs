@@ -1,4 +1,5 @@
-//! The poller's look in its park, beside a thread that has unparked it and waits.
+//! When the poller parks, it looks at the tokens (rule 1 of `test_clock.rs`). In all tests but the
+//! last, another thread has unparked the poller before that look, and waits.
 use super::*;
 use crate::time;
 use std::thread;
@@ -6,7 +7,8 @@ use worker_idle::park::{self, Park, ThreadPark, Unpark};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Activates the role of worker 0, by a sleep. Returns the time after that.
+/// Activates the poller role (rule 3 of `role.rs`): worker 0 waits for a sleep. Returns the time
+/// after the sleep.
 fn activate(driver: &Driver, park: &mut impl Park) -> Instant {
     driver.scope(Some(0), || {
         let mut sleep = pin!(time::sleep(Duration::from_millis(1)));
@@ -19,7 +21,7 @@ fn activate(driver: &Driver, park: &mut impl Park) -> Instant {
     })
 }
 
-/// Calls `unpark` on a thread that then waits for an hour. Returns when it waits.
+/// Starts a thread that calls `unpark` and then sleeps for an hour. Returns when that thread waits.
 fn unpark_and_wait(driver: &Driver, unpark: impl FnOnce() + Send + 'static) {
     let guest = driver.clone();
     thread::spawn(move || {
@@ -37,7 +39,8 @@ fn unpark_and_wait(driver: &Driver, unpark: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Parks once, which takes the token, and then until the clock jumps.
+/// Parks once: this park takes the token, and the clock stands still. Then parks again and again,
+/// until the clock jumps.
 fn jumps_after_one_park(driver: &Driver, park: &mut impl Park, begun: Instant) {
     let passed = || driver.scope(Some(0), || begun.elapsed());
     park.park();
@@ -61,7 +64,8 @@ fn poller_that_was_unparked_returns_before_a_jump() {
     jumps_after_one_park(&driver, &mut park, begun);
 }
 
-/// Fails if a park without a wait leaves the token, which keeps the clock from jumping.
+/// Fails if a park that does not wait leaves the token in place: the token keeps the clock from
+/// jumping.
 #[test]
 fn unparked_poller_that_never_waits_jumps_at_last() {
     let driver = Driver::new(1);
@@ -77,7 +81,8 @@ fn unparked_poller_that_never_waits_jumps_at_last() {
     park.deliver();
 }
 
-/// Fails if an unpark of a worker with a parker of its own does not mark its token.
+/// The worker has a parker of its own. Fails if a wake by `Driver::waker` does not mark the token
+/// that the driver has for the worker.
 #[test]
 fn poller_over_a_parker_returns_before_a_jump() {
     let mut park = ThreadPark::new();
@@ -91,7 +96,8 @@ fn poller_over_a_parker_returns_before_a_jump() {
     jumps_after_one_park(&driver, &mut park, begun);
 }
 
-/// Fails if a park over a parker waits for a token that the parker has lost.
+/// A wake has left two tokens, one in the parker and one in the driver. Fails if the `OverPark`
+/// waits after the parker has lost its token.
 #[test]
 fn park_over_a_parker_that_lost_its_token_ends() {
     let mut park = ThreadPark::new();
