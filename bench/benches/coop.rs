@@ -1,7 +1,8 @@
-//! The budget's cost beside tokio's: one granted operation, `poll_proceed` and `made_progress`.
-//! `cargo bench -p bench --bench coop`.
+//! Compares the cost of one granted operation in `coop-budget` and in tokio: a call of
+//! `poll_proceed`, and then one of `made_progress`. `cargo bench -p bench --bench coop`.
 //!
-//! Figures are nanoseconds, with 100 operations in a poll.
+//! Each figure is the time of one operation in nanoseconds, or of one scope in the group `a scope`.
+//! A poll does 100 operations.
 use coop_budget::{Budget, Scope};
 use criterion::Criterion;
 use std::{
@@ -37,7 +38,7 @@ fn tokios(cx: &mut Context<'_>) -> Duration {
     begun.elapsed()
 }
 
-/// Adds up the times of `poll` until `n` operations are done.
+/// Adds up the times of whole polls with at least `n` operations, and scales the sum to `n`.
 fn times(n: u64, mut poll: impl FnMut() -> Duration) -> Duration {
     let polls = n.div_ceil(OPERATIONS);
     let sum: Duration = (0..polls).map(|_| poll()).sum();

@@ -73,8 +73,9 @@ impl Budget {
         }
     }
 
-    /// Returns the budget less one operation, and whether it had one. If it had none, the caller
-    /// may only pass the returned budget to [`uncharged`](Self::uncharged).
+    /// Returns a budget of one operation less than `self`, and whether `self` had an operation. If
+    /// `self` had none, the caller may only pass the returned budget to
+    /// [`uncharged`](Self::uncharged).
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn charged(self) -> (Self, bool) {
@@ -100,7 +101,8 @@ impl Budget {
         granted as u32
     }
 
-    /// Takes a share of up to `limit` out of what is left. A budget without a limit is not reduced.
+    /// Takes a share of up to `limit` out of what is left. If `self` is unlimited, the share is
+    /// `limit` itself, and `self` is not reduced.
     ///
     /// ```
     /// use coop_budget::Budget;
@@ -124,8 +126,8 @@ impl Budget {
     #[cfg(feature = "std")]
     #[inline]
     pub(crate) const fn join(&mut self, share: Self) {
-        // A budget without a limit was not reduced by its shares. The share of a limited budget has
-        // a limit, and no more than the share comes back.
+        // A budget without a limit was not reduced by its shares. The share of a limited budget is
+        // limited, and `join` returns at most as many operations to the budget as `split` took.
         if !self.is_unlimited() {
             self.0 += share.0;
         }

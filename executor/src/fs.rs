@@ -26,13 +26,14 @@
 //! ```
 //!
 //! # Cancellation
-//! An operation that has begun goes on when its future is dropped: a `rename` is done or not, as if
-//! the drop had come later. [`File`] says what becomes of a read, a write and a seek.
+//! If a future is dropped after its operation has begun, the operation still runs to its end: a
+//! `rename` succeeds or fails as if the future had been kept. [`File`] says what becomes of a read,
+//! a write and a seek.
 //!
 //! # Errors
-//! Each function returns the error of the function of `std::fs` that has its name. Once the runtime
-//! has shut down, operations fail with an error of the kind `Other`. Those that were queued before
-//! are still done.
+//! Each function returns the errors of one function of std: see the section `Errors` of each. Once
+//! the runtime has shut down, operations fail with an error of the kind `Other`. Those that were
+//! queued before are still done.
 //!
 //! # Panics
 //! Outside of a runtime, as [`spawn_blocking`] does, when the future is
@@ -64,7 +65,8 @@ async fn on_blocking_thread<T: Send + 'static>(
         .unwrap_or_else(|error| Err(no_thread(error)))
 }
 
-/// Returns the error of an operation that was not done.
+/// Returns the error of an operation that was not done. If the operation panicked, this function
+/// resumes the panic.
 fn no_thread(error: JoinError) -> io::Error {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
@@ -110,7 +112,7 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     on_blocking_thread(|| fs::read_to_string(path)).await
 }
 
-/// Makes `contents` the whole contents of a file. It is copied once.
+/// Makes `contents` the whole contents of a file. The function copies `contents` once.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;

@@ -1,9 +1,13 @@
-//! Workloads of HTTP: hyper on the runtime, and clients of std on threads of their own.
+//! Workloads of HTTP: a server of hyper on the runtime, and clients that use std's sockets, on
+//! threads of their own.
 //!
-//! In the rows of throughput nothing is pinned and the runtime has all its workers, as with the
-//! usual tools that make requests: so a runtime pays for each thread that it wakes without need. In
-//! the rows of latencies the runtime has one worker, and the clients have the other processor: if
-//! the workers were busy on all processors, the system's scheduler would determine the latencies.
+//! `http_50`, `http_foreign` and `h2_streams` measure throughput. They pin no thread, and the
+//! runtime has all its workers. The usual tools that make requests measure servers in the same way.
+//! So a runtime pays for each thread that it wakes without need.
+//!
+//! `http_saturated` and `http_mixed` measure latencies. The runtime's one worker has one processor,
+//! and the clients have another: if the workers were busy on all processors, the system's scheduler
+//! would determine the latencies.
 use super::{
     Measured,
     net::{
@@ -44,7 +48,8 @@ struct Requests {
     long: Vec<u8>,
     /// 0 is never.
     spin_every: usize,
-    /// The number of requests on each connection.
+    /// For each connection, the number of requests sent on it, plus the point of the round at which
+    /// the connection began.
     sent: Vec<usize>,
 }
 
@@ -77,7 +82,7 @@ impl Dialog for Requests {
 
     fn receive(&mut self, at: usize, stream: &mut TcpStream) -> io::Result<bool> {
         let (mut answer, mut len) = ([0; 512], 0);
-        // There is no more than this one answer.
+        // The connection has only one request under way, so no bytes follow its answer.
         while !is_whole(&answer[..len]) {
             match stream.read(&mut answer[len..])? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -115,7 +120,7 @@ fn requests<R: Rt>(runtime: &R, http: Http, at_least: Duration) -> Option<Measur
     })?)
 }
 
-/// Makes requests on 50 connections, of which each tenth takes long.
+/// Makes requests on 50 connections. On each connection every tenth request takes long.
 pub(super) fn mixed<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Http::One).ok()?;
     let mut clients = Clients::connect(to, CONNECTIONS).ok()?;
@@ -165,7 +170,7 @@ fn pipeline_without_end(mut stream: TcpStream, ends: &AtomicBool) -> io::Result<
             events: libc::POLLIN | libc::POLLOUT,
             revents: 0,
         };
-        // SAFETY: the pointer is valid for one entry. The time limit lets it see the flag.
+        // SAFETY: the pointer is valid for one entry. The time limit lets this loop see the flag.
         unsafe { libc::poll(&mut wait, 1, 10) };
         // After the end of `many` the requests continue at its start.
         match stream.write(&many[next..]) {
@@ -183,7 +188,7 @@ fn pipeline_without_end(mut stream: TcpStream, ends: &AtomicBool) -> io::Result<
     Ok(())
 }
 
-/// Streams of the row of HTTP/2.
+/// Number of streams that are open at once in `h2_streams`.
 const STREAMS: usize = 100;
 
 /// Makes requests on the streams of one connection.
@@ -213,7 +218,7 @@ const END_HEADERS: u8 = 4;
 /// A client that has a number of requests on their way, each on a new stream.
 struct Http2 {
     stream: TcpStream,
-    /// The bytes of an answer that is not whole yet.
+    /// The bytes of a frame that is not whole yet.
     read: Vec<u8>,
     to_write: Vec<u8>,
     next_id: u32,
@@ -245,9 +250,10 @@ impl Http2 {
         self.to_write.extend(content);
     }
 
-    /// Sends a request.
+    /// Puts a request into `to_write`, from which `exchange` sends it.
     fn send(&mut self) {
-        // `GET`, `http` and `/` by their numbers in the table of HPACK; an authority in letters.
+        // The first three bytes are the indices of `GET`, `http` and `/` in the static table of
+        // HPACK. The rest is the authority, written out: `localhost`.
         const HEAD: &[u8] = b"\x82\x86\x84\x01\x09localhost";
         let id = self.next_id;
         self.next_id += 2;
@@ -255,8 +261,8 @@ impl Http2 {
         self.frame(HEADERS, END_HEADERS | END_STREAM, id, HEAD);
     }
 
-    /// Has a hundred requests on their way for at least a time. Returns how long the answers took,
-    /// in nanoseconds.
+    /// Keeps a hundred requests on their way until the time `at_least` is over, and then waits for
+    /// the last answers. Returns how long the answers took, in nanoseconds.
     fn exchange(&mut self, at_least: Duration) -> io::Result<Vec<u64>> {
         let (begun, mut took) = (Instant::now(), Vec::new());
         for _ in 0..STREAMS {

@@ -1,4 +1,4 @@
-//! Limits and faults of a scheduler that are rare: many spawns, and no more threads.
+//! Rare limits and faults of a scheduler: many spawns, and a shutdown that can start no thread.
 use super::{models::without_threads, *};
 use crate::{Inbox, worker};
 use std::{future::pending, sync::mpsc};
@@ -6,7 +6,7 @@ use std::{future::pending, sync::mpsc};
 /// A test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Fails if the counts of spawns and ends wrap after 2³², as those of a 32-bit target may.
+/// Fails if the counts of spawns and ends wrap after 2³², as a `usize` does on a 32-bit target.
 #[test]
 fn limit_of_processes_holds_after_many_spawns() {
     const ENDED: u64 = u32::MAX as u64;
@@ -23,21 +23,23 @@ fn limit_of_processes_holds_after_many_spawns() {
     assert!(shared.begin());
     assert!(!shared.begin());
     assert_eq!(handle.metrics().processes, 2);
-    // The three that were refused count too: `spawn_process` counts them as such.
+    // `spawned` includes the three calls of `begin` that were refused: `spawn_process` counts
+    // refusals, and this test does not call it.
     assert_eq!(handle.metrics().spawned, ENDED + 6);
 }
 
 /// A process drops its scheduler, and no thread can be started for the shutdown. Another process
 /// ignores its cancel.
 ///
-/// Fails if a process outlives that, or if the workers do: then they keep the scheduler's memory.
+/// Fails if a process or a worker outlives that shutdown. A worker that goes on keeps the
+/// scheduler's memory.
 #[test]
 fn shutdown_without_a_thread_kills_all_and_stops() {
     let scheduler = Scheduler::builder().workers(2).build();
     let weak = Arc::downgrade(&scheduler.handle.shared);
     let (sender, ended) = mpsc::channel();
     let stubborn = scheduler.spawn_async(|_: Inbox<()>| pending::<()>());
-    // An address would keep the memory.
+    // The test drops the process's `Address`, which would keep the scheduler's memory.
     let stubborn = scheduler.exit_of(stubborn.unwrap().pid());
     let owner = scheduler.spawn_fn(move |mut scheduler: Scheduler, _| {
         assert!(worker::index_in(&scheduler.handle.shared).is_some());
@@ -53,7 +55,8 @@ fn shutdown_without_a_thread_kills_all_and_stops() {
     assert_eq!(ended.recv_timeout(LIMIT), Ok(ShutdownReport::default()));
     let (sender, exits) = mpsc::channel();
     thread::spawn(move || sender.send([stubborn.wait(), own.wait()]));
-    // The owner takes its cancel in the step in which it drops the scheduler.
+    // The owner is cancelled, not killed: it receives its cancel in the same step in which it drops
+    // the scheduler.
     let reasons = [ExitReason::Killed, ExitReason::Cancelled];
     assert_eq!(exits.recv_timeout(LIMIT), Ok(reasons));
     let deadline = Instant::now() + LIMIT;

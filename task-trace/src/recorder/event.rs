@@ -1,13 +1,13 @@
-//! The events of a scheduler, and the four words in which a ring keeps each.
+//! The events of a scheduler, and the four words in which a recorder's ring keeps each event.
 //!
 //! | word | content |
 //! |---|---|
-//! | 0 | the tick |
+//! | 0 | the time of the event, in ticks of the recorder's clock |
 //! | 1 | the kind in the low 8 bits, a detail of that kind in the next 8, and a number in the high 32 |
 //! | 2 | the task |
-//! | 3 | the other task, worker or group; 0 is no task |
+//! | 3 | the task that spawned or woke that of word 2 (0: none), another worker, or a group |
 //!
-//! Words that no event encodes to are decoded as no event.
+//! Words with an unknown kind, outcome or cause are decoded as no event.
 use std::panic::Location;
 
 /// The words of an event in its ring.
@@ -23,7 +23,8 @@ pub enum Outcome {
     Ready,
     /// The task runs again: it yielded, or it was woken during its poll.
     Again,
-    /// The task blocks in place, and another thread runs its worker. The poll goes on.
+    /// The task blocks in place, and another thread runs its worker. The recorder ends the poll
+    /// here, although the task has not returned.
     Lent,
 }
 
@@ -45,7 +46,8 @@ pub enum Cause {
     Abort,
 }
 
-/// An event of a scheduler. Tasks are named by their ids: see [`Capture::name`](super::Capture).
+/// An event of a scheduler. It identifies a task by its id. [`Capture::name`](super::Capture)
+/// returns the name for an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -141,8 +143,8 @@ const FORCED_YIELD: u8 = 13;
 const GROUP: u8 = 14;
 
 impl Event {
-    /// Returns the words of this event. `place` is the number of its location in the recorder's
-    /// list.
+    /// Returns the words of this event. `place` is the position of a spawn's location in the
+    /// recorder's list, counted from 1. It is 0 if there is no location.
     #[inline]
     pub(super) fn encode(self, tick: u64, place: u32) -> Words {
         let words = |kind: u8, detail: u8, number: u32, task: u64, other: u64| {
@@ -167,7 +169,7 @@ impl Event {
         }
     }
 
-    /// Decodes the words of an event, if they are one.
+    /// Returns the event that the words encode, or `None` if they encode none.
     pub(super) fn decode(words: Words, places: &[&'static Location<'static>]) -> Option<Self> {
         let [_, head, task, other] = words;
         let (detail, number) = ((head >> 8) as u8, (head >> 32) as u32);
