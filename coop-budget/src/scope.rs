@@ -40,6 +40,7 @@ use std::{
     cell::Cell,
     fmt,
     marker::PhantomData,
+    mem::{MaybeUninit, forget},
     ptr,
     task::{Context, Poll, Waker},
 };
@@ -510,34 +511,61 @@ impl Turns<'_> {
         let is_between = current.number.get() == 0 && ptr::addr_eq(current.frame.get(), frame);
         // The code calls `f` in one place only, so that the compiler inlines it into the worker's
         // loop.
-        let inner;
-        let _turn = if is_between {
+        let mut inner = MaybeUninit::uninit();
+        let nested = if is_between {
             let number = current.last.get() + 1;
             current.last.set(number);
             current.number.set(number);
             current.budget.set(budget);
             frame.refused.set(false);
-            Turn(current, None)
+            None
         } else {
-            inner = Frame::enter(current, Source::Nested, frame.hook, budget);
-            Turn(current, Some(Entered::new(current, &inner, Slice::Keep)))
+            Some(nest(current, frame.hook, budget, &mut inner))
         };
+        let _turn = Turn { current, nested };
         f()
     }
 }
 
+/// Begins a turn in a turn, or in a limited scope: a scope of its own. It is a cold function, so
+/// that the state of such a scope costs the other turns nothing.
+#[cold]
+#[inline(never)]
+fn nest<'a>(
+    current: &Current,
+    hook: Option<&'a dyn OnExhausted>,
+    budget: Budget,
+    inner: &'a mut MaybeUninit<Frame<'a>>,
+) -> &'a Frame<'a> {
+    let frame = inner.write(Frame::enter(current, Source::Nested, hook, budget));
+    forget(Entered::new(current, frame, Slice::Keep));
+    frame
+}
+
 /// A turn in progress: of an unlimited `Turns`, or a nested scope.
-struct Turn<'a>(&'a Current, Option<Entered<'a>>);
+struct Turn<'a> {
+    current: &'a Current,
+    nested: Option<&'a Frame<'a>>,
+}
 
 impl Drop for Turn<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Self(current, entered) = self;
-        if entered.is_none() {
-            current.budget.set(Budget::UNLIMITED);
-            current.number.set(0);
+        let Self { current, nested } = *self;
+        match nested {
+            None => {
+                current.budget.set(Budget::UNLIMITED);
+                current.number.set(0);
+            }
+            Some(frame) => leave_nested(current, frame),
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn leave_nested(current: &Current, frame: &Frame<'_>) {
+    drop(Entered(current, frame));
 }
 
 impl fmt::Debug for Turns<'_> {

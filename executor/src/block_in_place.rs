@@ -18,10 +18,9 @@
 //!       it was. So a nudge of that worker may make one operation of this thread yield; the worker
 //!       then misses the nudge.
 //! 4. After the poll the thread is a thread of the pool.
-//! 5. A core on offer runs nothing. The blocking thread keeps the id of the polled task, and
-//!    whether that task yields after this poll. Meanwhile another thread may have accepted the
-//!    core, and offered it again as its own task blocks too. Then this thread leaves the core on
-//!    offer ([`call`](crate::call)).
+//! 5. A core on offer runs nothing. Meanwhile another thread may have accepted the core, and offered
+//!    it again as its own task blocks too. Then this thread leaves the core on offer
+//!    ([`call`](crate::call)).
 //! 6. The closure has an unlimited budget. Under a limited one, a future that it waits for on this
 //!    thread would never proceed once the budget is exhausted.
 use crate::{
@@ -34,7 +33,6 @@ use crate::{
     trace,
 };
 use sync_shim::sync::Arc;
-use task_header::Id;
 
 /// Runs a blocking closure inside a task, while another thread runs the worker's other tasks.
 ///
@@ -84,7 +82,6 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     };
     let (shared, index) = (core.shared.clone(), core.index);
     let hold = Some(shared.events.hold_clock());
-    let running = core.running.take();
     let call = Call::default();
     call.begin(&core);
     #[cfg(feature = "groups")]
@@ -97,7 +94,6 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         shared,
         index,
         call: call.id(),
-        running,
         lender,
         #[cfg(feature = "groups")]
         inherited: Some(inherited),
@@ -111,8 +107,6 @@ struct TakeBack {
     shared: Arc<Shared>,
     index: usize,
     call: usize,
-    /// The task that blocks, unless it has called `yield_now` in this poll (rule 5).
-    running: Option<Id>,
     lender: trace::Lender,
     /// The group of that task, which the rest of the poll keeps.
     #[cfg(feature = "groups")]
@@ -124,8 +118,7 @@ impl Drop for TakeBack {
     fn drop(&mut self) {
         let offered = self.shared.remotes[self.index].lent.take();
         if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
-            core.running.set(self.running);
-            core.counters().set_polled(self.running);
+            core.counters().set_polled(task_header::current());
             core.clock_in();
             trace::take_back(&core, self.lender);
             context::put_core(core);
@@ -136,7 +129,7 @@ impl Drop for TakeBack {
                 .take()
                 .into_iter()
                 .for_each(crate::groups::Inherited::keep);
-            context::set_core_lost(self.running.is_none(), self.hold.take());
+            context::keep_clock(self.hold.take());
         }
     }
 }

@@ -66,8 +66,6 @@ pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
 /// If no thread can be started the core stays on offer, until this thread takes it back.
 pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
     let index = core.index;
-    // The task that blocks is not polled by the next thread.
-    core.running.set(None);
     let lent = &shared.remotes[index].lent;
     let offered = lent.offer(core);
     debug_assert!(offered.before.is_none(), "a worker has one core");

@@ -14,7 +14,7 @@ use crate::{
 use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
 use sync_shim::sync::Arc;
-use task_header::{AfterPoll, WakeKind};
+use task_header::{Owned, WakeKind};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
@@ -24,9 +24,6 @@ sync_shim::thread_local! {
     /// decides anew whether spawns take the slow path.
     #[cfg(feature = "monitor")]
     static MISSED: Cell<bool> = const { Cell::new(false) };
-    /// Whether the polled task had yielded before its poll lost the core. While a poll has the
-    /// core, the core knows this. When the poll loses the core, `set_core_lost` records it here.
-    static YIELDED: Cell<bool> = const { Cell::new(false) };
     /// Keeps a test's clock from jumping in the rest of a poll that has lost its core: the runtime
     /// does not know of the thread.
     static CLOCK_HOLD: Cell<Option<ClockHold>> = const { Cell::new(None) };
@@ -44,9 +41,12 @@ pub(crate) unsafe fn as_worker<R>(
     let _outer = Outer(CORE.with(Cell::get));
     // SAFETY: guaranteed by the caller.
     let index = unsafe { (*core).index };
-    scope::within(In::Worker(shared, index), || {
+    let run = || {
         set(core);
         f()
+    };
+    scope::within(In::Worker(shared, index), || {
+        task_header::without_current(run)
     })
 }
 
@@ -132,32 +132,22 @@ pub(crate) fn with_core<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
     unsafe { core() }.map(f)
 }
 
-/// Returns how a task goes on after its poll: the list that keeps it, if this thread is still a
-/// worker, and whether the task yielded.
+/// Returns the list that keeps a task after its poll, if this thread is still a worker.
 #[inline]
-pub(crate) fn after_poll<'a>() -> AfterPoll<'a, Scheduler> {
+pub(crate) fn after_poll<'a>() -> Option<&'a mut Owned<Scheduler>> {
     // SAFETY: the poll is over, and the list is not used after user code that the task's end calls.
-    let Some(core) = (unsafe { core() }) else {
-        return AfterPoll {
-            owned: None,
-            again: YIELDED.with(Cell::get),
-        };
-    };
-    AfterPoll {
-        // SAFETY: the poll is over, and the end of a run does not use the list across user code.
-        owned: Some(unsafe { core.owned() }),
-        again: core.end_poll(),
-    }
+    let core = unsafe { core() }?;
+    // SAFETY: the poll is over, and the end of a run does not use the list across user code.
+    Some(unsafe { core.owned() })
 }
 
 /// Yields in the poll that calls this, to which `waker` belongs.
 ///
-/// A task of this worker is requeued behind the others after its poll, without a wake. All others
-/// are woken: a part of a task with a waker of its own, a future in `block_on`, a task of another
-/// runtime.
+/// A task that this thread polls is requeued behind the others after its poll, without a wake. All
+/// others are woken: a part of a task with a waker of its own, and a future in `block_on`.
 #[inline]
 pub(crate) fn yield_task(waker: &Waker) {
-    if with_core(|core| core.yield_task(waker)) != Some(true) {
+    if !task_header::yield_now(waker) {
         waker.wake_by_ref();
     }
 }
@@ -206,10 +196,8 @@ pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
     Some(unsafe { Box::from_raw(core.cast_mut()) })
 }
 
-/// Records, after this thread has lost its core, whether the polled task had yielded, and keeps
-/// the clock's hold until the poll is over.
-pub(crate) fn set_core_lost(yielded: bool, hold: Option<ClockHold>) {
-    YIELDED.with(|at| at.set(yielded));
+/// Keeps the clock's hold until the poll of a thread that has lost its core is over.
+pub(crate) fn keep_clock(hold: Option<ClockHold>) {
     CLOCK_HOLD.with(|at| at.set(hold));
 }
 

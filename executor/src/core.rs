@@ -36,7 +36,7 @@ use crate::{
 };
 use coop_budget::{Budget, Exhausted, Preempt};
 use queue_global::List;
-use std::{cell::Cell, task::Waker, time::Instant};
+use std::{cell::Cell, time::Instant};
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
@@ -55,10 +55,10 @@ pub(crate) type Seen = Option<(worker_queue::SlotContent, u64)>;
 pub(crate) struct Core {
     owned: UnsafeCell<Owned<Scheduler>>,
     pub(crate) queue: Queue,
+    // Declared, and so dropped, before `shared`, which keeps its slices alive.
+    slice: Slice,
     pub(crate) shared: Arc<Shared>,
     pub(crate) remote: Arc<Remote>,
-    /// The task that is polled, unless it has yielded.
-    pub(crate) running: Cell<Option<Id>>,
     /// The id of the last [`Call`](crate::call::Call) that gave the core away: that call put the
     /// core into `Remote::call`, or offered it to other threads.
     pub(crate) call: Cell<usize>,
@@ -79,7 +79,6 @@ pub(crate) struct Core {
     /// Counts polls of tasks that only yield.
     pub(crate) spin: Spin,
     pub(crate) interval: Interval,
-    slice: Slice,
     pub(crate) index: usize,
     /// The parker of a thread of the runtime. A driven worker keeps its own.
     pub(crate) park: Cell<Option<Parker>>,
@@ -113,9 +112,7 @@ impl Core {
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
             interval: Interval::new(settings.global_interval, settings.adapts),
-            // SAFETY: the core has a reference to the runtime while it uses the slice. When the
-            // core is dropped, that reference is dropped before the slice, but the slice has no
-            // destructor.
+            // SAFETY: the core has a reference to the runtime, and drops the slice before it.
             slice: unsafe { Slice::of(&shared.slices, index) },
             searching: Cell::new(false),
             spin: Spin::new(),
@@ -124,7 +121,6 @@ impl Core {
             watch_state: Cell::new(WatchState::default()),
             owes_unpark: Cell::new(false),
             seen: Cell::new(Vec::new()),
-            running: Cell::new(None),
             call: Cell::new(0),
             forced: Cell::new(false),
             lendable: Cell::new(false),
@@ -202,26 +198,6 @@ impl Core {
     pub(crate) fn begin_poll(&self, task: Id) {
         self.counters().polls.add(1);
         self.counters().set_polled(Some(task));
-        self.running.set(Some(task));
-    }
-
-    /// Returns whether `waker` wakes the running task. If so, notes that the task yielded: it is
-    /// requeued behind the others after its poll.
-    #[inline]
-    pub(crate) fn yield_task(&self, waker: &Waker) -> bool {
-        let running = self.running.get();
-        let own = running.is_some_and(|task| task.is_woken_by(waker));
-        if own {
-            self.running.set(None);
-        }
-        own
-    }
-
-    /// Ends a poll. Returns whether its task yielded.
-    #[inline]
-    pub(crate) fn end_poll(&self) -> bool {
-        // No task runs from here on: a use of that task's waker now is a wake, not a yield.
-        self.running.take().is_none()
     }
 
     pub(crate) fn forced_yield(&self, why: Exhausted) {

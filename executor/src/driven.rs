@@ -118,7 +118,7 @@ impl Core {
             self.leave_search();
             return Tick::Idle;
         };
-        let settings = self.begin_run();
+        let settings = self.begin_run(&task);
         let run = |turns: &Turns<'_>| run::<false>(shared, turns, settings, task);
         Scope::own(Budget::UNLIMITED)
             .slice(self.slice())

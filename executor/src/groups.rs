@@ -292,7 +292,7 @@ impl Groups {
 fn poll_next(core: &crate::core::Core) {
     use coop_budget::{Budget, Scope};
     if let Some(task) = core.next() {
-        let settings = core.begin_run();
+        let settings = core.begin_run(&task);
         Scope::new(Budget::UNLIMITED)
             .hook(&crate::context::OnWorker)
             .turns(|turns| crate::run::run::<false>(&core.shared, turns, settings, task));

@@ -14,7 +14,7 @@ use crate::{
     core::Core,
     hooks::TaskMeta,
     metrics::Times,
-    scheduler::Task,
+    scheduler::{Scheduler, Task},
     shared::{Attached, Shared},
     trace,
 };
@@ -28,9 +28,11 @@ use worker_queue::RunQueue;
 const LIFO_CAP: u32 = 3;
 
 impl Core {
+    /// Begins a run, whose first poll is that of `task`.
     #[inline]
-    pub(crate) fn begin_run(&self) -> RunSettings {
+    pub(crate) fn begin_run(&self, task: &Task) -> RunSettings {
         self.leave_search();
+        self.begin_poll(task.id());
         RunSettings {
             budget: self.budget,
             observed: self.observed,
@@ -44,6 +46,7 @@ impl Core {
         }
         let task = self.queue.take_slot()?;
         self.counters().inherited_slices.add(1);
+        self.begin_poll(task.id());
         Some(task)
     }
 }
@@ -72,50 +75,81 @@ pub(crate) fn run<const LENDABLE: bool>(
     turns.run(settings.budget, || {
         let (mut task, mut left) = (task, LIFO_CAP);
         loop {
-            if settings.observed {
-                observed_poll(shared, task);
+            let core = if settings.observed {
+                observed_poll(shared, task)
             } else {
-                poll(shared, task);
-            }
-            let put = with_core(|core| !core.queue.slot_is_empty());
-            if put != Some(true) {
+                poll(shared, task)
+            };
+            let Some(core) = core else {
+                return;
+            };
+            if core.queue.slot_is_empty() {
                 return;
             }
-            if left == 0 {
-                break;
-            }
-            if !coop_budget::has_remaining() {
-                break;
+            if left == 0 || !coop_budget::has_remaining() {
+                return core.queue.requeue_slot(core);
             }
             left -= 1;
-            match with_core(Core::take_slot).flatten() {
+            match core.take_slot() {
                 Some(next) => task = next,
                 None => return,
             }
         }
-        with_core(|core| core.queue.requeue_slot(core));
     });
 }
 
+/// Polls a task. Returns the core, if this thread still has it.
 #[inline(always)]
-fn poll(shared: &Shared, task: Task) {
-    let id = task.id();
+fn poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
     trace::poll_begin(shared, &task);
-    with_core(|core| core.begin_poll(id));
-    let ran = task.run_with(context::after_poll);
+    let ran = task.run_in_loop(context::after_poll);
     trace::poll_end(shared, &ran);
+    end_poll(shared, ran)
+}
+
+/// Counts the end of a task, or requeues the task if it is to run again. Returns the core, if this
+/// thread still has it.
+#[inline(always)]
+fn end_poll<'a>(shared: &Shared, ran: Ran<Scheduler>) -> Option<&'a Core> {
+    // SAFETY: the poll is over. No user code runs until the next poll, but for hooks, which cannot
+    // give the core away.
+    let core = || unsafe { context::core() };
+    // Each arm reads the core for itself, so that the compiler joins an arm with the place in the
+    // run that leads to it.
     match ran {
-        Ran::Pending => {}
-        Ran::Complete => count_end(shared),
-        Ran::Notified(task) => requeue(shared, task),
+        Ran::Pending => core(),
+        Ran::Complete => {
+            let core = core();
+            count_end(shared, core);
+            core
+        }
+        Ran::Notified(task) => {
+            let core = core();
+            match core {
+                Some(core) => core.requeue(task),
+                None => shared.take_in(task),
+            }
+            core
+        }
+    }
+}
+
+#[inline]
+fn count_end(shared: &Shared, core: Option<&Core>) {
+    match core {
+        Some(core) => core.counters().ended.add(1),
+        None => {
+            // Ordering: Relaxed, as it is only a count.
+            shared.ended_outside.fetch_add(1, Relaxed);
+        }
     }
 }
 
 /// Polls a task with the hooks for polls. Measures the poll, if the builder says so, and counts it
 /// in the list of tasks.
 #[cold]
-fn observed_poll(shared: &Shared, task: Task) {
-    let (id, meta, hooks) = (task.id(), TaskMeta::of(&task), &shared.hooks);
+fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
+    let (meta, hooks) = (TaskMeta::of(&task), &shared.hooks);
     let held = |hook| {
         let lendable = with_core(|core| core.lendable.replace(false));
         hooks.call_with(hook, meta);
@@ -126,12 +160,11 @@ fn observed_poll(shared: &Shared, task: Task) {
     let listed = lists.then(|| Attached::listed(&task)).flatten();
     let entry = listed.map(|listed| listed.entry().clone());
     trace::poll_begin(shared, &task);
-    with_core(|core| core.begin_poll(id));
     if let Some(entry) = &entry {
         entry.begin_poll();
     }
     let begun = shared.settings.poll_times.then(Instant::now);
-    let ran = task.run_with(|| {
+    let ran = task.run_in_loop(|| {
         if let Some(entry) = &entry {
             entry.end_poll();
         }
@@ -143,29 +176,10 @@ fn observed_poll(shared: &Shared, task: Task) {
     });
     trace::poll_end(shared, &ran);
     held(&hooks.after_poll);
-    match ran {
-        Ran::Pending => {}
-        Ran::Complete => {
-            count_end(shared);
-            held(&hooks.on_end);
-        }
-        Ran::Notified(task) => requeue(shared, task),
+    let has_ended = matches!(ran, Ran::Complete);
+    let core = end_poll(shared, ran);
+    if has_ended {
+        held(&hooks.on_end);
     }
-}
-
-#[inline]
-fn count_end(shared: &Shared) {
-    if with_core(|core| core.counters().ended.add(1)).is_none() {
-        // Ordering: Relaxed, as it is only a count.
-        shared.ended_outside.fetch_add(1, Relaxed);
-    }
-}
-
-#[inline(always)]
-fn requeue(shared: &Shared, task: Task) {
-    // SAFETY: for this call, which runs no user code.
-    match unsafe { context::core() } {
-        Some(core) => core.requeue(task),
-        None => shared.take_in(task),
-    }
+    core
 }

@@ -30,7 +30,6 @@ use crate::{
     trace,
 };
 use std::ptr::NonNull;
-use task_header::Id;
 
 /// Runs a closure that makes a system call which is usually short. If the call takes long, another
 /// thread runs the worker's other tasks.
@@ -74,8 +73,6 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
     let exit = Exit {
         remote,
         call: call.id(),
-        // The core keeps it, too, until it is offered to another thread.
-        running: core.running.get(),
         lender: trace::lend(&core),
         #[cfg(feature = "groups")]
         inherited: Some(crate::groups::Inherited::of_turn(&core)),
@@ -93,8 +90,6 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
 struct Exit {
     remote: NonNull<Remote>,
     call: usize,
-    /// The task that calls, unless it has called `yield_now` in this poll.
-    running: Option<Id>,
     lender: trace::Lender,
     /// The group of that task, which the rest of the poll keeps.
     #[cfg(feature = "groups")]
@@ -128,8 +123,7 @@ impl Exit {
     fn exit_retaken(&mut self, remote: &Remote) {
         let offered = remote.lent.take();
         if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
-            core.running.set(self.running);
-            core.counters().set_polled(self.running);
+            core.counters().set_polled(task_header::current());
             core.clock_in();
             trace::take_back(&core, self.lender);
             // The time slice of the call is over.
@@ -141,7 +135,7 @@ impl Exit {
                 .take()
                 .into_iter()
                 .for_each(crate::groups::Inherited::keep);
-            context::set_core_lost(self.running.is_none(), self.hold.take());
+            context::keep_clock(self.hold.take());
         }
     }
 }

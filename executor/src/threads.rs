@@ -58,7 +58,7 @@ fn work(shared: &Shared, turns: &Turns<'_>) -> bool {
             .next()
             .or_else(|| core.without_lending(Core::sleep_in_thread))
         {
-            let settings = core.begin_run();
+            let settings = core.begin_run(&task);
             run::<true>(shared, turns, settings, task);
         }
     }

@@ -172,6 +172,8 @@ pub(crate) trait Kind {
 pub(crate) enum Polled {
     /// The future is not finished.
     Pending,
+    /// As `Pending`, and the future is to be polled again although nothing has woken it.
+    Yielded,
     /// The future is gone, and the slot holds its output.
     Output,
     /// The future is gone, and so is its output: no join handle will ask for it.

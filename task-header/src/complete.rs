@@ -63,7 +63,7 @@ pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     // it.
     let mut output = None;
     #[cfg(feature = "std")]
-    let outer = current::enter(id(task));
+    current::enter(id(task));
     // SAFETY: a running task of this type is live.
     let caught = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
@@ -82,9 +82,11 @@ pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
         })
     });
     #[cfg(feature = "std")]
-    current::leave(outer);
+    let has_yielded = current::leave();
+    #[cfg(not(feature = "std"))]
+    let has_yielded = false;
     match (caught, output) {
-        (Ok(()), None) => ended.not_yet(),
+        (Ok(()), None) => ended.not_yet(has_yielded),
         (Ok(()), Some(output)) => ended.with(Ok(output)),
         (Err(payload), output) => ended.by_panic(payload, output),
     }
@@ -119,7 +121,9 @@ impl<F: Future> Drop for Unwinds<F> {
 pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     let ended = Ended::<F, K>::new(task);
     #[cfg(feature = "std")]
-    let outer = current::enter(id(task));
+    let outer = current::Outer::new();
+    #[cfg(feature = "std")]
+    current::enter(id(task));
     // SAFETY: a running task of this type is live.
     let dropped = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
         panics::catch(|| {
@@ -129,7 +133,7 @@ pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
         })
     });
     #[cfg(feature = "std")]
-    current::leave(outer);
+    drop(outer);
     match dropped {
         Ok(()) => ended.with(Err(JoinError::cancelled(id(task)))),
         Err(payload) => {
@@ -157,9 +161,13 @@ impl<F: Future, K: Kind> Ended<F, K> {
         }
     }
 
-    fn not_yet(self) -> Polled {
+    fn not_yet(self, has_yielded: bool) -> Polled {
         forget(self);
-        Polled::Pending
+        if has_yielded {
+            Polled::Yielded
+        } else {
+            Polled::Pending
+        }
     }
 
     /// Ends the task with a panic. The first panic becomes the outcome.

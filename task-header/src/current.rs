@@ -1,18 +1,28 @@
-//! The task that this thread runs: its id, for code inside the task.
+//! The task that this thread polls: its id, for code inside the task, and whether it has yielded.
 //!
-//! A thread-local holds the id of the innermost task whose future the thread polls or drops, or
-//! `None`. [`enter`] replaces it and returns the id of the outer task, and [`leave`] puts that
-//! back. A panic does not skip [`leave`], because each panic in between is caught. The value has no
-//! destructor, so destructors of other thread-locals may read it.
+//! A thread-local word holds the id of the innermost task whose future the thread polls or drops,
+//! or 0. It has no destructor, so destructors of other thread-locals may read it.
+//!
+//! 1. A poll begins with [`enter`], which sets the word, and ends with [`leave`], which clears it.
+//!    A panic does not skip [`leave`], because each panic in between is caught.
+//! 2. A run may be nested in the poll of another task. So a run restores the word of the outer task
+//!    ([`Outer`]). The loop of a worker need not do that for each of its runs
+//!    ([`Notified::run_in_loop`]), but for the whole loop ([`without_current`]).
+//! 3. An id is the address of a task's header, so its lowest bit is clear. [`yield_now`] sets that
+//!    bit if the waker that it gets wakes the current task. [`leave`] tells the run, which then
+//!    goes on after the poll (rule 8 of [`state`](crate::state)). So a task yields without a
+//!    read-modify-write, whoever runs it.
+//!
+//! [`Notified::run_in_loop`]: crate::Notified::run_in_loop
 use crate::id::Id;
-use core::cell::Cell;
+use core::{cell::Cell, num::NonZeroUsize, task::Waker};
 
-std::thread_local! {
-    static CURRENT: Cell<Option<Id>> = const { Cell::new(None) };
+sync_shim::thread_local! {
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether runs are recorded. Not in models, whose threads share one thread of the system.
-const RECORDS: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+/// The bit of the word that says that the task has yielded in this poll.
+const YIELDED: usize = 1;
 
 /// Returns the id of the task that this thread runs, if it runs one.
 ///
@@ -31,34 +41,139 @@ const RECORDS: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 /// ```
 #[inline]
 pub fn current() -> Option<Id> {
-    CURRENT.with(Cell::get)
+    NonZeroUsize::new(word() & !YIELDED).map(Id::at)
 }
 
-/// Makes `id` the current task, and returns the outer one.
-#[inline(always)]
-pub(crate) fn enter(id: Id) -> Option<Id> {
-    if !RECORDS {
-        return None;
+/// Has the task that this thread polls polled again, if `waker` wakes that task. Returns whether it
+/// does.
+///
+/// Then the poll should return `Pending`, and its run ends as [`Ran::Notified`]: the runner queues
+/// the task again, usually behind others. So a future yields without a wake. If this returns
+/// `false`, the future belongs to something else that is polled on this thread, as in `join_all` or
+/// `block_on`: wake its waker instead.
+///
+/// Costs a load and a store of a thread-local, and no read-modify-write; neither does the task's
+/// next start, unless the task is woken meanwhile.
+///
+/// ```
+/// use std::{future::poll_fn, task::Poll};
+/// use task_header::{Ran, spawn, yield_now};
+///
+/// let mut yielded = false;
+/// let future = poll_fn(move |cx| {
+///     if std::mem::replace(&mut yielded, true) {
+///         return Poll::Ready(());
+///     }
+///     if !yield_now(cx.waker()) {
+///         cx.waker().wake_by_ref();
+///     }
+///     Poll::Pending
+/// });
+/// let (task, join) = spawn(future, |_| unreachable!("it is not woken"));
+/// let Ran::Notified(task) = task.run() else { panic!() };
+/// assert!(matches!(task.run(), Ran::Complete));
+/// assert!(join.is_finished());
+/// ```
+///
+/// [`Ran::Notified`]: crate::Ran::Notified
+#[inline]
+pub fn yield_now(waker: &Waker) -> bool {
+    let wakes = current().is_some_and(|task| task.is_woken_by(waker));
+    if wakes {
+        set(word() | YIELDED);
     }
-    CURRENT.with(|current| current.replace(Some(id)))
+    wakes
 }
 
-/// Makes the outer task the current one again.
-#[inline(always)]
-pub(crate) fn leave(outer: Option<Id>) {
-    if RECORDS {
-        CURRENT.with(|current| current.set(outer));
+/// Runs `f` as if outside of all tasks: [`current`] returns `None` until `f` runs a task. Then
+/// makes the task that called this the current one again.
+///
+/// A worker's loop that may be called in a task, and that calls
+/// [`run_in_loop`](crate::Notified::run_in_loop), runs in it. Costs a load and two stores of a
+/// thread-local.
+///
+/// ```
+/// use task_header::{Builder, current, without_current};
+///
+/// let hides = async { (without_current(current), current().is_some()) };
+/// let (task, mut join) = Builder::new().spawn_with(hides, drop);
+/// task.run();
+/// assert_eq!(join.try_join().unwrap().unwrap(), (None, true));
+/// ```
+#[inline]
+pub fn without_current<R>(f: impl FnOnce() -> R) -> R {
+    let _outer = Outer::new();
+    set(0);
+    f()
+}
+
+/// The word of an outer task. Its drop puts the word back.
+pub(crate) struct Outer(usize);
+
+impl Outer {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self(word())
     }
+}
+
+impl Drop for Outer {
+    #[inline(always)]
+    fn drop(&mut self) {
+        set(self.0);
+    }
+}
+
+/// Makes `id` the current task.
+#[inline(always)]
+pub(crate) fn enter(id: Id) {
+    set(id.address().get());
+}
+
+/// Leaves the current task. Returns whether it has yielded.
+#[inline(always)]
+pub(crate) fn leave() -> bool {
+    let has_yielded = word() & YIELDED != 0;
+    set(0);
+    has_yielded
+}
+
+#[inline(always)]
+fn word() -> usize {
+    // Only a model's thread-locals are ever gone.
+    CURRENT.try_with(Cell::get).unwrap_or(0)
+}
+
+#[inline(always)]
+fn set(word: usize) {
+    // As in `word`.
+    let _ = CURRENT.try_with(|current| current.set(word));
 }
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests {
-    use super::current;
-    use crate::{Builder, Id, spawn};
+    use super::{current, without_current, yield_now};
+    use crate::{Builder, Id, Notified, Ran, Schedule, WakeKind, spawn};
     use std::{
-        future::pending,
+        future::{pending, poll_fn},
         sync::mpsc::{Sender, channel},
+        task::{Context, Poll, Waker},
     };
+
+    /// Scheduler of tasks that nobody wakes.
+    struct Nowhere;
+
+    impl Schedule for Nowhere {
+        fn schedule(_: Notified<Self>, _: WakeKind) {
+            unreachable!("a yield is not a wake");
+        }
+    }
+
+    /// Yields, by a yield that must find its task, and is then pending for ever.
+    fn yields(cx: &Context<'_>) -> Poll<()> {
+        assert!(yield_now(cx.waker()));
+        Poll::Pending
+    }
 
     /// Logs the current task when it is dropped.
     struct LogsDrop(Sender<Option<Id>>);
@@ -117,5 +232,91 @@ mod tests {
         let (task, mut join) = spawn(elsewhere, drop);
         let _ = task.run();
         assert_eq!(join.try_join().unwrap().unwrap(), None);
+    }
+
+    // Fails if the run of an inner task loses the yield of the outer one.
+    #[test]
+    fn yield_before_a_nested_run_is_kept() {
+        let (inner, _join) = spawn(pending::<()>(), drop);
+        let mut inner = Some(inner);
+        let outer = poll_fn(move |cx| {
+            let pending = yields(cx);
+            drop(inner.take().map(Notified::run));
+            pending
+        });
+        let (outer, _join) = crate::new(outer, Nowhere);
+        assert!(matches!(outer.run(), Ran::Notified(_)));
+    }
+
+    // Fails if a yield counts for a task that is not the innermost one.
+    #[test]
+    fn yield_by_the_waker_of_the_outer_task_is_refused() {
+        let outer = poll_fn(|cx| {
+            let waker = cx.waker().clone();
+            let inner = async move { yield_now(&waker) };
+            let (inner, mut join) = spawn(inner, drop);
+            let _ = inner.run();
+            assert!(!join.try_join().unwrap().unwrap());
+            assert!(!yield_now(Waker::noop()));
+            Poll::<()>::Pending
+        });
+        let (outer, _join) = spawn(outer, drop);
+        assert!(matches!(outer.run(), Ran::Pending));
+    }
+
+    // Fails if the second yield of a poll is not recognised.
+    #[test]
+    fn two_yields_in_a_poll_are_one() {
+        let twice = poll_fn(|cx| {
+            let _ = yields(cx);
+            assert!(current().is_some());
+            yields(cx)
+        });
+        let (task, _join) = crate::new(twice, Nowhere);
+        let Ran::Notified(task) = task.run() else {
+            panic!("it has yielded");
+        };
+        assert!(matches!(task.run(), Ran::Notified(_)));
+    }
+
+    // Fails if a yield outside of the task's polls is one: its wake would be lost.
+    #[test]
+    fn yield_after_the_poll_is_refused() {
+        let (task, _join) = spawn(pending::<()>(), drop);
+        let waker = task.waker();
+        assert!(matches!(task.run(), Ran::Pending));
+        assert!(!yield_now(&waker));
+    }
+
+    // Fails if a task that has yielded goes on although it was aborted in that poll.
+    #[test]
+    fn abort_ends_a_task_that_yields_in_the_same_poll() {
+        let (sender, receiver) = channel::<crate::AbortHandle>();
+        let future = poll_fn(move |cx| {
+            receiver.recv().unwrap().abort();
+            yields(cx)
+        });
+        let (task, join) = crate::new(future, Nowhere);
+        sender.send(join.abort_handle()).unwrap();
+        assert!(matches!(task.run(), Ran::Complete));
+        assert!(join.is_finished());
+    }
+
+    // Fails if a loop inside a task leaves the outer task without its id or its yield.
+    #[test]
+    fn loop_in_a_task_gives_the_task_back() {
+        let outer = poll_fn(|cx| {
+            let (before, pending) = (current(), yields(cx));
+            without_current(|| {
+                assert_eq!(current(), None);
+                let (inner, _join) = spawn(async { assert!(current().is_some()) }, drop);
+                assert!(matches!(inner.run_in_loop(|| None), Ran::Complete));
+                assert_eq!(current(), None);
+            });
+            assert_eq!(current(), before);
+            pending
+        });
+        let (outer, _join) = crate::new(outer, Nowhere);
+        assert!(matches!(outer.run(), Ran::Notified(_)));
     }
 }

@@ -48,7 +48,7 @@ pub use builder::Builder;
 pub use cell::{Header, Outcome, WakeKind};
 pub use closure::{Closure, Runnable};
 #[cfg(feature = "std")]
-pub use current::current;
+pub use current::{current, without_current, yield_now};
 pub use details::{Details, Located, Named, With};
 pub use error::JoinError;
 pub use id::Id;

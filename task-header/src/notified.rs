@@ -269,14 +269,40 @@ impl<S: Schedule> Notified<S> {
         })
     }
 
+    /// Polls the future once, as [`run_in`](Self::run_in) does, for the loop of a worker.
+    ///
+    /// Afterwards this thread has no [current](crate::current()) task. So a loop that may be called
+    /// in the poll of another task runs in [`without_current`](crate::without_current).
+    /// [`run_in`](Self::run_in) has no such rule, and costs two more accesses to a thread-local.
+    ///
+    /// # Panics
+    /// If `owned` panics; the task is then cancelled.
+    #[inline]
+    pub fn run_in_loop<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
+        let task = self.into_task();
+        let answer = || run::Answer {
+            keep: owned().map_or(Keep::Requeue, Owned::keep),
+            again: false,
+        };
+        // SAFETY: this was the one `Notified`, and is consumed.
+        unsafe { Self::ran(task, run::run_in_loop(task, answer)) }
+    }
+
     #[inline]
     fn run_and(self, answer: impl FnOnce() -> run::Answer) -> Ran<S> {
         let task = self.into_task();
         // SAFETY: this was the one `Notified`, and is consumed.
-        match unsafe { run::run(task, answer) } {
+        unsafe { Self::ran(task, run::run(task, answer)) }
+    }
+
+    /// # Safety
+    /// A run of this task has just ended so.
+    #[inline(always)]
+    unsafe fn ran(task: TaskPtr, end: RunEnd) -> Ran<S> {
+        match end {
             RunEnd::Complete => Ran::Complete,
             RunEnd::Pending => Ran::Pending,
-            // SAFETY: the run returned the one `Notified`.
+            // SAFETY: the run returned the one `Notified`, by the caller's promise.
             RunEnd::Notified => Ran::Notified(unsafe { Self::from_task(task) }),
         }
     }

@@ -1,6 +1,8 @@
 //! One run of a queued task: start, poll, and then *idle*, *queued* again, or *complete*.
 //!
 //! The end of a task continues in [`complete`](crate::complete).
+#[cfg(feature = "std")]
+use crate::current::Outer;
 use crate::{
     cell::{Polled, TaskPtr, header, vtable},
     complete::complete,
@@ -33,7 +35,7 @@ struct BrokenOff(TaskPtr, Polled);
 impl Drop for BrokenOff {
     fn drop(&mut self) {
         let Self(task, mut polled) = *self;
-        if polled == Polled::Pending {
+        if matches!(polled, Polled::Pending | Polled::Yielded) {
             // SAFETY: the run is a reference.
             let vtable = unsafe { vtable(task) };
             // SAFETY: this thread runs the task, whose future is not dropped yet.
@@ -50,6 +52,18 @@ impl Drop for BrokenOff {
 /// The caller holds the one `Notified`, which this consumes.
 #[inline(always)]
 pub(crate) unsafe fn run(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunEnd {
+    #[cfg(feature = "std")]
+    let _outer = Outer::new();
+    // SAFETY: the caller promises this.
+    unsafe { run_in_loop(task, answer) }
+}
+
+/// As [`run`]. Afterwards the thread has no current task, not even one that called this.
+///
+/// # Safety
+/// As for [`run`].
+#[inline(always)]
+pub(crate) unsafe fn run_in_loop(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunEnd {
     // SAFETY: the `Notified` is a reference, which becomes the run's.
     let header = unsafe { header(task) };
     // SAFETY: as above.
@@ -60,7 +74,9 @@ pub(crate) unsafe fn run(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunE
         // SAFETY: as above.
         Start::Cancel => unsafe { (vtable.cancel)(task) },
     };
-    if polled == Polled::Pending && header.state.is_aborted() {
+    let has_yielded = polled == Polled::Yielded;
+    let is_pending = has_yielded | (polled == Polled::Pending);
+    if is_pending && header.state.is_aborted() {
         // SAFETY: this thread runs the task, whose future is still there.
         unsafe { end_aborted(task, || answer().keep) };
         return RunEnd::Complete;
@@ -68,12 +84,12 @@ pub(crate) unsafe fn run(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunE
     let broken_off = BrokenOff(task, polled);
     let Answer { keep, again } = answer();
     core::mem::forget(broken_off);
-    if polled != Polled::Pending {
+    if !is_pending {
         // SAFETY: the future is gone.
         unsafe { complete(task, keep, polled == Polled::Output) };
         return RunEnd::Complete;
     }
-    if again || header.state.is_woken() {
+    if has_yielded | again || header.state.is_woken() {
         return RunEnd::Notified;
     }
     let mut list_it = false;

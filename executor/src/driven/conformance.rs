@@ -27,7 +27,7 @@ fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
 fn run_as_worker(core: &Core, task: Task) {
     Scope::new(Budget::UNLIMITED)
         .hook(&OnWorker)
-        .turns(|turns| run::<false>(&core.shared, turns, core.begin_run(), task));
+        .turns(|turns| run::<false>(&core.shared, turns, core.begin_run(&task), task));
     core.queue.leave(core);
 }
 

@@ -31,7 +31,7 @@ fn turns<const N: usize>(worker: &Worker<ThreadPark>) -> [Cost; N] {
     let core = &**worker.core;
     let turn = |turns: &Turns<'_>| {
         let task = core.next().expect("there is work");
-        run::<false>(&core.shared, turns, core.begin_run(), task);
+        run::<false>(&core.shared, turns, core.begin_run(&task), task);
     };
     core.as_worker(|| {
         Scope::new(Budget::UNLIMITED)
