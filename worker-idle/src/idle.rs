@@ -181,8 +181,8 @@ impl Idle {
         self.reserve(counts)
     }
 
-    /// Makes a reservation, clears a bit for it, and returns that bit's worker. Returns `None` if no
-    /// worker need be woken any more.
+    /// Makes a reservation, clears a bit for it, and returns that bit's worker. Returns `None` if
+    /// no worker need be woken any more.
     #[inline(never)]
     fn reserve(&self, mut counts: u64) -> Option<usize> {
         while !wakes_nobody(counts) {
@@ -405,7 +405,7 @@ impl Idle {
         }
     }
 
-    /// Returns whether a watcher is wanted. Ask after [`sleep`](Self::sleep). The call costs a load.
+    /// Returns whether a watcher is wanted. Ask after [`sleep`](Self::sleep). Costs a load.
     pub fn is_watcher_wanted(&self) -> bool {
         // Ordering: Relaxed, the fence in `sleep` orders this load after the count of the sleeper.
         self.watch.wanted.load(Relaxed)

@@ -2,8 +2,8 @@
 //!
 //! Tasks that only yield, again and again, usually wait for another thread. That thread may share
 //! the CPU with this worker. As this worker never sleeps, the system lets it run for milliseconds.
-//! Meanwhile the worker polls those tasks a hundred thousand times for nothing. So a worker that has
-//! made no progress for a while yields its CPU once. If no thread wants the CPU, this costs one
+//! Meanwhile the worker polls those tasks a hundred thousand times for nothing. So a worker that
+//! has made no progress for a while yields its CPU once. If no thread wants the CPU, this costs one
 //! system call in some thousand polls.
 use std::cell::Cell;
 use sync_shim::thread;
