@@ -43,9 +43,9 @@ pub trait Subject: 'static {
 
 type Queue<S> = Injector<<S as Subject>::Node, DefaultLock>;
 
-/// Runs all checks. The first two check handles and links, the next two lists and an injector on
-/// one thread, and the last an injector between two threads. Loom explores each check with up to
-/// three preemptions.
+/// Runs all checks. Two are about handles and links, two about lists and an injector on one thread,
+/// and one is about an injector that two threads use. Loom explores each check with up to three
+/// preemptions.
 ///
 /// # Panics
 /// If a check fails, with a message that begins with the check's name; or if the checks don't end.

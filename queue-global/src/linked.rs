@@ -15,8 +15,8 @@ use core::ptr::NonNull;
 ///   from it.
 /// - `from_ptr(into_ptr(h))` is `h`.
 /// - `next` returns the value that `set_next` wrote last, bit for bit. A link isn't always the
-///   address of a node: it may have a mark, or be a mark alone. Nothing else writes the link while
-///   the node is in a list. The link is `None` whenever a handle is given to a list.
+///   address of a node: it may have a mark, or be a mark alone. While the node is in a list, no
+///   code but `set_next` writes the link. Whenever a handle is given to a list, the link is `None`.
 /// - None of the functions panics, or calls a list, an injector, or another queue of such nodes.
 pub unsafe trait Linked {
     /// The owning pointer to a node, which users push and pop. It is `Send` if nodes may change

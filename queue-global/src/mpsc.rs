@@ -287,7 +287,7 @@ impl<T, A: Nodes> Queue<T, A> {
 
     /// Returns whether the queue is empty. One load.
     ///
-    /// It may miss a push that does not happen before this call.
+    /// The call may miss a push that does not happen before it.
     pub fn is_empty(&self) -> bool {
         // Ordering: Acquire: a caller that sees a value also sees the pusher's writes before the
         // push.

@@ -91,8 +91,8 @@ impl<T: Linked> Stack<T> {
     }
 
     /// Takes the only node of the stack, and leaves EMPTY, if `top` is still current. `top` is a
-    /// value that the caller has read, and `node` is the node's address. `None` also if the weak
-    /// exchange fails without a cause.
+    /// value that the caller has read, and `node` is the node's address. Returns `None` if `top`
+    /// has changed, or if the weak exchange fails spuriously.
     #[inline]
     pub(crate) fn take_only(&self, top: Top, node: usize) -> Option<NonNull<T>> {
         // Ordering: Acquire pairs with the push of the node, which may have been pushed again since
@@ -100,7 +100,7 @@ impl<T: Linked> Stack<T> {
         (self.0)
             .compare_exchange_weak(top.word(), top.emptied().word(), Acquire, Relaxed)
             .ok()?;
-        // SAFETY: the pusher exposed the node, and it was in the stack.
+        // SAFETY: the pusher exposed the node, which was in the stack.
         Some(unsafe { link::pushed(node) })
     }
 
@@ -108,8 +108,8 @@ impl<T: Linked> Stack<T> {
     /// had more, LISTED.
     ///
     /// # Safety
-    /// The caller holds the lock. If this returns one node, the caller takes that node and all of
-    /// the list's before it frees the lock.
+    /// The caller holds the lock. If this returns one node, the caller takes that node and all
+    /// nodes of the list before it releases the lock.
     pub(crate) unsafe fn take(&self) -> List<T> {
         loop {
             // Ordering: Acquire pairs with the push of the node, whose link is read next.
@@ -129,7 +129,7 @@ impl<T: Linked> Stack<T> {
                 }
             };
             if let Some(only) = self.take_only(top, node) {
-                // SAFETY: a chain of one, the caller's.
+                // SAFETY: the node is a chain of one, and now the caller's.
                 return unsafe { List::from_parts((only, only), 1) };
             }
         }
@@ -148,7 +148,7 @@ impl<T: Linked> Stack<T> {
         let mut address = top.node();
         let (mut newer, mut len) = (None, 0);
         loop {
-            // SAFETY: the pusher exposed the node, and it was in the taken stack.
+            // SAFETY: the pusher exposed the node, which was in the taken stack.
             let first = unsafe { link::pushed::<T>(address) };
             let mut last = first;
             len += 1;

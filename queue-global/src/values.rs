@@ -16,8 +16,9 @@
 //! 2. A slot at a position of at least `popped` and below `pushed` holds a value. A pusher writes
 //!    slots and links, and then stores `pushed`. A consumer that has acquired a `pushed` beyond a
 //!    position may read the slot of this position, and the links up to the slot's block.
-//! 3. A consumer leaves a block when it pops slot 0 of the next block. The pushers have left that
-//!    first block too, and this consumer owns it alone: the block becomes the spare, or is freed.
+//! 3. A consumer leaves a block when it pops slot 0 of the next block. By then the pushers have
+//!    left the old block too. So the consumer owns the old block alone: it makes that block the
+//!    spare, or frees it.
 //! 4. A block is allocated and freed under no lock. A pusher that needs a new block unlocks before
 //!    it allocates the block.
 //! 5. The only user code that runs under a lock is the lock's own: values are copied bit by bit.
@@ -223,8 +224,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// on the thread's stack: box large values.
     ///
     /// # Errors
-    /// Hands back the values that are not queued, in order, if the queue is or gets closed. A
-    /// closed queue also refuses an empty iterator.
+    /// If the queue is closed before or during the call, hands back the values that are not queued,
+    /// in order. A closed queue also refuses an empty iterator.
     ///
     /// # Panics
     /// As for [`push`](Self::push); then up to 32 values are leaked. Also if the iterator panics:
@@ -346,9 +347,11 @@ impl<T, L: Lock> ValueInjector<T, L> {
         matches!(put, Put::Queued)
     }
 
+    /// Queues values as [`put`](Self::put) does, unless they need a block and there is none.
+    ///
     /// # Safety
-    /// As for [`put`](Self::put). `tail` is the queue's, and the caller holds its lock. The caller
-    /// owns the block in `new`.
+    /// As for `put`. `tail` is the queue's, and the caller holds its lock. The caller owns the
+    /// block in `new`.
     #[inline(always)]
     unsafe fn put_in(
         &self,
@@ -398,7 +401,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let Some(next) = new.take().or_else(|| self.take_spare()) else {
             return false;
         };
-        // Slot 0 is in the new block, which is not linked yet. Then the old block takes no value.
+        // The number of values that go into the old block: none if slot 0 of the new block is next.
         let here = if slot == 0 { 0 } else { SLOTS - slot };
         // SAFETY: these slots follow that of the last push, up to the end of the block (rule 1).
         unsafe { Block::write(*tail, slot, values, here) };

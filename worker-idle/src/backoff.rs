@@ -81,9 +81,10 @@ const CREDIT: u32 = 8;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The number of parks up to the one that the next wait precedes.
+    /// The next wait is before the park with this number from now. 0 and 1 are the next park.
     pause: u32,
-    /// The last pause was two to this power, if no wait has been won since. Otherwise 0.
+    /// The last pause after a lost or late wait was two to this power. 0 if a wait has been won
+    /// since, or if there was no such pause.
     doublings: u32,
     /// The number of lost waits that won waits have paid for in advance.
     credit: u32,

@@ -209,11 +209,11 @@ impl Idle {
         None
     }
 
-    /// Clears a bit for a reservation. Of a mask, the watcher's bit is the last that is cleared.
-    /// Returns `None` if the scan finds no bit: a sleeper woke itself meanwhile, or a bit was set
-    /// in a mask that the scan had passed.
+    /// Clears a bit for a reservation, and returns the bit's worker. The scan takes the watcher's
+    /// bit only if that bit's mask has no other. Returns `None` if the scan finds no bit: a sleeper
+    /// woke itself meanwhile, or a bit was set in a mask that the scan had passed.
     fn take_any(&self) -> Option<usize> {
-        // Ordering: Relaxed, because the watcher is only avoided, as a preference.
+        // Ordering: Relaxed, because the scan only prefers other sleepers to the watcher.
         let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
         for (i, mask) in self.masks().enumerate() {
             // Ordering: Relaxed, the exchange below checks the value.
@@ -375,8 +375,8 @@ impl Idle {
         self.watch.watcher.store(0, Relaxed);
     }
 
-    /// Returns whether there is a watcher. Loads a line that changes only when a watcher comes or
-    /// goes.
+    /// Returns whether there is a watcher. Loads a line that changes only when a watcher comes,
+    /// goes or is requested.
     #[inline]
     pub fn is_watched(&self) -> bool {
         // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value requests a
@@ -432,8 +432,8 @@ impl Idle {
 }
 
 impl Drop for Idle {
-    /// Ends the use: no thread may notify any more. Under loom, `retire` makes a later use fail the
-    /// model.
+    /// Ends the use of this state: no thread may notify any more. Under loom, `retire` makes a
+    /// later use fail the model.
     fn drop(&mut self) {
         self.line.counts.retire();
         self.watch.watcher.retire();

@@ -1,4 +1,5 @@
-//! Each check finds the faults that it is meant for. Its panic's message begins with its name.
+//! Each check finds the faults that it is meant for. The panic's message begins with the check's
+//! name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Subject, Token, linked};
 use crate::Linked;

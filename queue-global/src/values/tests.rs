@@ -219,7 +219,8 @@ fn queue_of_too_many_values_panics_and_stays_whole() {
     (0..2).for_each(|_| unsafe { Rc::decrement_strong_count(Rc::as_ptr(&drops)) });
 }
 
-/// Not under a model checker or ThreadSanitizer, where the queue uses the shim's lock.
+/// This test does not run under a model checker or ThreadSanitizer, where the queue uses the shim's
+/// lock.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 #[test]
 fn unlock_that_panics_drops_no_value_twice() {

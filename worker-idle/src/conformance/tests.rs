@@ -1,5 +1,5 @@
 //! Each fault makes its check fail. The message of a check that hangs begins with the check's name.
-//! If the parker panics, its own message is kept.
+//! If the parker panics, the parker's message is kept.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::park_within;
 use crate::park::{Park, ThreadPark, Unpark};

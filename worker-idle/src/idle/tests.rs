@@ -180,7 +180,7 @@ fn push_wakes_only_if_none_searches_and_one_sleeps() {
             let wakes = searching == 0 && sleeping > 0;
             assert_eq!(wakes_nobody(counts), !wakes, "{searching} {sleeping}");
         }
-        // There is one more reservation than there are sleepers. It counts as a searcher.
+        // There is one more reservation than there are sleepers. That one counts as a searcher.
         let counts = (searching * SEARCHING).wrapping_add(RESERVATION);
         assert_eq!(sleeping(counts), -1);
         assert!(wakes_nobody(counts));
