@@ -54,7 +54,7 @@ const PATIENCE: u32 = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchState {
     limit: Duration,
-    /// Looks in a row that found no filled place.
+    /// The number of looks in a row that found no filled place.
     quiet: u32,
 }
 
@@ -104,7 +104,7 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Begins a watch, or continues the one that `state` describes, if a watcher is wanted and
-    /// there is none.
+    /// there is none. Also continues a watch that was given up, for its last look.
     ///
     /// Call it after [`Idle::sleep`].
     ///

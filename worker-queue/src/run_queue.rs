@@ -3,8 +3,9 @@
 //!
 //! # A worker's loop
 //!
-//! 1. The worker calls [`next`](RunQueue::next), and runs that item. If there is none, it calls
-//!    [`take_share`](RunQueue::take_share), then [`steal`](RunQueue::steal), and then it sleeps.
+//! 1. The worker calls [`next`](RunQueue::next), and runs the item. If there is none, it calls
+//!    [`take_share`](RunQueue::take_share), and if need be [`steal`](RunQueue::steal), and runs the
+//!    item that it got. If both return nothing, the worker sleeps.
 //! 2. An item that is spawned or woken on the worker enters the queue by
 //!    [`push_next`](RunQueue::push_next) or [`push_back`](RunQueue::push_back). An item that has
 //!    run and is to run again enters it by [`requeue`](RunQueue::requeue).
