@@ -20,7 +20,7 @@ pub struct Boxed<T> {
     pub value: T,
 }
 
-// SAFETY: only the holder of the handle uses the link.
+// SAFETY: only the node's owner uses the link: the holder of its handle, or a list with the node.
 unsafe impl<T: Send> Send for Boxed<T> {}
 
 // SAFETY: a shared node gives access only to a shared value.

@@ -1,9 +1,9 @@
-//! Checks of your own [`Linked`]. Feature `conformance`, for tests.
+//! Checks that your own [`Linked`] keeps its contract: for tests, with the feature `conformance`.
 //!
 //! ```
 //! use queue_global::{Boxed, conformance::{Subject, Token, linked}};
 //!
-//! /// Somebody's nodes: here this crate's own.
+//! /// The nodes to check: here those of this crate.
 //! struct Nodes;
 //!
 //! impl Subject for Nodes {
@@ -43,8 +43,9 @@ pub trait Subject: 'static {
 
 type Queue<S> = Injector<<S as Subject>::Node, DefaultLock>;
 
-/// Runs all checks: of the link, then of lists and an injector with one thread, then with two
-/// threads, under loom with up to three preemptions.
+/// Runs all checks. Two are about handles and links, two about lists and an injector on one thread,
+/// and one is about an injector that two threads use. Loom explores each check with up to three
+/// preemptions.
 ///
 /// # Panics
 /// If a check fails, with a message that begins with the check's name; or if the checks don't end.
@@ -79,7 +80,7 @@ fn nodes<S: Subject>(account: &Account, count: usize) -> List<S::Node> {
 /// its content and at its address.
 ///
 /// # Panics
-/// If it doesn't.
+/// If the check fails.
 pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     let name = "a_handle_taken_apart_is_the_same_put_together";
     let account = Account::new(name);
@@ -91,8 +92,8 @@ pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
     );
     let aligned = all.iter().all(|node| node.is_aligned());
     assert!(aligned, "{name}: a node isn't aligned");
-    // The order is neither that of a queue nor that of a stack, so that the check also fails for a
-    // type that keeps its handles in a queue or a stack.
+    // The handles come back in the order of neither a queue nor a stack. So the check also fails
+    // for a type that keeps its handles in a queue or a stack.
     for (node, number) in [(two, 1), (one, 0), (three, 2)] {
         // SAFETY: the handle was taken apart above, and not put together since.
         let handle = unsafe { S::Node::from_ptr(node) };
@@ -113,7 +114,7 @@ pub fn a_handle_taken_apart_is_the_same_put_together<S: Subject>() {
 /// node, bit for bit.
 ///
 /// # Panics
-/// If it doesn't.
+/// If the check fails.
 pub fn the_link_holds_what_was_written<S: Subject>() {
     let name = "the_link_holds_what_was_written";
     let account = Account::new(name);
@@ -149,7 +150,7 @@ pub fn the_link_holds_what_was_written<S: Subject>() {
 /// order, also when the same nodes go through again.
 ///
 /// # Panics
-/// If they don't.
+/// If the check fails.
 pub fn lists_and_queues_keep_every_node<S: Subject>() {
     let account = Account::new("lists_and_queues_keep_every_node");
     let queue = Queue::<S>::new();
@@ -157,7 +158,7 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
     for handle in nodes::<S>(&account, 2) {
         queue.requeue(handle);
     }
-    // In several rounds, so that each round starts with the links that the last one left.
+    // The second and the third round start with the links that the round before them left.
     for _ in 0..3 {
         while let Some(handle) = list.pop_front() {
             queue.requeue(handle);
@@ -173,7 +174,8 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
         .map(|node| account.settle(S::token(node)))
         .collect();
     account.assert_all_back();
-    // Each round puts two items behind the three others.
+    // The first round puts items 0, 1 and 2 behind 3 and 4. Each later round puts the two oldest
+    // items behind the three others.
     assert!(
         came == [2, 3, 4, 0, 1],
         "lists_and_queues_keep_every_node: order: {came:?} came"
@@ -183,7 +185,7 @@ pub fn lists_and_queues_keep_every_node<S: Subject>() {
 /// Checks that lists and injectors drop their nodes when they are dropped.
 ///
 /// # Panics
-/// If they don't, or do so twice.
+/// If a node is leaked, or is dropped twice.
 pub fn dropped_queue_drops_its_items<S: Subject>() {
     let account = Account::new("dropped_queue_drops_its_items");
     drop(nodes::<S>(&account, 2));
@@ -196,11 +198,11 @@ pub fn dropped_queue_drops_its_items<S: Subject>() {
     account.assert_none_left();
 }
 
-/// Checks that each node comes out once, both if one thread pushes and another pops, and if two
-/// threads push and pop.
+/// Checks that each node comes out once, while one thread pushes, and another pushes and pops. The
+/// nodes of the first thread come out in order.
 ///
 /// # Panics
-/// If they don't.
+/// If the check fails.
 pub fn threads_pass_nodes_on<S: Subject>() {
     let account = Account::new("threads_pass_nodes_on");
     let queue = Arc::new(Queue::<S>::new());

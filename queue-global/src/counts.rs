@@ -4,14 +4,14 @@ use crate::{Boxed, Injector, List, Lock, ValueInjector};
 use std::cell::Cell;
 use sync_shim::count::counted;
 
-/// A lock for one thread, which counts its uses.
+/// A lock for tests of one thread. It counts how often it is taken.
 struct Counting;
 
 thread_local! {
     static LOCKS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: each test that uses it has one thread.
+// SAFETY: each test that uses this lock has one thread, which never takes it twice at a time.
 unsafe impl Lock for Counting {
     type Guard<'a> = ();
 
@@ -27,7 +27,7 @@ unsafe impl Lock for Counting {
 
 type Queue = Injector<Boxed<u32>, Counting>;
 
-/// Returns the numbers of locks and of other read-modify-writes of a call.
+/// Returns how often a call of `f` takes a lock, and how many other read-modify-writes it does.
 fn cost<R>(f: impl FnOnce() -> R) -> (u64, u64) {
     let before = LOCKS.get();
     let (_, counts) = counted(f);

@@ -61,8 +61,9 @@ use sync_shim::{
 /// The shared queue of a scheduler's workers, for tasks that outside threads spawn, and for
 /// overflow.
 ///
-/// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
-/// item. Other pops take the lock. A pop from an empty queue is two loads. No operation allocates.
+/// A push of one item or of a batch is one read-modify-write on one word. So is a pop of an item
+/// that was pushed to an empty queue and is still alone in it. Other pops take the lock. A pop from
+/// an empty queue is two loads. No operation allocates.
 ///
 /// A node is aligned to 4 bytes at least. This doesn't compile, because the queue's marks would
 /// overlap the address:
@@ -94,8 +95,9 @@ pub struct Injector<T: Linked, L: Lock = crate::DefaultLock> {
 /// The shared queue of a scheduler's workers, for tasks that outside threads spawn, and for
 /// overflow.
 ///
-/// A push of one item or of a batch is one read-modify-write on one word; so is a pop of the only
-/// item. Other pops take the lock. A pop from an empty queue is two loads. No operation allocates.
+/// A push of one item or of a batch is one read-modify-write on one word. So is a pop of an item
+/// that was pushed to an empty queue and is still alone in it. Other pops take the lock. A pop from
+/// an empty queue is two loads. No operation allocates.
 ///
 /// A node is aligned to 4 bytes at least; other nodes don't compile.
 #[cfg(not(feature = "std"))]
@@ -222,7 +224,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         }
     }
 
-    /// Takes the only item without the lock, or finds that there are more items.
+    /// Takes the only item without the lock, or finds that there is no item, or that the lock is
+    /// needed.
     #[inline]
     fn take_only(&self) -> Found<T> {
         // Ordering: Relaxed, because the length is a hint. It often spares the consumer the load of
@@ -263,8 +266,9 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         })
     }
 
-    /// Takes the oldest item. One read-modify-write if it is the only one, else under the lock; two
-    /// loads if there is none.
+    /// Takes the oldest item. This is one read-modify-write if the item was pushed to an empty
+    /// queue and is still alone in it, and two loads if the queue is empty. Other pops take the
+    /// lock.
     #[inline]
     pub fn pop(&self) -> Option<T::Handle> {
         let node = match self.take_only() {
@@ -276,7 +280,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
         Some(unsafe { link::leave(node) })
     }
 
-    /// Takes up to `n` of the oldest items. Costs as many read-modify-writes as [`pop`](Self::pop).
+    /// Takes up to `n` of the oldest items. This costs as many read-modify-writes as a
+    /// [`pop`](Self::pop), or one more if it moves the items of the stack and takes all items.
     /// Under the lock, it follows the links of the items that it takes. If it moves the items of
     /// the stack, it also follows the links of all of these.
     pub fn pop_n(&self, n: usize) -> List<T> {
@@ -292,8 +297,8 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     }
 
     /// Returns the number of items in the queue, without the lock. This is a hint, but it is 0
-    /// exactly if [`is_empty`](Self::is_empty) is true. All items that no consumer has moved to the
-    /// list yet count as one, and may count twice while a consumer moves them.
+    /// exactly if [`is_empty`](Self::is_empty) is true. The items that no consumer has moved to the
+    /// list yet count as one item together. While a consumer moves them, `len` may return one more.
     pub fn len(&self) -> usize {
         // Ordering: Relaxed; a hint.
         let listed = || self.inner.listed.load(Relaxed);
@@ -336,7 +341,8 @@ enum Found<T> {
 
 impl<T: Linked, L> Drop for Inner<T, L> {
     fn drop(&mut self) {
-        // SAFETY: no other thread is left to hold the lock; the list is dropped next.
+        // SAFETY: no other thread is left that could hold the lock. If the stack gives one node,
+        // that node is dropped here, and the list's nodes are dropped next.
         drop(unsafe { self.stack.take() });
         self.stack.retire();
         self.listed.retire();

@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `None` | is in no list and no queue |
 //! | an address | has that node behind it |
-//! | an address and the bit END | is the last of its chain; in a stack, the address is that of the first node of the next older chain, or 0; in a list it means nothing |
+//! | an address and the bit END | is the last of its chain; in a stack, the address is that of the first node of the next older chain, or 0; in a list, the address means nothing |
 //!
 //! Rules:
 //!
 //! 1. If the link of a handle's node is not `None`, the node is queued already.
 //! 2. An address with END comes from a stack's `top`. The node at that address may since have been
-//!    freed and allocated again, so no pointer is kept with it. A pusher exposes its node's
+//!    freed and allocated again, so the link keeps no provenance. A pusher exposes its node's
 //!    provenance, and a consumer that has taken a stack makes pointers from the addresses.
 use crate::Linked;
 use core::ptr::{self, NonNull};
@@ -26,7 +26,7 @@ pub(crate) enum Link<T> {
 }
 
 /// # Safety
-/// The caller owns the node, and it is in a list or a chain.
+/// The caller owns the node, and the node is in a list or a chain.
 #[inline]
 pub(crate) unsafe fn read<T: Linked>(node: NonNull<T>) -> Link<T> {
     // SAFETY: the caller promises this.
@@ -49,7 +49,8 @@ pub(crate) unsafe fn end<T: Linked>(node: NonNull<T>, below: usize) {
     unsafe { T::set_next(node, end) };
 }
 
-/// Exposes a node; [`pushed`] makes a pointer from its address again.
+/// Exposes the provenance of a pointer to a node, and returns the node's address. [`pushed`] makes
+/// a pointer of that address again.
 #[inline]
 pub(crate) fn expose<T>(node: NonNull<T>) -> usize {
     node.as_ptr().expose_provenance()
@@ -81,7 +82,7 @@ pub(crate) fn enter<T: Linked>(handle: T::Handle) -> NonNull<T> {
     node
 }
 
-/// Clears the link of a node that leaves, and returns its handle.
+/// Clears the link of a node that leaves a list or a queue, and returns the node's handle.
 ///
 /// # Safety
 /// The caller owns the node, which [`enter`] returned.

@@ -3,9 +3,9 @@ use core::ptr::NonNull;
 
 /// A node with room for one link.
 ///
-/// A [`List`](crate::List) takes nodes that are aligned to 2 bytes at least, an
-/// [`Injector`](crate::Injector) to 4, because they keep marks in the low bits of a node's address.
-/// Other nodes don't compile there.
+/// A [`List`](crate::List) takes nodes that are aligned to 2 bytes at least, and an
+/// [`Injector`](crate::Injector) nodes that are aligned to 4: both keep marks in the low bits of a
+/// node's address. A list or an injector of other nodes doesn't compile.
 ///
 /// # Safety
 ///
@@ -15,11 +15,12 @@ use core::ptr::NonNull;
 ///   from it.
 /// - `from_ptr(into_ptr(h))` is `h`.
 /// - `next` returns the value that `set_next` wrote last, bit for bit. A link isn't always the
-///   address of a node: it may have a mark, or be a mark alone. Nothing else writes the link while
-///   the node is in a list, and it is `None` whenever a handle is given to a list.
+///   address of a node: it may have a mark, or be a mark alone. While the node is in a list, no
+///   code but `set_next` writes the link. Whenever a handle is given to a list, the link is `None`.
 /// - None of the functions panics, or calls a list, an injector, or another queue of such nodes.
 pub unsafe trait Linked {
-    /// The owning pointer to a node, which users push and pop. `Send` if nodes may change threads.
+    /// The owning pointer to a node, which users push and pop. It is `Send` if nodes may change
+    /// threads.
     type Handle;
 
     /// Takes a handle apart.

@@ -3,7 +3,7 @@
 //! 1. `ends` are the oldest and the newest node, or `None` if `len` is 0.
 //! 2. The list owns its nodes: their links lead from the oldest to the newest, whose link is [an
 //!    end](crate::link).
-//! 3. A node enters and leaves with its link cleared.
+//! 3. When a handle goes into the list or comes out of it, the link of its node is `None`.
 use crate::{Linked, link};
 use core::{
     fmt,
@@ -15,7 +15,7 @@ use core::{
 };
 
 /// A FIFO of intrusive nodes. It allocates nothing. Every operation is O(1), or O(n) in the number
-/// of nodes that it is given; the drop is O(n) in the number of nodes in the list.
+/// of handles that it adds or nodes that it takes; the drop is O(n) in the length of the list.
 ///
 /// A node is aligned to 2 bytes at least. This does not compile, because the list marks links in
 /// their lowest bit, and such a node's address may use that bit:
@@ -51,7 +51,7 @@ unsafe impl<T: Linked> Send for List<T> where T::Handle: Send {}
 // SAFETY: a shared list returns only lengths and shared nodes.
 unsafe impl<T: Linked + Sync> Sync for List<T> {}
 
-// Only a handle's drop can panic, and it leaves the list whole.
+// Only a handle's drop can panic, and such a panic leaves the list whole.
 impl<T: Linked> UnwindSafe for List<T> {}
 impl<T: Linked> RefUnwindSafe for List<T> {}
 
@@ -72,8 +72,8 @@ impl<T: Linked> List<T> {
     }
 
     /// # Safety
-    /// The first node leads over `len` nodes to the last, whose link is an end, and the caller owns
-    /// all of them.
+    /// The links lead from the first of `len` nodes to the last, whose link is an end. The caller
+    /// owns all these nodes.
     pub(crate) unsafe fn from_parts(ends: (NonNull<T>, NonNull<T>), len: usize) -> Self {
         Self {
             ends: Some(ends),
@@ -82,7 +82,8 @@ impl<T: Linked> List<T> {
         }
     }
 
-    /// Takes the nodes out, as the oldest and the newest; the caller then owns all of them.
+    /// Takes all nodes out, and returns the oldest and the newest. The caller then owns all of the
+    /// nodes.
     pub(crate) fn into_ends(self) -> Option<(NonNull<T>, NonNull<T>)> {
         mem::ManuallyDrop::new(self).ends
     }
@@ -106,7 +107,7 @@ impl<T: Linked> List<T> {
         let node = link::enter::<T>(handle);
         // SAFETY: the handle owned the node.
         unsafe { link::end(node, 0) };
-        // SAFETY: a list of one node.
+        // SAFETY: the node is a list of one, and its link was just made an end.
         self.append(&mut unsafe { Self::from_parts((node, node), 1) });
     }
 
@@ -128,7 +129,7 @@ impl<T: Linked> List<T> {
         Some(node)
     }
 
-    /// Moves all nodes of `other` to the back.
+    /// Moves all nodes of `other` to the back of this list.
     pub fn append(&mut self, other: &mut Self) {
         let other = mem::ManuallyDrop::new(mem::take(other));
         let Some((first, last)) = other.ends else {
@@ -203,7 +204,7 @@ impl<T: Linked> Drop for List<T> {
 }
 
 impl<T: Linked> Extend<T::Handle> for List<T> {
-    /// Calls [`push_back`](List::push_back) for each handle, and panics as it does.
+    /// Calls [`push_back`](List::push_back) for each handle, and panics if `push_back` does.
     fn extend<I: IntoIterator<Item = T::Handle>>(&mut self, handles: I) {
         handles
             .into_iter()
@@ -212,7 +213,7 @@ impl<T: Linked> Extend<T::Handle> for List<T> {
 }
 
 impl<T: Linked> FromIterator<T::Handle> for List<T> {
-    /// Calls [`push_back`](List::push_back) for each handle, and panics as it does.
+    /// Calls [`push_back`](List::push_back) for each handle, and panics if `push_back` does.
     fn from_iter<I: IntoIterator<Item = T::Handle>>(handles: I) -> Self {
         let mut list = Self::new();
         list.extend(handles);
@@ -227,7 +228,7 @@ pub struct Iter<'a, T: Linked> {
     list: PhantomData<&'a List<T>>,
 }
 
-// SAFETY: the iterator returns the same as a shared list.
+// SAFETY: the iterator returns only lengths and shared nodes, as a shared list does.
 unsafe impl<T: Linked + Sync> Send for Iter<'_, T> {}
 
 // SAFETY: as above.
@@ -250,8 +251,8 @@ impl<'a, T: Linked> Iterator for Iter<'a, T> {
     type Item = &'a T;
 
     fn next(&mut self) -> Option<&'a T> {
-        // SAFETY: the list owns the node, and is borrowed; by the contract of `Linked` an owner may
-        // share it.
+        // SAFETY: the list owns the node, and is borrowed. By the contract of `Linked`, an owner
+        // may make shared references to its node.
         self.next_node().map(|node| unsafe { node.as_ref() })
     }
 

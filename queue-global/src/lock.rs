@@ -1,4 +1,4 @@
-//! The lock of a queue: the user's, or the model's in its place.
+//! The lock of a queue: the user's, or in a model the shim's.
 use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 
 /// A lock that an [`Injector`](crate::Injector) or a [`ValueInjector`](crate::ValueInjector) can
@@ -55,7 +55,7 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 ///   threads.
 /// - Everything that happened before a guard was dropped happens before the next guard is returned.
 pub unsafe trait Lock {
-    /// Holds the lock until it is dropped.
+    /// A guard. The lock is held until its guard is dropped.
     type Guard<'a>
     where
         Self: 'a;
@@ -63,7 +63,7 @@ pub unsafe trait Lock {
     /// Tries to take the lock. Returns `None` if it is taken.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
 
-    /// Takes the lock, and waits if it is taken.
+    /// Takes the lock. If it is taken, waits until it is free.
     fn lock(&self) -> Self::Guard<'_>;
 }
 
@@ -72,8 +72,8 @@ pub unsafe trait Lock {
 #[cfg(feature = "std")]
 pub type DefaultLock = std::sync::Mutex<()>;
 
-// SAFETY: std's mutex returns one guard at a time, and orders them. No code under the lock panics
-// with the list half changed, so a poisoned mutex can be used like any other.
+// SAFETY: std's mutex returns one guard at a time, and orders each guard before the next. No code
+// under the lock panics with the list half changed, so a poisoned mutex can be used like any other.
 #[cfg(feature = "std")]
 unsafe impl Lock for std::sync::Mutex<()> {
     type Guard<'a> = std::sync::MutexGuard<'a, ()>;
@@ -94,8 +94,9 @@ unsafe impl Lock for std::sync::Mutex<()> {
     }
 }
 
-// SAFETY: a `RawMutex` promises exclusion and the order of the guards; without them
-// `lock_api::Mutex` would be unsound. A `RawMutex` may panic, which the contract of `Lock` permits.
+// SAFETY: a `RawMutex` promises exclusion and the order of the guards; without these promises
+// `lock_api::Mutex` would be unsound. A `RawMutex` may panic: the section "Safety" of `Lock` does
+// not forbid that.
 #[cfg(feature = "lock_api")]
 unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     type Guard<'a>
@@ -115,11 +116,11 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
 }
 
 /// The number of spin hints (together about 0.5 us on most processors) that a consumer executes
-/// before it tries a taken lock again. The work under the lock takes 20 ns. Most of that time it
-/// waits for the cache lines of the list and of the stack's word, which come from the other
-/// processor. If consumers retried at once, these lines would move between the processors for every
-/// item. The pause lets the other consumer take some dozens of items, and doubles the throughput of
-/// both (`cargo bench -p bench --bench injector -- contended both`).
+/// before it tries a taken lock again. The work under the lock takes 20 ns. Most of that time the
+/// lock's holder waits for the cache lines of the list and of the stack's word, which come from
+/// another processor. If consumers retried at once, these lines would move between the processors
+/// for every item. The pause lets the other consumer take some dozens of items, and doubles the
+/// throughput of both consumers (`cargo bench -p bench --bench injector -- contended both`).
 const PAUSES: u32 = 32;
 /// The number of times that a consumer tries the lock before it waits in [`Lock::lock`].
 const TRIES: u32 = 8;
@@ -167,7 +168,7 @@ impl<L: Lock, T> Locked<L, T> {
     }
 }
 
-/// Outside of models: the user's lock itself.
+/// Outside of models and ThreadSanitizer: the user's lock itself.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 type Checked<L> = L;
 
@@ -176,7 +177,8 @@ const fn checked<L>(lock: L) -> L {
     lock
 }
 
-/// In models: the shim's mutex in place of the user's lock, which the model checker could not see.
+/// In models and under ThreadSanitizer: the shim's mutex in place of the user's lock. The model
+/// checker can't see the user's lock, and ThreadSanitizer can't see std's.
 #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
 struct Checked<L> {
     lock: sync_shim::sync::Mutex<()>,
@@ -190,7 +192,7 @@ sync_shim::const_fn! {
     }
 }
 
-// SAFETY: the shim's mutex returns one guard at a time, and orders them.
+// SAFETY: the shim's mutex returns one guard at a time, and orders each guard before the next.
 #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
 unsafe impl<L> Lock for Checked<L> {
     type Guard<'a>
@@ -198,7 +200,7 @@ unsafe impl<L> Lock for Checked<L> {
     where
         L: 'a;
 
-    /// Waits, because a model's mutex can't be tried.
+    /// Waits for the lock, because the shim's mutex has no `try_lock`.
     fn try_lock(&self) -> Option<Self::Guard<'_>> {
         Some(self.lock.lock())
     }

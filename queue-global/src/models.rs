@@ -1,5 +1,5 @@
-//! Models of pushers, consumers and lookers that race each other. An item is a boxed number, and
-//! each comes out exactly once.
+//! Models of pushers, consumers and lookers that race each other. An item is a boxed number. Each
+//! item comes out exactly once.
 use crate::{Boxed, Closed, Injector, List};
 use std::mem::ManuallyDrop;
 use sync_shim::{
@@ -23,7 +23,7 @@ fn drain(queue: &Queue) -> Vec<u32> {
         .collect()
 }
 
-/// Fails if a push stores in place of its exchange, or if a taken stack is not reversed.
+/// Fails if a push stores `top` instead of exchanging it, or if a taken stack is not reversed.
 #[test]
 fn two_pushers_lose_nothing_and_keep_their_order() {
     model(|| {
@@ -64,7 +64,7 @@ fn batch_racing_a_pop_and_a_pop_n_keeps_its_order() {
     });
 }
 
-/// A consumer takes the only node without the lock, while other nodes are pushed on top of it.
+/// A consumer takes the only node without the lock, while other nodes are pushed after that node.
 ///
 /// Fails if the second push keeps the mark ONE: a consumer then takes one of the two nodes, and the
 /// other one is lost.
@@ -105,10 +105,10 @@ fn item_that_moves_to_the_list_is_always_seen() {
     });
 }
 
-/// The list has one item. Another thread pushes a second item and then takes the older one. A
-/// thread that looks or pops meanwhile always finds one of the two.
+/// The list has one item. Another thread pushes a second item and then pops. The test's thread
+/// looks and pops meanwhile, and always finds one of the two items.
 ///
-/// Fails if emptiness is read from two words, the stack's and then the list's.
+/// Fails if a looker reads two words, the stack's and then the list's, to find the queue empty.
 #[test]
 fn queue_that_is_never_empty_never_looks_empty() {
     model(|| {
@@ -136,7 +136,7 @@ fn queue_that_is_never_empty_never_looks_empty() {
 
 /// A consumer takes the list's last item while another thread pushes.
 ///
-/// Fails if a store marks the queue empty (the pushed item is lost).
+/// Fails if the consumer marks the queue empty with a store: then the pushed item is lost.
 #[test]
 fn last_item_of_the_list_racing_a_push_loses_neither() {
     model(|| {
@@ -161,7 +161,8 @@ fn last_item_of_the_list_racing_a_push_loses_neither() {
 /// Between a consumer's look at the only node and its exchange, another thread takes the node,
 /// writes to it and pushes it again.
 ///
-/// Fails if the exchange has no Acquire: the first consumer reads a link that is being written.
+/// Fails if the exchange has no Acquire: the first consumer then uses the node without having
+/// acquired the other thread's writes to it.
 #[test]
 fn only_node_that_returns_within_a_pop_is_read_whole() {
     model(|| {
@@ -190,8 +191,8 @@ fn only_node_that_returns_within_a_pop_is_read_whole() {
 /// Between a consumer's look at the only node and its exchange, the node leaves and returns behind
 /// a younger one.
 ///
-/// Fails if a push to an empty stack always marks its node as the only one. If the list has nodes,
-/// that node overtakes them.
+/// Fails if a push to an empty stack always marks its node as the only one. That node then
+/// overtakes the nodes in the list, if there are any.
 #[test]
 fn node_that_returns_overtakes_none() {
     model(|| {
@@ -212,8 +213,8 @@ fn node_that_returns_overtakes_none() {
                 queue.push(node).unwrap();
             }
             let mine = queue.pop().map(|node| node.value.load(Relaxed));
-            // The first node is pushed again, at its old address, so the other thread may take it
-            // for the node that it saw.
+            // The first node is pushed again, at its old address. So the other thread's exchange
+            // can't distinguish this push from the first one.
             first.value.store(3, Relaxed);
             queue.push(first).unwrap();
             let others = other.join().unwrap();
@@ -229,9 +230,10 @@ fn node_that_returns_overtakes_none() {
     });
 }
 
-/// Two older items move to the list while a third is pushed; another consumer takes one of the two.
+/// Two threads each pop one of two older items. The first pop moves these items to the list. One of
+/// the threads pushes a third item before its pop.
 ///
-/// Fails if a push to LISTED makes ONE.
+/// Fails if a push to a LISTED queue makes it ONE.
 #[test]
 fn only_node_does_not_overtake_nodes_that_move() {
     model(|| {
@@ -255,7 +257,7 @@ fn only_node_does_not_overtake_nodes_that_move() {
 /// A consumer takes the list's last item. A thread that then finds the queue empty, and pushes one
 /// item, reads a length of one.
 ///
-/// Fails if the length of an only item includes the list's stale length.
+/// Fails if `len` of a queue that is ONE includes the list's stale length.
 #[test]
 fn len_after_a_pop_n_counts_one_push_as_one() {
     model(|| {
@@ -299,7 +301,7 @@ fn close_racing_a_pop_is_not_lost() {
     });
 }
 
-/// The other thread takes two of three items at once: the length is never 0, and is 1 in the end.
+/// Another thread takes two of three items at once: the length is never 0, and is 1 in the end.
 ///
 /// Fails if the length counts the list alone.
 #[test]
@@ -373,8 +375,8 @@ fn batch_behind_a_push_racing_close_stays_whole() {
 
 /// A batch that is handed back after a failed exchange is the same list as before the push.
 ///
-/// Fails if a push checks CLOSED only before its first exchange, or if its exchange does not check
-/// it.
+/// Fails if a push checks CLOSED only before its first exchange, or if its exchange succeeds
+/// although `close` has set CLOSED since.
 #[test]
 fn batch_racing_close_is_handed_back_unchanged() {
     model(|| {
@@ -400,7 +402,7 @@ fn batch_racing_close_is_handed_back_unchanged() {
     });
 }
 
-/// Fails if a push hands a node back with the link of an exchange that failed.
+/// Fails if a push hands a node back with the link that it wrote for a failed exchange.
 #[test]
 fn node_handed_back_by_a_lost_exchange_can_be_queued() {
     model(|| {
@@ -423,7 +425,7 @@ fn node_handed_back_by_a_lost_exchange_can_be_queued() {
 
 /// An item is queued or handed back.
 ///
-/// Fails if a push checks CLOSED only before its exchange fails.
+/// Fails if a push does not check CLOSED again after a failed exchange.
 #[test]
 fn push_racing_close_queues_or_hands_back() {
     model(|| {
@@ -485,11 +487,11 @@ fn push_and_last_look_without_fences_both_miss() {
 fn look_at_a_dropped_queue_fails_the_model() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(Queue::new()));
-        // SAFETY: the queue is live until the end of the model.
+        // SAFETY: the memory of the queue is freed at the end of the model.
         let queue: &'static Queue = unsafe { &*raw };
         let other = thread::spawn(move || queue.is_closed());
-        // SAFETY: unsound on purpose. The other thread reads no memory behind a pointer, so it
-        // stays readable.
+        // SAFETY: unsound on purpose. The other thread reads only the queue's own memory, which is
+        // freed after that thread has ended.
         unsafe { raw.drop_in_place() };
         other.join().unwrap();
         // SAFETY: the queue was dropped above, and is freed here.
@@ -518,7 +520,7 @@ fn push_and_last_look(fence: fn()) {
 
 /// A dropped queue drops all its items.
 ///
-/// Fails if the list's drop does not drain it (the leak fails the model).
+/// Fails if the list's drop does not drop the list's items: the leak then fails the model.
 #[test]
 fn dropped_queue_drops_its_items() {
     model(|| {

@@ -11,7 +11,7 @@
 //! | field | written by |
 //! |---|---|
 //! | `top` | all threads, by read-modify-writes |
-//! | a node's `next` and `value` | its pusher before its exchange, then the consumer that took it |
+//! | a node's `next` and `value` | the pusher before its exchange, then the consumer that took the node |
 //!
 //! # States
 //!
@@ -29,8 +29,8 @@
 //! 3. The pusher whose exchange finds EMPTY gets [`Pushed::First`], every other one
 //!    [`Pushed::Behind`]. Between two takes that find values there is exactly one first push.
 //!    Suppose that each first pusher notifies the consumer after its push. Then for each value one
-//!    of three things holds: it was taken, a notification came after its push, or the first pusher
-//!    before it has yet to notify.
+//!    of three things holds: the value was taken, a notification came after its push, or the first
+//!    pusher since the last take has yet to notify.
 //! 4. A node may be freed and its address reused while a pusher holds that address as `next`. This
 //!    is harmless: if the exchange succeeds, the newest node has that address again. But the
 //!    address carries no provenance: a pusher exposes its node's provenance, and a consumer makes
@@ -69,7 +69,7 @@ const CLOSED: usize = 1;
 ///
 /// let queue = Queue::new();
 /// assert_eq!(queue.push("first"), Ok(Pushed::First)); // Notify the consumer.
-/// assert_eq!(queue.push("second"), Ok(Pushed::Behind)); // It has been notified.
+/// assert_eq!(queue.push("second"), Ok(Pushed::Behind)); // The consumer has been notified.
 /// assert_eq!(queue.take().collect::<Vec<_>>(), ["first", "second"]);
 ///
 /// queue.push("late").unwrap();
@@ -84,10 +84,10 @@ pub struct Queue<T, A: Nodes = Heap> {
     nodes: PhantomData<fn(A) -> A>,
 }
 
-/// The source of a queue's nodes: [`Heap`], or for example a pool that keeps them for reuse.
+/// The source of a queue's nodes: [`Heap`], or for example a pool that keeps freed nodes for reuse.
 ///
 /// The thread that pushes a value allocates its node. The thread that takes the value out of its
-/// batch, or drops the batch, frees the node. If the push is refused, its own thread frees it.
+/// batch, or drops the batch, frees the node. If the push is refused, the pusher frees the node.
 ///
 /// ```
 /// use queue_global::mpsc::{Heap, Nodes, Queue};
@@ -170,7 +170,7 @@ struct Node<T> {
 }
 
 impl<T> Node<T> {
-    /// Moves a node to where it stays until it is freed.
+    /// Moves a node into a new block, where the node stays until it is freed.
     fn into_raw<A: Nodes>(self) -> *mut Self {
         let node = A::allocate(Layout::new::<Self>()).cast::<Self>();
         // SAFETY: the block is new, and fits a node.
@@ -191,7 +191,7 @@ impl<T> Node<T> {
     }
 }
 
-// SAFETY: values go in on one thread and come out on another; no two threads share one.
+// SAFETY: values go in on one thread and come out on another; no two threads share a value.
 unsafe impl<T: Send, A: Nodes> Send for Queue<T, A> {}
 
 // SAFETY: as above.
@@ -241,9 +241,9 @@ impl<T, A: Nodes> Queue<T, A> {
                 // SAFETY: as above.
                 unsafe { *next = top }
             });
-            // Ordering: Release pairs with the Acquire of `take` and `close`: the node is written.
-            // Later pushes are read-modify-writes, so they continue the release sequence. A failed
-            // exchange is a load, so it has Acquire as the load above.
+            // Ordering: Release pairs with the Acquire of `take` and `close`, so the consumer sees
+            // the node written. Later pushes are read-modify-writes, so they continue the release
+            // sequence. A failed exchange has Acquire for the same reason as the load above.
             match self
                 .top
                 .compare_exchange_weak(top, address, Release, Acquire)
@@ -251,9 +251,10 @@ impl<T, A: Nodes> Queue<T, A> {
                 Ok(EMPTY) => return Ok(Pushed::First),
                 Ok(_) => return Ok(Pushed::Behind),
                 Err(CLOSED) => {
-                    // SAFETY: it came from `into_raw`.
+                    // SAFETY: `into_raw` returns no null.
                     let node = unsafe { NonNull::new_unchecked(node) };
-                    // SAFETY: as above, and it was not pushed.
+                    // SAFETY: the node came from `into_raw`. It was not pushed, so this thread owns
+                    // it.
                     let node = unsafe { Node::from_raw::<A>(node) };
                     return Err(Closed(node.value));
                 }
@@ -262,15 +263,15 @@ impl<T, A: Nodes> Queue<T, A> {
         }
     }
 
-    /// Takes all values, oldest first. One read-modify-write, or one load if there is none. It
-    /// visits each value once, to put them in order.
+    /// Takes all values, oldest first. One read-modify-write, or one load if the queue is empty.
+    /// `take` visits each node once, to put the values in order.
     pub fn take(&self) -> Batch<T, A> {
         // Ordering: Relaxed; a caller that finds nothing learns nothing else.
         if self.top.load(Relaxed) <= CLOSED {
             return Batch::default();
         }
-        // Ordering: Acquire pairs with the pushes. Rule 2: CLOSED stays, and no address has that
-        // bit.
+        // Ordering: Acquire pairs with the pushes. The operation keeps only the bit CLOSED, which
+        // is 0 in a node's address (rule 2).
         let top = self.top.fetch_and(CLOSED, Acquire);
         // SAFETY: the nodes are this thread's now.
         unsafe { Batch::of_stack(top) }
@@ -286,7 +287,7 @@ impl<T, A: Nodes> Queue<T, A> {
 
     /// Returns whether the queue is empty. One load.
     ///
-    /// It may miss a push that does not happen before this call.
+    /// The call may miss a push that does not happen before it.
     pub fn is_empty(&self) -> bool {
         // Ordering: Acquire: a caller that sees a value also sees the pusher's writes before the
         // push.
@@ -321,9 +322,10 @@ impl<T, A: Nodes> fmt::Debug for Queue<T, A> {
     }
 }
 
-/// The values that one [`take`](Queue::take) removed, oldest first. Its drop drops the rest.
+/// The values that one [`take`](Queue::take) or [`close`](Queue::close) removed, oldest first. A
+/// dropped batch drops the values that are left in it.
 ///
-/// One word. `Batch::default()` is empty.
+/// A batch is one word. `Batch::default()` is empty.
 ///
 /// ```
 /// use queue_global::mpsc::Queue;
@@ -338,7 +340,7 @@ impl<T, A: Nodes> fmt::Debug for Queue<T, A> {
 pub struct Batch<T, A: Nodes = Heap> {
     /// The oldest node. Each `next` is the address of a newer one.
     first: Option<NonNull<Node<T>>>,
-    /// As in the queue.
+    /// Makes `A` invariant, as in [`Queue`].
     nodes: PhantomData<fn(A) -> A>,
 }
 
@@ -355,7 +357,7 @@ impl<T, A: Nodes> Batch<T, A> {
     /// Reverses a stack of nodes.
     ///
     /// # Safety
-    /// `top` was in a queue's `top`, and the caller owns those nodes.
+    /// `top` was read from a queue's field `top`, and the caller owns the nodes that it leads to.
     unsafe fn of_stack(top: usize) -> Self {
         let (mut newer, mut at) = (EMPTY, top & !CLOSED);
         while at != EMPTY {
@@ -428,7 +430,7 @@ impl<T, A: Nodes> Batch<T, A> {
 impl<T, A: Nodes> Drop for Batch<T, A> {
     #[inline]
     fn drop(&mut self) {
-        // Most batches were taken to their end.
+        // Most batches have no value left here.
         if self.first.is_some() {
             self.drop_all();
         }

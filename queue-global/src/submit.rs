@@ -3,8 +3,8 @@
 //!
 //! | field | written by |
 //! |---|---|
-//! | `top`, a [`Top`] | all, by read-modify-writes |
-//! | the nodes' links | the pusher, before its push; the consumer that took the stack, after |
+//! | `top`, a [`Top`] | all threads, by read-modify-writes |
+//! | the nodes' links | the pusher, before its push; then the consumer that took the stack |
 //!
 //! The states EMPTY, ONE, MORE and LISTED of `top` are defined in [`top`](crate::top).
 //!
@@ -59,9 +59,9 @@ impl<T: Linked> Stack<T> {
         Top::from_word(self.0.load(Relaxed))
     }
 
-    /// Pushes a chain, and returns whether it did. A closed stack refuses the chain unless
-    /// `even_closed`. After a refusal, the last node's link is still an end, though perhaps with
-    /// another address. One read-modify-write.
+    /// Pushes a chain, and returns `true`. If the stack is closed and `even_closed` is not set,
+    /// refuses the chain, and returns `false`: then the last node's link is still an end, though
+    /// perhaps with another address. One read-modify-write.
     ///
     /// # Safety
     /// The links lead from `first` to `last`. The caller owns all these nodes until this returns
@@ -90,24 +90,26 @@ impl<T: Linked> Stack<T> {
         }
     }
 
-    /// Takes the only item of the queue, if `top` is still current. `top` says that `node` is the
-    /// only item.
+    /// Takes the only node of the stack, and leaves EMPTY, if `top` is still current. `top` is a
+    /// value that the caller has read, and `node` is the node's address. Returns `None` if `top`
+    /// has changed, or if the weak exchange fails spuriously.
     #[inline]
     pub(crate) fn take_only(&self, top: Top, node: usize) -> Option<NonNull<T>> {
         // Ordering: Acquire pairs with the push of the node, which may have been pushed again since
-        // the look.
+        // the caller read `top`.
         (self.0)
             .compare_exchange_weak(top.word(), top.emptied().word(), Acquire, Relaxed)
             .ok()?;
-        // SAFETY: the pusher exposed the node, and it was in the stack.
+        // SAFETY: the pusher exposed the node, which was in the stack.
         Some(unsafe { link::pushed(node) })
     }
 
-    /// Takes all nodes, oldest first. Leaves the queue EMPTY if there was one node, else LISTED.
+    /// Takes all nodes, oldest first. If the stack had one node, `top` is EMPTY afterwards; if it
+    /// had more, LISTED.
     ///
     /// # Safety
-    /// The caller holds the lock. If this returns one node, the caller takes that node and all of
-    /// the list's before it frees the lock.
+    /// The caller holds the lock. If this returns one node, the caller takes that node and all
+    /// nodes of the list before it releases the lock.
     pub(crate) unsafe fn take(&self) -> List<T> {
         loop {
             // Ordering: Acquire pairs with the push of the node, whose link is read next.
@@ -127,23 +129,26 @@ impl<T: Linked> Stack<T> {
                 }
             };
             if let Some(only) = self.take_only(top, node) {
-                // SAFETY: a chain of one, the caller's.
+                // SAFETY: the node is a chain of one, and now the caller's.
                 return unsafe { List::from_parts((only, only), 1) };
             }
         }
-        // Ordering: Acquire pairs with all pushes (rule 4). CLOSED doesn't change under the lock.
+        // Ordering: Acquire pairs with all pushes (rule 4). The swap loses no CLOSED: `close` needs
+        // the lock, which this thread holds.
         let top = self.0.swap(self.look().listed().word(), Acquire);
         // SAFETY: the stack was just taken, with one node at least.
         unsafe { Self::turn_round(Top::from_word(top)) }
     }
 
+    /// Links the nodes of a taken stack in the order in which they were pushed.
+    ///
     /// # Safety
     /// `top` was taken from the stack, and has a node.
     unsafe fn turn_round(top: Top) -> List<T> {
         let mut address = top.node();
         let (mut newer, mut len) = (None, 0);
         loop {
-            // SAFETY: the pusher exposed the node, and it was in the taken stack.
+            // SAFETY: the pusher exposed the node, which was in the taken stack.
             let first = unsafe { link::pushed::<T>(address) };
             let mut last = first;
             len += 1;
@@ -176,8 +181,8 @@ impl<T: Linked> Stack<T> {
     pub(crate) fn list_is_empty(&self) {
         let top = self.look();
         if top.holds() == Holds::Listed {
-            // Ordering: Relaxed; a thread that finds the queue empty learns nothing else from it.
-            // The exchange fails if a pusher came: then the queue is not empty, and `top` says so.
+            // Ordering: Relaxed; a thread that finds the queue empty learns nothing else. The
+            // exchange fails if a pusher came: then the queue is not empty, and `top` says so.
             let _ = (self.0).compare_exchange(top.word(), top.emptied().word(), Relaxed, Relaxed);
         }
     }

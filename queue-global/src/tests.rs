@@ -8,7 +8,7 @@ use core::{
 /// A queue with a lock that is not std's, as in a program without `std`.
 type Queue<T> = Injector<T, spin::Mutex<()>>;
 
-// SAFETY: spin's mutex returns one guard at a time, and orders them.
+// SAFETY: spin's mutex returns one guard at a time, and orders each guard before the next.
 unsafe impl Lock for spin::Mutex<()> {
     type Guard<'a> = spin::MutexGuard<'a, ()>;
 
@@ -134,7 +134,7 @@ fn popped_or_refused_node_can_be_pushed_again() {
 #[repr(C, packed(2))]
 struct Packed(Option<NonNull<Packed>>, u16);
 
-// SAFETY: its handle is the only pointer to a node on the test's stack.
+// SAFETY: a node is on the test's stack, and only its handle is used to reach it.
 unsafe impl Linked for Packed {
     type Handle = NonNull<Packed>;
 
@@ -182,7 +182,7 @@ fn list_iter_visits_the_nodes_in_order() {
     assert_eq!(values(&List::new()), []);
 }
 
-/// Panics in its drop if the flag is set.
+/// Counts its drops, and panics in its drop if the flag is set.
 #[cfg(feature = "std")]
 struct Fuse<'a>(&'a Cell<u32>, bool);
 

@@ -1,11 +1,11 @@
-//! The word that says what a queue holds: nothing, one item, or more; with the address of the
-//! newest pushed node.
+//! The word that says what a queue holds: nothing, one item, or more. It also has the address of
+//! the first node of the stack's newest [chain](crate::submit), if the stack has a node.
 //!
 //! | address | MARK | the queue |
 //! |---|---|---|
 //! | none | no | EMPTY: holds nothing |
 //! | a node | yes | ONE: holds that node and nothing else |
-//! | a node | no | MORE: that node is the newest in the stack; there may be others below it, and items in the list |
+//! | a node | no | MORE: that node is the first of the stack's newest chain; there may be other nodes in the stack, and items in the list |
 //! | none | yes | LISTED: the stack is empty, the list is not |
 //!
 //! The bit CLOSED may be set in each of these states, and no change of state clears it.
@@ -13,7 +13,7 @@
 const MARK: usize = 1;
 const CLOSED: usize = 2;
 
-/// The alignment of nodes: the bits below it are free in their addresses.
+/// The alignment of nodes. In a node's address, the bits of MARK and CLOSED are 0.
 pub(crate) const ALIGN: usize = (MARK | CLOSED) + 1;
 
 // The marks share no bit with each other, nor with the node's address in `pushed`. So `|` between
@@ -23,7 +23,7 @@ const _: () = assert!(MARK & CLOSED == 0 && ALIGN.is_power_of_two());
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Top(usize);
 
-/// The state of the queue, with a node's address.
+/// The state of the queue, with the address in the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holds {
     Empty,
@@ -52,7 +52,7 @@ impl Top {
         self.0 & CLOSED != 0
     }
 
-    /// Returns the newest node in the stack, 0 for none.
+    /// Returns the address of the first node of the stack's newest chain, or 0 for an empty stack.
     pub(crate) const fn node(self) -> usize {
         self.0 & !(MARK | CLOSED)
     }
@@ -66,14 +66,15 @@ impl Top {
         }
     }
 
-    /// Returns the word after a push of one node, or of a chain whose first node is `node`.
+    /// Returns the word after a push of a chain whose first node has the address `node`. `alone`
+    /// says that the chain has one node.
     pub(crate) const fn pushed(self, node: usize, alone: bool) -> Self {
         debug_assert!(node % ALIGN == 0);
         let one = alone && self.0 & !CLOSED == 0;
         Self(node | if one { MARK } else { 0 } | self.0 & CLOSED)
     }
 
-    /// Returns the word after the stack was taken and the list is not empty.
+    /// Returns the word after a consumer took the stack and moved its nodes to the list.
     pub(crate) const fn listed(self) -> Self {
         Self(MARK | self.0 & CLOSED)
     }

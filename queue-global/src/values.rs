@@ -2,38 +2,39 @@
 //!
 //! | field | written by |
 //! |---|---|
-//! | `pushed` | a pusher, under its lock. Twice the number of pushes, plus the bit [`CLOSED`]. |
-//! | `popped` | a consumer, under its lock. Twice the number of pops. |
-//! | `limit` | a consumer, under its lock. The `pushed` that it last read, without the bit. |
-//! | `tail` | a pusher, under its lock. The block of the last push, and a copy of `pushed`. |
-//! | `head` | a consumer, under its lock. The block of the last pop, and copies of its counts. |
+//! | `pushed` | a pusher or `close`, under the pushers' lock. Twice the number of values pushed, plus the bit [`CLOSED`]. |
+//! | `popped` | a consumer, under the consumers' lock. Twice the number of values popped. |
+//! | `limit` | a consumer, under the consumers' lock. The value of `pushed` that a consumer read last, without the bit CLOSED. |
+//! | `tail` | as `pushed`. The block of the last push, and a copy of `pushed`. |
+//! | `head` | as `popped`. The block of the last pop, and copies of `popped` and `limit`. |
 //! | `first` | the first pusher: the first block |
 //! | `spare` | pushers and consumers, by exchanges: a block for the next pusher that needs one |
 //!
 //! 1. A position is the number of values pushed before it. Its slot is the position modulo
 //!    [`SLOTS`]. Position 0 is in the first block; slot 0 of each later block follows the last slot
-//!    of the block that links to it. A pusher links a new block before it fills slot 0.
+//!    of the block that links to it. A pusher links a new block before it fills the block's slot 0.
 //! 2. A slot at a position of at least `popped` and below `pushed` holds a value. A pusher writes
-//!    slots and links, and then stores `pushed`; a consumer that has acquired a `pushed` beyond a
-//!    position reads its slot and the links up to it.
-//! 3. A consumer leaves a block when it pops slot 0 of the next. Then the pushers have left that
-//!    block too, and this consumer owns it alone: the block becomes the spare, or is freed.
-//! 4. A block is allocated and freed under no lock. A pusher without a block frees the lock before
-//!    it allocates one.
+//!    slots and links, and then stores `pushed`. A consumer that has acquired a `pushed` beyond a
+//!    position may read the slot of this position, and the links up to the slot's block.
+//! 3. A consumer leaves a block when it pops slot 0 of the next block. By then the pushers have
+//!    left the old block too. So the consumer owns the old block alone: it makes that block the
+//!    spare, or frees it.
+//! 4. A block is allocated and freed under no lock. A pusher that needs a new block unlocks before
+//!    it allocates the block.
 //! 5. The only user code that runs under a lock is the lock's own: values are copied bit by bit.
 //! 6. `popped` never passes `pushed`, and neither ever decreases. So if a thread reads `popped` and
-//!    then `pushed`, and they are equal, then the queue was empty when it read `popped`.
+//!    then `pushed`, and both are equal, then the queue was empty when the thread read `popped`.
 //! 7. A pusher that pushes and then fences (`SeqCst`), and a sleeper that announces its sleep and
 //!    then fences before [`is_empty`](ValueInjector::is_empty), can't miss each other: the pusher
 //!    sees the announcement, or the sleeper sees the value.
-//! 8. Pushes and [`close`](ValueInjector::close) write `pushed` under one lock: a value is queued
-//!    or handed back.
-//! 9. The holder of a lock reads its copies of the counts, and only stores to the atomics. If it
-//!    loaded an atomic and then stored to it, loom 0.7.2 would forget another thread's earlier load
-//!    and never try the store before that load. A pop also loads `popped` and `limit` before it
-//!    takes the lock, to find an empty queue without the lock.
-//! 10. A lock that panics leaves the queue whole. The values of that push or pop belong to the
-//!     queue, or are leaked. Nothing else drops them.
+//! 8. Pushes and [`close`](ValueInjector::close) write `pushed` under one lock: so each value is
+//!    either queued or handed back.
+//! 9. The holder of a lock does not load the counts that it stores to: it reads copies of them. If
+//!    it loaded an atomic and then stored to the same atomic, loom 0.7.2 would forget another
+//!    thread's earlier load and never try the store before that load. A pop does load `popped` and
+//!    `limit` before it takes the lock, to find an empty queue without the lock.
+//! 10. A lock that panics leaves the queue whole. The values of the push or pop that uses the lock
+//!     belong to the queue, or are leaked. Only the queue drops them.
 mod batch;
 mod block;
 #[cfg(all(test, feature = "std"))]
@@ -72,8 +73,8 @@ fn slot_of(position: usize) -> usize {
     (position / ONE) % SLOTS
 }
 
-/// A queue of values that need no node: threads outside of a scheduler use it to hand work to its
-/// workers.
+/// A queue of values that need no node. Threads outside of a scheduler use it to hand work to the
+/// scheduler's workers.
 ///
 /// Values lie in blocks of 128, so no value has an allocation of its own. A push takes the pushers'
 /// lock and a pop the consumers': a pusher waits for no consumer. A pop from an empty queue is
@@ -91,7 +92,7 @@ fn slot_of(position: usize) -> usize {
 /// QUEUE.push_batch(["b", "c", "d"]).unwrap();
 /// assert_eq!(QUEUE.pop(), Some("a"));
 ///
-/// // The share of one of two workers: half of the values, and one more that it runs at once.
+/// // The share of one of two workers: half of the values, and one more, which it runs at once.
 /// let mut share = QUEUE.pop_n(QUEUE.len() / 2 + 1);
 /// assert_eq!(share.next(), Some("b"));
 /// assert!(share.eq(["c"]));
@@ -102,8 +103,8 @@ pub struct ValueInjector<T, L: Lock = crate::DefaultLock> {
     inner: Inner<T, L>,
 }
 
-/// A queue of values that need no node: threads outside of a scheduler use it to hand work to its
-/// workers.
+/// A queue of values that need no node. Threads outside of a scheduler use it to hand work to the
+/// scheduler's workers.
 ///
 /// Values lie in blocks of 128, so no value has an allocation of its own. A push takes the pushers'
 /// lock and a pop the consumers': a pusher waits for no consumer. A pop from an empty queue is
@@ -130,7 +131,7 @@ struct Pushers<T, L> {
 
 struct Tail<T> {
     block: *mut Block<T>,
-    /// A copy of the count (rule 9).
+    /// A copy of the atomic `pushed` (rule 9).
     pushed: usize,
 }
 
@@ -142,8 +143,9 @@ struct Consumers<T, L> {
 
 struct Head<T> {
     block: *mut Block<T>,
-    /// A copy of the count (rule 9), like `limit`.
+    /// A copy of the atomic `popped` (rule 9).
     popped: usize,
+    /// A copy of the atomic `limit` (rule 9).
     limit: usize,
 }
 
@@ -205,8 +207,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// Hands the value back if the queue is closed.
     ///
     /// # Panics
-    /// If the queue already holds a quarter of `usize::MAX` values, which only values without a
-    /// size can reach. The value is leaked.
+    /// If the queue already holds a quarter of `usize::MAX` values. Only values without a size can
+    /// be so many. The pushed value is leaked.
     #[inline]
     pub fn push(&self, value: T) -> Result<(), Closed<T>> {
         let value = ManuallyDrop::new(value);
@@ -218,17 +220,17 @@ impl<T, L: Lock> ValueInjector<T, L> {
     }
 
     /// Pushes values at the back, 32 at a time under the pushers' lock. The iterator runs under no
-    /// lock. Other threads' values may come between two groups of 32. The 32 values lie on the
-    /// stack: box large values.
+    /// lock. Other threads' values may come between two groups of 32. The 32 values of a group lie
+    /// on the thread's stack: box large values.
     ///
     /// # Errors
-    /// Hands back the values that are not queued, in order, if the queue is or gets closed. A
-    /// closed queue also refuses an empty iterator.
+    /// If the queue is closed before or during the call, hands back the values that are not queued,
+    /// in order. A closed queue also refuses an empty iterator.
     ///
     /// # Panics
-    /// As for [`push`](Self::push), which leaks up to 32 values here. Also if the iterator panics:
-    /// then the full groups of 32 that it has returned are queued, and the values after them, at
-    /// most 31, are dropped.
+    /// As for [`push`](Self::push); then up to 32 values are leaked. Also if the iterator panics:
+    /// then the full groups of 32 that the iterator has returned are queued, and the values after
+    /// them, at most 31, are dropped.
     #[expect(
         clippy::type_complexity,
         reason = "the error is an iterator, like the argument"
@@ -267,7 +269,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
     }
 
     /// Pushes many values as [`requeue`](Self::requeue) does with one, in groups as
-    /// [`push_batch`](Self::push_batch).
+    /// [`push_batch`](Self::push_batch) does.
     ///
     /// # Panics
     /// As for [`push_batch`](Self::push_batch).
@@ -283,19 +285,20 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Queues a batch, and returns whether it did. If so, the batch is then empty.
+    /// Queues a batch, and returns `true`: the batch is then empty. Returns `false` if the queue
+    /// refuses the batch.
     fn put_batch(&self, batch: &mut Batch<T>, even_closed: bool) -> bool {
         if batch.len() == 0 {
             return true;
         }
         batch.give(|values, len| {
-            // SAFETY: the batch owns the values, and gets them back only if this returns `false`.
+            // SAFETY: the batch owns the values, and gets them back only if `put` returns `false`.
             unsafe { self.put(values, len, even_closed) }
         })
     }
 
-    /// Queues `len` values in one piece, and returns whether it did; a closed queue refuses unless
-    /// `even_closed`.
+    /// Queues `len` values with no other value between them, and returns `true`. A closed queue
+    /// refuses them, and returns `false`, unless `even_closed` is set.
     ///
     /// # Safety
     /// The caller owns the values: at least 1, and at most a batch's capacity. If this returns
@@ -317,7 +320,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Queues values as [`put`](Self::put) does, and first allocates a block.
+    /// Allocates a block, and then queues values as [`put`](Self::put) does.
     ///
     /// # Safety
     /// As for `put`.
@@ -329,8 +332,9 @@ impl<T, L: Lock> ValueInjector<T, L> {
         len: usize,
         even_closed: bool,
     ) -> bool {
-        // This limit is far below the highest count. Each push that needs a block checks it, unless
-        // it gets the one spare block. So the count does not overflow, however many threads push.
+        // This limit is far below the highest count. Each push that needs a block checks the limit,
+        // unless the push gets the one spare block. So the count does not overflow, however many
+        // threads push.
         assert!(queued < usize::MAX / 4, "a queue of too many values");
         let mut new = Some(Block::new());
         let put = self.inner.pushers.tail.with(|tail| {
@@ -343,8 +347,11 @@ impl<T, L: Lock> ValueInjector<T, L> {
         matches!(put, Put::Queued)
     }
 
+    /// Queues values as [`put`](Self::put) does, unless they need a block and there is none.
+    ///
     /// # Safety
-    /// As for [`put`](Self::put). `tail` is the queue's, under the lock, and `new` is the caller's.
+    /// As for `put`. `tail` is the queue's, and the caller holds its lock. The caller owns the
+    /// block in `new`.
     #[inline(always)]
     unsafe fn put_in(
         &self,
@@ -359,7 +366,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
         let slot = slot_of(tail.pushed);
         if slot != 0 && len <= SLOTS - slot {
-            // SAFETY: the slots after the last push's, in its block (rule 1).
+            // SAFETY: these slots follow that of the last push, in the same block (rule 1).
             unsafe { Block::write(tail.block, slot, values, len) };
         // SAFETY: the values are the caller's.
         } else if unsafe { !self.put_across(&mut tail.block, new, slot, values, len) } {
@@ -370,12 +377,14 @@ impl<T, L: Lock> ValueInjector<T, L> {
             return Put::NeedsBlock { queued };
         }
         tail.pushed = tail.pushed.wrapping_add(len * ONE);
-        // Ordering: Release publishes slots and links to `take_in`, and to the lookers.
+        // Ordering: Release publishes slots and links to `take_in`. It also pairs with `is_closed`,
+        // which may read the store of a requeue after the close.
         self.inner.pushers.pushed.store(tail.pushed, Release);
         Put::Queued
     }
 
-    /// Writes values, the last of which go to a new block. Returns whether there was a new block.
+    /// Writes values, the last of which go to a new block, and returns `true`. If there is neither
+    /// a block in `new` nor a spare one, writes nothing, and returns `false`.
     ///
     /// # Safety
     /// As for [`put_in`](Self::put_in). `tail` is the block of the queue's tail, and `slot` is the
@@ -392,22 +401,22 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let Some(next) = new.take().or_else(|| self.take_spare()) else {
             return false;
         };
-        // The block whose slot 0 comes next is not linked yet.
+        // The number of values that go into the old block: none if slot 0 of the new block is next.
         let here = if slot == 0 { 0 } else { SLOTS - slot };
-        // SAFETY: the slots after the last push's, to the end of its block (rule 1).
+        // SAFETY: these slots follow that of the last push, up to the end of the block (rule 1).
         unsafe { Block::write(*tail, slot, values, here) };
         match NonNull::new(*tail) {
             // SAFETY: the block is the pushers', and no consumer reads the link yet (rule 2).
             Some(tail) => unsafe { Block::link(tail, next) },
             None => (self.inner.pushers.first).with_mut(|first| {
-                // SAFETY: this is the first push, so no consumer reads it yet.
+                // SAFETY: this is the first push, so no consumer reads `first` yet.
                 unsafe { *first = next.as_ptr() }
             }),
         }
         *tail = next.as_ptr();
         // SAFETY: `here` of the `len` values are written so far.
         let rest = unsafe { values.add(here) };
-        // SAFETY: the new block's first slots, one for each value left.
+        // SAFETY: these are the new block's first slots, one for each value left.
         unsafe { Block::write(*tail, 0, rest, len - here) };
         true
     }
@@ -417,7 +426,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         NonNull::new(self.inner.spare.swap(ptr::null_mut(), Acquire))
     }
 
-    /// Makes a block the spare one, or frees it if there is a spare one.
+    /// Makes a block the spare one, or frees the block if the queue has a spare one already.
     fn keep(&self, block: NonNull<Block<T>>) {
         let spare = &self.inner.spare;
         // Ordering: Release pairs with `take_spare`. If there is a spare block, it is not replaced.
@@ -428,7 +437,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Takes the oldest value, under the consumers' lock. No lock if there is none.
+    /// Takes the oldest value, under the consumers' lock. Takes no lock if the queue is empty.
     #[inline]
     pub fn pop(&self) -> Option<T> {
         let mut value = MaybeUninit::uninit();
@@ -440,18 +449,18 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Takes up to `n` of the oldest values in one piece, at most 32, under the consumers' lock. No
-    /// lock if there is none, or if `n` is 0.
+    /// Takes up to `n` of the oldest values, and at most 32, while it holds the consumers' lock
+    /// once. Takes no lock if the queue is empty, or if `n` is 0.
     ///
-    /// The batch has room for 32 values, on the stack: box large values.
+    /// The batch has room for 32 values, on the thread's stack: box large values.
     pub fn pop_n(&self, n: usize) -> Batch<T> {
         let mut batch = Batch::new();
         if n == 0 {
             return batch;
         }
-        // SAFETY: the batch has room for `n` values.
+        // SAFETY: the batch has room for that many values.
         let taken = unsafe { self.take(batch.room(), n.min(Batch::<T>::CAPACITY)) };
-        // SAFETY: that many values are written.
+        // SAFETY: `taken` values are written.
         unsafe { batch.set_len(taken) };
         batch
     }
@@ -463,7 +472,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
     #[inline(always)]
     unsafe fn take(&self, to: *mut T, n: usize) -> usize {
         let consumers = &self.inner.consumers;
-        // Ordering: Acquire, as for `look`.
+        // Ordering: Acquire pairs with the store of `popped` in `take_in`, for `look`.
         let popped = consumers.popped.load(Acquire);
         // Ordering: Relaxed; a hint. It saves the consumer a load of the word that pushers write.
         if popped == consumers.limit.load(Relaxed) && self.look(popped) == 0 {
@@ -479,10 +488,11 @@ impl<T, L: Lock> ValueInjector<T, L> {
         taken
     }
 
-    /// Returns the count taken and the block that the consumers left, if any.
+    /// Moves values as [`take`](Self::take) does. Returns their number, and the block that the
+    /// consumers left, if any.
     ///
     /// # Safety
-    /// As for [`take`](Self::take), and `head` is the queue's, under the lock.
+    /// As for [`take`](Self::take). `head` is the queue's, and the caller holds its lock.
     #[inline(always)]
     unsafe fn take_in(
         &self,
@@ -493,7 +503,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let consumers = &self.inner.consumers;
         // The lock orders this consumer after the one that acquired `limit`.
         if head.limit.wrapping_sub(head.popped) < n * ONE {
-            // Ordering: Acquire pairs with the push of the last value that it counts (rule 2).
+            // Ordering: Acquire pairs with the push of the last value that `pushed` counts (rule
+            // 2).
             head.limit = self.inner.pushers.pushed.load(Acquire) & !CLOSED;
             // Ordering: Relaxed; a hint for threads without the lock.
             consumers.limit.store(head.limit, Relaxed);
@@ -505,16 +516,16 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let slot = slot_of(head.popped);
         let mut left = None;
         if slot != 0 && n <= SLOTS - slot {
-            // SAFETY: the slots after the last pop's, in its block; their values are written (rule
-            // 2).
+            // SAFETY: these slots follow that of the last pop, in the same block. Their values are
+            // written (rule 2).
             unsafe { Block::read(head.block, slot, to, n) };
         } else {
             // SAFETY: the room is the caller's, and the values are written.
             left = unsafe { self.take_across(&mut head.block, slot, to, n) };
         }
         head.popped = head.popped.wrapping_add(n * ONE);
-        // Ordering: Release pairs with `look`: a thread that sees this count also sees the pushes
-        // of the popped values.
+        // Ordering: Release pairs with the Acquire loads of `popped` in `take` and `len`: a thread
+        // that sees this count also sees the pushes of the popped values.
         consumers.popped.store(head.popped, Release);
         (n, left)
     }
@@ -534,7 +545,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
         n: usize,
     ) -> Option<NonNull<Block<T>>> {
         let here = if slot == 0 { 0 } else { SLOTS - slot };
-        // SAFETY: the slots after the last pop's, to the end of its block (rule 2).
+        // SAFETY: these slots follow that of the last pop, up to the end of the block (rule 2).
         unsafe { Block::read(*head, slot, to, here) };
         let left = NonNull::new(*head);
         *head = match left {
@@ -545,15 +556,16 @@ impl<T, L: Lock> ValueInjector<T, L> {
         };
         // SAFETY: `here` of the `n` values are written so far.
         let rest = unsafe { to.add(here) };
-        // SAFETY: the next block's first slots, whose values are written.
+        // SAFETY: these are the next block's first slots, whose values are written.
         unsafe { Block::read(*head, 0, rest, n - here) };
         left
     }
 
-    /// Returns the number of values when `popped` was read, plus the pushes since.
+    /// Returns the number of values that the queue had when the caller read `popped`, plus the
+    /// values pushed since.
     fn look(&self, popped: usize) -> usize {
-        // Ordering: Relaxed, because `popped` was acquired: the value is no older than the pushes
-        // of the popped values, so the difference is not negative.
+        // Ordering: Relaxed, because the caller acquired `popped`: the value of `pushed` is no
+        // older than the pushes of the popped values, so the difference is not negative.
         let pushed = self.inner.pushers.pushed.load(Relaxed) & !CLOSED;
         pushed.wrapping_sub(popped) / ONE
     }
@@ -562,7 +574,7 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// exactly if the queue is [empty](Self::is_empty). Values that others pop meanwhile may still
     /// count.
     pub fn len(&self) -> usize {
-        // Ordering: Acquire, as for `look`.
+        // Ordering: Acquire pairs with the store of `popped` in `take_in`, for `look`.
         self.look(self.inner.consumers.popped.load(Acquire))
     }
 
@@ -582,7 +594,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         pushers.tail.with(|tail| {
             let was_open = tail.pushed & CLOSED == 0;
             tail.pushed |= CLOSED;
-            // Ordering: Release pairs with `is_closed`, and with the loads that `put_in` names.
+            // Ordering: Release pairs with `is_closed`. It also pairs with `take_in`, which may
+            // read this store in place of the last push's.
             pushers.pushed.store(tail.pushed, Release);
             was_open
         })
@@ -637,7 +650,8 @@ impl<T, L: Lock> Drop for Inner<T, L> {
         // Ordering: Relaxed; no other thread is left.
         for block in [tail, self.spare.load(Relaxed)] {
             if let Some(block) = NonNull::new(block) {
-                // SAFETY: the last block and the spare one; the consumers have left all others.
+                // SAFETY: these are the last block and the spare one. The consumers have left all
+                // others.
                 unsafe { Block::free(block) };
             }
         }

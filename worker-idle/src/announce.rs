@@ -5,8 +5,9 @@
 //! A *notifier* is a thread that is no worker of the scheduler: it pushes a task, and then notifies
 //! a worker. Between the two, the task may run and complete, the workers may end, and the last
 //! worker may free the scheduler, which the notifier still uses. A counted reference for each wake
-//! would cost two read-modify-writes on a shared line. Here each notifier has a *record*, which
-//! costs two plain stores. The *last worker* waits for the records before it frees the scheduler.
+//! would cost two read-modify-writes on a shared line. Here each notifier has a *record*: a wake
+//! costs two plain stores, and a third one for a count. The *last worker* waits for the records
+//! before it frees the scheduler.
 //!
 //! # States of a record
 //!
@@ -23,7 +24,8 @@
 //!    release and acquire of the queue. The pop comes before the completion of the task, and the
 //!    completion before the last worker's [wait](Registry::wait_keeping).
 //! 2. So the wait finds the record either busy, or idle again after the notification. In the first
-//!    case it waits, and acquires the store that ends the announcement.
+//!    case the last worker waits until the record is idle. In both cases it acquires the store that
+//!    ends the announcement.
 //! 3. A notifier enters its record into the registry before the push, while the task that it holds
 //!    still keeps the scheduler alive. So the wait finds the record.
 //! 4. A thread caches its last record. The cache holds a reference to the registry, so that a new
@@ -41,7 +43,8 @@
 //!    cached.
 //! 3. A nested wait returns at once: as its own thread's record is busy, two threads could
 //!    otherwise wait for each other. It passes the scheduler to the outermost announcement. When
-//!    that announcement has made its record idle, it waits, and then drops the scheduler.
+//!    the record of that announcement is idle again, the thread waits, and then drops the
+//!    scheduler.
 //! 4. So a thread that waits is never busy, and no two threads wait for each other.
 use std::{
     any::Any,
@@ -59,7 +62,8 @@ use sync_shim::{
     thread,
 };
 
-/// Number of checks of a record with only a yield in between. Most announcements end within them.
+/// The number of checks of a record with only a yield in between. Most announcements end before
+/// the last of these checks.
 const YIELDS: u32 = 16;
 
 /// The first sleep between two checks, and the number of times that it doubles.
@@ -103,7 +107,7 @@ const DOUBLINGS: u32 = 5;
 ///     unsafe {
 ///         Registry::announce(registry, || {
 ///             scheduler.as_ref().queue.lock().unwrap().push_back(7);
-///             drop(scheduler.as_ref().queue.lock()); // A real one notifies a worker here.
+///             drop(scheduler.as_ref().queue.lock()); // A real push notifies a worker here.
 ///         })
 ///     };
 /// });
@@ -111,7 +115,7 @@ const DOUBLINGS: u32 = 5;
 ///     thread::yield_now();
 /// }
 /// let registry = scheduler.registry.clone();
-/// Registry::wait_keeping(&registry, move || scheduler); // Its only task is done.
+/// Registry::wait_keeping(&registry, move || scheduler); // The scheduler's only task is done.
 /// waker.join().unwrap();
 /// ```
 pub struct Registry {
@@ -120,15 +124,15 @@ pub struct Registry {
 
 struct Records {
     live: Vec<Arc<Record>>,
-    /// Number of announcements of the records that were removed.
+    /// The number of announcements by the records that were removed.
     announced: u64,
 }
 
 /// The record of one thread for one scheduler.
 struct Record {
-    /// Whether the thread is between its push and the end of its notification.
+    /// Whether the thread is between the start of its push and the end of its notification.
     busy: AtomicBool,
-    /// Announcements so far.
+    /// The number of announcements so far.
     announced: AtomicU64,
 }
 
@@ -153,20 +157,20 @@ impl Drop for Ended {
 }
 
 sync_shim::thread_local! {
-    /// Points to the cache of the thread's last record, or is null. It has no destructor, so that
-    /// the destructors of other thread-locals can use it.
+    /// Points to the cache of the thread's last record, or is null. This thread-local has no
+    /// destructor, so that the destructors of other thread-locals can use it.
     static LAST: Cell<*const Mine> = const { Cell::new(ptr::null()) };
     static KEPT: Kept = const { Kept(Cell::new(None)) };
 }
 
-/// Frees the cache that `LAST` points to when the thread ends.
+/// Owns the cache that `LAST` points to, and frees it when the thread ends.
 struct Kept(Cell<Option<NonNull<Mine>>>);
 
 impl Kept {
-    /// Caches `mine`, if any. Frees the last cache, which is not busy.
+    /// Caches `mine`, if any. Frees the cache before it, whose record is not busy.
     fn keep(&self, mine: Option<NonNull<Mine>>) {
         let at = mine.map_or(ptr::null(), |mine| mine.as_ptr().cast_const());
-        // If `LAST` is gone, as in a thread of a model that ends, nothing points to the cache.
+        // If `LAST` is gone, as when a thread of a model ends, nothing points to the cache.
         let _ = LAST.try_with(|last| last.set(at));
         if let Some(before) = self.0.replace(mine) {
             // SAFETY: `Registry::announce_anew` made the pointer from a box. `LAST` no longer
@@ -179,7 +183,8 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         // This thread-local is dropped inside an announcement only if the process exits there. The
-        // announcement still uses the cache, and a wait of this thread must find it, so it is kept.
+        // announcement still uses the cache, and a wait of this thread must find it. So the cache
+        // is kept.
         if self.0.get().is_some() && !is_announcing() {
             self.keep(None);
         }
@@ -202,7 +207,7 @@ fn outermost() -> Option<NonNull<Mine>> {
 
 /// Returns whether this thread is in an announcement to any registry.
 ///
-/// If it is, it must not wait for another thread: that thread may wait for the end of the
+/// A thread in an announcement must not wait for another thread, which may wait for the end of the
 /// announcement.
 pub fn is_announcing() -> bool {
     outermost().is_some()
@@ -221,9 +226,9 @@ impl Registry {
 
     /// Runs `push`, which pushes a task of the scheduler and notifies a worker, as an announcement.
     ///
-    /// The caller holds the task. This costs no read-modify-write, unless the thread's last
-    /// announcement was to another scheduler. Then it costs an allocation, the lock of the
-    /// scheduler's records, and a check of each record.
+    /// The caller holds the task. This costs no read-modify-write if the thread's last announcement
+    /// was to the same scheduler, and has ended. Otherwise this may cost two allocations, the lock
+    /// of the scheduler's records, and a check of each record.
     ///
     /// # Safety
     /// `registry` must be valid when this is called. `push` must not hold references to the
@@ -234,7 +239,7 @@ impl Registry {
         let idle = last().filter(|mine| {
             // SAFETY: only this thread frees what `LAST` points to, after it has changed `LAST`.
             let mine = unsafe { mine.as_ref() };
-            // SAFETY: valid, as the caller ensures: nothing was pushed yet.
+            // SAFETY: `registry` is valid, as the caller ensures: nothing was pushed yet.
             let registry = unsafe { registry.as_ref() };
             Arc::ptr_eq(&mine.registry, registry) && !mine.record.is_busy()
         });
@@ -243,7 +248,7 @@ impl Registry {
             let registry = unsafe { registry.as_ref() };
             return Self::announce_anew(registry.clone(), push);
         };
-        // SAFETY: `LAST` points to it, and its record is idle.
+        // SAFETY: `LAST` points to `mine`, whose record is idle.
         let _busy = unsafe { Busy::begin(mine) };
         push();
     }
@@ -254,7 +259,7 @@ impl Registry {
     #[inline(never)]
     fn announce_anew(registry: Arc<Self>, push: impl FnOnce()) {
         if let Some(outermost) = outermost() {
-            // SAFETY: `LAST` points to it, and it stays there while it is busy.
+            // SAFETY: `LAST` points to this cache, which stays while its record is busy.
             let mine = unsafe { outermost.as_ref() };
             if Arc::ptr_eq(&mine.registry, &registry) {
                 mine.record.count();
@@ -274,8 +279,8 @@ impl Registry {
         if KEPT.try_with(|kept| kept.keep(Some(mine))).is_err() {
             once.keep(Some(mine));
         }
-        // SAFETY: its record is new, and so idle. `LAST` points to it, or `once` keeps it for
-        // longer than `_busy`.
+        // SAFETY: the record is new, and so idle. `LAST` points to `mine`, or `once` keeps `mine`
+        // for longer than `_busy`.
         let _busy = unsafe { Busy::begin(mine) };
         push();
     }
@@ -309,9 +314,9 @@ impl Registry {
     ///
     /// As the drop comes after the wait, `keep` may own the scheduler.
     ///
-    /// Inside an announcement of its own thread, to any registry, it does not wait. It calls
-    /// `keep`, which returns the scheduler or a reference that keeps it alive. The outermost
-    /// announcement drops that value once it has ended and waited.
+    /// Inside an announcement of the calling thread, to any registry, this does not wait yet, but
+    /// calls `keep`. That returns the scheduler, or a reference that keeps the scheduler alive.
+    /// When the outermost announcement has ended, the thread waits, and then drops that value.
     pub fn wait_keeping<T: 'static>(this: &Arc<Self>, keep: impl FnOnce() -> T) {
         let Some(outermost) = outermost() else {
             this.wait();
@@ -321,7 +326,7 @@ impl Registry {
             registry: this.clone(),
             _scheduler: Box::new(keep()),
         };
-        // SAFETY: `LAST` points to it, and it stays there while it is busy.
+        // SAFETY: `LAST` points to this cache, which stays while its record is busy.
         unsafe { outermost.as_ref() }.ended.borrow_mut().push(ended);
     }
 
@@ -333,7 +338,8 @@ impl Registry {
         let records: Vec<_> = self.records.lock().live.clone();
         for record in records {
             let mut looks = 0;
-            // Ordering: Acquire pairs with the drop of `Busy`: the scheduler is freed after it.
+            // Ordering: Acquire pairs with the store of `Record::end`: the scheduler is freed after
+            // the notifier's last use of it.
             while record.busy.load(Acquire) {
                 back_off(looks);
                 looks = looks.saturating_add(1);
@@ -344,9 +350,9 @@ impl Registry {
 
 /// Lets the announcing thread run before the next check of its record.
 ///
-/// A yield is not enough, as it lets no thread of a lower priority run. Nothing wakes the waiting
-/// thread: for that, each announcement would need a fence after its last store, and a check for a
-/// waiting thread.
+/// A yield alone is not enough, as it lets no thread of a lower priority run. Nothing wakes the
+/// waiting thread: to do that, each announcement would need a fence after its last store, and a
+/// check for a waiting thread.
 fn back_off(looks: u32) {
     if looks < YIELDS || cfg!(any(selvedge_loom, selvedge_shuttle)) {
         thread::yield_now();
@@ -372,7 +378,7 @@ impl Record {
 
     /// Begins an announcement.
     fn begin(&self) {
-        // Ordering: Relaxed, the queue's release in the push publishes it.
+        // Ordering: Relaxed, the queue's release in the push publishes this store.
         self.busy.store(true, Relaxed);
         self.count();
     }
@@ -403,16 +409,16 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// An announcement with the cached record. Its drop ends it.
+/// An announcement with the cached record. Dropping this value ends the announcement.
 struct Busy(NonNull<Mine>);
 
 impl Busy {
     /// # Safety
-    /// `mine` must be this thread's, and idle. `LAST` must point to it, or nobody may free it
-    /// before the result is dropped.
+    /// `mine` must be this thread's cache, and its record idle. `LAST` must point to `mine`, or no
+    /// code may free `mine` before the result is dropped.
     #[inline]
     unsafe fn begin(mine: NonNull<Mine>) -> Self {
-        // SAFETY: valid, as the caller ensures.
+        // SAFETY: `mine` is valid, as the caller ensures.
         unsafe { mine.as_ref() }.record.begin();
         Self(mine)
     }
@@ -425,14 +431,14 @@ impl Drop for Busy {
         let mine = unsafe { self.0.as_ref() };
         mine.record.end();
         if !mine.ended.borrow().is_empty() {
-            // The drops of the ended schedulers may announce, and so free `mine`, which is not used
-            // any more.
+            // The drops of the ended schedulers may announce, and so free `mine`. It is not used
+            // after the `take`.
             drop(mine.ended.take());
         }
     }
 }
 
-/// A nested announcement to another registry. Its drop ends it.
+/// A nested announcement to another registry. Dropping this value ends the announcement.
 struct Nested(Arc<Record>);
 
 impl Nested {

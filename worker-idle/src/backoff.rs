@@ -7,14 +7,14 @@
 //!
 //! # Outcomes of a wait
 //!
-//! The *pause* is the number of parks until the next wait. A *credit* lets one lost wait cause no
-//! pause.
+//! A *pause* of `n` parks means that the next wait is before the `n`th park from now. A *credit*
+//! lets one lost wait cause no pause.
 //!
 //! | outcome | condition | the next wait |
 //! |---|---|---|
-//! | *won* | a look found work in time | before the next park; it earns two credits (rule 2) |
-//! | *lost* | no look found work | before the next park if a credit is left, which it uses up; else after a pause of 2, 4, … 1,024 parks |
-//! | *late* | it took longer than 200 µs, whatever it found | after 32 parks, or twice the last pause if that is more |
+//! | *won* | a look found work in time | before the next park; the won wait earns two credits (rule 2) |
+//! | *lost* | no look found work | before the next park if a credit is left, which the lost wait uses up; else after a pause of 2, 4, … 1,024 parks |
+//! | *late* | the wait took longer than 200 µs, whatever it found | after a pause of 32 parks, or of twice the last pause if that is more; of 1,024 at most |
 //!
 //! # Rules
 //!
@@ -22,11 +22,10 @@
 //! 2. A won wait saves about as much as two lost ones cost, so it earns two credits. Once no credit
 //!    is left, each lost wait doubles the pause, until a wait is won.
 //! 3. A late wait is a loss, whatever it found: another thread kept the CPU meanwhile. If this
-//!    thread had parked instead, the system could have woken it on another CPU. It causes a pause
-//!    of 32 parks rather than the longest one: on a machine with other load, one late wait does not
-//!    mean that the next is late.
-//! 4. Before the first 16 parks there is no wait: a thread that parks only a few times gains
-//!    nothing.
+//!    thread had parked instead, the system could have woken it on another CPU. A first late wait
+//!    causes a pause of 32 parks rather than the longest pause: on a machine with other load, one
+//!    late wait does not mean that the next wait is late.
+//! 4. The first wait is before the 16th park: a thread that parks only a few times gains nothing.
 use std::time::{Duration, Instant};
 use sync_shim::thread;
 
@@ -37,10 +36,10 @@ const LOOKS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     20
 };
 
-/// A wait that takes longer is late.
+/// A wait that takes longer than this is late.
 const LATE: Duration = Duration::from_micros(200);
 
-/// Parks before the first wait.
+/// The first pause: the first wait is before the park with this number.
 const FIRST: u32 = 16;
 
 /// The longest pause is two to this power.
@@ -73,7 +72,7 @@ const CREDIT: u32 = 8;
 ///             job.is_some()
 ///         });
 ///     }
-///     match job.or_else(|| jobs.recv().ok()) { // Parks.
+///     match job.or_else(|| jobs.recv().ok()) { // `recv` parks.
 ///         Some(n) => sum += n,
 ///         None => break,
 ///     }
@@ -82,9 +81,10 @@ const CREDIT: u32 = 8;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Parks until the next wait.
+    /// The next wait is before the park with this number from now. 0 and 1 are the next park.
     pause: u32,
-    /// The last pause after a lost wait was two to this power. 0 after a won wait.
+    /// The last pause after a lost or late wait was two to this power. 0 if a wait has been won
+    /// since, or if there was no such pause.
     doublings: u32,
     /// The number of lost waits that won waits have paid for in advance.
     credit: u32,
@@ -108,14 +108,15 @@ impl Backoff {
         }
     }
 
-    /// Returns whether to [`wait`](Self::wait) before this park. Call it before each park.
+    /// Returns whether to [`wait`](Self::wait) before the coming park. Call it before each park.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         self.pause = self.pause.saturating_sub(1);
         self.pause == 0
     }
 
-    /// Yields the CPU and calls `look`, until that returns true or the wait has lasted long enough.
+    /// Yields the CPU and then calls `look`, up to 20 times. The wait ends early if a look returns
+    /// true, or if the wait is late.
     ///
     /// Returns what the last look found. Takes some microseconds if no other thread wants the CPU.
     pub fn wait(&mut self, look: impl FnMut() -> bool) -> bool {
@@ -128,10 +129,11 @@ impl Backoff {
     }
 
     /// Waits as [`wait`](Self::wait) does, but bounds the wait by time instead of by the number of
-    /// looks. Use it if a look is a system call. A `limit` above 100 µs counts as
-    /// 100 µs. A good `limit` is what one park and one wake-up cost together.
+    /// looks. Use it if a look is a system call. A `limit` above 100 µs counts as 100 µs. A good
+    /// `limit` is the time that one park and one wake-up cost together.
     ///
-    /// Its rules are those of [`wait`](Self::wait), except that it looks before the first yield.
+    /// The rules are those of [`wait`](Self::wait), except that the first look comes before the
+    /// first yield.
     ///
     /// ```
     /// use std::time::Duration;
@@ -139,7 +141,7 @@ impl Backoff {
     /// let mut backoff = worker_idle::Backoff::eager();
     /// assert!(backoff.is_due());
     /// assert!(!backoff.wait_for(Duration::from_micros(20), || false));
-    /// assert!(!backoff.is_due()); // It was lost.
+    /// assert!(!backoff.is_due()); // The wait was lost.
     /// ```
     pub fn wait_for(&mut self, limit: Duration, mut look: impl FnMut() -> bool) -> bool {
         if look() {

@@ -1,4 +1,4 @@
-//! A conformance test for implementations of [`Park`]. Feature `conformance`.
+//! A conformance test for implementations of [`Park`], with the feature `conformance`.
 //!
 //! ```
 //! worker_idle::conformance::park(worker_idle::park::ThreadPark::new);
@@ -48,7 +48,8 @@ fn park_within<P: Park + 'static>(limit: Duration, make: fn() -> P) {
     explore(limit, 3, checks);
 }
 
-/// Checks twice, with a limit and without, that an unpark before a park ends the park.
+/// Checks that an unpark before a park ends the park, with a limit and without. The second round
+/// uses the same parker.
 pub fn unpark_before_park_ends_it<P: Park>(make: fn() -> P) {
     let mut park = make();
     let unpark = park.unparker();
@@ -76,7 +77,7 @@ pub fn unparker_may_outlive_its_parker<P: Park>(make: fn() -> P) {
 
 /// Checks that a park with a limit ends without an unpark, and leaves the parker as it was.
 ///
-/// No time passes in a model, so there it checks nothing.
+/// No time passes in a model, so this checks nothing there.
 pub fn park_with_limit_ends_in_time<P: Park>(make: fn() -> P) {
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {
         return;
@@ -97,7 +98,7 @@ pub fn unparks_from_other_threads_end_a_park<P: Park>(make: fn() -> P) {
     let others = [(); 2].map(|()| {
         let (words, unpark) = (words.clone(), park.unparker());
         thread::spawn(move || {
-            // Ordering: Relaxed, so that the unpark alone makes it visible.
+            // Ordering: Relaxed, so that the unpark alone makes the write visible.
             words.fetch_add(1, Relaxed);
             unpark.unpark();
         })

@@ -1,5 +1,5 @@
-//! Counts the read-modify-writes and `SeqCst` fences of each operation, as the README's table has
-//! them.
+//! Counts the read-modify-writes and `SeqCst` fences of each operation, to check the README's table
+//! of costs.
 use crate::{
     Idle, Woken,
     park::{Park, ThreadPark, Unpark},

@@ -35,8 +35,8 @@ fn sleeping(counts: u64) -> i64 {
 /// below 0 a reservation is held, which counts as a searcher.)
 #[inline]
 fn wakes_nobody(counts: u64) -> bool {
-    // One test for both conditions. After the rotation a searcher sets bit 32 or a higher one, and
-    // no sleeper makes the subtraction wrap. `sleeping` is below 2³¹.
+    // One test for both conditions. After the rotation, a searcher sets bit 32 or a higher one. If
+    // there is neither a searcher nor a sleeper, the subtraction wraps. `sleeping` is below 2³¹.
     counts.rotate_left(32).wrapping_sub(1) >> 31 != 0
 }
 
@@ -46,7 +46,8 @@ fn wakes_nobody(counts: u64) -> bool {
 pub struct Idle {
     line: CachePadded<Line>,
     watch: CachePadded<Watchers>,
-    /// The masks of the workers from the 65th on. A `Vec`, as a constant can hold an empty one.
+    /// The masks of the workers from the 65th on. It is a `Vec`, because a constant can hold an
+    /// empty `Vec`.
     more: Vec<AtomicU64>,
     workers: u64,
 }
@@ -62,7 +63,7 @@ struct Line {
 }
 
 struct Watchers {
-    /// The watcher's index plus 1, or 0.
+    /// The watcher's index plus 1, or 0 if there is no watcher.
     watcher: AtomicUsize,
     wanted: AtomicBool,
 }
@@ -165,9 +166,9 @@ impl Idle {
 
     /// Returns the worker to unpark after a push, if any. The caller must unpark it.
     ///
-    /// The worker counts as searching from now on, so a burst of pushes wakes one worker. Costs a
-    /// fence and a load, and two read-modify-writes if a worker is chosen. Never waits for another
-    /// thread.
+    /// The worker counts as searching from now on, so a burst of pushes wakes one worker. The call
+    /// costs a fence and a load, and two read-modify-writes if a worker is chosen. It never waits
+    /// for another thread.
     #[inline]
     pub fn notify(&self) -> Option<usize> {
         // Ordering: SeqCst pairs with the fences in `sleep` and in `stop_searching` (rule 3).
@@ -180,7 +181,8 @@ impl Idle {
         self.reserve(counts)
     }
 
-    /// Makes a reservation and clears a bit for it, unless no worker need be woken any more.
+    /// Makes a reservation, clears a bit for it, and returns that bit's worker. Returns `None` if
+    /// no worker need be woken any more.
     #[inline(never)]
     fn reserve(&self, mut counts: u64) -> Option<usize> {
         while !wakes_nobody(counts) {
@@ -198,7 +200,7 @@ impl Idle {
                         return Some(worker);
                     }
                     counts = self.give_back(); // Rule 4.
-                    // Another thread is changing the same line.
+                    // Another thread is changing the same cache line, so this one pauses.
                     hint::spin_loop();
                 }
                 Err(now) => counts = now,
@@ -207,11 +209,11 @@ impl Idle {
         None
     }
 
-    /// Clears a bit for a reservation. It clears the watcher's bit only if that mask has no other.
-    /// Returns `None` if the scan finds no bit: a sleeper woke itself meanwhile, or a bit was set
-    /// in a mask that the scan had passed.
+    /// Clears a bit for a reservation, and returns the bit's worker. The scan takes the watcher's
+    /// bit only if that bit's mask has no other. Returns `None` if the scan finds no bit: a sleeper
+    /// woke itself meanwhile, or a bit was set in a mask that the scan had passed.
     fn take_any(&self) -> Option<usize> {
-        // Ordering: Relaxed, a preference only.
+        // Ordering: Relaxed, because the scan only prefers other sleepers to the watcher.
         let watcher = self.watch.watcher.load(Relaxed).wrapping_sub(1);
         for (i, mask) in self.masks().enumerate() {
             // Ordering: Relaxed, the exchange below checks the value.
@@ -276,19 +278,22 @@ impl Idle {
         last
     }
 
-    /// Announces that `worker` will sleep. It must then look at every queue once more.
+    /// Announces that `worker` will sleep. The worker must then look at every queue once more.
     ///
-    /// A "retry" of a queue counts as work. If the worker finds work it calls
-    /// [`wake_self`](Self::wake_self), and else it parks. Two read-modify-writes and a fence.
+    /// A "retry" of a queue counts as work. If the worker finds work, it calls
+    /// [`wake_self`](Self::wake_self). Otherwise it parks. The call costs two read-modify-writes
+    /// and a fence.
     ///
     /// # Panics
-    /// If there is no such worker. With debug assertions also if it already sleeps. Without them,
-    /// or if `was_searching` is wrong, the counts are wrong from then on: wake-ups may be lost, and
-    /// a notifier may loop forever in search of a sleeper that does not exist.
+    /// If there is no such worker. With debug assertions, also if the worker already sleeps.
+    ///
+    /// Such a call without debug assertions, or a wrong `was_searching`, makes the counts wrong
+    /// from then on: wake-ups may be lost, and a notifier may loop forever in search of a sleeper
+    /// that does not exist.
     #[cfg_attr(not(selvedge_loom), track_caller)]
     pub fn sleep(&self, worker: usize, was_searching: bool) {
         let (mask, bit) = self.mask(worker);
-        // Ordering: Relaxed, the change of the counts below publishes it.
+        // Ordering: Relaxed, the change of the counts below publishes the bit.
         let before = mask.fetch_or(bit, Relaxed);
         debug_assert_eq!(before & bit, 0, "worker {worker} already sleeps");
         let change = if was_searching {
@@ -302,11 +307,12 @@ impl Idle {
         fence(SeqCst);
     }
 
-    /// Wakes the calling worker, for example because it found work before it parked. It then counts
-    /// as searching.
+    /// Wakes the calling worker, for example because it found work before it parked. The worker
+    /// then counts as searching.
     ///
-    /// Returns whether a notifier had chosen it meanwhile. Two read-modify-writes. Never waits for
-    /// another thread.
+    /// Returns whether a notifier had chosen the worker meanwhile. The call costs two
+    /// read-modify-writes, or none if it finds at once that a notifier had chosen the worker. It
+    /// never waits for another thread.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -327,9 +333,10 @@ impl Idle {
         Woken::ByNotifier
     }
 
-    /// Returns whether a notifier chose this worker. Ask after each park. A load.
+    /// Returns whether a notifier chose this worker. Ask after each park. The call costs a load.
     ///
-    /// If so, it counts as searching. If not, the worker parks again, or wakes itself.
+    /// A worker that was chosen counts as searching. A worker that was not chosen parks again, or
+    /// wakes itself.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -343,8 +350,8 @@ impl Idle {
         mask.load(Relaxed) & bit == 0
     }
 
-    /// Makes a sleeper the watcher, unless there is one. A load, and a read-modify-write if it
-    /// succeeds.
+    /// Makes a sleeper the watcher, and returns true, unless there is a watcher. The call costs a
+    /// load, and a read-modify-write if the load finds no watcher.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -352,7 +359,7 @@ impl Idle {
     pub fn try_watch(&self, worker: usize) -> bool {
         self.check(worker);
         // Ordering: Relaxed, the exchange admits one watcher, which takes over nothing from the
-        // last.
+        // watcher before it.
         !self.is_watched()
             && self
                 .watch
@@ -368,28 +375,29 @@ impl Idle {
         self.watch.watcher.store(0, Relaxed);
     }
 
-    /// Returns whether there is a watcher. Loads a line that changes only when a watcher comes or
-    /// goes.
+    /// Returns whether there is a watcher. Loads a line that changes only when a watcher comes,
+    /// goes or is requested.
     #[inline]
     pub fn is_watched(&self) -> bool {
         // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value requests a
         // watcher once too often, or relies on a watcher that is about to end its watch. If that
-        // watcher gave up, it looks once more later. If it left for work, it searches, and looks
-        // when it stops.
+        // watcher gave up, it looks once more later. If it left for work, it searches, and looks at
+        // the places when it stops searching.
         self.watch.watcher.load(Acquire) != 0
     }
 
     /// Requests a watcher. The caller has filled a watched place and saw no watcher.
     ///
-    /// If a worker sleeps, the caller must then call [`notify`](Self::notify). The last searcher,
-    /// when it looks for more work, must look for filled places too, if a watcher is wanted and
-    /// there is none. A load; a store and a fence if none was wanted before.
+    /// If a worker sleeps, the caller must then call [`notify`](Self::notify). When the last
+    /// searcher looks for more work, and a watcher is wanted but there is none, it must also look
+    /// for filled places. The call costs a load; also a store and a fence if no watcher was wanted
+    /// before.
     #[inline]
     pub fn want_watcher(&self) {
-        // Ordering: Relaxed. The caller's Acquire in `is_watched` shows it the store of
-        // `give_up_watch`.
+        // Ordering: Relaxed. The caller's Acquire in `is_watched` shows the caller the store of
+        // `wanted` in `give_up_watch`.
         if !self.watch.wanted.load(Relaxed) {
-            // Ordering: Relaxed, the fence orders it.
+            // Ordering: Relaxed, the fence orders the store.
             self.watch.wanted.store(true, Relaxed);
             // Ordering: SeqCst pairs with the fence in `sleep`: the worker that goes to sleep sees
             // that a watcher is wanted, or the caller sees the sleeper.
@@ -397,9 +405,9 @@ impl Idle {
         }
     }
 
-    /// Returns whether a watcher is wanted. Ask after [`sleep`](Self::sleep). A load.
+    /// Returns whether a watcher is wanted. Ask after [`sleep`](Self::sleep). Costs a load.
     pub fn is_watcher_wanted(&self) -> bool {
-        // Ordering: Relaxed, the fence in `sleep` orders it after the sleeper was counted.
+        // Ordering: Relaxed, the fence in `sleep` orders this load after the count of the sleeper.
         self.watch.wanted.load(Relaxed)
     }
 
@@ -413,7 +421,8 @@ impl Idle {
         self.watch.watcher.store(0, Release);
     }
 
-    /// Returns how many workers search and how many sleep, without reserved ones. A snapshot.
+    /// Returns how many workers search and how many sleep, as a snapshot. A reserved worker counts
+    /// as searching.
     #[inline]
     pub fn counts(&self) -> (usize, usize) {
         // Ordering: Relaxed, a snapshot.
@@ -423,8 +432,8 @@ impl Idle {
 }
 
 impl Drop for Idle {
-    /// Ends the use: no thread may notify any more. Under loom, `retire` makes a later use fail the
-    /// model.
+    /// Ends the use of this state: no thread may notify any more. Under loom, `retire` makes a
+    /// later use fail the model.
     fn drop(&mut self) {
         self.line.counts.retire();
         self.watch.watcher.retire();

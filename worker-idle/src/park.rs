@@ -5,10 +5,10 @@
 //! use worker_idle::park::{Park, ThreadPark, Unpark};
 //!
 //! let mut park = ThreadPark::new();
-//! park.park_timeout(Duration::from_millis(1)); // Nobody unparks it.
+//! park.park_timeout(Duration::from_millis(1)); // Nobody unparks this thread.
 //! let unparker = park.unparker();
 //! let worker = thread::spawn(move || park.park());
-//! unparker.unpark(); // The thread has not parked yet, or it has.
+//! unparker.unpark(); // This ends the park, also if the thread parks only later.
 //! worker.join().unwrap();
 //! ```
 use core::time::Duration;
@@ -27,11 +27,11 @@ pub use thread::{ThreadPark, ThreadUnpark};
 ///
 /// 1. `park`, `park_timeout` and `poll` *collect*: they note which sockets are ready and which
 ///    timers are due, and call no [`Waker`](core::task::Waker). A worker that parks counts as
-///    asleep, so it would send the tasks that it wakes there to the injector.
-/// 2. `deliver` wakes the tasks of the collected events. The worker calls it when the worker counts
-///    as awake, so the woken tasks go to its own queue.
+///    asleep, so tasks that it woke there would go to the injector.
+/// 2. `deliver` wakes the tasks of the collected events. The worker calls `deliver` once it counts
+///    as awake, so the woken tasks go to the worker's own queue.
 ///
-/// A parker that only sleeps leaves `poll`, `has_events` and `deliver` as they are.
+/// A parker that collects no events keeps the default `poll`, `has_events` and `deliver`.
 ///
 /// ```
 /// use std::{sync::{Arc, Condvar, Mutex}, time::Duration};
@@ -73,7 +73,7 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// thread.join().unwrap();
 /// ```
 ///
-/// This example is a driver, which collects the ready wakers, up to a limit:
+/// This example is a driver, whose `poll` collects up to `max` of the ready wakers:
 ///
 /// ```
 /// use std::{mem, task::Waker, time::Duration};
@@ -122,15 +122,16 @@ pub trait Park {
     /// The handle that ends this parker's parks.
     type Unpark: Unpark;
 
-    /// Waits without a limit, until an unpark has come since the last return. May return early.
+    /// Waits without a limit for an unpark. An unpark since the last park returned ends the wait at
+    /// once. May return early.
     fn park(&mut self);
 
-    /// Waits for an unpark, or for `limit`. May return early.
+    /// Waits as [`park`](Self::park) does, but at most for `limit`. May return early.
     fn park_timeout(&mut self, limit: Duration);
 
     /// Collects up to `max` events, and does not wait. A busy worker calls this between two tasks,
     /// once in a number of ticks. If the check for events is expensive, the driver reads a clock
-    /// first. By default this does nothing.
+    /// first, to skip most checks. By default this does nothing.
     fn poll(&mut self, max: usize) {
         let _ = max;
     }
@@ -141,8 +142,8 @@ pub trait Park {
         false
     }
 
-    /// Wakes the tasks of the collected events. The wakers may run user code. If this leaves
-    /// events, the worker calls it again before it parks. By default this does nothing.
+    /// Wakes the tasks of the collected events. The wakers may run user code. If a call leaves
+    /// events, the worker calls `deliver` again before it parks. By default this does nothing.
     fn deliver(&mut self) {}
 
     /// Returns the handle that ends this parker's parks.
@@ -152,8 +153,8 @@ pub trait Park {
 /// Wakes a [`Park`].
 ///
 /// A thread that has pushed work calls `unpark`, so the call must be short: it neither blocks nor
-/// panics, and does not call the scheduler. If it wakes no thread, the worker counts as awake
-/// forever.
+/// panics, and does not call the scheduler. If the call failed to unpark the thread, the worker
+/// would stay parked, and count as awake forever.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};

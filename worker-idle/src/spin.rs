@@ -1,9 +1,9 @@
 //! A worker that polls tasks in vain yields its CPU from time to time.
 //!
 //! Tasks that only yield, again and again, usually wait for another thread. That thread may share
-//! the CPU with this worker. As this worker never sleeps, the system lets it run for milliseconds,
-//! and meanwhile it polls those tasks a hundred thousand times for nothing. So a worker that has
-//! made no progress for a while yields its CPU once. If no thread wants the CPU, this costs one
+//! the CPU with this worker. As this worker never sleeps, the system lets it run for milliseconds.
+//! Meanwhile the worker polls those tasks a hundred thousand times for nothing. So a worker that
+//! has made no progress for a while yields its CPU once. If no thread wants the CPU, this costs one
 //! system call in some thousand polls.
 use std::cell::Cell;
 use sync_shim::thread;
@@ -17,7 +17,7 @@ const POLLS: u64 = 4_096;
 /// let spin = worker_idle::Spin::new();
 /// let (mut news, mut yielded) = (0, 0);
 /// for polls in 0..=40_960 {
-///     news += u64::from(polls < 20_480); // A task was woken, say.
+///     news += u64::from(polls < 20_480); // For example, a task was woken.
 ///     yielded += u32::from(spin.look(news, polls));
 /// }
 /// assert_eq!(yielded, 5);
@@ -38,7 +38,7 @@ impl Spin {
         }
     }
 
-    /// Yields the CPU, and returns true, if 4,096 polls made no progress.
+    /// Yields the CPU, and returns true, if the last 4,096 polls made no progress.
     ///
     /// Call it now and then, for example when a look at remote work finds nothing. `polls` is the
     /// number of all polls so far. `news` is any number that changes when the worker does more than

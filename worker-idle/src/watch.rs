@@ -1,17 +1,17 @@
 //! The watch: a sleeper that checks, at intervals, places for which no push notifies.
 //!
-//! A scheduler may have places that only one worker empties, such as a LIFO slot. They are filled
-//! so often that it costs too much to notify each time. So one sleeper, the *watcher*, *looks* at
-//! all of these places now and then. A thread that fills an empty place is a *filler*.
+//! A scheduler may have places that only one worker empties, such as a LIFO slot. The places are
+//! filled so often that it costs too much to notify each time. So one sleeper, the *watcher*,
+//! *looks* at all of these places now and then. A thread that fills an empty place is a *filler*.
 //!
 //! # States
 //!
 //! | state | watcher wanted | watcher | sleeps |
 //! |---|---|---|---|
-//! | *off* | no | none | have no limit |
+//! | *off* | no | none | no sleep has a limit |
 //! | *wanted* | yes | none | the next sleeper becomes the watcher |
-//! | *watched* | yes | one | the watcher's has a limit, and it looks after each |
-//! | *leaving* | no | none | as *off*, but the last watcher still looks once more |
+//! | *watched* | yes | one | each sleep of the watcher has a limit, and the watcher then looks |
+//! | *leaving* | no | none | as *off*, but the last watcher sleeps with a limit and looks once more |
 //!
 //! # Rules
 //!
@@ -19,42 +19,42 @@
 //! 2. A filler that sees no watcher requests one and notifies. Unless a worker is searching, this
 //!    wakes a sleeper, which becomes the watcher unless it finds work. So no sleep has a limit
 //!    before a place is filled.
-//! 3. A watcher that wakes for work ends its watch. It is the last of the sleepers in its mask to
-//!    be chosen. The last searcher that finds work checks whether a watcher is wanted and there is
-//!    none. If so, and if a place is filled, it wakes another sleeper.
+//! 3. A watcher that wakes for work ends its watch. Notifiers choose it last of the sleepers in its
+//!    mask. The last searcher that finds work checks whether a watcher is wanted and there is none.
+//!    If so, and if a place is filled, the searcher wakes another sleeper.
 //! 4. Once several looks in a row found no filled place, the watcher gives up: it withdraws the
-//!    request for a watcher, and looks once more after that. If something else ends its sleep
-//!    before that look, it requests a watcher.
-//! 5. A watch may continue where the last one stopped, by its [`WatchState`].
+//!    request for a watcher, and looks once more after that. If it is woken before that look, it
+//!    requests a watcher.
+//! 5. A worker's next watch may continue where its last watch stopped, by its [`WatchState`].
 //!
 //! # Why no filled place is forgotten
 //!
 //! 1. A filler that saw a watcher relies on it. If that watcher gives up, its last look comes later
 //!    and sees the place (rule 4).
-//! 2. A filler that saw none has requested one. The request is not lost in any of three cases: the
-//!    worker that was woken for it found work, a worker was searching at the time, or a watcher
-//!    left for work. Each of these workers looks for filled places if it stops as the last searcher
-//!    (rule 3).
+//! 2. A filler that saw no watcher has requested one. The request is not lost in any of three
+//!    cases: the worker that was woken for it found work, a worker was searching at the time, or a
+//!    watcher left for work. Each of these workers looks for filled places if it stops as the last
+//!    searcher (rule 3).
 //! 3. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
 
 /// The first interval between two looks, and the interval while places are filled. Each look that
-/// finds none doubles it, up to `LONGEST`.
+/// finds no filled place doubles the interval, up to `LONGEST`.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(8);
 
 /// The number of looks in a row without a filled place after which the watcher gives up.
 const PATIENCE: u32 = 6;
 
-/// The progress of a watch. The default is its beginning.
+/// The progress of a watch. The default is the beginning of a watch.
 ///
-/// A worker keeps one. It [forgets](Watch::forget) it when something other than a look ends its
-/// sleep.
+/// Each worker keeps one state. The worker [forgets](Watch::forget) the state when something other
+/// than a look ends the worker's sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchState {
     limit: Duration,
-    /// Looks in a row that found no filled place.
+    /// The number of looks in a row that found no filled place.
     quiet: u32,
 }
 
@@ -98,13 +98,13 @@ pub struct Watch<'a> {
     idle: &'a Idle,
     worker: usize,
     state: &'a Cell<WatchState>,
-    /// The watcher has given up, and has one look left (rule 4).
+    /// Whether the watcher has given up, with one look left (rule 4).
     leaving: bool,
 }
 
 impl<'a> Watch<'a> {
     /// Begins a watch, or continues the one that `state` describes, if a watcher is wanted and
-    /// there is none.
+    /// there is none. Also continues a watch that was given up, for its last look.
     ///
     /// Call it after [`Idle::sleep`].
     ///
@@ -113,7 +113,7 @@ impl<'a> Watch<'a> {
     #[track_caller]
     pub fn begin(idle: &'a Idle, worker: usize, state: &'a Cell<WatchState>) -> Option<Self> {
         let (quiet, wanted) = (state.get().quiet, idle.is_watcher_wanted());
-        // Continues with the last look.
+        // The watch that `state` describes was given up, and has its last look left.
         let leaving = quiet == PATIENCE && !wanted;
         if !leaving {
             if !wanted || !idle.try_watch(worker) {
@@ -131,7 +131,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Forgets the state of a watch, as something other than a look ended the sleep.
+    /// Forgets the state of a watch, after something other than a look ended the worker's sleep.
     ///
     /// Do not call it while a watch with this state is in progress.
     pub fn forget(idle: &Idle, state: &Cell<WatchState>) {

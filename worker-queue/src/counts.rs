@@ -1,4 +1,4 @@
-//! The read-modify-writes that an operation costs: counts the README's table.
+//! Counts the read-modify-writes of each operation, to check the README's table of costs.
 use crate::{QueueHooks, Slot, WorkerQueue};
 use queue_global::{Boxed, Injector, List};
 use std::boxed::Box;
@@ -73,7 +73,7 @@ fn steal_costs_two_and_take_share_as_much_as_the_injector() {
 fn slot_costs_one_rmw_only_if_an_item_is_taken_out() {
     let slot: Slot<Item> = Slot::new();
     let put = || {
-        // SAFETY: one thread only.
+        // SAFETY: only one thread uses the slot.
         unsafe { slot.put(item()) }
     };
     assert_eq!(cost(|| slot.take()), 0, "from nothing");

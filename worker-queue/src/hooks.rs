@@ -4,9 +4,9 @@ use queue_global::{Injector, Linked, List, Lock};
 /// The calls that a worker's queue makes to its scheduler: one takes overflowing items, the others
 /// notify workers.
 ///
-/// The queue's methods make these calls with no change half done. So they may use the queue again,
-/// and may panic: by then the item is queued. Only an item that the method was about to return is
-/// dropped.
+/// The queue's methods make these calls with no change half done. So a hook may use the queue
+/// again, and may panic: by then a pushed item is queued. A panic drops only the item that the
+/// queue's method was about to return, and the items that `overflow` has taken.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector, List};
@@ -36,7 +36,7 @@ use queue_global::{Injector, Linked, List, Lock};
 ///     queue.push_back(Box::new(Boxed::new(n)), &shared);
 /// }
 /// assert_eq!(notified.try_iter().count(), 3);
-/// // Half of the ring, and the item for which it had no room:
+/// // Half of the ring, and the item for which the ring had no room:
 /// assert_eq!(shared.injector.pop_n(9).len(), 2);
 /// ```
 pub trait QueueHooks<T: Linked> {
@@ -44,7 +44,7 @@ pub trait QueueHooks<T: Linked> {
     /// the newest item, or only the newest item while a thief blocks the ring.
     fn overflow(&self, items: List<T>);
 
-    /// Notifies a sleeper: an item overflowed, or a thief can take one.
+    /// Notifies a sleeper: an item overflowed, or the ring has an item that a thief can take.
     ///
     /// A worker that is about to sleep looks at the queues a last time. Either that look must see
     /// the item, or this call must see the sleeper. So this call fences (`SeqCst`) before it looks
@@ -52,8 +52,9 @@ pub trait QueueHooks<T: Linked> {
     /// `worker_idle::Idle` does both.
     fn notify(&self);
 
-    /// Reports that the slot was empty and is filled. The worker runs that item next. If that takes
-    /// too long, a watcher may take the item ([`Stealer::steal_slot`](crate::Stealer::steal_slot)).
+    /// Reports that the slot was empty and is now filled. The worker runs the slot's item next. If
+    /// the item waits too long for that, a watcher may take it
+    /// ([`Stealer::steal_slot`](crate::Stealer::steal_slot)).
     #[inline]
     fn slot_filled(&self) {}
 }

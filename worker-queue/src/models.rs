@@ -1,5 +1,5 @@
 //! Models of a worker beside thieves, a watcher and a sleeper. Each item comes out once, and whole:
-//! running it writes to a cell of its own.
+//! the run of an item writes to the item's `UnsafeCell`, and the model checks these writes.
 use crate::{QueueHooks, RunQueue, WorkerQueue};
 use queue_global::{Boxed, Injector, List};
 use std::{boxed::Box, vec::Vec};
@@ -17,8 +17,8 @@ pub(crate) type Queue = WorkerQueue<Item>;
 
 pub(crate) fn item(n: usize) -> Box<Item> {
     let item = Box::new(Boxed::new(UnsafeCell::new(0)));
-    // SAFETY: the item is not shared yet. It is written, because the model ignores a cell's first
-    // value.
+    // SAFETY: the item is not shared yet. The value is written here, because the model ignores the
+    // first value of an `UnsafeCell`.
     item.value.with_mut(|value| unsafe { *value = n });
     item
 }
@@ -44,7 +44,7 @@ pub(crate) fn assert_each_once(mut ran: Vec<usize>, n: usize) {
     assert_eq!(ran, (0..n).collect::<Vec<_>>());
 }
 
-/// A scheduler with one possible sleeper. It keeps the overflow.
+/// A scheduler with one possible sleeper. It runs the items that overflow, and keeps their numbers.
 struct Beside {
     asleep: AtomicBool,
     notified: AtomicBool,
@@ -70,12 +70,12 @@ impl QueueHooks<Item> for Beside {
 
     fn notify(&self) {
         if self.fences {
-            // Ordering: SeqCst pairs with the sleeper's.
+            // Ordering: SeqCst pairs with the fence of the sleeper.
             fence(SeqCst);
         }
         // Ordering: Relaxed; the fence orders it.
         if self.asleep.load(Relaxed) {
-            // Ordering: Relaxed; it is read after a join.
+            // Ordering: Relaxed; the flag is read after a join.
             self.notified.store(true, Relaxed);
         }
     }
@@ -133,8 +133,8 @@ fn an_overflow_against_a_theft_takes_each_item_once() {
 }
 
 /// Runs a worker that does not return from the last item that it took. Another worker, which may
-/// have stolen once, goes to sleep. For each item that is in the ring at that time, the sleeper has
-/// seen the item in its last look, or was notified.
+/// have stolen once, goes to sleep. If an item is in the ring in the end, the sleeper has seen an
+/// item in its last look, or was notified.
 fn sleeps_beside(
     steals: bool,
     hooks: Beside,
@@ -151,7 +151,7 @@ fn sleeps_beside(
             let first = steals.then(|| own.steal_from(&stealer)).flatten();
             // Ordering: Relaxed; the fence orders it.
             hooks.asleep.store(true, Relaxed);
-            // Ordering: SeqCst pairs with that of `notify`.
+            // Ordering: SeqCst pairs with the fence of `notify`.
             fence(SeqCst);
             let seen = !stealer.is_empty();
             let first = first.map(|batch| run(batch.first));
@@ -226,8 +226,7 @@ fn requeue_behind_a_stolen_item_leaves_no_worker_asleep() {
     });
 }
 
-/// Rules 1 and 3: after the requeue, the worker still fills the slot, and takes the slot's item
-/// next.
+/// Rules 1 and 3: after the requeue, the slot is filled, so the worker takes the slot's item next.
 ///
 /// Fails if the owner takes from the slot and does not notify.
 #[test]
@@ -242,10 +241,9 @@ fn requeued_item_behind_slot_beside_thief_is_notified_or_seen() {
     });
 }
 
-/// Rule 1.
+/// Rule 1: the worker takes the slot's item while there is a requeued item.
 ///
-/// Fails if the owner takes from the slot and keeps the requeued item, or pushes it and does not
-/// notify.
+/// Fails if the owner keeps the requeued item, or pushes the requeued item and does not notify.
 #[test]
 fn requeued_item_is_notified_of_or_seen_when_slot_is_next() {
     model(|| {
@@ -259,10 +257,9 @@ fn requeued_item_is_notified_of_or_seen_when_slot_is_next() {
     });
 }
 
-/// Rule 1, with an item of the injector.
+/// Rule 1: the worker takes an item of the injector while there is a requeued item.
 ///
-/// Fails if the owner takes that item and keeps the requeued item, or pushes it and does not
-/// notify.
+/// Fails if the owner keeps the requeued item, or pushes the requeued item and does not notify.
 #[test]
 fn requeued_item_is_notified_of_or_seen_behind_an_injected_one() {
     model(|| {
@@ -277,10 +274,9 @@ fn requeued_item_is_notified_of_or_seen_behind_an_injected_one() {
     });
 }
 
-/// Rule 4.
+/// Rule 4: the worker requeues an item while the slot is filled.
 ///
-/// Fails if the owner pushes behind the slot and does not notify, or keeps the item as the requeued
-/// one.
+/// Fails if the owner pushes the item and does not notify, or keeps it as the requeued item.
 #[test]
 fn requeue_behind_the_slot_is_notified_of_or_seen() {
     model(|| {

@@ -24,25 +24,26 @@
 //! As a rule, a worker that pushes an item into its ring notifies a sleeper. A requeue is the
 //! exception: an item has run, and is to run again behind the others, because its task yielded or
 //! was woken in its own poll. If the queue has no other item, the worker does not push the item: it
-//! keeps it as the *requeued item*, and runs it next. If the ring has other items, the worker
-//! pushes the item. In neither case does it notify. The rules prove that nevertheless no worker
-//! sleeps while another worker runs two items in turns:
+//! keeps the item as the *requeued item*, and runs it next. If the slot is empty and the ring has
+//! other items, the worker pushes the item. In neither case does the worker notify. The rules prove
+//! that nevertheless no worker sleeps while another worker runs two items in turns:
 //!
-//! 1. While the worker runs an item, there is no requeued item: the worker takes it next. If the
-//!    worker does take another item next (from a share of the injector, the oldest item of the
-//!    injector by [`RunQueue::take_one`](crate::RunQueue::take_one), or from the slot), it first
-//!    pushes the requeued item into the ring. If the ring is then not empty, it notifies.
+//! 1. While the worker runs an item, there is no requeued item, because the worker takes the
+//!    requeued item next. The worker may also take another item next: from a share of the injector,
+//!    the oldest item of the injector by [`RunQueue::take_one`](crate::RunQueue::take_one), or the
+//!    slot's item. Then it also pushes the requeued item into the ring. If the ring is not empty
+//!    after that, the worker notifies.
 //! 2. So while the worker runs another item, one of these holds for each item in the ring, unless
 //!    it is an item of rule 3:
 //!    - The worker has notified of the item, with a fence after the item's push.
-//!    - The item came by a steal, and its thief still counts as a searcher.
+//!    - The item came by a steal, and the worker, as its thief, still counts as a searcher.
 //!    - `leave` pushed the item as the only one, and the worker takes it next.
 //! 3. If the slot is empty and the ring is not, a requeue pushes the item into the ring, and the
-//!    worker takes from the ring next. Consider the last push that rule 2 names. Either the ring
-//!    has not been empty since, or thieves have emptied it and the worker next takes the item that
-//!    it has just pushed. In the first case, a worker that slept at that push was notified, or
-//!    there was a searcher; and a worker that went to sleep since then saw an item in its last look
-//!    at the ring. In the second case, no other worker is needed.
+//!    worker takes from the ring next. Consider the last push before this one, of a kind that rule
+//!    2 names. Either the ring has not been empty since, or thieves have emptied it and the worker
+//!    next takes the item that it requeues. In the first case, a worker that slept at that last
+//!    push was notified, or there was a searcher; and a worker that went to sleep since then saw an
+//!    item in its last look at the ring. In the second case, no other worker is needed.
 //! 4. If the slot is filled, a requeue pushes the item and notifies, because the slot's item runs
 //!    next, for any length of time.
 //! 5. A caller that breaks the order of a worker's calls delays items, but loses none. If it
@@ -52,7 +53,7 @@
 //!
 //! The ring is borrowed for one operation at a time. No user code runs during an operation, except
 //! the methods of [`Linked`], which by their contract call no queue. An operation collects the
-//! items that overflow, and the queue passes them on afterwards.
+//! items that overflow, and the queue passes them to the hooks afterwards.
 use crate::{Batch, QueueHooks, Slot, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
 use queue_global::{Injector, Linked, List, Lock};
@@ -62,10 +63,11 @@ use queue_spmc::{
 };
 use sync_shim::{CachePadded, cell::UnsafeCell};
 
-/// A worker's own queue: the worker's end. `Send`, but not `Sync`: one thread at a time uses it.
+/// A worker's own queue: the worker's end. It is `Send`, but not `Sync`: one thread at a time uses
+/// it.
 ///
 /// Items are handles of [`Linked`] nodes. The queue allocates nothing after its creation. Dropping
-/// it drops its items.
+/// the queue drops its items.
 ///
 /// ```
 /// # use queue_global::{Boxed, Injector};
@@ -103,7 +105,7 @@ pub struct WorkerQueue<T: Linked> {
 pub struct Next<H> {
     /// The item.
     pub item: H,
-    /// Whether it was in the slot.
+    /// Whether the item was in the slot.
     pub from_slot: bool,
 }
 
@@ -180,7 +182,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         if !self.has_slot {
             return self.push_back(item, hooks);
         }
-        // SAFETY: only this handle fills the slot, and one thread at a time uses it.
+        // SAFETY: only this queue fills the slot, and one thread at a time uses the queue.
         match unsafe { self.slot.put(item) } {
             Some(displaced) => self.push_back(displaced, hooks),
             None => hooks.slot_filled(),
@@ -216,8 +218,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Queues an item that has run and is to run again, behind the others. After this call, the
     /// worker takes its next item at once: it does not continue the current item.
     ///
-    /// Notifies only if the slot is filled, as this item then waits for the slot's item: see the
-    /// rules at the head of the source.
+    /// Notifies if the slot is filled, because this item then waits for the slot's item. Otherwise
+    /// notifies only if there is a requeued item already. The rules at the head of the source say
+    /// why.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -235,7 +238,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         if !self.slot.is_empty() {
             self.requeue_behind_slot(item, hooks);
         } else if self.ring(|ring| ring.is_surely_empty()) {
-            // The queue was empty, so the item that has run is the next one.
+            // The slot and the ring are empty, so the item that has run is also the next to run.
             if let Some(before) = self.requeued.replace(Some(item)) {
                 self.push_requeued(before, hooks);
             }
@@ -251,7 +254,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.push_back(item, hooks);
     }
 
-    /// Pushes `before`, which was the requeued item, and the new one (rule 5).
+    /// Pushes `before`, which was the requeued item, and then the new requeued item. Notifies (rule
+    /// 5).
     #[cold]
     #[inline(never)]
     fn push_requeued(&self, before: T::Handle, hooks: &impl QueueHooks<T>) {
@@ -259,7 +263,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.publish_and_notify(hooks);
     }
 
-    /// Pushes the requeued item, as another item runs next, and notifies (rule 1).
+    /// Pushes the requeued item, if there is one, because another item runs next. Notifies if the
+    /// ring has items after that (rule 1).
     #[cold]
     pub(crate) fn publish_and_notify(&self, hooks: &impl QueueHooks<T>) {
         self.publish_requeued(hooks);
@@ -276,7 +281,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     }
 
     /// Prepares the worker for a time in which it runs no items: pushes the requeued item into the
-    /// ring, and notifies unless that is the only item. The slot keeps its item.
+    /// ring, and notifies if the ring had items before. The slot keeps its item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -314,7 +319,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Returns whether the slot is empty. Exact, unless a watcher steals from it.
+    /// Returns whether the slot is empty. The answer is exact, unless a watcher steals the item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -329,8 +334,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         self.slot.is_empty()
     }
 
-    /// Takes the slot's item, for a worker that runs such an item within the current item's turn,
-    /// before the others. Call this only after [`next`](Self::next) has returned the current item.
+    /// Takes the slot's item, for a worker that runs this item before all others, as part of the
+    /// current item's turn. Call this only after [`next`](Self::next) has returned the current
+    /// item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -379,7 +385,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
                 from_slot: true,
             });
         }
-        // Not `or_else`, which the compiler makes a function of its own.
+        // This is not an `or_else`, because the compiler makes that a function of its own.
         let item = match self.requeued.take() {
             Some(item) => item,
             None => self.pop()?,
@@ -423,9 +429,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         own.or_else(|| self.pop())
     }
 
-    /// Takes a fair share of the injector: its length divided by the number of workers, plus one,
-    /// but at most half of the ring's free room. The first item is to run now; the others go into
-    /// the ring, and so does the requeued item.
+    /// Takes a fair share of the injector: the injector's length divided by the number of workers,
+    /// plus one. The first item is to run now. The others go into the ring: at most half as many as
+    /// the ring has room for. The requeued item goes into the ring too.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -483,7 +489,7 @@ impl<T: Linked> Overflow<T::Handle> for Spilt<T> {
 }
 
 impl<T: Linked> Drop for WorkerQueue<T> {
-    /// Stealers may outlive the queue, and would keep the slot's item.
+    /// Drops the slot's item. Stealers may outlive the queue, and would keep that item.
     fn drop(&mut self) {
         drop(self.slot.take());
     }

@@ -3,18 +3,19 @@
 //!
 //! # A worker's loop
 //!
-//! 1. The worker calls [`next`](RunQueue::next), and runs that item. If there is none, it calls
-//!    [`take_share`](RunQueue::take_share), then [`steal`](RunQueue::steal), and then it sleeps.
+//! 1. The worker calls [`next`](RunQueue::next), and runs the item. If there is none, it calls
+//!    [`take_share`](RunQueue::take_share), and if need be [`steal`](RunQueue::steal), and runs the
+//!    item that it got. If both return nothing, the worker sleeps.
 //! 2. An item that is spawned or woken on the worker enters the queue by
 //!    [`push_next`](RunQueue::push_next) or [`push_back`](RunQueue::push_back). An item that has
 //!    run and is to run again enters it by [`requeue`](RunQueue::requeue).
 //! 3. An item that comes from elsewhere is pushed into the injector, from which the workers take.
-//! 4. Before the worker sleeps, it announces that. Then it checks that the injector is empty and
-//!    that the stealers of the other workers find nothing.
+//! 4. Before the worker sleeps, it announces its sleep. Then it checks that the injector is empty
+//!    and that the stealers of the other workers find nothing.
 //!
-//! The queue decides which item runs next, and which of its items thieves may take. A queue that
-//! keeps an item where no thief finds it must return that item next, or notify of it (the rules of
-//! [`WorkerQueue`] say when).
+//! The queue decides which item runs next, and which of its items thieves may take. If a queue
+//! keeps an item where no thief finds it, the queue must return that item next. Otherwise it must
+//! move the item to where thieves find it, and notify (the rules of [`WorkerQueue`] say when).
 use crate::{Batch, Next, QueueHooks, Stealer, WorkerQueue};
 use queue_global::{Injector, Linked, Lock};
 
@@ -77,8 +78,8 @@ pub trait RunQueue<T: Linked> {
         hooks: &impl QueueHooks<T>,
     ) -> Option<Batch<T::Handle>>;
 
-    /// Takes the oldest item of the injector. Returns the item to run now, which is that one unless
-    /// the queue chooses another.
+    /// Takes the oldest item of the injector. Returns the item to run now: the injector's item,
+    /// unless the queue chooses another one.
     ///
     /// The worker's own items wait meanwhile. So a queue that keeps one of them where no thief
     /// finds it must override this method, and move that item to where thieves find it, and notify.
@@ -90,7 +91,8 @@ pub trait RunQueue<T: Linked> {
         injector.pop()
     }
 
-    /// Steals from the others. Returns the item to run now; the others are queued.
+    /// Steals from the queues of the other workers. Returns the item to run now; the other stolen
+    /// items are queued.
     ///
     /// A worker calls this when its [`next`](Self::next) has returned nothing. The worker's own
     /// stealer may be among `others`.
@@ -107,8 +109,8 @@ pub trait RunQueue<T: Linked> {
     /// Returns whether no item is queued.
     fn is_empty(&self) -> bool;
 
-    /// Prepares the worker for a time in which it runs no items: afterwards thieves may take all of
-    /// them.
+    /// Prepares the worker for a time in which it runs no items: afterwards thieves may take all
+    /// items, except perhaps the slot's.
     #[inline]
     fn leave(&self, _hooks: &impl QueueHooks<T>) {}
 

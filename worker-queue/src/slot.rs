@@ -1,7 +1,7 @@
 //! The LIFO slot of a worker: a place for the one item that it runs next.
 //!
-//! The *owner* fills the slot; a *thief* takes from it (for a [`WorkerQueue`](crate::WorkerQueue)
-//! that is the watcher).
+//! The *owner* fills the slot; a *thief* takes from it. For a [`WorkerQueue`](crate::WorkerQueue),
+//! the thief is the watcher.
 //!
 //! | the word is | the slot |
 //! |---|---|
@@ -14,8 +14,8 @@
 //!    that, and a plain store fills the slot.
 //! 2. The thread that replaces a node by a read-modify-write owns that node. Owner and thief both
 //!    do so, so each node is taken once.
-//! 3. A thief takes only a node that it has seen before, by comparing addresses. If that node was
-//!    taken and put back meanwhile, it is in the slot again, and may be taken.
+//! 3. A thief takes only a node whose address it has seen in the slot before. If that node was
+//!    taken and put back meanwhile, it is in the slot again, and the thief may take it.
 use core::{
     fmt,
     marker::PhantomData,
@@ -34,9 +34,10 @@ use sync_shim::atomic::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotContent(usize);
 
-/// A place for one item: the item that its owner runs next. Another thread may take it away.
+/// A place for one item: the item that the slot's owner runs next. Another thread may take the item
+/// away.
 ///
-/// It is the LIFO slot of a [`WorkerQueue`](crate::WorkerQueue), for users who build their own
+/// This is the LIFO slot of a [`WorkerQueue`](crate::WorkerQueue), for users who build their own
 /// queue.
 ///
 /// ```
@@ -56,7 +57,7 @@ pub struct SlotContent(usize);
 /// assert!(slot.is_empty());
 /// ```
 ///
-/// Other threads may use it only if its handles may change threads:
+/// Other threads may use a slot only if the handles are `Send`:
 ///
 /// ```compile_fail,E0277
 /// use queue_global::Boxed;
@@ -92,7 +93,8 @@ impl<T: Linked> Slot<T> {
         }
     }
 
-    /// Fills the slot, and returns the old item. No read-modify-write if it was empty, else one.
+    /// Fills the slot, and returns the old item. No read-modify-write if the slot was empty, else
+    /// one.
     ///
     /// # Safety
     /// Each `put` happens before the next: only the owner calls it. Two concurrent calls would lose
@@ -103,17 +105,18 @@ impl<T: Linked> Slot<T> {
         // Ordering: Relaxed, by rule 1; a node that the owner gets back is one that it has put in
         // itself.
         if self.node.load(Relaxed).is_null() {
-            // Ordering: Release pairs with `steal`.
+            // Ordering: Release pairs with `steal` and `take`.
             self.node.store(node, Release);
             return None;
         }
-        // Ordering: Release pairs with `steal`. The owner has put in the returned node itself.
+        // Ordering: Release pairs with `steal` and `take`. The owner has put in the returned node
+        // itself.
         let before = NonNull::new(self.node.swap(node, Release))?;
         // SAFETY: rule 2.
         Some(unsafe { T::from_ptr(before) })
     }
 
-    /// Empties the slot, and returns its item. No read-modify-write if it is empty, else one.
+    /// Empties the slot, and returns its item. No read-modify-write if the slot is empty, else one.
     #[inline]
     pub fn take(&self) -> Option<T::Handle> {
         if self.is_empty() {
@@ -139,7 +142,7 @@ impl<T: Linked> Slot<T> {
         NonNull::new(self.node.load(Relaxed)).map(|node| SlotContent(node.addr().get()))
     }
 
-    /// Takes the item that was seen, if it is still in the slot. One read-modify-write if so.
+    /// Takes the item that was seen, if it is still in the slot. If so, one read-modify-write.
     pub fn steal(&self, seen: SlotContent) -> Option<T::Handle> {
         // Ordering: Relaxed; the exchange confirms the value.
         let node = NonNull::new(self.node.load(Relaxed))?;

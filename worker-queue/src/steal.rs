@@ -1,11 +1,12 @@
 //! The steal path: how a worker takes items from the others.
 //!
-//! 1. A thief looks at each other worker once. It starts at a random one, so that thieves spread
+//! 1. A thief looks at each other worker once. It starts at a random worker, so that thieves spread
 //!    out.
-//! 2. From the first ring that is not empty it takes half, rounded up, the oldest items first: one
-//!    to run, the others into its own ring.
+//! 2. From the first ring that is not empty, the thief takes the older half of the items, rounded
+//!    up. It runs the oldest of them, and moves the others into its own ring.
 //! 3. One thief at a time copies out of a ring. Another thief retries a few times only, since the
-//!    first one may be preempted in the middle of its copy. Then it goes to the next worker.
+//!    first one may be preempted in the middle of its copy. Then that other thief goes to the next
+//!    worker.
 //! 4. A stolen item belongs to its thief: it was in the victim's ring, and is now in the thief's
 //!    ring or returned to it. The ring guarantees this ([`queue_spmc::ring`]).
 use crate::{Stealer, WorkerQueue};
@@ -22,7 +23,7 @@ const TRIES: u32 = 4;
 pub struct Batch<H> {
     /// The oldest item, to be run.
     pub first: H,
-    /// The number of other items; they are in the ring by now.
+    /// The number of other items, which are in the worker's own ring by now.
     pub moved: usize,
 }
 
@@ -30,7 +31,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Steals half of the first other ring that is not empty. The worker's own ring may be among
     /// `others`: it is empty.
     ///
-    /// For a worker whose [`next`](Self::next) has returned nothing. It does not notify of the
+    /// Call this after [`next`](Self::next) has returned nothing. The call does not notify of the
     /// items that it moves: if other workers sleep, the thief is a searcher, and looks for more
     /// work when it stops searching.
     ///

@@ -51,7 +51,7 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
 
     /// Returns whether the ring is empty. For the last look before a sleep: suppose that a push
     /// happens before a `SeqCst` fence of some thread, and that this thread has a later `SeqCst`
-    /// fence before this call. Then this call sees the pushed item, unless it is taken.
+    /// fence before this call. Then this call sees the pushed item, unless the item has been taken.
     ///
     /// ```
     /// # use queue_global::Boxed;
@@ -78,7 +78,7 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.slot.look()
     }
 
-    /// Takes the slot's item, if it is still the one that was seen. One read-modify-write if so.
+    /// Takes the slot's item, if it is still the one that was seen. If so, one read-modify-write.
     pub fn steal_slot(&self, seen: SlotContent) -> Option<T::Handle> {
         self.slot.steal(seen)
     }

@@ -153,10 +153,10 @@ fn take_one_publishes_the_requeued_item_and_notifies() {
     assert!(queue.is_empty());
 }
 
-/// The requeue does not notify, because the ring is not empty. So `take_one` must: the ring's items
-/// wait behind the item that it took.
+/// The requeue does not notify, because the ring is not empty. So `take_one` must notify: the
+/// ring's items wait behind the item that it took.
 ///
-/// Fails if it does not.
+/// Fails if `take_one` does not notify.
 #[test]
 fn take_one_before_items_of_the_ring_notifies() {
     let (queue, log) = (Queue::new(4), Log::default());
@@ -182,7 +182,7 @@ fn share_is_fair_and_takes_at_most_half_of_the_room() {
         let (queue, injector) = (Queue::new(capacity), Injector::<Item>::new());
         (0..behind).for_each(|n| queue.push_back(item(100 + n), &log));
         injector.requeue_batch((0..17).map(item).collect());
-        drop(injector.pop()); // `pop` moves the batch to the list. Before, `len` counts it as one.
+        drop(injector.pop()); // Moves the batch to the list. Until then `len` counts it as one.
         let Batch { first, moved } = queue.take_share(&injector, workers, &log).unwrap();
         assert_eq!((first.value, 1 + moved), (1, share));
     }
@@ -364,8 +364,7 @@ fn dropped_queue_drops_its_items_despite_stealers() {
             self.0.set(self.0.get() + 1);
         }
     }
-    // Its handles stay on this thread.
-    // SAFETY: one thread only.
+    // SAFETY: the handles stay on this thread.
     unsafe impl Send for Counts {}
     let dropped = Rc::new(Cell::new(0));
     let item = || Box::new(Boxed::new(Counts(dropped.clone())));

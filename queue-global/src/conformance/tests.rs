@@ -1,4 +1,5 @@
-//! Each check finds its own fault, and its message begins with the check's name.
+//! Each check finds the faults that it is meant for. The panic's message begins with the check's
+//! name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Subject, Token, linked};
 use crate::Linked;
@@ -23,19 +24,19 @@ const WEARS_OUT: u8 = 9;
 struct Node<const FAULT: u8> {
     next: Cell<Option<NonNull<Self>>>,
     token: Option<Token>,
-    /// The number of times that it was taken apart.
+    /// The number of times that `into_ptr` took a handle of this node apart.
     apart: u8,
 }
 
 struct Handle<const FAULT: u8>(Box<Node<FAULT>>);
 
-// SAFETY: the holder of a handle has the node alone; some are unsound on purpose.
+// SAFETY: the holder of a handle has the node alone. Some faults are unsound on purpose.
 unsafe impl<const FAULT: u8> Send for Handle<FAULT> {}
 
-/// Makes a second handle of the same token.
+/// Makes a second `Token` of the same token.
 fn twin(token: &Token) -> Token {
-    // SAFETY: unsound on purpose; the kit notices that a token comes out twice before it is freed
-    // twice.
+    // SAFETY: unsound on purpose. The kit notices the second `Token` of a token before it would
+    // free the token's data a second time.
     unsafe { core::ptr::read(token) }
 }
 
@@ -90,7 +91,7 @@ unsafe impl<const FAULT: u8> Linked for Node<FAULT> {
     }
 
     unsafe fn from_ptr(node: NonNull<Self>) -> Handle<FAULT> {
-        // SAFETY: `into_ptr` leaked it.
+        // SAFETY: `into_ptr` leaked the node.
         let mut node = unsafe { Box::from_raw(node.as_ptr()) };
         match FAULT {
             CONTENT_IS_FOREIGN => {

@@ -14,7 +14,7 @@ fn assert_fifo(got: &[(u8, u8)]) {
     }
 }
 
-/// Fails if an exchange or a take is Relaxed.
+/// Fails if the exchange of a push, or a take, is Relaxed.
 #[test]
 fn pusher_against_two_takes_keeps_each_value_in_order() {
     model(|| {
@@ -31,7 +31,7 @@ fn pusher_against_two_takes_keeps_each_value_in_order() {
     });
 }
 
-/// Fails if an exchange or a take is Relaxed.
+/// Fails if the exchange of a push, or a take, is Relaxed.
 #[test]
 fn full_two_pushers_against_takes_keep_each_value_in_order() {
     model(|| {
@@ -113,7 +113,8 @@ fn push_against_take_and_push_loses_nothing() {
     });
 }
 
-/// A word that one thread writes before it uses the queue, and that another reads after it.
+/// A word that one thread writes before it uses the queue. Another thread reads the word after it
+/// has used the queue.
 #[derive(Clone)]
 struct Before(Arc<sync_shim::atomic::AtomicU32>);
 

@@ -9,8 +9,8 @@ use core::{
 
 /// Up to 32 values that [`ValueInjector::pop_n`](crate::ValueInjector::pop_n) took, oldest first.
 ///
-/// The values lie in the batch itself, so it allocates nothing. Box large values, to keep the batch
-/// small. Dropping the batch drops the values that are left.
+/// The values lie in the batch itself, so a batch allocates nothing. Box large values, to keep the
+/// batch small. Dropping the batch drops the values that are left.
 pub struct Batch<T> {
     /// The slots from `next` to `end` are initialised.
     values: [MaybeUninit<T>; BATCH],
@@ -49,7 +49,7 @@ impl<T> Batch<T> {
     /// Sets the number of values of a new batch.
     ///
     /// # Safety
-    /// `len` values are written to its [`room`](Self::room).
+    /// `len` values are written to the batch's [`room`](Self::room).
     pub(super) unsafe fn set_len(&mut self, len: usize) {
         self.end = len;
     }

@@ -1,4 +1,4 @@
-//! A block of slots, and a link to the next.
+//! A block of slots, and a link to the next block.
 use alloc::alloc::handle_alloc_error;
 use core::{mem::MaybeUninit, ptr, ptr::NonNull};
 use sync_shim::{
@@ -8,7 +8,7 @@ use sync_shim::{
 };
 
 /// The number of slots in a block. It is a power of two, so that a position still gives the right
-/// slot after positions wrap. It is small in a model, so that a few values need several blocks.
+/// slot after positions wrap. It is small under loom, so that a few values need several blocks.
 pub(super) const SLOTS: usize = if cfg!(selvedge_loom) { 2 } else { 128 };
 
 /// The most values in a batch. They lie in two blocks at most.
@@ -24,7 +24,7 @@ pub(super) struct Block<T> {
 }
 
 impl<T> Block<T> {
-    /// Makes a block without values or a next block.
+    /// Makes a block that has no values, and links to no block.
     pub(super) fn new() -> NonNull<Self> {
         let layout = Layout::new::<Self>();
         // SAFETY: the layout's size is not zero, since the link has a size.
@@ -48,7 +48,7 @@ impl<T> Block<T> {
         block
     }
 
-    /// Frees a block, not the values in it.
+    /// Frees a block, but drops no value in it.
     ///
     /// # Safety
     /// The block is from [`new`](Self::new). The caller alone owns it, and does not use it again.
@@ -66,8 +66,8 @@ impl<T> Block<T> {
     /// Writes `len` values to the slots from `slot` on.
     ///
     /// # Safety
-    /// Unless `len` is 0: the block is live and has these slots, only the caller uses them, and
-    /// `values` can be read `len` times.
+    /// Unless `len` is 0: the block is live and has these slots, only the caller uses these slots,
+    /// and `values` points to `len` values.
     #[inline(always)]
     pub(super) unsafe fn write(block: *const Self, slot: usize, values: *const T, len: usize) {
         for index in 0..len {
@@ -85,8 +85,8 @@ impl<T> Block<T> {
     /// Moves the values of `len` slots, from `slot` on, to `to`.
     ///
     /// # Safety
-    /// Unless `len` is 0: the block is live and has these slots, they hold values, only the caller
-    /// uses them, and `to` has room for `len` values.
+    /// Unless `len` is 0: the block is live and has these slots, the slots hold values, only the
+    /// caller uses them, and `to` has room for `len` values.
     #[inline(always)]
     pub(super) unsafe fn read(block: *const Self, slot: usize, to: *mut T, len: usize) {
         for index in 0..len {

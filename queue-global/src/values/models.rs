@@ -1,5 +1,5 @@
-//! Models of pushers, consumers and lookers that race each other. A block has two slots here, so
-//! that two or three values need several blocks.
+//! Models of pushers, consumers and threads that look at the queue, which race each other. Under
+//! loom a block has two slots, so that three values need two blocks.
 use crate::{Closed, ValueInjector};
 use std::{boxed::Box, mem::ManuallyDrop, vec::Vec};
 use sync_shim::{
@@ -53,8 +53,8 @@ fn consumer_beside_the_first_pushes_gets_them_in_order() {
 
 /// A consumer leaves the first block, and a pusher needs a third one.
 ///
-/// Fails if `keep` or `take_spare` is Relaxed, or if a consumer leaves a block when it pops the
-/// last slot, and not when it pops the first slot of the next block.
+/// Fails if `keep` or `take_spare` is Relaxed. Also fails if a consumer leaves a block when it pops
+/// the block's last slot, instead of when it pops the first slot of the next block.
 #[test]
 fn block_that_a_consumer_leaves_is_used_again() {
     model(|| {
@@ -116,10 +116,10 @@ fn two_consumers_take_each_value_once_and_in_order() {
     });
 }
 
-/// The queue always holds a value, although it looks empty by `limit`, which may be out of date.
+/// The queue always holds a value, although `popped` may equal `limit`, which may be out of date.
 ///
-/// Fails if `take` loads `popped` with Relaxed: it may then combine this value with an older value
-/// of `pushed`.
+/// Fails if `take` loads `popped` with Relaxed: `take` may then compare this count with an older
+/// value of `pushed`.
 #[test]
 fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
     model(|| {
@@ -139,10 +139,10 @@ fn pop_from_a_queue_that_is_never_empty_finds_a_value() {
     });
 }
 
-/// A third thread reads the length while a value comes and goes.
+/// The test's thread reads the length while one thread pushes a value and another thread pops.
 ///
-/// Fails if a pop stores `popped` with Relaxed, or if `len` loads it with Relaxed: the length may
-/// then be negative.
+/// Fails if a pop stores `popped` with Relaxed, or if `len` loads `popped` with Relaxed: the
+/// difference of the counts may then be negative.
 #[test]
 fn len_beside_a_push_and_a_pop_is_none_or_one() {
     model(|| {
@@ -163,7 +163,7 @@ fn len_beside_a_push_and_a_pop_is_none_or_one() {
     });
 }
 
-/// Fails if a close does not lock, or if a push stores `pushed` without the mark.
+/// Fails if a close does not lock, or if a push stores `pushed` without the bit CLOSED.
 #[test]
 fn push_against_close_is_queued_or_handed_back() {
     model(|| {
@@ -183,9 +183,9 @@ fn push_against_close_is_queued_or_handed_back() {
     });
 }
 
-/// A consumer that checks the mark before it looks for values misses none.
+/// A consumer that finds the queue closed, and then looks for values, misses none.
 ///
-/// Fails if `is_closed`, or the store of `close`, is Relaxed.
+/// Fails if the load of `is_closed`, or the store of `close`, is Relaxed.
 #[test]
 fn queue_found_closed_shows_what_came_before() {
     model(|| {
@@ -244,10 +244,11 @@ fn push_and_last_look(fence: fn()) {
 fn look_at_a_dropped_value_queue_fails_the_model() {
     model_must_fail("mut accesses", || {
         let raw = Box::into_raw(Box::new(Queue::new()));
-        // SAFETY: the queue is live until the end of the model.
+        // SAFETY: the memory of the queue is freed at the end of the model.
         let queue: &'static Queue = unsafe { &*raw };
         let other = thread::spawn(move || queue.is_closed());
-        // SAFETY: unsound on purpose. The other thread reads memory that stays readable.
+        // SAFETY: unsound on purpose. The other thread reads only the queue's own memory, which is
+        // freed after that thread has ended.
         unsafe { raw.drop_in_place() };
         other.join().unwrap();
         // SAFETY: the queue was dropped above, and is freed here.

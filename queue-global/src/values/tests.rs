@@ -6,11 +6,11 @@ use super::{
 use crate::lock::Lock;
 use std::{cell::Cell, rc::Rc, vec, vec::Vec};
 
-/// A lock for one thread.
+/// A lock for tests of one thread.
 #[derive(Default)]
 struct Single;
 
-// SAFETY: each test that uses it has one thread.
+// SAFETY: each test that uses this lock has one thread, which never takes it twice at a time.
 unsafe impl Lock for Single {
     type Guard<'a> = ();
 
@@ -23,7 +23,8 @@ unsafe impl Lock for Single {
 
 type Queue<T> = ValueInjector<T, Single>;
 
-/// A lock for one thread, and its guard, whose drop panics once when the flag is set.
+/// A lock for a test of one thread, and also the lock's guard. A guard's drop panics, and clears
+/// the flag, if the flag is set.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 struct PanicsAtUnlock<'a>(&'a Cell<bool>);
 
@@ -34,7 +35,7 @@ impl Drop for PanicsAtUnlock<'_> {
     }
 }
 
-// SAFETY: the test that uses it has one thread, which takes no lock while it holds a guard.
+// SAFETY: the test that uses this lock has one thread, which takes no lock while it holds a guard.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 unsafe impl<'a> Lock for PanicsAtUnlock<'a> {
     type Guard<'b>
@@ -198,7 +199,8 @@ fn refused_batch_ends_where_its_iterator_ended() {
 #[test]
 fn queue_of_too_many_values_panics_and_stays_whole() {
     let (queue, drops) = (Queue::default(), Rc::new(Cell::new(0)));
-    // The counts are those of a queue after that many pushes, the last of which filled a block.
+    // The counts are those of a queue after `pushed / ONE` pushes, the last of which filled a
+    // block.
     let pushed = usize::MAX / 2 + 1;
     set_positions(&queue, 0, pushed);
     let one = || Dropped(drops.clone(), false);
@@ -211,12 +213,14 @@ fn queue_of_too_many_values_panics_and_stays_whole() {
     queue.requeue(one());
     drop(queue);
     assert_eq!(drops.get(), 1);
-    // This frees the two leaked values, for a leak checker.
-    // SAFETY: the counts of the two values that were leaked.
+    // The two leaked values still count as owners of `drops`. This ends that, so that a leak
+    // checker finds no leak.
+    // SAFETY: the leaked values own these two counts, and are not used again.
     (0..2).for_each(|_| unsafe { Rc::decrement_strong_count(Rc::as_ptr(&drops)) });
 }
 
-/// Not under a model checker, where the lock is the checker's own.
+/// This test does not run under a model checker or ThreadSanitizer, where the queue uses the shim's
+/// lock.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 #[test]
 fn unlock_that_panics_drops_no_value_twice() {

@@ -3,7 +3,7 @@
 use super::*;
 use sync_shim::{Model, cell::UnsafeCell, model, model_must_fail};
 
-/// The notifier uses this until its announcement ends.
+/// A scheduler that the notifier uses until its announcement ends.
 struct Scheduler {
     registry: Arc<Registry>,
     queued: AtomicBool,
@@ -25,7 +25,7 @@ impl Pointer {
             let scheduler = unsafe { self.0.as_ref() };
             scheduler.queued.store(true, Release);
             scheduler.notified.with_mut(|notified| {
-                // SAFETY: the worker reads the cell only after its wait, which the model checks.
+                // SAFETY: the worker reads `notified` only after its wait, which the model checks.
                 unsafe { *notified += 1 }
             });
         };
@@ -73,8 +73,8 @@ fn scheduler_freed_without_the_wait_races_the_notifier() {
     model_must_fail("", || last_push(false));
 }
 
-/// A scheduler that its workers own together. Each of two threads uses a field of its own until
-/// that thread is done.
+/// A scheduler that its workers own together. Each of two threads uses an element of `notified` of
+/// its own, until its announcement ends.
 struct Owned {
     registry: Arc<Registry>,
     queued: AtomicBool,
@@ -122,7 +122,7 @@ impl ToOwned {
         Self(NonNull::from(scheduler))
     }
 
-    /// Announces `push`, and uses the field after it.
+    /// Announces `push`, and uses `notified[field]` after the push.
     fn announce(self, field: usize, push: impl FnOnce(&Owned)) {
         // SAFETY: the caller's worker or task keeps the scheduler alive.
         let registry = NonNull::from(unsafe { &(*self.0.as_ptr()).registry });
@@ -132,7 +132,7 @@ impl ToOwned {
             push(unsafe { self.0.as_ref() });
             // SAFETY: as above.
             unsafe { self.0.as_ref() }.notified[field].with_mut(|notified| {
-                // SAFETY: only this thread uses the field, which the model checks.
+                // SAFETY: only this thread uses `notified[field]`, which the model checks.
                 unsafe { *notified += 1 }
             });
         };
@@ -141,7 +141,7 @@ impl ToOwned {
     }
 }
 
-/// Ends a worker in an announcement.
+/// Returns a `push` that ends a worker in the announcement.
 fn end_in_an_announcement(worker: Arc<Owned>) -> impl FnOnce(&Owned) {
     move |_| {
         let registry = worker.registry.clone();
@@ -175,8 +175,8 @@ fn worker_that_ends_in_an_announcement_frees_last() {
     });
 }
 
-/// Each of two threads ends a worker in its announcement. Neither waits for the other, and the
-/// scheduler is freed after both.
+/// Each of two threads ends a worker in its announcement. Neither thread waits for the other, and
+/// the scheduler is freed after both announcements.
 ///
 /// Fails if a thread waits inside its announcement, even if only for the other thread's record.
 #[test]
@@ -192,8 +192,8 @@ fn workers_that_end_in_two_announcements_both_end() {
     });
 }
 
-/// A thread announces to a second scheduler inside an announcement to a first, and ends the workers
-/// of both there.
+/// A thread announces to a second scheduler inside an announcement to a first one. There it ends
+/// the last workers of both schedulers.
 ///
 /// Fails if the end of the inner announcement drops the ended schedulers, or if the inner
 /// announcement replaces the outer one.

@@ -4,7 +4,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-/// A thread-local whose drop announces to a registry, and ends a scheduler in the announcement.
+/// A value of a thread-local, or a scheduler. Its drop announces to a registry, and ends another
+/// scheduler in the announcement.
 struct Announces {
     registry: Arc<Registry>,
     freed: std::sync::Arc<AtomicUsize>,
@@ -38,8 +39,8 @@ impl Drop for Announces {
     }
 }
 
-/// The test has two such thread-locals, because the thread's cache is dropped before at least one
-/// of them.
+/// The test has two thread-locals whose drops announce, because the thread's cache is dropped
+/// before at least one of the two.
 #[test]
 fn announcement_in_a_destructor_of_a_thread_local_nests() {
     std::thread_local! {
@@ -82,8 +83,8 @@ fn panic_in_an_announcement_ends_it_and_what_ended_in_it() {
     Registry::wait_keeping(&registry, || ());
 }
 
-/// A scheduler that is dropped after the announcement announces to another registry, which frees
-/// the first one's record meanwhile.
+/// After an announcement, the thread drops two schedulers, whose drops announce to two other
+/// registries. The first of these drops frees the thread's cache for the first registry.
 #[test]
 fn scheduler_dropped_after_an_announcement_may_announce() {
     let freed = std::sync::Arc::new(AtomicUsize::new(0));

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Returns how many of `sleeps` sleeps begin with a wait. `wins` says whether a wait finds work.
+/// Returns how many of `sleeps` parks have a wait before them. `wins` says whether a wait finds
+/// work.
 fn waits(backoff: &mut Backoff, sleeps: u32, mut wins: impl FnMut(u32) -> bool) -> u32 {
     let mut waits = 0;
     for _ in 0..sleeps {
@@ -62,7 +63,7 @@ fn wait_ends_when_work_is_found_or_after_its_looks() {
             looks += 1;
             looks == at
         });
-        // A wait that is late ends sooner.
+        // A late wait may end after fewer looks.
         assert!(looks <= at.min(LOOKS));
         assert_eq!(found, looks == at);
     }

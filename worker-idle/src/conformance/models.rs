@@ -1,5 +1,5 @@
-//! The conformance test under loom: on parkers that pass, and on two faulty ones that only a model
-//! finds.
+//! The conformance test under loom: on parkers that pass, and on two parkers with faults that only
+//! a model finds.
 use super::{park, unparks_from_other_threads_end_a_park};
 use crate::park::{Park, ThreadPark, Unpark};
 use core::time::Duration;
@@ -19,7 +19,7 @@ fn thread_park_passes() {
     park(ThreadPark::new);
 }
 
-/// A thread's parker whose waker unparks it.
+/// A `ThreadPark` whose unparker is a waker.
 struct ByWaker(ThreadPark);
 
 #[derive(Clone)]
@@ -109,7 +109,7 @@ fn token_that_synchronises_passes() {
     });
 }
 
-/// The parker never sees the write.
+/// The parker's thread may never see the writes of the other threads.
 #[test]
 fn token_that_does_not_synchronise_fails() {
     model_must_fail("", || {

@@ -1,4 +1,5 @@
-//! Each check fails for its fault, and names itself.
+//! Each fault makes its check fail. The message of a check that hangs begins with the check's name.
+//! If the parker panics, the parker's message is kept.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::park_within;
 use crate::park::{Park, ThreadPark, Unpark};
@@ -82,10 +83,10 @@ impl<const FAULT: u8> Unpark for Waker<FAULT> {
     }
 }
 
-/// The faults that the kit found, if they are not the expected ones.
+/// An error holds the messages of the kit, none of which is the expected one.
 type Found = Result<(), Vec<String>>;
 
-/// Returns whether the kit finds the fault, and says `what` of it.
+/// Returns `Ok` if the kit fails with a message that begins with `what`.
 fn finds<const FAULT: u8>(what: &'static str) -> Found {
     let said = |limit| {
         let kit = || park_within(limit, Faulty::<FAULT>::new);
@@ -95,7 +96,7 @@ fn finds<const FAULT: u8>(what: &'static str) -> Found {
             Err(panic) => String::from(*panic.downcast::<&str>().expect("a panic message")),
         }
     };
-    // On a busy machine, the checks before the one that hangs take longer than a short limit.
+    // On a busy machine, the checks before the one that hangs may take longer than a short limit.
     let mut others = Vec::new();
     for limit in [1, 10, 100].map(Duration::from_secs) {
         match said(limit) {
@@ -114,7 +115,7 @@ fn parker_without_a_fault_passes() {
 
 #[test]
 fn each_fault_is_found_and_named() {
-    // The kits run at the same time, as most of them wait for the whole limit.
+    // The kits run at the same time, because most of them wait for the whole limit.
     let kits: [fn() -> Found; 4] = [
         || finds::<FORGETS_A_TOKEN_THAT_COMES_FIRST>("unpark_before_park_ends_it: hung"),
         || finds::<KNOWS_NO_TIME>("park_with_limit_ends_in_time: hung"),

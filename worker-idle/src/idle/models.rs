@@ -1,5 +1,5 @@
 //! Models of pushers and sleepers. A queue is a count of items. A wake-up is lost if a worker stays
-//! asleep while an item is left, and no notifier has chosen it.
+//! asleep while an item is left, and no notifier has chosen that worker.
 use super::*;
 use std::mem::ManuallyDrop;
 use sync_shim::{Model, atomic::AtomicUsize, model, model_must_fail, sync::Arc, thread};
@@ -67,7 +67,7 @@ fn push_racing_sleep_is_seen_or_wakes() {
     });
 }
 
-/// Two pushes wake one worker. The second push finds a searcher, or a sleeper that woke itself.
+/// Two pushes wake one worker. The second push finds the searcher that the first one has reserved.
 ///
 /// Fails if the chosen worker counts as searching only once it runs.
 #[test]
@@ -119,8 +119,8 @@ fn last_searcher_rechecks_for_items_that_relied_on_it() {
 
 /// A sleeper wakes itself while a notifier chooses between that sleeper and another one.
 ///
-/// Fails if the reservation is kept although a notifier has cleared the worker's bit: then a
-/// sleeper is not counted.
+/// Fails if `wake_self` keeps its reservation although a notifier has cleared the worker's bit:
+/// then a sleeper is not counted.
 #[test]
 fn wake_self_racing_notify_of_two_keeps_the_counts() {
     model(|| {
@@ -143,9 +143,10 @@ fn wake_self_racing_notify_of_two_keeps_the_counts() {
     });
 }
 
-/// A notifier reserves the only sleeper, which wakes itself. Exactly one of the two counts it.
+/// The only sleeper wakes itself while a notifier makes a reservation. Only one of the two
+/// reservations stays in the counts.
 ///
-/// Fails if neither of the two reservations is returned.
+/// Fails if neither of the two reservations is given back.
 #[test]
 fn wake_self_racing_notify_of_one_counts_it_once() {
     model(|| {
@@ -166,11 +167,11 @@ fn wake_self_racing_notify_of_one_counts_it_once() {
     });
 }
 
-/// A worker wakes itself while a notifier holds a reservation. It takes a task that never ends, and
-/// pushes an item; the push wakes nobody, because of that reservation. The notifier finds no bit
-/// and returns the reservation, while another worker goes to sleep.
+/// A worker wakes itself while a notifier holds a reservation. The worker takes a task that never
+/// ends, and pushes an item; the push wakes nobody, because of that reservation. The notifier finds
+/// no bit and gives the reservation back, while another worker goes to sleep.
 ///
-/// Fails if a notifier that returned its reservation does not decide again.
+/// Fails if a notifier that gave its reservation back does not decide again.
 #[test]
 fn push_that_relied_on_a_returned_reservation_is_seen() {
     Model::new().bound(3).check(|| {
@@ -254,7 +255,7 @@ fn try_watch_by_two_sleepers_admits_one() {
 /// A thread uses an `Idle` that was dropped, and the model fails. All models of a scheduler's end
 /// rest on this.
 ///
-/// This negative model passes if the drop of `Idle` retires nothing.
+/// This test fails if the drop of `Idle` retires nothing: the model then passes.
 #[test]
 fn use_of_a_dropped_idle_is_detected() {
     model_must_fail("mut accesses", || {
@@ -271,7 +272,7 @@ fn use_of_a_dropped_idle_is_detected() {
     });
 }
 
-/// Without a fence in the pusher, or in the sleeper, both may miss the other's write.
+/// Without the fence of the pusher, or of the sleeper, each of the two may miss the other's write.
 #[test]
 fn notify_without_its_fence_loses_a_wake() {
     model_must_fail("missed_item && missed_sleeper", || lost_wake(false, true));
@@ -304,10 +305,11 @@ fn lost_wake(pusher_fences: bool, sleeper_fences: bool) {
     assert!(!(missed_item && missed_sleeper));
 }
 
-/// Two sleepers may wake themselves, while a pusher pushes two items: no item is left.
+/// Two sleepers may wake themselves, while a pusher pushes two items: no item is left without a
+/// searcher.
 ///
-/// Fails if `notify` has no fence, or if the reservation is kept although a notifier has cleared
-/// the worker's bit.
+/// Fails if `notify` has no fence, or if `wake_self` keeps its reservation although a notifier has
+/// cleared the worker's bit.
 #[test]
 fn two_sleepers_racing_two_pushes_leave_no_item() {
     Model::new().bound(2).check(|| {

@@ -11,7 +11,8 @@ fn sleepers(workers: usize, sleepers: &[usize]) -> Idle {
     idle
 }
 
-/// Wakes all sleepers. Each searches and stops, so that the next can be woken.
+/// Wakes all sleepers, and returns their indices. Each one searches and stops, so that the next
+/// sleeper can be woken.
 fn wakes(idle: &Idle) -> alloc::vec::Vec<usize> {
     core::iter::from_fn(|| {
         let woken = idle.notify()?;
@@ -99,12 +100,12 @@ fn wake_self_returns_who_woke_the_sleeper() {
     );
 }
 
-/// A notifier has cleared this worker's bit, so the worker returns the reservation that it makes
-/// for itself.
+/// A notifier has cleared this worker's bit, so the worker leaves no reservation of its own in the
+/// counts.
 #[test]
 fn unused_reservation_is_returned() {
     let idle = sleepers(2, &[0]);
-    // Another sleeper's count, whose bit was cleared meanwhile.
+    // This counts another sleeper, whose bit is clear.
     idle.line.counts.fetch_add(SLEEPING, Relaxed);
     let (mask, bit) = idle.mask(0);
     mask.fetch_and(!bit, Relaxed);
@@ -135,7 +136,7 @@ fn wake_self_beside_a_stalled_notifier_returns() {
         Woken::BySelf
     );
     assert_eq!(idle.counts(), (2, 0));
-    // The notifier finds no bit, and returns its reservation.
+    // The notifier finds no bit, and gives its reservation back.
     assert_eq!(idle.notify(), None);
     assert_eq!(idle.take_any(), None);
     assert_eq!(sleeping(idle.give_back()), 0);
@@ -179,7 +180,7 @@ fn push_wakes_only_if_none_searches_and_one_sleeps() {
             let wakes = searching == 0 && sleeping > 0;
             assert_eq!(wakes_nobody(counts), !wakes, "{searching} {sleeping}");
         }
-        // One more reservation than bits, which counts as a searcher.
+        // There is one more reservation than there are sleepers. That one counts as a searcher.
         let counts = (searching * SEARCHING).wrapping_add(RESERVATION);
         assert_eq!(sleeping(counts), -1);
         assert!(wakes_nobody(counts));

@@ -37,8 +37,8 @@ pub fn waker(unpark: impl Unpark) -> Waker {
 /// Blocks this thread until a future is ready, and returns its output. Parks with `park` between
 /// polls.
 ///
-/// One allocation, plus the costs of its wakes and parks. Meanwhile the parker drives its timers
-/// and I/O, if it has any.
+/// The call costs one allocation, and its wakes and parks. While the thread is parked, the parker
+/// drives its timers and I/O, if it has any.
 ///
 /// ```
 /// use std::{future::poll_fn, task::Poll};

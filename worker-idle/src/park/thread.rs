@@ -6,10 +6,10 @@
 //! | `PARKED` | no | waits, or is about to |
 //! | `NOTIFIED` | yes | runs or waits |
 //!
-//! The *owner* parks, and *unparkers* wake it.
+//! The *owner* is the thread that parks. *Unparkers* unpark it.
 //!
-//! 1. `unpark` swaps in `NOTIFIED`. If the old state was `PARKED` it unparks the thread. Otherwise
-//!    the owner will find the token.
+//! 1. `unpark` swaps in `NOTIFIED`. If the old state was `PARKED`, it also calls std's `unpark`.
+//!    Otherwise the owner will find the token.
 //! 2. `park` returns only with a token, which it takes. The token of `std::thread::park` is only a
 //!    hint to check again, so other code of the thread may use that token too.
 //! 3. The owner writes its thread handle before `PARKED`. An unparker reads the handle only after
@@ -36,7 +36,7 @@ struct Inner {
     thread: Mutex<Option<Thread>>,
 }
 
-/// Parks the thread that calls it.
+/// A parker that blocks the thread that parks with it.
 ///
 /// A `park` that finds a token is one read-modify-write.
 ///
@@ -52,7 +52,8 @@ pub struct ThreadPark(Arc<Inner>);
 
 /// Unparks a [`ThreadPark`].
 ///
-/// One read-modify-write. If the thread sleeps, also a lock and the cost of std's unpark.
+/// An unpark costs one read-modify-write. If the thread is parked, it also costs a lock and std's
+/// unpark.
 ///
 /// ```
 /// use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark};
@@ -60,7 +61,7 @@ pub struct ThreadPark(Arc<Inner>);
 /// let mut park = ThreadPark::new();
 /// let unparkers: [ThreadUnpark; 2] = [park.unparker(), park.unparker()];
 /// let threads = unparkers.map(|unparker| std::thread::spawn(move || unparker.unpark()));
-/// park.park(); // Returns when one of them unparks it.
+/// park.park(); // Returns when one of the two threads unparks this thread.
 /// threads.map(|thread| thread.join().unwrap());
 /// ```
 #[derive(Clone)]
@@ -93,7 +94,7 @@ impl ThreadPark {
         }
         *self.0.thread.lock() = Some(thread::current());
         // Ordering: Relaxed. The lock publishes the handle to an unparker that finds PARKED. If
-        // there is a token, the swap below acquires it.
+        // there is a token, the swap below acquires the writes before it.
         if self
             .0
             .state
@@ -136,7 +137,7 @@ impl Inner {
     fn unpark(&self) {
         // Ordering: Release. The `park` that takes the token sees all writes before this unpark,
         // and those before an earlier unpark (by the release sequence). The handle is read under
-        // its lock, which its writer released before it stored PARKED.
+        // the lock, which the owner released before the owner stored PARKED.
         if self.state.swap(NOTIFIED, Release) == PARKED {
             let thread = self.thread.lock().clone();
             if let Some(thread) = thread {

@@ -1,8 +1,8 @@
-//! Models of a worker beside a watcher and three sleepers, which are notified: more threads than
-//! the model checker takes.
+//! Models of a worker beside a watcher and three thieves, which sleep and are notified: more
+//! threads than the model checker takes.
 //!
-//! The worker stops in the middle, and does not continue until the others have run the items in its
-//! ring.
+//! The worker stops in the middle of an item, and does not continue until the other threads have
+//! run all other items.
 use crate::{
     QueueHooks, Stealer,
     models::{Item, Queue, assert_each_once, item, rest, run},
@@ -61,7 +61,7 @@ impl Beside {
     fn sleep(&self, stealer: &Stealer<Item>) {
         // Ordering: Relaxed; the fence orders it.
         self.asleep.fetch_add(1, Relaxed);
-        // Ordering: SeqCst pairs with that of `notify`.
+        // Ordering: SeqCst pairs with the fence of `notify`.
         fence(SeqCst);
         if stealer.is_empty() && !self.over.load(SeqCst) {
             let mut calls = self.calls.lock();
@@ -81,7 +81,7 @@ impl QueueHooks<Item> for Beside {
     }
 
     fn notify(&self) {
-        // Ordering: SeqCst pairs with a sleeper's.
+        // Ordering: SeqCst pairs with the fence of a sleeper.
         fence(SeqCst);
         // Ordering: Relaxed; the fence orders it.
         if self.asleep.load(Relaxed) > 0 {

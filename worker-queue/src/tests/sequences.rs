@@ -52,10 +52,10 @@ struct Model {
     ring: VecDeque<u32>,
     overflowed: Vec<u32>,
     filled: usize,
-    /// The lowest number of notifications.
+    /// The least number of notifications that the queue makes.
     notified: usize,
-    /// A thief has stolen since the worker last took from the ring. The worker may then believe
-    /// that an empty ring has items, and notify once too often.
+    /// Whether a thief has stolen since the worker last took from the ring. The worker may then
+    /// believe that an empty ring has items, and notify once too often.
     stolen: bool,
     /// The most notifications that may come beyond `notified`.
     perhaps: usize,
@@ -76,7 +76,8 @@ impl Model {
         self.notified += 1;
     }
 
-    /// With `to_ring` the queue pushed this item alone, although it could have kept it.
+    /// `to_ring` says that the queue pushed this item alone. After a steal the queue may do so,
+    /// although the ring is empty.
     fn requeue(&mut self, n: u32, to_ring: bool) {
         if self.slot.is_some() {
             self.push_back(n);

@@ -23,7 +23,7 @@ fn pin(processor: usize) {
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
     // SAFETY: the system named the CPU, and the set has room for it.
     unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: for this thread, with a set of the given size.
+    // SAFETY: 0 means this thread, and the set has the given size.
     let pinned = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     assert_eq!(pinned, 0);
 }
@@ -33,7 +33,7 @@ fn become_real_time(priority: i32) -> bool {
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
-    // SAFETY: for this thread, with a valid pointer.
+    // SAFETY: 0 means this thread, and the pointer is valid.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
@@ -49,8 +49,9 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Ends the process if the test hangs. The thread that does so has a higher priority than the
-/// threads of the test: otherwise it would not run on a machine with a single CPU.
+/// Starts a thread that ends the process if the test hangs. That thread has a higher priority than
+/// the threads of the test: otherwise it would not run on a machine with a single CPU. Returns
+/// `None` if the process may use no real-time priority.
 fn watch() -> Option<Sender<()>> {
     let (over, ends) = mpsc::channel();
     let (sender, may) = mpsc::channel();

@@ -1,8 +1,8 @@
 //! Models of four workers that sleep and are woken, and two threads that push: more threads than
 //! loom can check.
 //!
-//! An item keeps its worker until all workers have taken an item. So each round needs all workers:
-//! if one stays asleep, the round never ends.
+//! In each round, an item keeps the worker that took it until each worker has taken one. So each
+//! round needs all workers: if one worker stays asleep, the round never ends.
 use super::super::Idle;
 use crate::park::{Park, ThreadPark, ThreadUnpark, Unpark};
 use alloc::vec::Vec;
@@ -90,8 +90,8 @@ impl Pool {
 
 /// Each item is run by a worker, and the counts end as they began.
 ///
-/// Fails if no searcher is ever the last, or if a reservation is kept although the worker's bit was
-/// cleared.
+/// Fails if `stop_searching` reports no searcher as the last one, or if `wake_self` keeps its
+/// reservation although a notifier has cleared the worker's bit.
 #[test]
 fn four_workers_run_the_items_of_two_pushers() {
     model(|| {

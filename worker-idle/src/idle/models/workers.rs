@@ -2,7 +2,7 @@
 //! last worker sleeps from the start.
 //!
 //! An item *keeps* the worker that takes it: the worker never ends the item, as if it were a long
-//! task. When the threads have ended, the model runs the workers that were woken in their sleep,
+//! task. When the threads have ended, the model goes on with the workers that a notifier has woken,
 //! one after another. After that an item may be left only if all workers are kept.
 use super::Pool;
 use crate::Backoff;
@@ -81,7 +81,7 @@ impl Pool {
     }
 }
 
-/// Runs `AWAKE` workers and a sleeper, racing `pushes` pushes.
+/// Runs `AWAKE` workers and a sleeper, which race `pushes` pushes.
 fn workers<const AWAKE: usize>(pushes: usize, sleeps: Sleeps) {
     let pool = Pool::new(AWAKE + 1);
     pool.idle.sleep(AWAKE, false);
@@ -116,7 +116,8 @@ fn two_workers_run_two_items() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// The same without a bound. To make that end, a fence and the write before it are one step.
+/// The same model without a bound. So that it ends, no thread is preempted between a write and the
+/// fence after it.
 ///
 /// Fails like the model above.
 #[test]
@@ -126,7 +127,8 @@ fn full_two_workers_run_two_items() {
         .check(|| workers::<1>(2, Sleeps::AtOnce));
 }
 
-/// The same with more than 4 preemptions. Without a bound the model did not end in 36 minutes.
+/// The same model with up to 7 preemptions, also between a write and its fence. Without a bound it
+/// did not end in 36 minutes.
 ///
 /// Fails like the model above.
 #[test]
@@ -159,7 +161,7 @@ fn three_workers_run_one_item() {
         .check(|| workers::<2>(1, Sleeps::AtOnce));
 }
 
-/// The same with more preemptions.
+/// The same model with more preemptions.
 ///
 /// Fails like the model above, which finds the same mistakes with a bound of 2.
 #[test]

@@ -2,14 +2,14 @@
 //!
 //! A parker is an allocation. A future that is ready at its first poll needs none.
 //!
-//! 1. The waker of the first poll is *borrowed*: its data is a [`Lazy`] on this thread's stack. It
-//!    does not outlive the poll, which gets only a reference to it.
+//! 1. The waker of the first poll is *borrowed*: its data points to a [`Lazy`] on this thread's
+//!    stack. The waker does not outlive the poll, which gets only a reference to the waker.
 //! 2. The first clone or wake of the borrowed waker makes the parker, once, under a lock, as
-//!    another thread may have the reference too. A clone is a *counted* waker: its data is the
-//!    parker's, and it keeps the parker alive.
-//! 3. After the first `Pending` the thread parks with that parker. If there is no parker yet,
-//!    nobody has a waker, and the thread makes a parker. A wake that came before has left its token
-//!    in the parker.
+//!    another thread may have the reference too. A clone is a *counted* waker: its data points to
+//!    the parker, which the clone keeps alive.
+//! 3. After the first `Pending` the thread parks with that parker. If there is no parker yet, no
+//!    thread has a waker, and this thread makes a parker. If a wake came before the park, its token
+//!    is in the parker.
 //! 4. Later polls get a counted waker. The clones of the first waker are equal to it
 //!    (`Waker::will_wake`).
 use super::{Inner, ThreadPark};
@@ -33,13 +33,13 @@ impl Lazy {
         Self(Mutex::new(None))
     }
 
-    /// Returns a waker that borrows this (rule 1).
+    /// Returns a waker that borrows this `Lazy` (rule 1).
     ///
     /// # Safety
-    /// This must outlive the waker, and must not move before the waker is gone.
+    /// The `Lazy` must outlive the waker, and must not move before the waker is gone.
     unsafe fn waker(&self) -> Waker {
         // SAFETY: the functions keep the contract of a waker: `Lazy` is `Sync`, and the caller
-        // keeps it alive and in its place.
+        // keeps this `Lazy` alive and in its place.
         unsafe { Waker::new(ptr::from_ref(self).cast(), &BORROWED) }
     }
 
@@ -70,7 +70,7 @@ unsafe fn wake_lazy(this: *const ()) {
 static COUNTED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 unsafe fn clone(parker: *const ()) -> RawWaker {
-    // SAFETY: the waker's data is a counted pointer, which the waker keeps.
+    // SAFETY: the waker's data is a counted pointer, and the waker keeps its count.
     unsafe { Arc::increment_strong_count(parker.cast::<Inner>()) };
     RawWaker::new(parker, &COUNTED)
 }
@@ -130,8 +130,8 @@ impl ThreadPark {
         }
         let mut park = lazy.into_park();
         // SAFETY: the functions keep the contract of a waker: the parker is `Send` and `Sync`. The
-        // waker uses the count of `park`, which outlives it, and `ManuallyDrop` keeps it from
-        // dropping that count.
+        // waker uses the count of `park`, and `park` outlives the waker. `ManuallyDrop` keeps the
+        // waker from dropping that count.
         let waker = unsafe { Waker::new(Arc::as_ptr(&park.0).cast(), &COUNTED) };
         let waker = ManuallyDrop::new(waker);
         park.park();

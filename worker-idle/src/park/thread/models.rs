@@ -23,7 +23,8 @@ fn park_sees_writes_before_its_unpark() {
     });
 }
 
-/// Two unparks leave one token or two, for two parks in turn: the second park may need its own.
+/// Two unparks leave one token, or two in turn: the second unpark may come after the park has taken
+/// the first token.
 ///
 /// Fails if the fast path of `park` does not take the token.
 #[test]
@@ -43,7 +44,8 @@ fn two_unparks_end_two_parks_or_merge() {
     });
 }
 
-/// A parker that stores PARKED plainly overwrites a token that was there, and would sleep forever.
+/// A parker that stores PARKED plainly overwrites a token that was there. The thread would then
+/// sleep forever.
 #[test]
 fn plain_store_of_parked_loses_a_token() {
     model_must_fail("the token is gone", || {

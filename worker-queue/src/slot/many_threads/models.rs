@@ -9,10 +9,11 @@ use sync_shim::{model, sync::Arc, thread};
 
 const TASKS: usize = 6;
 
-/// One of the threads runs each task, once, and at most one task is left for the slot's drop.
+/// Each task is run once, by one of the threads. In the end, the owner takes the last task from the
+/// slot, if there is one.
 ///
 /// Fails if `put` displaces with a load and a store, if a thief steals with a load and a store, or
-/// if `take` leaves the task there.
+/// if `take` leaves the task in the slot.
 #[test]
 fn one_of_an_owner_and_four_threads_gets_each_task() {
     model(|| {

@@ -6,8 +6,8 @@ use sync_shim::{
     model, thread,
 };
 
-/// Another thread gets a clone of the first poll's waker. It writes a message and wakes, before or
-/// during the park. The wake ends the wait, and the second poll sees the message.
+/// Another thread gets a clone of the first poll's waker. That thread writes a message and wakes,
+/// before or during the park. The wake ends the wait, and the second poll sees the message.
 ///
 /// Fails if `into_park` always makes a new parker.
 #[test]
@@ -33,8 +33,9 @@ fn wake_by_the_first_polls_waker_ends_the_wait() {
     });
 }
 
-/// Two threads have the borrowed waker at once. One thread clones the waker, and the other thread
-/// wakes through it. Both use the same parker, and the wake's token is in that parker.
+/// Two threads each have a waker that borrows the same `Lazy`. One thread clones its waker, and the
+/// other thread wakes through its own. Both use the same parker, and the wake's token is in that
+/// parker.
 ///
 /// Fails if `with_parker` makes a new parker in each call.
 #[test]

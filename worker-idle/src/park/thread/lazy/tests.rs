@@ -48,7 +48,7 @@ fn reference_to_the_first_waker_serves_other_threads() {
     }));
 }
 
-/// No waker from the first poll refers to the stack frame of the `block_on`.
+/// No clone of the first poll's waker refers to the stack frame of the `block_on`.
 #[test]
 fn clones_outlive_a_block_on_that_is_ready_or_panics() {
     let kept = RefCell::new(Vec::new());

@@ -12,13 +12,14 @@ struct Books {
     parks: AtomicUsize,
 }
 
-/// Parks until there are `until` messages. An unpark of its own ends each park, and each unpark
-/// follows a message.
+/// Parks until there are `until` messages. Each park ends with another unpark, and each unpark
+/// follows another message. So there are never more ended parks than messages.
 fn read(park: &mut ThreadPark, books: &Books, until: usize) {
-    // Ordering: Relaxed, as the parker must order it.
+    // Ordering: Relaxed, as the parker must order the messages.
     while books.messages.load(Relaxed) < until {
         park.park();
-        // Ordering: Relaxed, only the parker's thread uses it, and a spawn or a join hands it on.
+        // Ordering: Relaxed, only the thread that has the parker uses `parks`. A spawn or a join
+        // passes both on.
         let parks = 1 + books.parks.fetch_add(1, Relaxed);
         assert!(
             parks <= books.messages.load(Relaxed),
@@ -27,12 +28,12 @@ fn read(park: &mut ThreadPark, books: &Books, until: usize) {
     }
 }
 
-/// Four threads write messages and unpark. A fifth unparks the first thread with the token of
-/// `std::thread`, which is not the parker's. One thread reads half of the messages and another one
-/// the rest. A lost token leaves a reader asleep.
+/// Four threads write messages and unpark. A fifth thread unparks the test's thread by the token of
+/// `std::thread`, which is not the parker's. The test's thread reads half of the messages, and
+/// another thread the rest. A lost token leaves a reader asleep.
 ///
-/// Fails if PARKED is stored plainly, if `park` returns without a token, or if the first thread's
-/// handle is kept.
+/// Fails if PARKED is stored plainly, if `park` returns without a token, or if the parker keeps the
+/// handle of the first thread that parked.
 #[test]
 fn unparks_by_four_are_seen_by_a_parker_that_moves() {
     model(|| {
@@ -42,7 +43,7 @@ fn unparks_by_four_are_seen_by_a_parker_that_moves() {
             let (unpark, books) = (park.unparker(), books.clone());
             thread::spawn(move || {
                 for _ in 0..TURNS {
-                    // Ordering: Relaxed, as the parker must order it.
+                    // Ordering: Relaxed, as the parker must order the messages.
                     books.messages.fetch_add(1, Relaxed);
                     unpark.unpark();
                 }
