@@ -693,9 +693,9 @@ impl Charges {
     }
 }
 
-/// Returns the two sides of `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj`, multiplied by `si * sj`.
-/// `Wi` is the time that group i was charged in an interval of the log, `si` are the shares of the
-/// group, and `Q` is the quota. The left side is the largest over all intervals of the log.
+/// Returns the two sides of `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj`, both multiplied by
+/// `si * sj`. `Wi` is the time that group i was charged in an interval of the log, `si` are the
+/// shares of the group, and `Q` is the quota. The left side is the largest over all intervals.
 ///
 /// The worker checks between two polls whether a turn is over. So a turn lasts for at most the
 /// quota plus the time from a check to the next check. Each poll makes one entry of the log, so
