@@ -71,7 +71,7 @@ pub enum Tick {
 ///     }
 /// }
 /// drop(runtime);
-/// worker.run(); // Until the end, which is near.
+/// worker.run(); // Returns when the runtime has ended.
 /// ```
 pub struct Worker<P: Park> {
     pub(crate) core: ManuallyDrop<Box<Core>>,

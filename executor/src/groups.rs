@@ -17,9 +17,10 @@
 //!
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
 //! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
-//! runtime without groups. A spawn and a wake compare the task's scheduler with main's pointer,
-//! which the worker has only while its queue is plain. The look for the next task and a requeue
-//! test a flag, `sharing`. They combine it with a flag that they test anyway, in one branch.
+//! runtime without groups. A spawn and a wake check this when they compare the task's scheduler
+//! with the field `plain`: it is main's scheduler while the queue is plain, and empty otherwise.
+//! The look for the next task and a requeue test the flag `sharing`. They combine it with a flag
+//! that they test anyway, in one branch.
 //!
 //! # Rules
 //!
@@ -28,8 +29,8 @@
 //!    two groups have work. The time of a poll is charged to the group whose turn it is, whatever
 //!    the poll does: a panic changes nothing.
 //! 2. *The slot is main's.* Before another group has its turn, the worker moves the slot's task and
-//!    the requeued task to the ring. During that turn main's tasks go to the ring. So the slot is
-//!    empty in that turn, and no task of main runs from the slot in another group's time.
+//!    main's requeued task to the ring. During that turn main's tasks go to the ring. So the slot
+//!    is empty in that turn, and no task of main runs from the slot in another group's time.
 //! 3. *No task waits beside a sleeper.* A push into a list notifies, as a push into the ring does.
 //!    The push of a requeued task need not notify while another task is queued in the lists: the
 //!    push of that other task has notified, and the lists have not been empty since. So a worker
@@ -56,7 +57,8 @@
 //!    worker chooses its next task, even if the group is destroyed meanwhile.
 //! 8. *Tasks from outside reach their group's list before the next poll.* A worker that shares
 //!    looks at the groups' injector before each poll, which costs two loads. Without this look, a
-//!    task would wait there until the end of an interval, whatever the shares of its group are.
+//!    task would wait in that injector until the end of an interval, whatever the shares of its
+//!    group are.
 //! 9. *A requeued task is hidden for a moment.* A requeued task of another group than main waits in
 //!    the field `requeued` of the worker's queue. When the worker chooses its next task, it pushes
 //!    the requeued task under the same lock, so that a poll costs one lock. Before a look
@@ -195,8 +197,8 @@ impl Groups {
     /// Whether a group other than main was ever built. If not, every task is main's.
     ///
     /// A worker that goes to sleep fences before it calls this, and a thread that pushes a group's
-    /// task fences after the push. So the worker sees the store and the task, or the thread sees
-    /// that the worker sleeps, as for the queues themselves.
+    /// task fences after the push. So the worker sees that `used` is set, or the thread sees that
+    /// the worker sleeps. The same holds for the queues themselves.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         // Ordering: Relaxed, by the fences above. Other threads get a group from its handle or its
@@ -240,7 +242,8 @@ impl Groups {
         })
     }
 
-    /// Makes the group of the futures of `at_exit`, and enters it for the task that runs them.
+    /// Makes the group for the futures of `at_exit`, and enters that group for the task that runs
+    /// the futures.
     pub(crate) fn enter_at_exit(&self) -> Scheduler {
         let shares = sched_group::Shares::new(AT_EXIT_SHARES).expect("it is not 0");
         let group = self.insert("atexit", shares, None, None);

@@ -43,8 +43,8 @@ macro_rules! snapshots {
             pub ring_depth: u64,
         }
 
-        /// Counters of a runtime so far: sums over its workers and other threads, and each
-        /// worker's own.
+        /// Counters of a runtime so far: the sums over its workers and other threads, and the
+        /// counters of each worker.
         ///
         /// A snapshot adds nothing to the cost of a poll. It takes the lock of the blocking
         /// threads, which [`block_in_place`](crate::block_in_place()) also takes, and a lock that a

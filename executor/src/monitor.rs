@@ -15,8 +15,9 @@
 //!
 //! # Rules
 //!
-//! 1. The thread starts on first need: when a worker has a second tick, when there is work for a
-//!    second worker, or when a task calls [`syscall`](crate::syscall()). `build` starts the thread
+//! 1. The thread starts on first need: when a worker's first interval ends, when there is work for
+//!    a second worker, or when a task calls [`syscall`](crate::syscall()). The first interval has
+//!    two ticks, unless the builder fixes the length of intervals. `build` starts the thread
 //!    if the builder says so, or if the builder sets a hook for stalls. So a runtime for one short
 //!    task has no such thread.
 //! 2. If the monitor is off or its thread cannot be started, the runtime works without a monitor. A

@@ -89,7 +89,8 @@ pub(crate) struct Settings {
     pub(crate) lifo: bool,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
-    /// Whether a hook observes spawns, polls or panics, or all tasks are listed.
+    /// Whether spawns take the slow path: a hook observes spawns, polls or panics, the policy for
+    /// unhandled panics needs them reported, or all tasks are listed.
     pub(crate) special_spawns: bool,
     /// Whether polls take the slow path: for a hook, to be measured, or for the list of tasks.
     pub(crate) observed: bool,

@@ -31,8 +31,8 @@ fn run_as_worker(core: &Core, task: Task) {
     core.queue.leave(core);
 }
 
-/// A runtime whose tasks the checks wake from outside. The checks' thread drives the worker, but it
-/// leaves the worker's scope after each step. So a task that the thread wakes outside of a poll
+/// A runtime whose tasks the checks wake from outside. The checks' thread drives the worker, but
+/// leaves the worker's scope after each step. So a task that this thread wakes between two steps
 /// goes to the injector.
 struct Outside {
     runtime: Runtime,

@@ -179,7 +179,7 @@ fn task_overtaken_by_an_injector_share_notifies() {
     );
 }
 
-/// Returns a future that counts its polls in `polls`, and yields in each.
+/// Returns a future that counts its polls in `polls`, and yields in each poll.
 fn yields(polls: &Arc<AtomicUsize>) -> impl Future<Output = ()> + Send + use<> {
     let polls = polls.clone();
     async move {

@@ -17,8 +17,8 @@ pub(crate) struct ClockHold;
 /// The parker of a worker that parks in the runtime's driver.
 pub(crate) type EventsPark = WorkerPark;
 
-/// A borrowed parker, together with the runtime's timers: of a driven worker, or of a worker with a
-/// driver from the builder.
+/// The borrowed parker of a driven worker, or of a worker with a driver from the builder, together
+/// with the runtime's timers.
 pub(crate) enum Over<'a, P> {
     /// A user's parker, with the runtime's timers over it.
     Timers(OverPark<'a, P>),
@@ -212,8 +212,8 @@ impl LocalEvents {
     /// Blocks the thread on a future, in the scope of the driver.
     ///
     /// # Panics
-    /// If another call of this or another method is under way: a future that this other call polls,
-    /// or a waker that it calls, has made the call.
+    /// If the call comes from inside another call of this or another method: from a future that
+    /// the outer call polls, or from a waker that the outer call calls.
     #[track_caller]
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.with(|_, park| park.block_on(future))
@@ -253,8 +253,9 @@ impl LocalEvents {
         })
     }
 
-    /// Runs `f` on the driver and its park. A call inside `f` panics. It cannot make a second
-    /// driver: timers and sockets that its tasks register there would be lost to the first one.
+    /// Runs `f` on the driver and its park. A call inside `f` panics. It must not make a second
+    /// driver: if tasks left their timers and sockets there, the first driver would not wait for
+    /// them.
     #[track_caller]
     fn with<R>(&self, f: impl FnOnce(&Driver, &mut WorkerPark) -> R) -> R {
         let park = match self.0.replace(LocalPark::Taken) {
@@ -272,7 +273,7 @@ impl LocalEvents {
     }
 }
 
-/// Puts the park back when it is dropped.
+/// Puts the driver and its park back when this is dropped.
 struct PutBack<'a>(&'a Cell<LocalPark>, Option<Box<(Driver, WorkerPark)>>);
 
 impl Drop for PutBack<'_> {

@@ -392,10 +392,10 @@ impl Handle {
     ///
     /// A poll that takes long then ends at its next cooperative operation, or at the next
     /// [`yield_if_needed`](crate::task::yield_if_needed), rather than when it returns by itself.
-    /// The monitor does this once a millisecond while a worker has two groups with work. For a
-    /// shorter quota, and for driven workers, which have no monitor, a timer may call this once a
-    /// quota. It costs a load for each worker, and an exchange for each worker whose slice it asks
-    /// to end.
+    /// While a worker has two groups with work, the monitor does this whenever the first turn ends,
+    /// but at most once a millisecond. For a shorter quota, and for driven workers, which have no
+    /// monitor, a timer may call this once per quota. A call costs a load for each worker, and an
+    /// exchange for each worker whose slice it ends.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;

@@ -2,7 +2,8 @@
 use super::{Groups, group::Group};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Counters of one scheduling group so far: sums over the workers, and each worker's own.
+/// Counters of one scheduling group so far: the sums over the workers, and the counters of each
+/// worker.
 ///
 /// A worker measures the time of its groups while tasks of other groups than main are queued on it,
 /// and for a short while after. So main's time is not measured in a runtime without other groups.

@@ -132,8 +132,9 @@ fn push_into_a_list(preemptions: usize) {
     });
 }
 
-/// A worker does two polls of a group's two tasks, which yield. Meanwhile another worker steals and
-/// sleeps. The first worker polls no more after that, so the other worker must find both tasks.
+/// A group has two tasks, each of which yields once. A worker does two polls. Meanwhile another
+/// worker steals and sleeps. The first worker does no third poll, so the other worker must find
+/// both tasks.
 ///
 /// Fails if the first worker forgets the requeued task when it chooses the next one, or if
 /// `GroupQueue::leave` does not publish the requeued task.
@@ -173,9 +174,9 @@ fn requeued_task_racing_a_thief_is_found() {
 }
 
 /// A thief steals the last task of a group and runs it. The thread that drives the victim looks at
-/// the victim's lists and tries to destroy the group. If that succeeds, it spawns a task in a new
-/// group, which gets the old group's index. No thread uses the old group after it is freed, and no
-/// thread takes one group for the other.
+/// the victim's lists and tries to destroy the group. If it succeeds, this thread spawns a task in
+/// a new group, which gets the old group's index. No thread uses the old group after that group is
+/// freed, and no thread takes one group for the other.
 ///
 /// Fails if `Entry::group` is not a counted reference.
 #[test]

@@ -342,7 +342,7 @@ impl GroupQueue {
         self.turns.with(|state| state.fair.should_switch())
     }
 
-    /// Rule 2: the slot's task and the requeued task go to the ring.
+    /// Rule 2: the slot's task and main's requeued task go to the ring.
     #[cold]
     fn leave_main(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
         if !self.own.is_empty() {

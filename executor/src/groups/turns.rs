@@ -33,12 +33,13 @@ use task_header::Node;
 pub(crate) struct Turns {
     /// The number of tasks in the lists. Written under the lock.
     queued: CachePadded<AtomicUsize>,
-    /// The time at which the quota of the turn is used up, or [`NEVER`]. Written under the lock.
+    /// The time at which the turn ends, by the quota or by a goal for latency. [`NEVER`] if no
+    /// other group waits. Written under the lock.
     ends: AtomicU64,
     state: Mutex<State>,
 }
 
-/// Stands for the end of a turn that has no end, because no other group waits.
+/// Stands for the end of a turn that has no end.
 const NEVER: u64 = u64::MAX;
 
 pub(super) struct State {
@@ -92,7 +93,8 @@ impl Turns {
         self.queued.load(Relaxed)
     }
 
-    /// The time at which the quota of the turn is used up. `None` if no other group waits.
+    /// The time at which the turn ends, by the quota or by a goal for latency. `None` if no other
+    /// group waits.
     pub(super) fn end(&self) -> Option<u64> {
         // Ordering: Relaxed, as in `with`.
         Some(self.ends.load(Relaxed)).filter(|&ends| ends != NEVER)
@@ -148,7 +150,8 @@ impl State {
     ///
     /// A group and its parent may both end while this method looks at the groups. It may then find
     /// the parent gone and the child not. In this case the parent's entry stays until the next
-    /// look. There is one: the child's end increases the version after `refresh` has read it.
+    /// look. The worker looks again, because the child's end increases the version after `refresh`
+    /// has read the version.
     fn remove_gone(&mut self) {
         let gone = self.fair.iter().filter(|(_, entry)| entry.group.is_gone());
         let mut gone: Vec<_> = gone.map(|(key, entry)| (entry.group.depth, key)).collect();
@@ -164,8 +167,8 @@ impl State {
         }
     }
 
-    /// Returns the key of a group, which is not gone. Adds the group if it is new here. Before
-    /// that, adds its ancestors that are new here.
+    /// Returns the key of a group that is not gone. If the group is new here, adds it, after those
+    /// of its ancestors that are new here.
     fn key(&mut self, group: &Arc<Group>) -> GroupKey {
         let mut key = self.current_key(group);
         let mut missing = Vec::new();

@@ -73,8 +73,9 @@ impl<T: Send + Sync + 'static> GroupLocal<T> {
     /// meanwhile, returns that value instead.
     fn insert(&'static self, group: &Group, made: Arc<T>) -> Arc<T> {
         let mut values = group.values.lock();
-        // The destroying thread marks the group before it takes the values under the lock. So it
-        // drops each value that is inserted before that, and later values are not inserted.
+        // The destroying thread marks the group, and then takes the values under the lock. So it
+        // takes each value that was inserted before. A later call here finds the mark, and inserts
+        // nothing.
         if group.is_gone() {
             return made;
         }

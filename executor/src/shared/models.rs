@@ -240,9 +240,9 @@ impl Park for Scene {
     }
 }
 
-/// Two workers sleep. The first one is woken for a task. While it is still a searcher, a thread
-/// pushes another task. When the first task is polled, the second worker has been woken: by that
-/// thread, or by the first worker when it stopped searching.
+/// Two workers sleep. The first worker is woken for a task. While this worker is still a searcher,
+/// a thread pushes another task. When the first worker polls its task, the second worker has been
+/// woken: by that thread, or by the first worker when it stopped searching.
 ///
 /// Fails if a worker stops searching without a look for more work.
 #[test]
