@@ -17,9 +17,9 @@
 //!
 //! 1. The thread starts on first need: when a worker's first interval ends, when there is work for
 //!    a second worker, or when a task calls [`syscall`](crate::syscall()). The first interval has
-//!    two ticks, unless the builder fixes the length of intervals. `build` starts the thread
-//!    if the builder says so, or if the builder sets a hook for stalls. So a runtime for one short
-//!    task has no such thread.
+//!    two ticks, unless the builder fixes the length of intervals. `build` starts the thread if the
+//!    builder says so, or if the builder sets a hook for stalls. So a runtime for one short task
+//!    has no such thread.
 //! 2. If the monitor is off or its thread cannot be started, the runtime works without a monitor. A
 //!    `syscall` then hands its worker over at once, as `block_in_place` does.
 //! 3. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as

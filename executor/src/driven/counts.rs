@@ -97,8 +97,8 @@ fn yield_beside_a_filled_slot_costs_one_rmw_and_a_fence() {
         }
     });
     let [_] = turns(&worker);
-    // To requeue the yielding task costs one read-modify-write, and the fence. To take the slot's
-    // task costs another read-modify-write, and the end of that task a third one.
+    // The yield costs one read-modify-write, and the fence. To take the slot's task costs another
+    // read-modify-write, and the end of that task a third one.
     assert_eq!(turns(&worker), [(1 + 2, 1); 20]);
 }
 
