@@ -1,4 +1,4 @@
-//! A worker without a thread of the runtime: its user's loop ticks it.
+//! A driven worker: it has no thread of the runtime, and a loop of the program calls its `tick`.
 use crate::{
     context::OnWorker,
     core::Core,
@@ -44,18 +44,18 @@ pub enum Tick {
     Ended,
 }
 
-/// A worker that its user's loop drives, made by
+/// A worker that a loop of the program drives, made by
 /// [`Builder::build_driven`](crate::Builder::build_driven).
 ///
-/// It does what a thread of the runtime does, without the loop: call `tick` while that returns
-/// [`Tick::Ran`], `park` when it returns [`Tick::Idle`], and stop at [`Tick::Ended`]. Timers, I/O
-/// and a user interface go into the [`Park`], or between the ticks. A task that calls
-/// [`block_in_place`](crate::block_in_place()) does not lend this worker. After 4,096 polls in a
-/// row of tasks that only yielded, a tick yields the CPU.
+/// It does what a thread of the runtime does, but the loop is the program's. Call `tick` while
+/// `tick` returns [`Tick::Ran`], call `park` after [`Tick::Idle`], and stop at [`Tick::Ended`].
+/// The program's own timers, I/O or user interface may run in the [`Park`], or between the ticks. A
+/// task that calls [`block_in_place`](crate::block_in_place()) does not lend this worker to another
+/// thread. After 4,096 polls in a row of tasks that only yielded, a tick yields the CPU.
 ///
 /// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of
-/// its tasks. A task that another thread holds at that moment ends there; its memory, and the
-/// runtime's, is not freed.
+/// its tasks. If another thread holds one of these tasks at that moment, the task ends on that
+/// thread. Then the memory of this task and of the runtime is never freed.
 ///
 /// ```
 /// use selvedge::{Builder, Tick, park::ThreadPark};
@@ -71,18 +71,18 @@ pub enum Tick {
 ///     }
 /// }
 /// drop(runtime);
-/// worker.run(); // Until the end, which is near.
+/// worker.run(); // Returns when the runtime has ended.
 /// ```
 pub struct Worker<P: Park> {
     pub(crate) core: ManuallyDrop<Box<Core>>,
     park: P,
     events: DrivenEvents,
-    /// The task that the last sleep found.
+    /// The task that the last park took from a LIFO slot. The next tick queues it.
     found: Option<Task>,
     stage: Stage,
 }
 
-/// Ends the search of a worker whose parker panics, because the user may not tick it again soon.
+/// Ends a worker's search if its parker panics, because the program may not tick the worker soon.
 struct LeaveSearch<'a>(&'a Core);
 
 impl Drop for LeaveSearch<'_> {
@@ -113,8 +113,8 @@ impl Core {
             return Tick::Ended;
         }
         let Some(task) = self.next() else {
-            // It may be long until the user parks this worker, and meanwhile no push may rely on it
-            // as a searcher.
+            // The program may park this worker much later. Until then no push may rely on this
+            // worker as a searcher.
             self.leave_search();
             return Tick::Idle;
         };
@@ -135,13 +135,14 @@ impl Worker<EventsPark> {
         Self::with_events(core, park, DrivenEvents::of_events_park())
     }
 
-    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether it has
-    /// called wakers. Contains their panics.
+    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether this
+    /// has called wakers. Contains the panics of wakers.
     pub(crate) fn look_at_all(&mut self) -> bool {
         events::poll_all(&mut self.park);
         let found = self.park.has_events();
         while self.park.has_events() {
-            // A waker that panics is out of the park by then, so this comes to an end.
+            // The park gives each waker up before it calls the waker. So this loop ends, even if
+            // every waker panics.
             self.contained(|worker| worker.core.deliver(&mut worker.park));
         }
         let core = &*self.core;
@@ -169,8 +170,8 @@ impl<P: Park> Worker<P> {
     /// Runs the next task.
     ///
     /// # Panics
-    /// If the [`Park`] panics: some ticks poll it, such as the one at the end of an interval. The
-    /// worker can still be used.
+    /// If the [`Park`] panics. Some ticks poll the park, for example every 61st tick by default.
+    /// The worker can still be used after the panic.
     pub fn tick(&mut self) -> Tick {
         match self.stage {
             Stage::Ticked => {}
@@ -204,10 +205,11 @@ impl<P: Park> Worker<P> {
     /// Parks until there may be a task to run, or until the [`Park`] returns for a reason of its
     /// own. Returns at once if there is a task.
     ///
-    /// Call [`tick`](Self::tick) soon afterwards: the notifier relies on this worker until then.
+    /// Call [`tick`](Self::tick) soon after this returns. Until then a thread that pushes a task
+    /// may rely on this worker to run the task, and wake no other worker.
     ///
     /// # Panics
-    /// If the [`Park`] panics. The worker can still be used.
+    /// If the [`Park`] panics. The worker can still be used after the panic.
     pub fn park(&mut self) {
         self.park_for(None);
     }
@@ -222,7 +224,8 @@ impl<P: Park> Worker<P> {
     /// let mut worker = workers.remove(0);
     /// for _frame in 0..3 {
     ///     while worker.tick() == Tick::Ran {}
-    ///     worker.park_timeout(std::time::Duration::from_millis(2)); // Then it would draw.
+    ///     worker.park_timeout(std::time::Duration::from_millis(2));
+    ///     // Here the program would draw a frame.
     /// }
     /// assert!(task.is_finished());
     /// ```
@@ -256,9 +259,9 @@ impl<P: Park> Worker<P> {
 
     /// Ticks until there is nothing to run, at most for `limit`. Returns the last tick.
     ///
-    /// A game calls this with the time that a frame has left for tasks. [`Tick::Ran`] says that
-    /// there may be more to run. A tick that has begun goes on beyond the limit. Each tick reads
-    /// the clock once.
+    /// A game calls this with the time that a frame has left for tasks. [`Tick::Ran`] means that
+    /// the limit is over, and that there may be more tasks to run. A tick that has begun goes on
+    /// beyond the limit. Each tick reads the clock once.
     ///
     /// ```
     /// use selvedge::{Builder, Tick, park::ThreadPark};
@@ -293,8 +296,8 @@ impl<P: Park> Worker<P> {
             .clone()
     }
 
-    /// Runs a method, and contains a panic of user code outside of tasks, as the loop of a thread
-    /// does.
+    /// Runs `f` on this worker. Contains a panic of user code outside of tasks, as the loop of a
+    /// thread of the runtime does. Returns `None` after a panic.
     pub(crate) fn contained<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> Option<R> {
         match panics::catch(|| f(self)) {
             Ok(result) => Some(result),
@@ -319,8 +322,9 @@ impl<P: Park> Worker<P> {
 
     /// Returns the parker.
     ///
-    /// The runtime got its unparker once, when it was built. Another [`Park`] in its place must be
-    /// woken by the same unparker. Otherwise this worker stays asleep when there is work.
+    /// The runtime uses the unparker that this parker returned when the runtime was built. If you
+    /// put another [`Park`] in its place, that same unparker must end the parks of the new one.
+    /// Otherwise this worker stays asleep when there is work.
     ///
     /// ```
     /// use selvedge::park::{Park, ThreadPark, Unpark};
@@ -338,8 +342,8 @@ impl<P: Park> Worker<P> {
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
         if scope::is_worker_by(&self.core.shared) {
-            // One of this worker's polls has exited the process and never returns, so the core
-            // stays in use.
+            // This thread is still in this worker's scope: a poll of the worker has called
+            // `process::exit`, and never returns. So the core stays in use, and is leaked.
             return;
         }
         // SAFETY: the field is not used after this.

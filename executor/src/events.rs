@@ -1,17 +1,18 @@
-//! The runtime's driver of sockets and sleeps, if the features `net` and `time` are on.
+//! The runtime's driver of sockets and sleeps, if the feature `net` or `time` is on.
 //!
-//! 1. A runtime has one driver, and each of its workers parks in a parker of the driver, which goes
+//! 1. A runtime has one driver. Each worker parks in a parker of that driver, and this parker moves
 //!    with the worker's core. If the workers park in parkers of users (the builder's drivers, or
-//!    those of driven workers), the timers are put over each such parker.
-//! 2. The driver is current wherever the runtime is: in the scopes of [`scope`](crate::scope). A
-//!    worker's thread enters it once, not for each poll.
-//! 3. Until the first socket or sleep a worker parks as without a driver, and a busy worker's look
-//!    at the driver costs one load.
+//!    the parkers of driven workers), the driver's timers are put over each such parker.
+//! 2. The driver is current wherever the runtime is current: in the scopes of
+//!    [`scope`](crate::scope). A worker's thread enters the driver once, not for each poll.
+//! 3. Until the first socket or sleep, a worker parks as it would without a driver, and a busy
+//!    worker's look at the driver costs one load.
 //! 4. The drop of the last core, with its parker, shuts the driver down. By then no task of the
-//!    runtime waits for the driver. A future in a `block_on` may still wait for it, and is woken.
-//! 5. With the feature `test-util`, the driver has a clock that a test may pause. It must know of
-//!    each thread that works for the runtime: of the workers by their parks, of the others by
-//!    [`Events::block_on`] and [`ClockHold`].
+//!    runtime waits for the driver. A future in a `block_on` may still wait for the driver: the
+//!    shutdown wakes it.
+//! 5. With the feature `test-util`, the driver has a clock that a test may pause. The clock must
+//!    know of each thread that works for the runtime. It knows of the workers by their parks, and
+//!    of the other threads by [`Events::block_on`] and [`ClockHold`].
 //!
 //! The models of the executor run without a driver. The driver has models of its own.
 #[cfg(all(

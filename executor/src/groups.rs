@@ -17,9 +17,10 @@
 //!
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
 //! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
-//! runtime without groups. A spawn and a wake find this out when they compare the task's scheduler
-//! with main's pointer. The look for the next task and a requeue test a flag, in one branch with a
-//! flag that they test anyway.
+//! runtime without groups. A spawn and a wake check this when they compare the task's scheduler
+//! with the field `plain`: it is main's scheduler while the queue is plain, and empty otherwise.
+//! The look for the next task and a requeue test the flag `sharing`. They combine it with a flag
+//! that they test anyway, in one branch.
 //!
 //! # Rules
 //!
@@ -28,39 +29,43 @@
 //!    two groups have work. The time of a poll is charged to the group whose turn it is, whatever
 //!    the poll does: a panic changes nothing.
 //! 2. *The slot is main's.* Before another group has its turn, the worker moves the slot's task and
-//!    the requeued task to the ring. During that turn main's tasks go to the ring. So the slot is
-//!    empty in that turn, and no task of main runs from the slot in another group's time.
+//!    main's requeued task to the ring. During that turn main's tasks go to the ring. So the slot
+//!    is empty in that turn, and no task of main runs from the slot in another group's time.
 //! 3. *No task waits beside a sleeper.* A push into a list notifies, as a push into the ring does.
-//!    The push of a requeued task need not, while another task is queued in the lists: the push of
-//!    that task has notified, and the lists have not been empty since. So a worker that went to
-//!    sleep after that push has seen that they hold tasks. If the lists are empty and a task of
-//!    main runs next, the push notifies. If the lists are empty and main has no tasks, the requeued
-//!    task runs next.
-//! 4. *Locks.* No user code runs under the lock of the turns, and no thread holds two of these
-//!    locks. A thief takes tasks from its victim's lists under the victim's lock, and then pushes
-//!    them under its own. In between it counts as searching, like a thief that copies from a ring.
+//!    The push of a requeued task need not notify while another task is queued in the lists: the
+//!    push of that other task has notified, and the lists have not been empty since. So a worker
+//!    that went to sleep after the other task's push has seen that the lists hold tasks. If the
+//!    lists are empty and a task of main runs next, the push of the requeued task notifies. If the
+//!    lists are empty and main has no tasks, the requeued task runs next.
+//! 4. *Locks.* No user code runs under the lock of a worker's turns, and no thread holds two of
+//!    these locks. A thief takes tasks from its victim's lists under the victim's lock, and then
+//!    pushes them into its own lists under its own lock. In between the thief counts as searching,
+//!    like a thief that copies from a ring.
 //! 5. *A group lives while a task of it does.* The table has a counted reference to a group until
-//!    the group is destroyed, and `destroy` refuses while the group has tasks or children. A task
-//!    enters its group before it is made, and leaves it when its future is gone
-//!    ([`Group`](group::Group)). After that no queue holds the task, so no thread follows its
-//!    pointer.
+//!    the group is destroyed, and `destroy` refuses while the group has tasks or children. A spawn
+//!    enters the group before it makes the task. The task leaves the group when the task's future
+//!    is gone ([`Group`](group::Group)). After that no queue holds the task, so no thread follows
+//!    the task's pointer to the group.
 //! 6. *A late notifier touches no group.* A thread from outside reads the runtime's address out of
 //!    the group before it pushes the task, and uses only the runtime after that. The groups'
 //!    injector belongs to the runtime. So rules 1 to 3 of [`shared`](crate::shared) hold as they
 //!    are.
-//! 7. *Changes reach a worker at its next turn.* Shares are stored in the group, and the end of a
-//!    group in its count. After that the version is increased. A worker that finds a new version
-//!    between two polls brings its fair queue up to date. The group of the task that it runs stays
-//!    in memory until the worker's next task is chosen, even if the group is destroyed meanwhile.
+//! 7. *Changes reach a worker at its next turn.* A thread that changes shares stores them in the
+//!    group. A thread that ends a group marks this in the group's count of uses. After that the
+//!    thread increases the version. A worker that finds a new version between two polls brings its
+//!    fair queue up to date. The group of the task that a worker runs stays in memory until the
+//!    worker chooses its next task, even if the group is destroyed meanwhile.
 //! 8. *Tasks from outside reach their group's list before the next poll.* A worker that shares
-//!    looks at the groups' injector before each poll: two loads. Otherwise a task would wait there
-//!    for the injector's interval, whatever the shares of its group are.
-//! 9. *A requeued task is hidden for a moment.* A task of another group that is requeued waits in a
-//!    cell. The worker pushes it under the same lock under which it chooses its next task, so that
-//!    a poll costs one lock. Before a look elsewhere, which may run the code of drivers and wakers,
-//!    the worker *publishes* the task: it pushes it into its list. `leave` and each push into a
-//!    list do so too, and the shutdown takes the task out of the cell. So no user code runs while
-//!    the cell is filled, and during a poll it is empty.
+//!    looks at the groups' injector before each poll, which costs two loads. Without this look, a
+//!    task would wait in that injector until the end of an interval, whatever the shares of its
+//!    group are.
+//! 9. *A requeued task is hidden for a moment.* A requeued task of another group than main waits in
+//!    the field `requeued` of the worker's queue. When the worker chooses its next task, it pushes
+//!    the requeued task under the same lock, so that a poll costs one lock. Before a look
+//!    elsewhere, which may run the code of drivers and wakers, the worker *publishes* the requeued
+//!    task: it pushes the task into the list of its group. `leave` and each push into a list also
+//!    publish the task, and the shutdown takes it out of the field. So no user code runs while the
+//!    field is filled, and the field is empty during a poll.
 use crate::{identity::RuntimePtr, scheduler::Scheduler};
 use clock::Clock;
 use queue_global::Injector;
@@ -122,8 +127,8 @@ impl Default for GroupSettings {
     }
 }
 
-/// A runtime's groups. Tasks that are left are dropped before the groups that they name: the fields
-/// are dropped in this order.
+/// A runtime's groups. The fields are dropped in this order, so tasks that are still queued are
+/// dropped before the groups that they name.
 pub(crate) struct Groups {
     /// Tasks of other groups than main, from outside (rule 6).
     pub(crate) injector: Injector<Node<Scheduler>>,
@@ -133,8 +138,8 @@ pub(crate) struct Groups {
     table: Mutex<Table>,
     /// Increased after each change that workers take over (rule 7).
     version: AtomicU64,
-    /// Whether a group was ever built. Set before the group's first task is made. It is std's, so
-    /// that the models of runtimes without groups do not branch at it.
+    /// Whether a group other than main was ever built. Set before such a group's first task is
+    /// made. The atomic is std's, so that models of runtimes without groups do not branch here.
     used: std::sync::atomic::AtomicBool,
     shared: OnceLock<RuntimePtr>,
     clock: Clock,
@@ -189,10 +194,11 @@ impl Groups {
         self.main.bind(address);
     }
 
-    /// Whether a group was ever built. If not, every task is main's.
+    /// Whether a group other than main was ever built. If not, every task is main's.
     ///
-    /// A thread that goes to sleep fences before it calls this, and a thread that pushes a group's
-    /// task fences after the push. So one of the two sees the other, as for the queues themselves.
+    /// A worker that goes to sleep fences before it calls this, and a thread that pushes a group's
+    /// task fences after the push. So the worker sees that `used` is set, or the thread sees that
+    /// the worker sleeps. The same holds for the queues themselves.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         // Ordering: Relaxed, by the fences above. Other threads get a group from its handle or its
@@ -236,7 +242,8 @@ impl Groups {
         })
     }
 
-    /// Makes the group of the futures of `at_exit`, and enters it for the task that runs them.
+    /// Makes the group for the futures of `at_exit`, and enters that group for the task that runs
+    /// the futures.
     pub(crate) fn enter_at_exit(&self) -> Scheduler {
         let shares = sched_group::Shares::new(AT_EXIT_SHARES).expect("it is not 0");
         let group = self.insert("atexit", shares, None, None);
@@ -267,7 +274,7 @@ impl Groups {
         sched_group::Clock::now(&self.clock)
     }
 
-    /// Drops the values of `GroupLocal`s, which is user code.
+    /// Drops the values of `GroupLocal`s. Each drop is user code, and runs in `contain`.
     pub(crate) fn drop_values(&self, contain: impl Fn(Box<dyn FnOnce() + '_>)) {
         for group in self.all() {
             let values = std::mem::take(&mut *group.values.lock());
@@ -279,15 +286,15 @@ impl Groups {
 
     /// Takes a fair share of the groups' injector.
     fn take_share(&self) -> queue_global::List<Node<Scheduler>> {
-        /// The most tasks to move at a time: to move so many takes some microseconds.
+        /// The most tasks to move at a time. It takes some microseconds to move this many.
         const MOST: usize = 512;
         let share = self.injector.len() / self.workers.len() + 1;
         self.injector.pop_n(share.min(MOST))
     }
 }
 
-/// Polls the worker's next task, if there is one, and does not leave its queue after that, as a
-/// thread's loop does.
+/// Polls the worker's next task, if there is one. Like the loop of a thread of the runtime, and
+/// unlike a tick, this does not `leave` the queue after the poll.
 #[cfg(all(test, not(selvedge_count)))]
 fn poll_next(core: &crate::core::Core) {
     use coop_budget::{Budget, Scope};

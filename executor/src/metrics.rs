@@ -33,23 +33,25 @@ macro_rules! snapshots {
         #[non_exhaustive]
         pub struct WorkerSnapshot {
             $($(#[$doc])* pub $name: u64,)*
-            /// How long the worker was awake, up to its last sleep or the end, if
-            /// [measured](crate::Builder::measure_busy). A driven worker is awake from its first
-            /// tick on. A worker that [`block_in_place`](crate::block_in_place()) offers to other
-            /// threads is not awake until a thread takes it.
+            /// How long the worker was awake, if [measured](crate::Builder::measure_busy). The
+            /// worker adds to this number at the end of an interval, when it goes to sleep, and
+            /// when it ends. A driven worker is awake from its first tick on. A worker that
+            /// [`block_in_place`](crate::block_in_place()) offers to other threads is not awake
+            /// until a thread takes it.
             pub busy: Duration,
-            /// Tasks in the worker's ring.
+            /// Tasks in the worker's ring and, with groups, in the worker's lists.
             pub ring_depth: u64,
         }
 
-        /// Counters of a runtime so far: sums over its workers and other threads, and each
-        /// worker's own.
+        /// Counters of a runtime so far: the sums over its workers and other threads, and the
+        /// counters of each worker.
         ///
-        /// A snapshot costs the workers' polls nothing. It takes two locks: that of the blocking
-        /// threads, which [`block_in_place`](crate::block_in_place()) also takes, and one that a
-        /// thread takes when it first wakes a task of the runtime. While the runtime runs, the
-        /// counters may not quite agree with each other. `Display` writes one line of words and
-        /// numbers.
+        /// A snapshot adds nothing to the cost of a poll. It takes the lock of the blocking
+        /// threads, which [`block_in_place`](crate::block_in_place()) also takes, and a lock that a
+        /// thread takes when it first wakes a task of the runtime. Once a scheduling group was
+        /// built, a snapshot also takes the locks of the groups and of each worker's turns. While
+        /// the runtime runs, the counters may not quite agree with each other. `Display` writes one
+        /// line of words and numbers.
         ///
         /// ```
         /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -72,7 +74,8 @@ macro_rules! snapshots {
             pub live: u64,
             /// Wakes of tasks by threads that are not workers.
             pub remote_schedules: u64,
-            /// Tasks in the injector. Those pushed since a worker last looked may count as one.
+            /// Tasks in the injector. The tasks that were pushed since a worker last looked may
+            /// count as one task.
             pub injector_depth: u64,
             /// Threads for blocking closures, whether they run one or wait for one.
             pub blocking_threads: u64,
@@ -85,14 +88,15 @@ macro_rules! snapshots {
             pub poll_times: PollTimes,
             /// How long tasks from outside waited for a worker while all were busy.
             ///
-            /// A busy worker that finds tasks in the injector records one time: since the push that
-            /// nudged it, or else since it last read the clock at a look. So a time is exact or too
-            /// long, except for tasks that a look leaves for the next one. Driven workers record
-            /// none.
+            /// A busy worker that finds tasks in the injector records one time. The time counts
+            /// from the push that nudged the worker, or from the worker's last reading of the clock
+            /// at a look, whichever is later. So a time is exact or too long, except for tasks that
+            /// a look leaves for the next look. Driven workers record no times.
             pub remote_waits: PollTimes,
-            /// Stalled polls that the monitor has reported, or held back.
+            /// Stalled polls that the monitor has reported, and those whose reports it held back.
             pub stalls: u64,
-            /// 1 if the thread of the monitor could not be started. The runtime goes on without it.
+            /// 1 if the thread of the monitor could not be started. The runtime goes on without a
+            /// monitor.
             pub monitor_refused: u64,
             /// The longest of the [`remote_waits`](Self::remote_waits).
             pub longest_remote_wait: Duration,
@@ -163,7 +167,7 @@ impl Snapshot {
     fn add_shared(&mut self, shared: &Shared) {
         // Ordering: Relaxed, as a snapshot is approximate.
         self.spawned += shared.spawned_outside.load(Relaxed);
-        // Ordering: as above.
+        // Ordering: Relaxed, as above.
         self.ended += shared.ended_outside.load(Relaxed);
         self.live = self.spawned.saturating_sub(self.ended);
         self.remote_schedules = shared.announcements.announced();

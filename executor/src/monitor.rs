@@ -10,20 +10,23 @@
 //! | its core, while it is in a [`syscall`](crate::syscall()) | the worker; the monitor retakes it |
 //!
 //! The task is not cleared at the end of a poll, which would cost each poll a store. So a worker
-//! that is awake between two polls counts as polling the last task. That takes long only if a hook
-//! or a driver blocks.
+//! that is awake between two polls counts as polling the last task. The time between two polls is
+//! long only if a hook or a driver blocks.
 //!
 //! # Rules
 //!
-//! 1. The thread starts on first need: when a worker has a second tick, when there is work for a
-//!    second worker, or when a task calls [`syscall`](crate::syscall()). `build` starts it if the
-//!    builder says so, or sets a hook for stalls. So a runtime for one short task has none.
-//! 2. A runtime whose monitor is off, or cannot be started, works without a monitor: a `syscall`
-//!    then hands its worker over at once, as `block_in_place` does.
+//! 1. The thread starts on first need: when a worker's first interval ends, when there is work for
+//!    a second worker, or when a task calls [`syscall`](crate::syscall()). The first interval has
+//!    two ticks, unless the builder fixes the length of intervals. `build` starts the thread if the
+//!    builder says so, or if the builder sets a hook for stalls. So a runtime for one short task
+//!    has no such thread.
+//! 2. If the monitor is off or its thread cannot be started, the runtime works without a monitor. A
+//!    `syscall` then hands its worker over at once, as `block_in_place` does.
 //! 3. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as
-//!    any worker may be in a call, also while the runtime ends. `Runtime::drop` joins it last.
-//! 4. The monitor's thread is one of the runtime's own: a drop of the runtime on this thread does
-//!    not wait.
+//!    any worker may be in a call, also while the runtime ends. `Runtime::drop` joins the monitor's
+//!    thread after it has joined the workers' threads.
+//! 4. The monitor's thread is one of the runtime's own. So if this thread drops the runtime, in a
+//!    hook for example, the drop does not wait for the runtime's threads.
 //! 5. Driven workers have no monitor.
 //!
 //! Under a model checker there is no monitor: `sched-monitor` has models of the protocols.
@@ -50,12 +53,12 @@ impl Monitor {
         }
     }
 
-    /// Starts the thread, unless that was tried before or the monitor is off; then this costs a
-    /// load. Returns whether the thread runs.
+    /// Starts the monitor's thread. If a start was tried before, or if the monitor is off, this
+    /// does nothing, and costs a load. Returns whether the thread runs.
     #[inline]
     pub(crate) fn start(&self, shared: &Arc<Shared>) -> bool {
-        // Ordering: Relaxed. The state publishes nothing: the thread's handle is under a lock, and
-        // `ring` and a core's hand-over order what the thread looks at.
+        // Ordering: Relaxed. The state publishes nothing. The thread's handle is under a lock. The
+        // monitor's reads of the workers are ordered by `ring` and by the hand-over of a core.
         match self.state.load(Relaxed) {
             UNSTARTED => self.start_thread(shared),
             state => state == RUNNING,
@@ -75,7 +78,7 @@ impl Monitor {
         state == RUNNING
     }
 
-    /// Returns whether the caller starts the thread: one caller alone does.
+    /// Returns whether the caller must start the thread. This is true for only one caller.
     fn claim_start(&self) -> bool {
         // Ordering: Relaxed, as in `start`.
         let exchanged = (self.state).compare_exchange(UNSTARTED, STARTING, Relaxed, Relaxed);
@@ -108,7 +111,7 @@ impl sched_monitor::Workers for Workers {
     fn sample(&self, worker: usize) -> Sample {
         let (shared, remote) = (&self.0, &self.0.remotes[worker]);
         let counters = &remote.counters;
-        // A worker that was given up is idle for good.
+        // A worker whose thread could not be started is idle for good.
         let is_idle = !shared.idle.was_notified(worker) || counters.refused.get() > 0;
         let state = if is_idle {
             State::Idle
@@ -130,7 +133,7 @@ impl sched_monitor::Workers for Workers {
 }
 
 /// Fires timers and polls sockets while no worker waits for them and every awake worker is in a
-/// long poll. The tasks that this wakes go to the injector, and wake a sleeping worker.
+/// long poll. The tasks that this wakes go to the injector, and a sleeping worker is notified.
 struct PollOverdue(Arc<Shared>);
 
 impl Duty for PollOverdue {
@@ -200,7 +203,7 @@ impl Shared {
     /// Whether work waits that this worker would run if it were not in a call.
     pub(crate) fn has_work_for(&self, worker: usize) -> bool {
         let stealer = &self.remotes[worker].stealer;
-        // A sharded worker's stealer says that it is empty.
+        // `is_empty` of a sharded worker's stealer returns true even if the worker has tasks.
         #[cfg(feature = "groups")]
         let has_own = stealer.has_tasks();
         #[cfg(not(feature = "groups"))]
@@ -209,7 +212,8 @@ impl Shared {
     }
 }
 
-/// Hands the core of a worker in a call over to another thread, if the core is still in the cell.
+/// Hands the core of a worker in a call over to another thread, if the core is still in
+/// [`Remote::call`](crate::shared::Remote::call).
 fn retake(shared: &Arc<Shared>, worker: usize) {
     if let Some(core) = shared.remotes[worker].call.retake() {
         // The core is this thread's, and so are its counters.
@@ -225,12 +229,13 @@ mod models {
     use super::{Monitor, Settings, UNSTARTED};
     use sync_shim::{atomic::Ordering::Relaxed, model, sync::Arc, thread};
 
-    /// Fails if the exchange of `claim_start` is a load and a store.
+    /// Fails if `claim_start` loads and then stores the state, instead of its compare-exchange.
     #[test]
     fn two_starts_at_a_time_start_one_thread() {
         model(|| {
             let monitor = Arc::new(Monitor::new(Settings::new(), 1));
-            // Ordering: Relaxed, as no other thread runs yet. Under a model the monitor is off.
+            // Ordering: Relaxed, as no other thread runs yet. This store turns the monitor on,
+            // because a new monitor is off in a model.
             monitor.state.store(UNSTARTED, Relaxed);
             let other = {
                 let monitor = monitor.clone();

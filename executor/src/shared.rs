@@ -10,12 +10,13 @@
 //! 2. *A runtime exists until its notifiers have notified.* After a notifier's push the task may
 //!    complete at once, and the runtime may end. A worker of this runtime has its own counted
 //!    `Shared`. Any other thread has announced itself in its [`announce`](worker_idle::announce)
-//!    record, which the workers await before they leave. A worker may leave within an announcement
-//!    of its own thread: if a wake drops a task that owns a driven worker. Then the worker leaves
-//!    its counted `Shared` to that announcement, which awaits the other announcements in the
-//!    worker's place.
-//! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* It queues
-//!    the task that the poll leaves. If the workers have left by then, it ends the queued tasks.
+//!    record. Before the workers leave, they wait for the end of these announcements. A worker may
+//!    leave within an announcement of its own thread, if a wake drops a task that owns a driven
+//!    worker. Then the worker leaves its counted `Shared` to that announcement, which awaits the
+//!    other announcements in the worker's place.
+//! 3. *A thread that has lent its core has a counted `Shared` until its poll is over.* The thread
+//!    queues the task that the poll leaves. If the workers have left by then, the thread ends the
+//!    queued tasks.
 use crate::{
     core::Core,
     events::{ClockHold, Events},
@@ -57,7 +58,8 @@ pub(crate) enum Job {
 
 /// Runtime to which a task or a closure reports its panics ([`unhandled`](crate::unhandled)).
 ///
-/// It holds the runtime's memory beyond the runtime's end, as an output may be dropped later.
+/// A `PanicReporter` holds the runtime's memory beyond the runtime's end, because an output may be
+/// dropped later, and its drop may panic.
 pub(crate) struct PanicReporter(pub(crate) Arc<Shared>);
 
 /// The metadata of a task that takes the slow path of a spawn.
@@ -80,15 +82,17 @@ impl Attached {
 pub(crate) struct Settings {
     /// Ticks between looks at the injector while there is other work.
     pub(crate) global_interval: u32,
-    /// Whether that number shrinks while ticks are long, by the clock.
+    /// Whether a worker reads the clock, and looks at the injector after fewer ticks while its
+    /// ticks are long.
     pub(crate) adapts: bool,
     /// Whether there is a LIFO slot.
     pub(crate) lifo: bool,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
-    /// Whether a hook observes spawns, polls or panics, or all tasks are listed.
+    /// Whether spawns take the slow path: a hook observes spawns, polls or panics, the policy for
+    /// unhandled panics needs them reported, or all tasks are listed.
     pub(crate) special_spawns: bool,
-    /// Whether a hook, a clock or the list of tasks observes polls.
+    /// Whether polls take the slow path: for a hook, to be measured, or for the list of tasks.
     pub(crate) observed: bool,
     /// Whether all tasks are listed, for `Handle::tasks`.
     pub(crate) lists_tasks: bool,
@@ -96,7 +100,7 @@ pub(crate) struct Settings {
     /// Whether workers wait in drivers that the builder's user makes.
     pub(crate) has_drivers: bool,
     pub(crate) busy_time: bool,
-    /// A thread's first backoff.
+    /// The backoff with which a thread begins.
     pub(crate) backoff: Backoff,
     /// The first part of the threads' names.
     pub(crate) thread_name: String,
@@ -111,12 +115,12 @@ pub(crate) struct Shared {
     pub(crate) injector: Injector<Node<Scheduler>>,
     pub(crate) idle: Idle,
     pub(crate) remotes: Box<[Arc<Remote>]>,
-    /// The workers' time slices. A push into the injector nudges one of them while all are busy.
+    /// The workers' time slices. A push from outside nudges one worker while all are busy.
     pub(crate) slices: Slices,
     pub(crate) blocking: Pool<Job>,
     pub(crate) monitor: Monitor,
     pub(crate) announcements: Arc<Registry>,
-    /// The time that stamps count from.
+    /// The time from which [`Remote::nudged_at`] counts.
     pub(crate) begun: Instant,
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
@@ -146,7 +150,7 @@ pub(crate) struct Shared {
     pub(crate) abandoned: AtomicBool,
 }
 
-/// The part of a worker that the others see.
+/// The part of a worker that other threads see.
 pub(crate) struct Remote {
     pub(crate) stealer: Stealer,
     pub(crate) unparker: Unparker<Core>,
@@ -158,8 +162,8 @@ pub(crate) struct Remote {
     /// The system's id of the thread that has the core, or 0.
     #[cfg(feature = "monitor")]
     pub(crate) thread: sync_shim::atomic::AtomicU32,
-    /// When a push last nudged the worker, in nanoseconds since the runtime began. 0 for a nudge
-    /// that the worker has noted.
+    /// The time of the last nudge of the worker, in nanoseconds since [`Shared::begun`]. 0 if the
+    /// worker has taken note of that nudge.
     pub(crate) nudged_at: AtomicU64,
     /// Counters that the worker alone writes.
     pub(crate) counters: CachePadded<Counters>,
@@ -221,7 +225,7 @@ impl Shared {
         address.0.cast()
     }
 
-    /// Returns whether slots are watched: there are slots, and another worker to watch them.
+    /// Returns whether slots are watched: there are slots, and more than one worker.
     pub(crate) fn watches_slots(&self) -> bool {
         self.settings.lifo && self.remotes.len() > 1
     }
@@ -237,7 +241,7 @@ impl Shared {
         &self.injector
     }
 
-    /// For a thread that is not a worker: queues a task that was accepted before. The caller
+    /// Pushes a task that was accepted before into its [injector](Self::injector_of). The caller
     /// notifies.
     #[inline]
     pub(crate) fn requeue(&self, task: Task) {
@@ -254,8 +258,8 @@ impl Shared {
         !self.injector.is_empty()
     }
 
-    /// The number of tasks from outside that are queued, of all groups. Those pushed since a worker
-    /// last looked may count as one.
+    /// The number of tasks from outside that are queued, of all groups. The tasks that were pushed
+    /// since a worker last looked may count as one task.
     pub(crate) fn injected_depth(&self) -> usize {
         #[cfg(feature = "groups")]
         return self.injector.len() + self.groups.injector.len();
@@ -292,7 +296,7 @@ impl Shared {
     ) {
         let spawned = tasks.len() as u64;
         if to.push_batch(tasks).is_ok() {
-            // Ordering: Relaxed, a count.
+            // Ordering: Relaxed, as it is only a count.
             self.spawned_outside.fetch_add(spawned, Relaxed);
             self.notify_from_outside();
         }
@@ -304,29 +308,30 @@ impl Shared {
     /// tasks.
     pub(crate) fn take_in(&self, task: Task) {
         self.requeue(task);
-        // The fence in `notify_from_outside`, between the push and the check for the close, pairs
-        // with the one in `Core::end`: either a worker that has seen the close sees the task, or
-        // this thread sees the close.
+        // The fence in `notify_from_outside` is between the push and the check for the close. It
+        // pairs with the fence in `Core::end`: either a worker that has seen the close sees the
+        // task, or this thread sees the close.
         self.notify_from_outside();
         if self.is_closing() {
             self.end_queued();
         }
     }
 
-    /// Returns whether spawns are refused. A load of a line that is written once.
+    /// Returns whether spawns are refused. Costs a load.
     pub(crate) fn refuses_spawns(&self) -> bool {
         // Ordering: Relaxed. If a worker still accepts a task, the task is ended like one that was
-        // accepted before: the worker looks for it after the fence of `Core::end`.
+        // accepted before the close: the worker checks its queue after the fence of `Core::end`.
         self.refuses_spawns.load(Relaxed)
     }
 
-    /// Returns whether the runtime is closing. A load of a line that is written once.
+    /// Returns whether the runtime is closing. Costs a load of a cache line that is written once.
     pub(crate) fn is_closing(&self) -> bool {
-        // Ordering: Relaxed, as a thread that acts on it fences (see `close`).
+        // Ordering: Relaxed, as a thread that acts on the close makes a fence (see `close`).
         self.closing.load(Relaxed)
     }
 
-    /// Returns whether a thief would find a task: the check after a sleep was announced.
+    /// Returns whether a thief would find a task. A worker that has announced its sleep checks
+    /// this before it parks.
     pub(crate) fn has_work(&self) -> bool {
         self.has_injected() || self.remotes.iter().any(|remote| !remote.stealer.is_empty())
     }

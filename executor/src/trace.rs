@@ -1,11 +1,12 @@
 //! The executor's hooks for `task-trace`: the spans of tasks, and the recorder of the scheduler.
 //!
 //! Each hook of the recorder is one call in the path that it observes. Without the feature `trace`
-//! it is an empty function, which leaves no instruction. With the feature it is a load and a branch
-//! while the recorder is off.
+//! the hook is an empty function, which leaves no instruction. With the feature it is a load and a
+//! branch while the recorder is off.
 //!
-//! A worker's lane is written by the thread that has the core. Any other thread has a lane of its
-//! own. The models leave the hooks out: the ring has models of its own in `task-trace`.
+//! A *lane* holds the recorded events of one worker, or of one other thread. The thread that has a
+//! worker's core writes the worker's lane. Any other thread writes a lane of its own. The models
+//! leave the hooks out: `task-trace` has models of the buffer in which a lane keeps its events.
 pub(crate) use task_trace::{TaskKind, enabled, trace};
 
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
@@ -60,7 +61,8 @@ mod on {
         core.shared.trace.record(core.index, f);
     }
 
-    /// Runs `f` on this thread's lane of the runtime: that of its worker, or its own.
+    /// Runs `f` on the lane of the worker whose core this thread has. If this thread has no core of
+    /// the runtime, runs `f` on the thread's own lane.
     #[cold]
     fn on_lane(shared: &Shared, f: impl FnOnce(&Lane)) {
         let recorder = shared.trace.recorder();
@@ -71,14 +73,14 @@ mod on {
         }
     }
 
-    /// A task is spawned, without a name.
+    /// Records that the caller spawns a task, without a name.
     #[inline]
     #[track_caller]
     pub(crate) fn spawn(shared: &Shared, task: &Task) {
         spawn_at(shared, task, Location::caller());
     }
 
-    /// A task is spawned at a place, without a name.
+    /// Records that a task is spawned at the place `at`, without a name.
     #[inline]
     pub(crate) fn spawn_at(shared: &Shared, task: &Task, at: &'static Location<'static>) {
         if shared.trace.recorder().is_on() {
@@ -86,7 +88,8 @@ mod on {
         }
     }
 
-    /// A task is spawned, perhaps with a name, which is kept also while the recorder is off.
+    /// Records that a task is spawned, and the task's name if it has one. The name is recorded even
+    /// while the recorder is off.
     pub(crate) fn spawn_named(shared: &Shared, task: &Task, at: &'static Location<'static>) {
         spawn_at(shared, task, at);
         if let Some(name) = task.name() {
@@ -102,7 +105,7 @@ mod on {
         why
     }
 
-    /// A thread that is not a worker of the runtime wakes a task.
+    /// Records that a thread which is not a worker of the runtime wakes a task.
     #[inline]
     pub(crate) fn wake_from_outside(shared: &Shared, task: &Task, why: Reason) {
         if shared.trace.recorder().is_on() {
@@ -119,7 +122,7 @@ mod on {
         }
     }
 
-    /// A poll begins.
+    /// Records that a poll begins.
     #[inline]
     pub(crate) fn poll_begin(shared: &Shared, task: &Task) {
         if shared.trace.recorder().is_on() {
@@ -128,8 +131,8 @@ mod on {
         }
     }
 
-    /// A poll ends, and perhaps completes its task. If the poll has lost its core, its end is in
-    /// the worker's lane already.
+    /// Records that a poll ends, and whether the task is complete. If the poll has lost its core,
+    /// [`lend`] has recorded its end in the worker's lane already, and this records nothing.
     #[inline]
     pub(crate) fn poll_end(shared: &Shared, ran: &Ran<Scheduler>) {
         if shared.trace.recorder().is_on() {
@@ -142,10 +145,11 @@ mod on {
         }
     }
 
-    /// The task that lends its worker, if its poll was recorded.
+    /// The task that lends its worker, if the begin of its poll was recorded.
     pub(crate) type Lender = Option<u64>;
 
-    /// A task lends its worker. [`take_back`] ends that.
+    /// Records that a task lends its worker, as the end of its poll. If the task takes the worker
+    /// back, [`take_back`] records that the poll goes on.
     pub(crate) fn lend(core: &Core) -> Lender {
         let mut polled = None;
         record(core, |lane| {
@@ -155,7 +159,7 @@ mod on {
         polled
     }
 
-    /// A task has taken back the worker that it lent: its poll goes on.
+    /// Records that a task has taken back the worker that it lent, and that its poll goes on.
     pub(crate) fn take_back(core: &Core, polled: Lender) {
         if let Some(task) = polled {
             record(core, |lane| lane.poll_begin(task, true));
@@ -182,7 +186,7 @@ mod on {
         record(core, |lane| lane.record(Event::Unpark { notified }));
     }
 
-    /// This thread unparks a worker, or starts its thread.
+    /// Records that this thread unparks a worker, or starts the worker's thread.
     pub(crate) fn notify(shared: &Shared, worker: usize) {
         if shared.trace.recorder().is_on() {
             on_lane(shared, |lane| lane.record(Event::Notify { worker }));
@@ -190,7 +194,7 @@ mod on {
     }
 }
 
-/// The same names, which do nothing.
+/// The names of the module `on`, for builds without the recorder. Nothing here records anything.
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
 mod disabled {
     use crate::{

@@ -23,7 +23,7 @@ fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
     (runtime, workers.remove(0))
 }
 
-/// Runs a task as a worker's loop does. The thread is the worker.
+/// Runs a task as a worker's loop does. The calling thread is in the scope of this worker.
 fn run_as_worker(core: &Core, task: Task) {
     Scope::new(Budget::UNLIMITED)
         .hook(&OnWorker)
@@ -31,8 +31,9 @@ fn run_as_worker(core: &Core, task: Task) {
     core.queue.leave(core);
 }
 
-/// A runtime that the checks wake from outside: their thread drives the worker, but is not the
-/// worker while it wakes. So all tasks go through the injector.
+/// A runtime whose tasks the checks wake from outside. The checks' thread drives the worker, but
+/// leaves the worker's scope after each step. So a task that this thread wakes between two steps
+/// goes to the injector.
 struct Outside {
     runtime: Runtime,
     worker: Worker<ThreadPark>,
@@ -68,12 +69,12 @@ impl Subject for Outside {
 }
 
 std::thread_local! {
-    /// A core that the checks' thread runs, and its runtime.
+    /// The core that the checks' thread runs, and the core's runtime. `Inside::new` takes both.
     static WORKER: Cell<Option<(Runtime, NonNull<Core>)>> = const { Cell::new(None) };
 }
 
-/// A runtime whose worker is the checks' thread: its wakes go to the slot, if there is one, and to
-/// the ring.
+/// A runtime whose worker is the checks' thread, also between two polls. A task that this thread
+/// wakes goes to the worker's own queue: to the LIFO slot or, without one, to the ring.
 struct Inside<const LIFO: bool> {
     runtime: Runtime,
     core: NonNull<Core>,
@@ -88,7 +89,8 @@ impl<const LIFO: bool> Inside<LIFO> {
     }
 
     fn core(&self) -> &Core {
-        // SAFETY: the core outlives the check, and this runs in the check.
+        // SAFETY: `Inside::check` owns the worker, and so the core, until the check has returned.
+        // Only the check calls this method.
         unsafe { self.core.as_ref() }
     }
 }

@@ -1,5 +1,5 @@
 //! Counts the read-modify-writes and `SeqCst` fences of a spawn, a yield, a wake and a
-//! `block_in_place`, which their docs state.
+//! `block_in_place`. The docs of these operations state the counts.
 use super::{Worker, run};
 use crate::{
     Builder, Runtime, block_in_place, context::OnWorker, park::ThreadPark, spawn, spawn_detached,
@@ -12,7 +12,7 @@ use std::{
 };
 use sync_shim::count::counted;
 
-/// Read-modify-writes and fences.
+/// The number of read-modify-writes, and that of `SeqCst` fences.
 type Cost = (u64, u64);
 
 fn driven() -> (Runtime, Worker<ThreadPark>) {
@@ -25,8 +25,8 @@ fn cost<R>(f: impl FnOnce() -> R) -> (R, Cost) {
     (result, (counts.rmws, counts.seqcst_fences))
 }
 
-/// Runs turns of a worker's loop, and returns the cost of each. They must be fewer than the ticks
-/// after which the worker looks at the injector.
+/// Runs `N` turns of a worker's loop, and returns the cost of each. All turns of a test must be
+/// fewer than the 61 ticks of an interval: at its end the worker looks at the injector.
 fn turns<const N: usize>(worker: &Worker<ThreadPark>) -> [Cost; N] {
     let core = &**worker.core;
     let turn = |turns: &Turns<'_>| {
@@ -67,10 +67,11 @@ fn spawn_from_outside_costs_two_rmws_a_fence_and_the_wake() {
     assert_eq!(spawn(), (2 + 1, 1));
     assert_eq!(spawn(), (2, 1));
     worker.core.shared.idle.sleep(0, false);
-    // The unpark also informs the clock, which a test may pause.
+    // The notification costs two read-modify-writes, and the unpark one. With `test-util` the
+    // unpark costs one more, which marks the worker as busy for a clock that a test may pause.
     let token = u64::from(cfg!(feature = "test-util"));
     assert_eq!(spawn(), (2 + 2 + 1 + token, 1));
-    // The worker is awake now, and searches.
+    // The worker counts as searching now, so this spawn wakes no worker.
     assert_eq!(spawn(), (2, 1));
 }
 
@@ -96,7 +97,8 @@ fn yield_beside_a_filled_slot_costs_one_rmw_and_a_fence() {
         }
     });
     let [_] = turns(&worker);
-    // To take the slot's task costs one, and the end of that task another.
+    // The yield costs one read-modify-write, and the fence. To take the slot's task costs another
+    // read-modify-write, and the end of that task a third one.
     assert_eq!(turns(&worker), [(1 + 2, 1); 20]);
 }
 
@@ -108,7 +110,7 @@ fn self_wake_in_a_poll_of_the_only_task_costs_two_rmws() {
         Poll::<()>::Pending
     }));
     let [_] = turns(&worker);
-    // The wake costs one, and the start of the next poll another.
+    // The wake costs one read-modify-write, and the start of the next poll another.
     assert_eq!(turns(&worker), [(2, 0); 20]);
 }
 
@@ -119,7 +121,8 @@ fn block_in_place_that_keeps_the_worker_costs_two_rmws() {
         let mut least = None;
         for _ in 0..100 {
             let ((), cost) = cost(|| block_in_place(|| ()));
-            // If another thread accepts the core, this thread pays less and that one more.
+            // If another thread accepts the core, this thread pays less, and the other one more. So
+            // only calls after which this thread still has the core count.
             if crate::context::with_core(|_| ()).is_some() {
                 least = least.into_iter().chain([cost]).min();
             }
@@ -127,7 +130,8 @@ fn block_in_place_that_keeps_the_worker_costs_two_rmws() {
         }
         least
     });
-    // The clock that tests can pause counts the closure as a thread that may go on.
+    // With `test-util`, the call also holds the clock that tests can pause (`hold_clock`), which
+    // costs two more read-modify-writes and a fence.
     let cost = if cfg!(feature = "test-util") {
         (4, 1)
     } else {

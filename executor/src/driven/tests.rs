@@ -1,6 +1,7 @@
 //! Tests of the notifications for the tasks that a worker queues.
 //!
-//! The core of one worker makes one step at a time, while the other worker counts as sleeping.
+//! In most tests the core of one worker does one step, while another worker counts as sleeping.
+//! The test then checks whether the step notified the other worker.
 use super::Worker;
 use crate::{
     Builder, Runtime, Tick,
@@ -25,8 +26,8 @@ use worker_queue::RunQueue;
 
 /// A watcher looks into the slot of a worker that is in a poll.
 ///
-/// Fails if a task is taken at the first look, or if a look compares the tasks alone, without the
-/// counts of polls.
+/// Fails if the watcher takes a task at its first look at that task. Fails also if a look compares
+/// only the tasks, and not the worker's counts of polls.
 #[test]
 fn task_in_a_slot_is_taken_at_the_second_look() {
     let Pair {
@@ -47,7 +48,7 @@ fn task_in_a_slot_is_taken_at_the_second_look() {
     let busy = thread::spawn(move || while first.tick() != Tick::Ended {});
     let look = || other.core.look_at_slots();
     for _ in 0..2 {
-        // This task may be at the address of the last one.
+        // The task in the slot may be at the address of the task of the round before.
         begins.recv().unwrap();
         assert!(matches!(look(), Err(true)));
         go_on.send(()).unwrap();
@@ -80,8 +81,8 @@ impl Pair {
         }
     }
 
-    /// Returns tasks in the state in which a worker has them after their polls. The queues are
-    /// empty.
+    /// Returns notified tasks that are in no queue, as a worker has a task that it requeues. The
+    /// queues are empty.
     fn tasks<const N: usize>(&self) -> [Task; N] {
         [(); N].map(|()| {
             self.runtime.spawn_detached(pending::<()>());
@@ -94,13 +95,14 @@ impl Pair {
         f(&self.first.core);
     }
 
-    /// Runs `f` on the first worker. Returns whether that notified the other worker, which sleeps.
+    /// Runs `f` on the first worker, while the other worker counts as sleeping. Returns the result
+    /// of `f`, and whether `f` notified the other worker.
     fn notified_by<R>(&mut self, f: impl FnOnce(&mut Worker<ThreadPark>) -> R) -> (R, bool) {
         let shared = self.runtime.handle().shared().clone();
         shared.idle.sleep(1, false);
         let result = f(&mut self.first);
         let notified = shared.idle.was_notified(1);
-        // In both cases the other worker counts as searching now.
+        // Notified or not, the other worker counts as searching after `wake_self`.
         let _ = shared.idle.wake_self(1);
         let _ = shared.idle.stop_searching();
         (result, notified)
@@ -177,7 +179,7 @@ fn task_overtaken_by_an_injector_share_notifies() {
     );
 }
 
-/// Task that counts its polls, and yields after each.
+/// Returns a future that counts its polls in `polls`, and yields in each poll.
 fn yields(polls: &Arc<AtomicUsize>) -> impl Future<Output = ()> + Send + use<> {
     let polls = polls.clone();
     async move {
@@ -208,7 +210,8 @@ fn two_yielding_tasks_notify_a_sleeper_between_two_ticks() {
     pair.runtime.spawn_detached(async {
         two.into_iter().for_each(spawn_detached);
     });
-    // The first task, which put the other behind it, has run, too.
+    // The tick also ran one of the two, from the slot. The other one had left the slot for the ring
+    // when this one was spawned.
     assert_eq!(pair.first.tick(), Tick::Ran);
     assert_eq!(polls.load(SeqCst), 1);
     for n in 2..10 {
@@ -257,7 +260,7 @@ fn searcher_that_stops_wakes_a_watcher_for_a_filled_slot() {
     assert!(!shared.idle.was_notified(2), "a searcher is there");
     searches.leave_search();
     assert!(shared.idle.was_notified(2));
-    // The worker finds nothing, and watches the slots.
+    // Worker 2 finds nothing, goes to sleep again, and watches the slots.
     shared.idle.sleep(2, true);
     assert!(sleeps.watch().is_some());
     let _ = shared.idle.wake_self(2);
@@ -286,7 +289,8 @@ fn searcher_that_stops_wakes_nobody_if_watched_or_empty() {
     }
 }
 
-/// Fails if `schedule` does not check whether the worker has ended.
+/// Fails if `Scheduler::schedule` does not check whether a driven worker was dropped before its end
+/// (`Shared::is_abandoned`).
 #[test]
 fn task_woken_after_its_worker_was_dropped_ends() {
     let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
@@ -309,8 +313,9 @@ fn task_woken_after_its_worker_was_dropped_ends() {
 /// outside.
 #[test]
 fn only_yields_count_for_the_spin() {
-    /// Runs a task that calls `does` with another task's waker, and yields. Returns whether the
-    /// worker then counts all polls as yields.
+    /// Runs a task that calls `does` with another task's waker, and yields, again and again. With
+    /// `outside`, also spawns tasks from outside now and then. Returns whether the worker counts
+    /// all polls as polls of tasks that only yield.
     fn finds_none(does: fn(&Waker), outside: bool) -> bool {
         let (runtime, mut workers) = Builder::new()
             .global_interval(4)
@@ -330,7 +335,8 @@ fn only_yields_count_for_the_spin() {
         });
         let mut seen = Vec::new();
         for tick in 0..4 * 20 {
-            // Some intervals are without a push, so that the worker also finds nothing.
+            // In some intervals nothing is pushed: the worker updates `spin` only when its look at
+            // the injector finds nothing.
             if outside && tick % 16 == 2 {
                 runtime.spawn_detached(async {});
             }
@@ -339,7 +345,7 @@ fn only_yields_count_for_the_spin() {
                 seen.push(worker.core.spin.clone());
             }
         }
-        // The state does not change while the worker counts from the same start.
+        // `spin` does not change as long as the worker sees nothing but yields.
         seen.iter().all(|spin| *spin == seen[0])
     }
     assert!(finds_none(|_| (), false));

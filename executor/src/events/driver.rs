@@ -10,16 +10,17 @@ pub(crate) use net_driver::{Entered, Polling};
 
 #[cfg(feature = "test-util")]
 pub(crate) use net_driver::time::ClockHold;
-/// Stands for a hold of a test's clock, which this build does not have.
+/// Stands for a hold of the clock that tests pause. This build has no such clock.
 #[cfg(not(feature = "test-util"))]
 pub(crate) struct ClockHold;
 
-/// The way in which a worker of the runtime waits.
+/// The parker of a worker that parks in the runtime's driver.
 pub(crate) type EventsPark = WorkerPark;
 
-/// The parker of a worker that has no thread of its own.
+/// The borrowed parker of a driven worker, or of a worker with a driver from the builder, together
+/// with the runtime's timers.
 pub(crate) enum Over<'a, P> {
-    /// A user's parker, with the timers.
+    /// A user's parker, with the runtime's timers over it.
     Timers(OverPark<'a, P>),
     /// A parker that waits for timers and sockets itself.
     Events(&'a mut P),
@@ -85,7 +86,7 @@ impl Events {
         self.0.open()
     }
 
-    /// Makes a driver for workers that park in users' parkers. `wakers` unpark them.
+    /// Makes a driver for workers that park in users' parkers. Each of `wakers` unparks one worker.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
         Self(Driver::with_wakers(wakers))
     }
@@ -111,21 +112,24 @@ impl Events {
         self.0.park(worker)
     }
 
-    /// Runs `f` with `this` as the thread's current driver, or with no current driver.
+    /// Runs `f` with `this` as the thread's current driver. If `this` is `None`, the thread's
+    /// current driver stays as it is.
     ///
     /// # Safety
-    /// The runtime exists until this returns, or until the process ends if `f` ends it.
+    /// The runtime of `this` exists until this function returns. If `f` ends the process, the
+    /// runtime exists until the process has ended.
     #[inline]
     pub(crate) unsafe fn borrowed_scope<R>(
         this: Option<&Self>,
         worker: Option<usize>,
         f: impl FnOnce() -> R,
     ) -> R {
-        // SAFETY: guaranteed by the caller, as the runtime has the driver.
+        // SAFETY: the caller guarantees that the runtime exists, and the runtime keeps the driver.
         unsafe { Driver::borrowed_scope(this.map(|events| &events.0), worker, f) }
     }
 
-    /// Blocks a thread that is not a worker, in the scope of the driver.
+    /// Blocks this thread, which is not a worker, on a future. The caller has made the driver the
+    /// thread's current one.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         #[cfg(feature = "test-util")]
         return self.0.block_on(future);
@@ -156,15 +160,15 @@ impl Events {
         self.0.enter(None)
     }
 
-    /// Returns whether a worker that is awake should poll its park.
+    /// Returns whether a busy worker should poll its parker: timers or sockets are due.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.0.is_due()
     }
 }
 
-/// The timers over a user's parker. An [`EventsPark`] has timers of its own, so there are none over
-/// it.
+/// The timers that are put over a worker's parker: `None` over an [`EventsPark`], which has timers
+/// of its own.
 pub(crate) struct DrivenEvents(Option<WorkerTimers>);
 
 impl DrivenEvents {
@@ -172,7 +176,7 @@ impl DrivenEvents {
         Self(Some(events.0.timers(worker)))
     }
 
-    /// Returns no timers, as an [`EventsPark`] has its own.
+    /// Returns no timers, for a worker with an [`EventsPark`].
     pub(crate) fn of_events_park() -> Self {
         Self(None)
     }
@@ -190,7 +194,7 @@ pub(crate) fn poll_all(park: &mut EventsPark) {
     park.poll_all();
 }
 
-/// The driver of a `LocalRuntime`, made when it first blocks.
+/// The driver of a `LocalRuntime`. The first call of a method here makes the driver.
 #[derive(Default)]
 pub(crate) struct LocalEvents(Cell<LocalPark>);
 
@@ -198,9 +202,9 @@ pub(crate) struct LocalEvents(Cell<LocalPark>);
 enum LocalPark {
     #[default]
     NotMade,
-    /// Boxed, as each call moves it out and back.
+    /// No call is under way. Boxed, as each call moves the driver and its park out and back.
     Idle(Box<(Driver, WorkerPark)>),
-    /// A call has it.
+    /// A call of a method has taken the driver and its park.
     Taken,
 }
 
@@ -208,13 +212,15 @@ impl LocalEvents {
     /// Blocks the thread on a future, in the scope of the driver.
     ///
     /// # Panics
-    /// In a waker that a call of this or another method calls.
+    /// If the call comes from inside another call of this or another method: from a future that
+    /// the outer call polls, or from a waker that the outer call calls.
     #[track_caller]
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.with(|_, park| park.block_on(future))
     }
 
-    /// Fires timers that are due, and polls the sockets if nobody has for a while, without a wait.
+    /// Fires timers that are due, and polls the sockets if no thread has polled them for a while.
+    /// Does not wait.
     ///
     /// # Panics
     /// As [`block_on`](Self::block_on).
@@ -223,8 +229,8 @@ impl LocalEvents {
         self.collect(|park| park.poll(park::MAX_EVENTS));
     }
 
-    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether it has
-    /// called wakers.
+    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether this
+    /// has called wakers.
     ///
     /// # Panics
     /// As [`block_on`](Self::block_on).
@@ -233,7 +239,8 @@ impl LocalEvents {
         self.collect(WorkerPark::poll_all)
     }
 
-    /// Calls the wakers that `f` collects, in the scope of the driver.
+    /// Calls the wakers that `f` collects, in the scope of the driver. Returns whether there were
+    /// any.
     #[track_caller]
     fn collect(&self, f: impl FnOnce(&mut WorkerPark)) -> bool {
         self.with(|driver, park| {
@@ -246,8 +253,9 @@ impl LocalEvents {
         })
     }
 
-    /// Runs `f` on the park. A call inside `f` cannot have a park of its own: the tasks would leave
-    /// their timers and sockets there.
+    /// Runs `f` on the driver and its park. A call inside `f` panics. It must not make a second
+    /// driver: if tasks left their timers and sockets there, the first driver would not wait for
+    /// them.
     #[track_caller]
     fn with<R>(&self, f: impl FnOnce(&Driver, &mut WorkerPark) -> R) -> R {
         let park = match self.0.replace(LocalPark::Taken) {
@@ -265,7 +273,7 @@ impl LocalEvents {
     }
 }
 
-/// Puts the park back when it is dropped.
+/// Puts the driver and its park back when this is dropped.
 struct PutBack<'a>(&'a Cell<LocalPark>, Option<Box<(Driver, WorkerPark)>>);
 
 impl Drop for PutBack<'_> {

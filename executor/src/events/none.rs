@@ -1,4 +1,5 @@
-//! Stands for the driver in builds without one. Nothing here does anything.
+//! Stands for the driver in builds without one: there are no timers and no sockets. A worker parks
+//! in a [`ThreadPark`], or in a user's parker.
 use crate::park::{Park, ThreadPark};
 use std::{future::Future, task::Waker, time::Duration};
 
@@ -71,8 +72,10 @@ impl Events {
         ThreadPark::new()
     }
 
+    /// Runs `f`.
+    ///
     /// # Safety
-    /// As with a driver.
+    /// There is no condition here. In builds with a driver the runtime must exist.
     #[inline(always)]
     pub(crate) unsafe fn borrowed_scope<R>(
         _: Option<&Self>,

@@ -10,11 +10,13 @@ use task_header::JoinHandle;
 /// While several groups have tasks to run, a worker divides its time among them in proportion to
 /// their *shares*. A group without tasks leaves its time to the others, and earns no credit for
 /// later. A group with a parent has its share of the parent's time. Every runtime has the group
-/// `main`, whose shares are 1000: tasks that are spawned from outside are in it, unless
-/// [`spawn_in`] names a group. A task that is spawned by a task is in the group of that task.
+/// `main`, whose shares are 1000.
+///
+/// [`spawn_in`] names the group of the new task. With any other spawn, a task that a task spawns is
+/// in the group of the spawning task, and a task that is spawned from outside is in `main`.
 ///
 /// A handle may be cloned and sent anywhere. It does not keep the group from being
-/// [destroyed](Self::destroy), nor the runtime running.
+/// [destroyed](Self::destroy), and it does not keep the runtime running.
 ///
 /// ```
 /// use selvedge::spawn_in;
@@ -24,7 +26,7 @@ use task_header::JoinHandle;
 /// let compaction = runtime.group("compaction").shares(100).build().unwrap();
 /// let merge = spawn_in(&compaction, async {
 ///     for _ in 0..1000 {
-///         selvedge::yield_now().await; // It merges a few blocks between two of these.
+///         selvedge::yield_now().await; // A real task merges a few blocks before each yield.
 ///     }
 /// });
 /// let answer = spawn_in(&queries, async { 42 }).unwrap();
@@ -43,7 +45,8 @@ impl SchedulingGroup {
     /// Returns the group of the task that calls this.
     ///
     /// A closure of [`spawn_blocking`](crate::spawn_blocking) is in the group of the task that
-    /// spawned it. Everything else is in the runtime's main group.
+    /// spawned the closure. Any other code, such as a future in `block_on`, is in the main group of
+    /// the current runtime.
     ///
     /// ```
     /// use selvedge::{SchedulingGroup, spawn_in};
@@ -116,9 +119,9 @@ impl SchedulingGroup {
         self.group.latency
     }
 
-    /// Changes the shares. Each worker takes them over before the next task that it runs.
+    /// Changes the shares. Each worker uses the new shares from the next task on that it runs.
     ///
-    /// A group's time until then is charged at its old shares.
+    /// The time that the group has run until then is charged at the old shares.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -138,8 +141,8 @@ impl SchedulingGroup {
         Ok(())
     }
 
-    /// Returns the number of tasks that have not ended, and children. 0 for the main group, which
-    /// does not count them.
+    /// Returns the number of tasks that have not ended, plus the number of children. Returns 0 for
+    /// the main group, which counts neither.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -154,7 +157,8 @@ impl SchedulingGroup {
         self.group.uses()
     }
 
-    /// Ends the group: it refuses spawns from now on. Does nothing if it was destroyed before.
+    /// Ends the group: the group refuses spawns from now on. Does nothing if the group was
+    /// destroyed before.
     ///
     /// ```
     /// use selvedge::spawn_in;
@@ -171,8 +175,8 @@ impl SchedulingGroup {
     /// ```
     ///
     /// # Errors
-    /// If it has tasks that have not ended, or children, or is the main group.
-    /// Nothing has changed then.
+    /// If the group has tasks that have not ended, if it has children, or if it is the main group.
+    /// Then nothing has changed.
     pub fn destroy(&self) -> Result<(), Busy> {
         if self.group.destroy() {
             self.handle.shared().groups.remove(&self.group);
@@ -203,10 +207,10 @@ impl fmt::Debug for SchedulingGroup {
     }
 }
 
-/// Spawns a task in a group. Otherwise as [`Handle::spawn`].
+/// Spawns a task in a group. Apart from the group, this does the same as [`Handle::spawn`].
 ///
-/// It costs a spawn, a read-modify-write of a count that the group's tasks share, and one more when
-/// the task ends.
+/// It costs a spawn, and a read-modify-write of a count that the group's tasks share. The end of
+/// the task costs one more read-modify-write of this count.
 ///
 /// ```
 /// use selvedge::{GroupGone, spawn_in};
@@ -240,7 +244,7 @@ where
         .spawn_to(|| group_use.pass_on(), future, Location::caller()))
 }
 
-/// A use of a group, until it is passed on to a task.
+/// One use in a group's count, until the use is passed on to a task.
 struct GroupUse<'a>(&'a Arc<Group>);
 
 impl<'a> GroupUse<'a> {
@@ -291,10 +295,10 @@ impl GroupBuilder {
     /// Sets a goal for latency. None by default.
     ///
     /// While tasks of this group wait on a worker and another group has the turn, each turn lasts
-    /// at most for `goal`, if that is less than the [quota](crate::Builder::group_quota). The
-    /// shares stay as they are: groups that have had less time still come first, but their turns
-    /// are short. Meanwhile the worker switches more often. A turn ends between two polls. A poll
-    /// that takes long ends as [`Handle::preempt_overdue_groups`] says.
+    /// at most for `goal`, if `goal` is less than the [quota](crate::Builder::group_quota). The
+    /// shares keep their effect: groups that have had less time still come first, but their turns
+    /// are shorter. So the worker switches more often. A turn ends between two polls. A poll that
+    /// takes long ends as [`Handle::preempt_overdue_groups`] says.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -311,7 +315,7 @@ impl GroupBuilder {
     }
 
     /// Sets the parent: the group gets its share of the parent's time. By default a group has no
-    /// parent, as main has none.
+    /// parent, like main.
     ///
     /// The tasks of the parent itself count as one more child, with the parent's shares.
     pub fn parent(mut self, parent: &SchedulingGroup) -> Self {
@@ -370,7 +374,8 @@ impl Handle {
         }
     }
 
-    /// Returns the main group. Tasks for which no group was named are in it.
+    /// Returns the main group. A task is in the main group unless [`spawn_in`] named another group,
+    /// or a task of another group spawned it.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -387,10 +392,10 @@ impl Handle {
     ///
     /// A poll that takes long then ends at its next cooperative operation, or at the next
     /// [`yield_if_needed`](crate::task::yield_if_needed), rather than when it returns by itself.
-    /// The monitor does this once a millisecond while a worker has two groups with work. For a
-    /// shorter quota, and for driven workers, which have no monitor, a timer may call this once a
-    /// quota. It costs a load for each worker, and an exchange for each worker whose slice it asks
-    /// to end.
+    /// While a worker has two groups with work, the monitor does this whenever the first turn ends,
+    /// but at most once a millisecond. For a shorter quota, and for driven workers, which have no
+    /// monitor, a timer may call this once per quota. A call costs a load for each worker, and an
+    /// exchange for each worker whose slice it ends.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -405,7 +410,8 @@ impl Handle {
 
 impl Shared {
     /// Requests the end of the slices in which a turn's quota is used up. Returns the time until
-    /// the first turn ends, if any has an end: 0 if the quota of one is used up.
+    /// the first turn ends, or 0 if the quota of one is used up. Returns `None` if no turn has an
+    /// end.
     pub(crate) fn end_overdue_turns(&self) -> Option<Duration> {
         if !self.groups.is_used() {
             return None;
@@ -439,7 +445,8 @@ impl Runtime {
     }
 }
 
-/// Error of [`SchedulingGroup::destroy`]: the group has tasks or children. Nothing has changed.
+/// Error of [`SchedulingGroup::destroy`]: the group has tasks or children, or is the main group.
+/// Nothing has changed.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -1,7 +1,7 @@
 //! The clock of the groups: the time that passes, or a number that a test sets.
 //!
-//! A worker reads the clock before each poll, so it estimates most readings of the system's clock
-//! by the processor's cycle counter ([`cycles`]).
+//! A worker on which two groups have work reads the clock before each poll. So it estimates most
+//! readings of the system's clock by the processor's cycle counter ([`cycles`]).
 use cycles::Cycles;
 use std::{
     fmt,
@@ -57,15 +57,16 @@ impl sched_group::Clock for Clock {
     fn now(&self) -> u64 {
         match self {
             Self::Real(start) => start.elapsed().as_nanos() as u64,
-            // Ordering: Relaxed, as a number that publishes nothing. It is the user's atomic, so it
-            // is std's.
+            // Ordering: Relaxed, as the number publishes nothing. The user made this atomic, so it
+            // is one of std.
             Self::Manual(time) => time.load(Relaxed),
         }
     }
 }
 
-/// The clock of a runtime as one worker reads it. It differs from the [`Clock`] by as little as
-/// [`cycles`] says. It may go back by as much, which the fair queue ignores.
+/// The clock of a runtime as one worker reads it. [`cycles`] says by how much a reading may differ
+/// from the [`Clock`]. A reading may also be earlier than the one before, by at most that
+/// difference. The fair queue ignores such a step back.
 pub(super) struct WorkerClock {
     clock: Clock,
     cycles: Option<Cycles>,

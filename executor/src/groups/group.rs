@@ -3,10 +3,10 @@
 //! | bits of `uses` | meaning |
 //! |---|---|
 //! | bit 0, `GONE` | the group is destroyed |
-//! | the others | tasks that have not ended, and children that are not destroyed |
+//! | the others | count of *uses*: tasks that have not ended, and children that are not destroyed |
 //!
-//! 1. A spawn *enters* the group before the task is made: it adds a use, and takes that back if it
-//!    finds the group gone. A task *leaves* when its future is gone.
+//! 1. A spawn *enters* the group before it makes the task: it adds a use, and takes the use back if
+//!    it finds the group gone. A task *leaves* when its future is gone.
 //! 2. `destroy` sets `GONE` by a compare-exchange from 0. So if a spawn and a `destroy` race, the
 //!    first one wins: the spawn makes the group busy, or finds it gone.
 //! 3. A use that was added to a group that is gone is taken back, and changes nothing: `GONE` is
@@ -42,7 +42,7 @@ pub(crate) struct Group {
     shares: AtomicU32,
     uses: AtomicUsize,
     pub(super) name: Mutex<String>,
-    /// The values of `GroupLocal`s, by their addresses.
+    /// The group's values of `GroupLocal`s. The key is the address of the `GroupLocal`.
     pub(super) values: Mutex<BTreeMap<usize, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -88,8 +88,8 @@ impl Group {
         let _ = self.shared.set(shared);
     }
 
-    /// The runtime that the group belongs to. It may be dereferenced only while the runtime is
-    /// known to exist, as it does while a `Notified` of the group exists.
+    /// The runtime that the group belongs to. The caller may dereference the pointer only while it
+    /// knows that the runtime exists. A `Notified` of the group, for example, keeps the runtime.
     pub(crate) fn runtime(&self) -> RuntimePtr {
         *self
             .shared
@@ -98,13 +98,13 @@ impl Group {
     }
 
     pub(super) fn shares(&self) -> Shares {
-        // Ordering: Relaxed; a worker reads them after it has acquired the version.
+        // Ordering: Relaxed; a worker reads the shares after it has acquired the version.
         let shares = self.shares.load(Relaxed);
         Shares::new(shares).expect("they come from `Shares`")
     }
 
     pub(super) fn set_shares(&self, shares: Shares) {
-        // Ordering: Relaxed, `Groups::changed` publishes it.
+        // Ordering: Relaxed, `Groups::changed` publishes the new shares.
         self.shares.store(shares.get(), Relaxed);
     }
 
@@ -113,10 +113,11 @@ impl Group {
         if self.is_main {
             return true;
         }
-        // Ordering: Relaxed, as one modification order decides between this and `destroy` (rule 2).
+        // Ordering: Relaxed, as the modification order of `uses` decides whether this addition or
+        // `destroy` comes first (rule 2).
         let before = self.uses.fetch_add(USE, Relaxed);
         if before & GONE != 0 {
-            // Ordering: as above.
+            // Ordering: Relaxed, as above.
             self.uses.fetch_sub(USE, Relaxed);
             return false;
         }
@@ -131,7 +132,7 @@ impl Group {
     }
 
     fn leave_counted(&self) {
-        // Ordering: Release pairs with `destroy`: the destroyer sees what the task wrote.
+        // Ordering: Release pairs with `destroy`: the destroying thread sees what the task wrote.
         let before = self.uses.fetch_sub(USE, Release);
         debug_assert!(before >= USE, "it has entered");
     }
@@ -147,7 +148,8 @@ impl Group {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        // Ordering: Relaxed; a worker reads it after it has acquired the version.
+        // Ordering: Relaxed; a worker reads the bit after it has acquired the version, and
+        // `GroupLocal` reads the bit under the lock of the values.
         self.uses.load(Relaxed) & GONE != 0
     }
 
@@ -159,8 +161,8 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// Drops, in a loop, the ancestors that nothing else keeps: a recursion through them may
-    /// overflow the stack.
+    /// Drops the ancestors that nothing else keeps. This is a loop, because a recursive drop of a
+    /// long line of ancestors may overflow the stack.
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(parent) = next {

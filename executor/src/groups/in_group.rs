@@ -1,4 +1,4 @@
-//! A future that runs in a group, for a task of another group that waits for it.
+//! A future that runs as a task of a group, while a task of another group waits for its output.
 use super::{GroupGone, SchedulingGroup, spawn_in};
 use std::{
     fmt,
@@ -18,7 +18,7 @@ use task_header::JoinHandle;
 /// let runtime = selvedge::Runtime::new()?;
 /// let reports = runtime.group("reports").shares(50).build().unwrap();
 /// let request = runtime.spawn(async move {
-///     // The slow part of a request has the time of another group.
+///     // The slow part of a request runs in the time of another group.
 ///     let sum = async { (1..=4).sum::<u32>() }.in_group(&reports).await.unwrap();
 ///     (sum, SchedulingGroup::current().name())
 /// });
@@ -26,9 +26,10 @@ use task_header::JoinHandle;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait WithGroup: Future + Sized {
-    /// Returns a future that runs this one as a task of `group`, from its first poll on.
+    /// Returns an [`InGroup`]. Its first poll spawns this future as a task of `group`.
     ///
-    /// If it is dropped before it is ready, the task is aborted. It costs a [`spawn_in`].
+    /// If the `InGroup` is dropped before it is ready, the task is aborted. The first poll costs a
+    /// [`spawn_in`].
     ///
     /// ```
     /// use selvedge::{SchedulingGroup, WithGroup};
@@ -48,8 +49,8 @@ impl<F: Future> WithGroup for F {}
 
 /// Future of [`WithGroup::in_group`].
 ///
-/// Its output is that of the future, or [`GroupGone`] with the future if the group was destroyed
-/// before the first poll.
+/// The output is `Ok` with the output of the inner future. If the group was destroyed before the
+/// first poll, the output is [`GroupGone`] with the inner future.
 ///
 /// ```
 /// use selvedge::{GroupGone, InGroup, WithGroup};
@@ -64,8 +65,8 @@ impl<F: Future> WithGroup for F {}
 /// ```
 ///
 /// # Panics
-/// If the future panics, with the same payload. Also if the group's runtime ends before the future
-/// does, or if this is polled after it was ready.
+/// If the inner future panics, with the same payload. Also if the group's runtime ends before the
+/// inner future does, or if an `InGroup` is polled after it was ready.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct InGroup<F: Future>(State<F>);
 
@@ -75,8 +76,8 @@ enum State<F: Future> {
     Done,
 }
 
-// The future is moved into its task before it is polled, and no field is polled in place but the
-// handle, which is `Unpin`.
+// The inner future is moved into its task before its first poll. The only field that is polled in
+// place is the join handle, which is `Unpin`.
 impl<F: Future> Unpin for InGroup<F> {}
 
 impl<F> Future for InGroup<F>

@@ -22,7 +22,7 @@ std::thread_local! {
     static INHERITED: RefCell<Option<Arc<Group>>> = const { RefCell::new(None) };
 }
 
-/// Replaces the thread's group, and returns the last one.
+/// Replaces the thread's group, and returns the group that it replaces.
 fn replace(group: Option<Arc<Group>>) -> Option<Arc<Group>> {
     let replaced = INHERITED.try_with(|at| {
         at.try_borrow_mut()
@@ -41,7 +41,8 @@ fn get() -> Option<Arc<Group>> {
 pub(crate) struct Inherited(Option<Arc<Group>>);
 
 impl Inherited {
-    /// Keeps the group of the core's turn, in a poll that gives the core away.
+    /// Makes spawns of this thread inherit the group of the core's turn, for a poll that gives the
+    /// core away.
     pub(crate) fn of_turn(core: &Core) -> Self {
         let turn = core.queue.turn();
         // SAFETY: rule 3 of `turns`.
@@ -49,8 +50,8 @@ impl Inherited {
         Self(replace(group))
     }
 
-    /// Lets the rest of the poll, which has no core, inherit the group. The thread's loop
-    /// [clears](clear) it when the poll is over.
+    /// Lets the spawns of the rest of the poll, which has no core, inherit the group. The thread's
+    /// loop calls [`clear`](Self::clear) when the poll is over.
     pub(crate) fn keep(mut self) {
         drop(self.0.take());
         mem::forget(self);
@@ -68,7 +69,8 @@ impl Drop for Inherited {
     }
 }
 
-/// Makes a closure run in the group whose task calls this.
+/// Returns a closure that runs `f`. Spawns of `f` inherit the group of the task or closure that
+/// calls this function.
 pub(crate) fn within<R, F: FnOnce() -> R>(shared: &Shared, f: F) -> impl FnOnce() -> R + use<R, F> {
     let group = current(shared).filter(|group| !group.is_main);
     move || {
@@ -99,7 +101,7 @@ impl Scheduler {
 
     pub(crate) fn in_group(group: &Arc<Group>) -> Self {
         const { assert!(align_of::<Group>() > OTHER) };
-        // The address of the `Arc` has the provenance that `counted` needs.
+        // `Arc::as_ptr` returns a pointer with the provenance that `counted` needs.
         let at = NonNull::new(Arc::as_ptr(group).cast_mut()).expect("an `Arc` is not null");
         let is_main = group.is_main;
         Self(match is_main {
@@ -111,7 +113,8 @@ impl Scheduler {
     #[inline]
     pub(crate) fn group(self) -> NonNull<Group> {
         self.0.map_addr(|address| {
-            // SAFETY: no group is at the address 1, as a group is aligned to more.
+            // SAFETY: no group is at the address `OTHER`, as a group's alignment is greater. So the
+            // address without the bit is not 0.
             unsafe { NonZero::new_unchecked(address.get() & !OTHER) }
         })
     }
@@ -122,11 +125,12 @@ impl Scheduler {
         self.0.addr().get() & OTHER == 0
     }
 
-    /// Leaves the group when the future of a task of it is gone. The function has C's calling
-    /// convention, as it cannot panic. So a task of main costs no `catch_unwind`.
+    /// Takes a task out of its group, when the task's future is gone. With C's calling convention
+    /// the compiler knows that this function does not unwind. So a task of main costs no
+    /// `catch_unwind`.
     ///
     /// # Safety
-    /// It is the group of a task that has not left it before.
+    /// `group` is the group of a task that has not left the group before.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe extern "C" fn leave(group: NonNull<Group>) {
@@ -139,14 +143,15 @@ impl Scheduler {
     /// # Safety
     /// The group is in memory.
     pub(crate) unsafe fn counted(self) -> Arc<Group> {
-        // SAFETY: it comes from an `Arc`, and by the caller's promise there is still one.
+        // SAFETY: the pointer comes from an `Arc`. The caller guarantees that the group is in
+        // memory, so a counted reference to the group still exists.
         unsafe { Arc::increment_strong_count(self.group().as_ptr()) };
-        // SAFETY: as above; the count is that of the result.
+        // SAFETY: as above; the line before has added the count for this `Arc`.
         unsafe { Arc::from_raw(self.group().as_ptr()) }
     }
 
-    /// Enters the group of the task or closure that this thread runs, for a task that it spawns.
-    /// Enters main if that group is of another runtime or gone.
+    /// Enters the group of the task or closure that this thread runs, for a task that this thread
+    /// spawns. Enters main if there is no such group, or if it is gone or of another runtime.
     pub(crate) fn inherited(shared: &Shared) -> Self {
         let on_worker = with_core(|core| {
             let is_ours = ptr::eq(&*core.shared, shared);
@@ -164,7 +169,7 @@ impl Scheduler {
         }
     }
 
-    /// The same for the task that a core runs.
+    /// As [`inherited`](Self::inherited), for a task that the running task of this core spawns.
     #[inline]
     pub(crate) fn inherited_on(core: &Core) -> Self {
         core.queue.inherit()

@@ -2,10 +2,11 @@
 use super::{Groups, group::Group};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Counters of one scheduling group so far: sums over the workers, and each worker's own.
+/// Counters of one scheduling group so far: the sums over the workers, and the counters of each
+/// worker.
 ///
-/// A group's time is measured while tasks of other groups than main are queued on a worker, and for
-/// a short while after. So main's time in a runtime that runs nothing else is not measured.
+/// A worker measures the time of its groups while tasks of other groups than main are queued on it,
+/// and for a short while after. So main's time is not measured in a runtime without other groups.
 ///
 /// ```
 /// use selvedge::spawn_in;
@@ -31,17 +32,19 @@ pub struct GroupSnapshot {
     pub latency: Option<Duration>,
     /// The name of the parent.
     pub parent: Option<String>,
-    /// Tasks that have not ended, and children. 0 for main, which does not count them.
+    /// The number of tasks that have not ended, plus that of the children. 0 for main, which counts
+    /// neither.
     pub tasks: u64,
-    /// Tasks in the workers' lists. 0 for main, whose tasks are in the rings.
+    /// The number of tasks in the workers' lists. 0 for main, whose tasks are not in these lists.
     pub queued: u64,
-    /// How long the group's tasks ran, and those of its children.
+    /// How long the tasks of the group and of its descendants ran.
     pub runtime: Duration,
-    /// How long the group had no tasks to run, on all workers that know it.
+    /// How long the group had no tasks to run: the sum over the workers on which the group, or a
+    /// descendant, has had a task.
     pub waiting: Duration,
-    /// How long the group had tasks to run while others ran.
+    /// How long the group had tasks to run, but did not run.
     pub starving: Duration,
-    /// Turns that took more than twice the quota while another group had work.
+    /// The number of turns that took more than twice the quota while another group had work.
     pub violations: u64,
     /// Counters of each worker.
     pub per_worker: Vec<GroupWorkerSnapshot>,
@@ -62,17 +65,17 @@ pub struct GroupSnapshot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GroupWorkerSnapshot {
-    /// Tasks in the worker's list.
+    /// The number of tasks in the worker's list for the group.
     pub queued: u64,
-    /// Turns that the group had for its own tasks.
+    /// The number of turns that the group had for its own tasks, not for those of its children.
     pub turns: u64,
-    /// How long the group's tasks ran, and those of its children.
+    /// How long the tasks of the group and of its descendants ran on the worker.
     pub runtime: Duration,
     /// How long the group had no tasks to run.
     pub waiting: Duration,
-    /// How long the group had tasks to run while others ran.
+    /// How long the group had tasks to run, but did not run.
     pub starving: Duration,
-    /// Turns that took more than twice the quota while another group had work.
+    /// The number of turns that took more than twice the quota while another group had work.
     pub violations: u64,
     /// The virtual runtime: the runtime divided by the shares, in nanoseconds. When a group gets
     /// tasks again, its virtual runtime is raised to the least one of the groups with tasks.

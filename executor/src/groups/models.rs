@@ -47,7 +47,8 @@ fn end<const N: usize>(runtime: Runtime, mut workers: [Worker<ThreadPark>; N]) {
     }
 }
 
-/// Stores the waker of its first poll. Completes in its second poll, and counts that in `ran`.
+/// Returns a future that stores the waker of its first poll in `waker`. It completes in its second
+/// poll, and adds one to `ran` there.
 fn waits(waker: Arc<Mutex<Option<Waker>>>, ran: Arc<AtomicUsize>) -> impl Future<Output = ()> {
     let mut polls = 0;
     poll_fn(move |cx| {
@@ -61,10 +62,10 @@ fn waits(waker: Arc<Mutex<Option<Waker>>>, ran: Arc<AtomicUsize>) -> impl Future
     })
 }
 
-/// A thread wakes a task of a group, while the worker finds no more work in the group and goes to
-/// sleep. The task runs.
+/// A thread wakes a task of a group. Meanwhile the worker runs a task of another group, finds no
+/// more work, and goes to sleep. The woken task still runs.
 ///
-/// Fails if `Shared::has_work` leaves out the groups' injector.
+/// Fails if `Shared::has_work` does not look at the groups' injector.
 #[test]
 fn wake_racing_the_end_of_its_groups_turn_is_found() {
     bounded(2).check(|| {
@@ -131,11 +132,12 @@ fn push_into_a_list(preemptions: usize) {
     });
 }
 
-/// A worker polls two tasks of a group, which yield, while another worker steals and sleeps. The
-/// first worker does not tick again, so the other one must find both tasks.
+/// A group has two tasks, each of which yields once. A worker does two polls. Meanwhile another
+/// worker steals and sleeps. The first worker does no third poll, so the other worker must find
+/// both tasks.
 ///
-/// Fails if the worker's next choice forgets the requeued task, or if `GroupQueue::leave` does not
-/// publish it.
+/// Fails if the first worker forgets the requeued task when it chooses the next one, or if
+/// `GroupQueue::leave` does not publish the requeued task.
 #[test]
 fn requeued_task_racing_a_thief_is_found() {
     bounded(1).check(|| {
@@ -172,9 +174,9 @@ fn requeued_task_racing_a_thief_is_found() {
 }
 
 /// A thief steals the last task of a group and runs it. The thread that drives the victim looks at
-/// the victim's lists and tries to destroy the group. If that succeeds, it spawns a task in a new
-/// group, which gets the old group's index. No thread uses the old group after it is freed, and no
-/// thread takes one group for the other.
+/// the victim's lists and tries to destroy the group. If it succeeds, this thread spawns a task in
+/// a new group, which gets the old group's index. No thread uses the old group after that group is
+/// freed, and no thread takes one group for the other.
 ///
 /// Fails if `Entry::group` is not a counted reference.
 #[test]
@@ -238,7 +240,7 @@ fn spawn_racing_the_groups_end_is_refused_or_keeps_it() {
 
 /// The thread that destroys a group sees what the group's last task wrote.
 ///
-/// Fails if `leave` or `destroy` uses Relaxed.
+/// Fails if `Group::leave` uses Relaxed, or if `Group::destroy` does.
 #[test]
 fn destroyer_knows_what_the_last_task_did() {
     Model::new().check(|| {

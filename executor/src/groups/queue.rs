@@ -1,8 +1,8 @@
 //! A worker's queue in a runtime with groups: main's queue, and the worker's turns.
 //!
-//! The rules are those of [`groups`](super). `sharing` is false while the worker runs main's tasks
-//! alone. Then its lists are empty, it has no requeued task, and each operation is that of main's
-//! queue.
+//! The rules are those of [`groups`](super). `sharing` is false while the worker runs only main's
+//! tasks. Then the worker's lists are empty, the field `requeued` is empty, and each operation is
+//! that of main's queue.
 use super::{
     Groups,
     turns::{State, Stolen, Turns},
@@ -26,7 +26,7 @@ pub(crate) struct GroupQueue {
     /// Main's tasks.
     pub(super) own: Plain,
     pub(super) sharing: Cell<bool>,
-    /// Main, unless the worker shares.
+    /// The scheduler of main's tasks, or `None` while the worker shares.
     pub(super) plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
@@ -34,7 +34,7 @@ pub(crate) struct GroupQueue {
     /// [`groups`](super)).
     requeued: Cell<Option<Task>>,
     main: Scheduler,
-    /// Main's tasks in a row while it is alone.
+    /// How many of main's tasks ran in a row while no other group had work here.
     alone: Cell<u32>,
     /// The first victim of the next search.
     victim: Cell<usize>,
@@ -43,10 +43,10 @@ pub(crate) struct GroupQueue {
     groups: Arc<Groups>,
 }
 
-/// The part of a worker's queue that the others see.
+/// The part of a worker's queue that the other workers see.
 pub(crate) struct GroupStealer {
     ring: Stealer<Node<Scheduler>>,
-    /// If their setting `sharded` is on, thieves find nothing here.
+    /// If the groups' setting `sharded` is on, thieves find nothing here.
     groups: Arc<Groups>,
     worker: usize,
 }
@@ -60,7 +60,7 @@ impl GroupStealer {
         self.ring.len() + self.queued()
     }
 
-    /// Returns whether the worker has tasks, even if nobody may steal them.
+    /// Returns whether the worker has tasks, even if no other worker may steal them.
     #[cfg(feature = "monitor")]
     pub(crate) fn has_tasks(&self) -> bool {
         let is_empty = self.ring.is_empty() && self.ring.slot_is_empty() && self.queued() == 0;
@@ -149,8 +149,8 @@ impl GroupQueue {
         if entered { turn } else { self.main }
     }
 
-    /// Runs `f` on the turns, and shares from now on. The requeued task goes to its list before
-    /// that.
+    /// Runs `f` on the turns. The worker shares from now on. Before `f` runs, the requeued task is
+    /// pushed into the list of its group.
     fn share<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let requeued = self.requeued.take();
         self.turns.with(|state| {
@@ -192,7 +192,7 @@ impl GroupQueue {
         }
     }
 
-    /// Pushes the requeued task into its list, where thieves find it.
+    /// Pushes the requeued task into the list of its group, where thieves find it.
     #[inline]
     pub(super) fn publish_requeued(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
         if self.has_requeued() {
@@ -223,7 +223,7 @@ impl GroupQueue {
     #[inline(never)]
     fn next_by_shares(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
         loop {
-            // As `has_injected`: a worker that shares has groups.
+            // As `Groups::has_injected`, but without `is_used`: a worker that shares has groups.
             if !self.groups.injector.is_empty() {
                 self.take_injected(hooks); // Rule 8.
             }
@@ -259,11 +259,11 @@ impl GroupQueue {
                     if let Some(next) = self.own.next(hooks) {
                         return Some(next);
                     }
-                    // Thieves have taken the tasks.
+                    // Thieves have taken main's tasks, so choose again.
                 }
                 Turn::Idle => {
                     if self.turns.queued() > 0 {
-                        continue; // They came from the groups' injector just now.
+                        continue; // The lists hold tasks after all, so choose again.
                     }
                     self.sharing.set(false);
                     self.plain.set(Some(self.main));
@@ -273,14 +273,15 @@ impl GroupQueue {
         }
     }
 
-    /// Drops the groups that are gone, after the lock: none of them has the turn.
+    /// Drops the groups that are gone, without the lock. None of them has the turn any more.
     #[cold]
     fn drop_removed(&self) {
         let removed = self.turns.with(|state| std::mem::take(&mut state.removed));
         drop(removed);
     }
 
-    /// Queues the requeued task. Continues the turn, or gives it to the next group.
+    /// Queues the requeued task. Continues the turn, or gives the turn to the next group. Returns
+    /// the worker's next action.
     #[inline]
     fn choose(&self, state: &mut State, has_main: bool, requeued: Option<Task>) -> Turn {
         if has_main {
@@ -341,7 +342,7 @@ impl GroupQueue {
         self.turns.with(|state| state.fair.should_switch())
     }
 
-    /// Rule 2: the slot's task and the requeued task go to the ring.
+    /// Rule 2: the slot's task and main's requeued task go to the ring.
     #[cold]
     fn leave_main(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
         if !self.own.is_empty() {
@@ -410,8 +411,8 @@ impl GroupQueue {
         Some(self.next_by_shares(hooks)?.item)
     }
 
-    /// Looks at each other worker once, until one has tasks. Takes tasks of that worker's group
-    /// that needs help most.
+    /// Looks at each other worker once, until one has tasks. Steals from that worker's lists or
+    /// ring: the tasks of the group that needs help most ([`State::steal`]).
     #[cold]
     fn steal_by_shares<R>(
         &self,

@@ -1,4 +1,5 @@
-//! Tests of groups. Time is a number that the tasks add to, so the results are exact.
+//! Tests of groups. In most of them the time is a number that the tasks increase, so that the
+//! results are exact.
 use crate::{
     Builder, GroupError, GroupGone, GroupLocal, Runtime, SchedulingGroup, Tick, WithGroup, Worker,
     block_in_place, park::ThreadPark, spawn, spawn_blocking, spawn_in, yield_now,
@@ -21,7 +22,7 @@ use worker_queue::RunQueue;
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
-/// A runtime of one worker that the test ticks, with a clock that the tasks set.
+/// A runtime with one worker, which the test ticks. The tasks advance the clock of the groups.
 struct OneWorker {
     time: Arc<AtomicU64>,
     runtime: Runtime,
@@ -49,8 +50,8 @@ impl OneWorker {
         self.runtime.group(name).shares(shares).build().unwrap()
     }
 
-    /// Spawns a task of steps of 100 µs that never ends. After each step, turns that are overdue
-    /// end, and the task awaits `may_end`. Returns the count of steps.
+    /// Spawns a task that never ends. It goes on in steps of 100 µs. After each step it requests
+    /// the end of overdue turns, and awaits `may_end`. Returns the count of steps.
     fn steps<F: Future<Output = ()> + Send>(
         &self,
         group: &SchedulingGroup,
@@ -91,7 +92,7 @@ impl OneWorker {
         while self.worker.tick() == Tick::Ran {}
     }
 
-    /// Whether the group is in the worker's turns.
+    /// Whether the group has an entry in the worker's turns.
     fn knows(&self, group: &SchedulingGroup) -> bool {
         let turns = &self.runtime.handle().shared().groups.workers[0];
         turns.with(|state| state.known(&group.group).is_some())
@@ -212,7 +213,7 @@ fn tasks_of_a_group_take_turns() {
     let mut one = OneWorker::new();
     let group = one.group("a", 100);
     let polls = [(); 5].map(|()| one.load(&group, 1, 100 * US));
-    one.run_until(100 * MS); // By now all are in the worker's list.
+    one.run_until(100 * MS); // By now all tasks are in the worker's list for the group.
     let before = polls.each_ref().map(|polls| polls.load(Relaxed));
     one.run_until(600 * MS);
     for (polls, before) in polls.iter().zip(before) {
@@ -221,7 +222,7 @@ fn tasks_of_a_group_take_turns() {
     one.end();
 }
 
-/// A turn lasts for the quota, and no longer than one poll more.
+/// A turn lasts for the quota, and then at most until the end of the poll under way.
 #[test]
 fn turn_ends_after_the_quota() {
     let mut one = OneWorker::of(Builder::new().group_quota(Duration::from_millis(2)));
@@ -321,7 +322,7 @@ fn closure_and_blocking_poll_keep_the_group() {
         let (sender, receiver) = mpsc::channel();
         spawn(async move { sender.send(()).unwrap() });
         let in_place = block_in_place(|| {
-            receiver.recv().unwrap(); // By now the core has another thread.
+            receiver.recv().unwrap(); // Another thread has the core, and ran the task that sends.
             name()
         });
         let after = spawn(async move { name() }).await.unwrap();
@@ -389,7 +390,8 @@ fn groups_come_and_go_in_the_same_place() {
     one.end();
 }
 
-/// A worker in a `syscall` is handed over soon while its tasks wait, also if nobody may steal them.
+/// While tasks wait on a worker in a `syscall`, the monitor soon hands the worker to another
+/// thread. It must do so even if no other worker may steal these tasks.
 ///
 /// Fails if the monitor counts only tasks that a thief may take.
 #[cfg(feature = "monitor")]
@@ -411,8 +413,8 @@ fn monitor_finds_the_work_of_a_sharded_worker() {
     one.end();
 }
 
-/// Two groups always have work. A third has a task now and then, which waits for at most a poll of
-/// the others, and not for a turn.
+/// Two groups always have work. A third group has a task now and then. With a goal for latency this
+/// task waits for a few polls of the other groups, and not for a turn as long as the quota.
 ///
 /// Fails if the worker's fair queue does not know the goal.
 #[test]
@@ -463,8 +465,8 @@ fn deeply_nested_groups_run_and_end() {
     one.end();
 }
 
-/// Fails if a worker takes it for an error that a group is gone and its child is not. It may find
-/// this when both end during its look.
+/// Fails if a worker cannot go on after it has found a group gone and that group's child not. A
+/// worker may find this if both groups end while it looks at the groups.
 #[test]
 fn parent_found_gone_before_its_child_is_removed_later() {
     let mut one = OneWorker::new();
@@ -472,7 +474,8 @@ fn parent_found_gone_before_its_child_is_removed_later() {
     let child = one.runtime.group("child").parent(&parent).build().unwrap();
     drop(spawn_in(&child, async {}).unwrap());
     one.run_all();
-    // The worker finds this if it has looked at the child before the child's end.
+    // The parent is gone and the child is not. A worker finds the same if it looks at the child
+    // before the child's end, and at the parent after the parent's end.
     parent.group.leave();
     assert!(parent.group.destroy());
     one.runtime.handle().shared().groups.changed();
@@ -659,8 +662,8 @@ struct Charges {
 impl Charges {
     const TOTAL: Duration = Duration::from_millis(300);
 
-    /// Adds to the log, in a poll of the worker. Returns false, and adds nothing from then on, when
-    /// the time is over.
+    /// Adds an entry to the log. A task calls this at the beginning of its poll. When `TOTAL` is
+    /// over, this returns false, and adds nothing from then on.
     fn note(&self) -> bool {
         if self.begun.elapsed() >= Self::TOTAL {
             self.over.store(true, Relaxed);
@@ -668,7 +671,8 @@ impl Charges {
         if self.over.load(Relaxed) {
             return false;
         }
-        // Only the charge of the group that runs changes meanwhile, and that of its parent.
+        // From one entry to the next, only two charges change: that of the group that runs, and
+        // that of its parent.
         let turns = &self.runtime.handle().shared().groups.workers[0];
         let charges = turns.with(|state| {
             self.groups.each_ref().map(|group| {
@@ -689,15 +693,16 @@ impl Charges {
     }
 }
 
-/// Returns the two sides of `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj`, multiplied by both
-/// shares: the left one as the largest of all intervals of the log. W is what a group was charged.
+/// Returns the two sides of `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj`, both multiplied by
+/// `si * sj`. `Wi` is the time that group i was charged in an interval of the log, `si` are the
+/// shares of the group, and `Q` is the quota. The left side is the largest over all intervals.
 ///
 /// The worker checks between two polls whether a turn is over. So a turn lasts for at most the
-/// quota and the time from a check to the next one. Each poll makes one entry of the log, so there
-/// is a check between any two entries. So the time between two checks is in the charges from an
-/// entry to the next but one: L is the largest of these charges, or the charge of the whole log if
-/// it has fewer than three entries. L includes the time in which the thread waited for a processor,
-/// which the queue charges too.
+/// quota plus the time from a check to the next check. Each poll makes one entry of the log, so
+/// there is a check between any two entries. So the time between two checks is included in the
+/// charges from an entry to the next but one. `Li` is the largest of these charges of group i. If
+/// the log has fewer than three entries, `Li` is the charge of the whole log. `Li` includes the
+/// time in which the thread waited for a processor, because the queue charges that time too.
 fn apart_and_bound(
     log: &[[i128; 5]],
     quota: Duration,
@@ -720,7 +725,8 @@ fn apart_and_bound(
 
 /// On a stalled machine the log may have two entries, or none, when the time is over.
 ///
-/// Fails if the bound leaves the time between two only entries out, or an empty log has none.
+/// Fails if the bound of a log with two entries leaves out the time between them, or if an empty
+/// log has no bound.
 #[test]
 fn bound_of_a_short_log_includes_all_of_its_time() {
     let stalled = 400_000_000;
@@ -732,7 +738,8 @@ fn bound_of_a_short_log_includes_all_of_its_time() {
     }
 }
 
-/// Groups on a thread of the runtime, with the system's clock: polls of 10 to 300 microseconds.
+/// The groups run on a thread of the runtime, with the system's clock. Their polls take 10 to 300
+/// microseconds.
 ///
 /// Fails, on a machine that is not too busy, if a turn takes ten times the quota.
 #[test]
@@ -782,8 +789,8 @@ fn groups_on_a_thread_stay_within_the_bound() {
     }
 }
 
-/// Fails if a task in the place of the requeued task does not count, if `leave` does not publish
-/// it, if a look elsewhere leaves it there, or if the shutdown does not take it.
+/// Fails if `is_empty` ignores the task in the field `requeued`. Fails also if `leave`, a look
+/// elsewhere or `take_any` (for the shutdown) leaves the task in that field.
 #[test]
 fn requeued_task_is_counted_published_and_taken() {
     let one = OneWorker::new();
@@ -801,9 +808,9 @@ fn requeued_task_is_counted_published_and_taken() {
         core.queue.leave(core);
         assert_eq!(queued(), 1);
         next(2);
-        core.forced.set(true); // Rule 9 is checked at the look that follows.
+        core.forced.set(true); // The next look calls `take_share`, which checks rule 9.
         next(3);
-        // A signal that comes after the check of `look_before_own`.
+        // As the worker does if a signal comes after the check of `look_before_own`.
         assert!(core.look_at_signal().is_none());
         assert_eq!(queued(), 1);
         next(4);
@@ -845,8 +852,8 @@ fn random(seed: &mut u64) -> u64 {
     *seed
 }
 
-/// Tasks of 50 groups, on real threads: spawned from outside and by tasks, woken by others, and
-/// stolen. Each runs once, and no group is left with a task.
+/// Tasks of 50 groups run on real threads. They are spawned from outside and by tasks, woken by
+/// other tasks, and stolen. Each task counts itself once, and no group is left with a task.
 #[test]
 fn random_tasks_of_fifty_groups_run_once_each() {
     const TASKS: usize = 100_000;
@@ -905,14 +912,14 @@ fn random_tasks_of_fifty_groups_run_once_each() {
     }
     assert!(ran.iter().all(|ran| ran.load(Relaxed) == 1));
     let mut left: Vec<_> = groups.iter().collect();
-    left.reverse(); // Children come after their parents.
+    left.reverse(); // In `groups`, children come after their parents.
     for group in left {
         group.destroy().unwrap();
     }
 }
 
-/// Two workers on real threads, whose tasks are always ready: nothing is lost when tasks are
-/// stolen, and the end drops all.
+/// The tasks of two workers on real threads are always ready. No task is lost when it is stolen,
+/// and the end of the runtime drops all tasks.
 #[test]
 fn end_drops_the_tasks_of_all_groups() {
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -944,7 +951,7 @@ fn end_drops_the_tasks_of_all_groups() {
     }
 }
 
-/// Tasks of a group that waits on one worker are taken by an idle one.
+/// An idle worker takes a group's task that waits on the other worker.
 #[test]
 fn idle_worker_steals_the_tasks_of_a_group() {
     let runtime = Builder::new().workers(2).build().unwrap();

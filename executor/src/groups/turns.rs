@@ -1,18 +1,18 @@
 //! A worker's turns: the lists of its groups' tasks, and the fair queue that chooses among them.
 //!
 //! The worker and its thieves use the turns under the lock. Only the worker pushes into the lists
-//! and gives turns. A thief takes tasks out. A thief that has emptied a list marks its group as
-//! inactive, unless that group has the turn. The number of tasks in the lists is also kept outside
-//! of the lock, as a hint for thieves and for the last look before a sleep.
+//! and gives turns. A thief only takes tasks out. If it empties a list, it marks the list's group
+//! as inactive, unless that group has the turn. The number of tasks in the lists is also kept
+//! outside of the lock, as a hint for thieves and for a worker's last look before a sleep.
 //!
-//! 1. A group's list enters the fair queue with the group's first task on this worker. It leaves
-//!    when the worker finds the group gone. An entry keeps its group in memory, and is found by the
-//!    group's index. An index whose entry has another group was reused: then the entry's group is
-//!    gone.
-//! 2. A group with tasks in its list is active. An active group has tasks in its list, or it had
-//!    some when its turn began.
+//! 1. A group's list enters the fair queue, as an *entry*, with the first task of the group or of a
+//!    descendant on this worker. The entry leaves when the worker finds the group gone. An entry
+//!    keeps its group in memory. The worker finds an entry by its group's index. If that entry has
+//!    another group, the index was reused, and the entry's group is gone.
+//! 2. A group with tasks in its list is active. An active group other than main has tasks in its
+//!    list, or it had some when its turn began. Main's list is always empty.
 //! 3. The address in `GroupQueue::turn` is that of the main group, of an entry's group, or of a
-//!    group in `removed`, which is cleared when the next task is chosen.
+//!    group in `removed`. The worker clears `removed` only after it has stored the next turn.
 use super::{
     Groups,
     clock::{Clock, WorkerClock},
@@ -31,14 +31,15 @@ use task_header::Node;
 
 /// The turns of one worker.
 pub(crate) struct Turns {
-    /// Written under the lock.
+    /// The number of tasks in the lists. Written under the lock.
     queued: CachePadded<AtomicUsize>,
-    /// When the quota of the turn is used up, if another group waits. Written under the lock.
+    /// The time at which the turn ends, by the quota or by a goal for latency. [`NEVER`] if no
+    /// other group waits. Written under the lock.
     ends: AtomicU64,
     state: Mutex<State>,
 }
 
-/// The end of a turn that has none.
+/// Stands for the end of a turn that has no end.
 const NEVER: u64 = u64::MAX;
 
 pub(super) struct State {
@@ -50,11 +51,11 @@ pub(super) struct State {
     version: u64,
     pub(super) queued: usize,
     ends: u64,
-    /// Rule 3.
+    /// Groups without an entry, one of which may still have the turn (rule 3).
     pub(super) removed: Vec<Arc<Group>>,
 }
 
-/// A group's list. Its tasks are dropped before the group.
+/// A group's list. The tasks in the list are dropped before the group.
 pub(super) struct Entry {
     pub(super) tasks: List<Node<Scheduler>>,
     pub(super) group: Arc<Group>,
@@ -84,21 +85,22 @@ impl Turns {
     }
 
     /// The number of tasks in the lists. Say that one thread pushes a task and then makes a
-    /// `SeqCst` fence, and that after it this thread makes a `SeqCst` fence and calls this. Then
-    /// the result is not 0 if the task is still there.
+    /// `SeqCst` fence. Say that after that fence another thread makes a `SeqCst` fence and calls
+    /// this method. Then the result is not 0 if the task is still in its list.
     #[inline]
     pub(super) fn queued(&self) -> usize {
-        // Ordering: Relaxed, by the fences above. It is a hint otherwise.
+        // Ordering: Relaxed, by the fences above. Without them the number is only a hint.
         self.queued.load(Relaxed)
     }
 
-    /// When the quota of the turn is used up, if another group waits.
+    /// The time at which the turn ends, by the quota or by a goal for latency. `None` if no other
+    /// group waits.
     pub(super) fn end(&self) -> Option<u64> {
         // Ordering: Relaxed, as in `with`.
         Some(self.ends.load(Relaxed)).filter(|&ends| ends != NEVER)
     }
 
-    /// Runs `f` under the lock. It runs no user code.
+    /// Runs `f` under the lock. `f` runs no user code.
     #[inline]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut state: MutexGuard<'_, State> = self.state.lock();
@@ -119,7 +121,7 @@ impl Turns {
 }
 
 impl State {
-    /// Takes over what has changed in the groups, if anything has.
+    /// Brings the fair queue up to date, if the groups have a new version.
     #[inline]
     pub(super) fn refresh(&mut self, groups: &Groups) {
         let version = groups.version();
@@ -146,9 +148,10 @@ impl State {
 
     /// Removes the groups that are gone, children before their parents.
     ///
-    /// A group and its parent may both end during the look at the groups, which may then find the
-    /// parent gone and the child not. The parent stays until the next look: the child's end
-    /// increases the version once more, after this look has read it.
+    /// A group and its parent may both end while this method looks at the groups. It may then find
+    /// the parent gone and the child not. In this case the parent's entry stays until the next
+    /// look. The worker looks again, because the child's end increases the version after `refresh`
+    /// has read the version.
     fn remove_gone(&mut self) {
         let gone = self.fair.iter().filter(|(_, entry)| entry.group.is_gone());
         let mut gone: Vec<_> = gone.map(|(key, entry)| (entry.group.depth, key)).collect();
@@ -164,12 +167,12 @@ impl State {
         }
     }
 
-    /// Returns the key of a group, which is not gone. Adds the group if it is new here. Before
-    /// that, adds its ancestors that are new here.
+    /// Returns the key of a group that is not gone. If the group is new here, adds it, after those
+    /// of its ancestors that are new here.
     fn key(&mut self, group: &Arc<Group>) -> GroupKey {
         let mut key = self.current_key(group);
         let mut missing = Vec::new();
-        // A loop, as groups may be nested deeper than a stack allows.
+        // This is a loop, as groups may be nested too deep for a recursion.
         let mut next = Some(group);
         while let (None, Some(group)) = (key, next) {
             missing.push(group);
@@ -213,7 +216,7 @@ impl State {
         key
     }
 
-    /// The key of a group, if it has had a task here and is not replaced.
+    /// The key of a group, if the group has an entry here.
     pub(super) fn known(&self, group: &Arc<Group>) -> Option<GroupKey> {
         let key = (*self.keys.get(group.index)?)?;
         let entry = self.fair.get(key).ok()?;
@@ -231,7 +234,7 @@ impl State {
     #[inline]
     pub(super) fn push(&mut self, task: Task) {
         let group = task.scheduler().group();
-        // SAFETY: the task keeps its group (rule 5 of `groups`), and the list keeps the task.
+        // SAFETY: this function holds the task, and the task keeps its group (rule 5 of `groups`).
         let index = unsafe { group.as_ref() }.index;
         let known = self.keys.get(index).copied().flatten();
         let key = match known {
@@ -245,7 +248,7 @@ impl State {
         entry.tasks.push_back(task);
         self.queued += 1;
         if was_empty {
-            let _ = self.fair.activate(key); // Else it is active (rule 2).
+            let _ = self.fair.activate(key); // With a filled list, the group is active (rule 2).
         }
     }
 
@@ -295,10 +298,10 @@ impl State {
         self.pop(key)
     }
 
-    /// Takes half of the tasks of the group that needs help most, for a thief. That is the active
-    /// group with the least virtual runtime. If it is main, its tasks are in the ring: this returns
-    /// `Main`, unless the thief has found the ring empty. If its list is empty, any group with
-    /// tasks takes its place.
+    /// Takes half of the tasks of the group that needs help most, for a thief. The neediest group
+    /// is the active group with the least virtual runtime. If this is main, its tasks are in the
+    /// ring: this method returns `Main`, unless the thief has found the ring empty. If the list of
+    /// the neediest group is empty, any group with a filled list takes its place.
     pub(super) fn steal(&mut self, ring_is_empty: bool) -> Stolen {
         /// The most tasks to take while the lock is held once.
         const MOST: usize = 128;
@@ -330,7 +333,7 @@ impl State {
 
 /// The result of a thief's look at a victim's turns.
 pub(super) enum Stolen {
-    /// The neediest group is main.
+    /// The neediest group is main, whose tasks are in the ring.
     Main,
     Tasks(List<Node<Scheduler>>),
     Nothing,

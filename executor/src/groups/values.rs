@@ -2,11 +2,12 @@
 use super::{SchedulingGroup, group::Group};
 use std::{any::Any, fmt, ptr, sync::Arc};
 
-/// A static with a value for each scheduling group, made when the group first asks for it.
+/// A static with a value for each scheduling group. A value is made at the first access.
 ///
-/// The tasks of a group share its value, on all workers. It is dropped when the group is destroyed,
-/// or with the runtime's memory. A value that contains a [`SchedulingGroup`] or a
-/// [`Handle`](crate::Handle) of the runtime keeps that memory until the group is destroyed.
+/// The tasks of a group share the group's value, on all workers. The group gives its value up when
+/// the group is destroyed, or when the runtime's memory is freed. A value that contains a
+/// [`SchedulingGroup`] or a [`Handle`](crate::Handle) of the runtime keeps the runtime's memory
+/// until the group is destroyed.
 ///
 /// ```
 /// use selvedge::{GroupLocal, spawn_in};
@@ -43,22 +44,22 @@ impl<T: Send + Sync + 'static> GroupLocal<T> {
         self.get_in(&SchedulingGroup::current())
     }
 
-    /// Returns the value of a group. If the group was destroyed, the value is a new one each time.
+    /// Returns the value of a group. If the group was destroyed, each call returns a new value.
     ///
     /// # Panics
     /// If `make` panics.
     pub fn get_in(&'static self, group: &SchedulingGroup) -> Arc<T> {
         let group = &*group.group;
         self.find(group).unwrap_or_else(|| {
-            // `make` is user code, so it runs outside of the lock. If two threads do this, the
-            // first one wins.
+            // `make` is user code, so it runs outside of the lock. If two threads make a value,
+            // both return the one that was inserted first.
             let made = Arc::new((self.make)());
             self.insert(group, made)
         })
     }
 
-    /// The key is the static's own address. As the static is not of size 0, no other one has that
-    /// address.
+    /// The key of this static: its own address. As the static is not of size 0, no other static has
+    /// that address.
     fn key(&'static self) -> usize {
         ptr::from_ref(self).addr()
     }
@@ -68,10 +69,13 @@ impl<T: Send + Sync + 'static> GroupLocal<T> {
         value.downcast().ok()
     }
 
-    /// Returns the group's value: that of another thread if there is one by now, or else `made`.
+    /// Inserts `made` as the group's value and returns it. If another thread has inserted a value
+    /// meanwhile, returns that value instead.
     fn insert(&'static self, group: &Group, made: Arc<T>) -> Arc<T> {
         let mut values = group.values.lock();
-        // The destroyer marks the group before it takes the values under the lock.
+        // The destroying thread marks the group, and then takes the values under the lock. So it
+        // takes each value that was inserted before. A later call here finds the mark, and inserts
+        // nothing.
         if group.is_gone() {
             return made;
         }

@@ -14,7 +14,7 @@ macro_rules! each_counter {
             ended,
             /// Polls of tasks. The run that ends an aborted task counts as one.
             polls,
-            /// Wakes of tasks by the worker, except those of a task in its own poll.
+            /// Wakes of tasks by the worker. A wake of a task in that task's own poll is left out.
             local_schedules,
             /// Tasks run from the LIFO slot.
             lifo_hits,
@@ -43,7 +43,8 @@ macro_rules! each_counter {
             /// Calls of [`syscall`](crate::syscall()) during which the worker might have been
             /// handed over.
             syscalls,
-            /// Times that the monitor handed the worker over to another thread, in such a call.
+            /// Times that the monitor handed the worker over to another thread, during a call of
+            /// [`syscall`](crate::syscall()).
             retaken,
             /// Time slices that a request ended. See [`Handle::preempt`](crate::Handle::preempt).
             slices_ended,
@@ -57,7 +58,8 @@ macro_rules! each_counter {
             parks_ended,
             /// Sleeps that a notification ended.
             unparks,
-            /// Wake-ups for nothing: the parker returned by itself, or the work was gone by then.
+            /// Wake-ups for nothing: the parker returned by itself, or the worker was notified of
+            /// work that another worker had taken by then.
             false_wakes,
             /// 1 if the worker's thread could not be started. The runtime goes on without the
             /// worker.
@@ -103,7 +105,8 @@ macro_rules! counters {
                 }
             }
 
-            /// The task that is polled, or was polled last, or 0.
+            /// The number of the task that is polled, or of the task that was polled last. 0 if the
+            /// worker has slept since, or if its core has gone to another thread since.
             #[cfg(feature = "monitor")]
             pub(crate) fn polled(&self) -> usize {
                 // Ordering: Relaxed, as above.
@@ -127,7 +130,7 @@ macro_rules! counters {
                 longest.add(waited.saturating_sub(longest.get()));
             }
 
-            /// The longest of these waits.
+            /// The longest of the recorded waits.
             pub(super) fn longest_wait(&self) -> Duration {
                 Duration::from_nanos(self.longest_wait_ns.get())
             }

@@ -1,4 +1,4 @@
-//! A snapshot's way to the recorder of the crate `metrics`.
+//! Passes a snapshot to the recorder of the crate `metrics`.
 use super::{Snapshot, WorkerSnapshot, counters::each_counter};
 use ::metrics::{Label, counter, gauge};
 use std::time::Duration;
@@ -35,14 +35,15 @@ fn nanos(time: Duration) -> u64 {
 impl Snapshot {
     /// Records the counters by the facade of the crate `metrics`. Does nothing without a recorder.
     ///
-    /// A program calls this from time to time, such as when it is scraped. Each metric has the
-    /// label `runtime`, those of a worker the label `worker` with its index, and those of a group
-    /// the label `group` with its name:
+    /// A program calls this from time to time, for example whenever a monitoring system asks for
+    /// the metrics. Each metric has the label `runtime`. A metric of a worker also has the label
+    /// `worker`, with the worker's index. A metric of a group also has the label `group`, with the
+    /// group's name. A metric of a group on one worker has all three labels:
     ///
     /// | metric | kind |
     /// |---|---|
     /// | `selvedge_polls`, and so on: the counters of the [`Snapshot`], under their names | counter |
-    /// | `selvedge_worker_polls`, and so on: those of each [`WorkerSnapshot`] | counter |
+    /// | `selvedge_worker_polls`, and so on: the counters of a [`WorkerSnapshot`] | counter |
     /// | `selvedge_busy_nanoseconds`, `selvedge_worker_busy_nanoseconds` | counter |
     /// | `selvedge_workers`, `_live`, `_injector_depth`, `_blocking_threads`, `_blocking_idle`, `_blocking_queue`, `_monitor_refused` | gauge |
     /// | `selvedge_longest_remote_wait_nanoseconds` | gauge |
@@ -54,10 +55,10 @@ impl Snapshot {
     /// The histograms [`poll_times`](Snapshot::poll_times) and
     /// [`remote_waits`](Snapshot::remote_waits) are left out.
     ///
-    /// A counter of a recorder never goes down. So a runtime or group that is built anew needs a
-    /// label of its own: under the label of an earlier one it records nothing until it has counted
-    /// as far. Two groups of one name are one to a recorder. A call costs the recorder's look-up of
-    /// each metric, and takes no lock of the runtime.
+    /// A counter of a recorder never goes down. So a new runtime or group needs a label of its own:
+    /// under the label of an earlier one, a counter does not change until the new number is greater
+    /// than the old one. A recorder takes two groups of the same name for one group. A call costs
+    /// the recorder's look-up of each metric, and takes no lock of the runtime.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).build()?;

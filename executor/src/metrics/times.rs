@@ -26,7 +26,8 @@ impl Times {
         Self((0..BUCKETS).map(|_| Counter::new()).collect())
     }
 
-    /// Records a duration. Only the one writer calls this, as with [`Counter::add`].
+    /// Records a duration. Only the one thread that writes these counters calls this, as with
+    /// [`Counter::add`].
     #[inline]
     pub(crate) fn record(&self, took: Duration) {
         self.0[bucket(took)].add(1);
@@ -68,8 +69,8 @@ pub struct PollTimes {
 
 impl PollTimes {
     /// The buckets. Bucket 0 counts the times of 0 ns. Bucket `i` counts the times of at least
-    /// 2^(i − 1) ns and less than 2^i ns. The last one also counts all longer times. Empty if the
-    /// times were not measured.
+    /// 2^(i − 1) ns and less than 2^i ns. The last bucket also counts all longer times. There are
+    /// no buckets if the times were not measured.
     pub fn buckets(&self) -> &[u64] {
         &self.buckets
     }
@@ -79,14 +80,16 @@ impl PollTimes {
         self.buckets.iter().sum()
     }
 
-    /// The end of the bucket that has the given quantile, `part` from 0 to 1. `None` without times.
+    /// The end of the bucket that holds the given quantile. `part` is a number from 0 to 1. `None`
+    /// if there are no times.
     ///
     /// The end is above the exact value, and at most twice that value. There are two exceptions.
     /// For 0 ns the end is 1 ns. For the last bucket it is 2³⁹ ns, and the exact value may be
     /// longer.
     pub fn quantile(&self, part: f64) -> Option<Duration> {
         let count = self.count();
-        // Rounds up. The cast accepts any argument, as it saturates and turns NaN into 0.
+        // `wanted` is the product, rounded up. Each cast to `u64` accepts any number: it saturates,
+        // and turns NaN into 0.
         let part = count as f64 * part;
         let whole = part as u64;
         let wanted = whole.saturating_add(u64::from(part > whole as f64));

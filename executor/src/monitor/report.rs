@@ -1,4 +1,4 @@
-//! Where the monitor gets the facts of a stall from, and where it reports them.
+//! Gathers the facts of a stalled poll for the monitor, and reports them.
 use crate::{
     shared::Shared,
     stall::{Stall, StallHook},
@@ -11,8 +11,8 @@ use sync_shim::atomic::Ordering::Relaxed;
 pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
     let remote = &shared.remotes[worker];
     let task = remote.counters.polled();
-    // Ordering: Relaxed, as it is only a number: that of the thread that has the core, or had it a
-    // moment ago.
+    // Ordering: Relaxed, as the number publishes nothing. It is the id of the thread that has the
+    // core, or that had the core a moment ago.
     let thread = remote.thread.load(Relaxed);
     Subject {
         task: (task != 0).then_some(task as u64),
@@ -20,11 +20,13 @@ pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
     }
 }
 
-/// Delivers reports: to the hook, or else to standard error; and to `tracing`.
+/// Delivers each report to the hook or, if there is no hook, to standard error. With the feature
+/// `tracing`, delivers it to `tracing` as well.
 ///
 /// A report with a stack is written by a thread of its own, because the names of the functions may
-/// take long to find, and the monitor has other duties. There are a few reports a minute. The hook
-/// is called in the monitor's thread, and may itself start a thread for the names.
+/// take long to find, and the monitor has other duties. Before it starts such a thread, the monitor
+/// waits for the last one. This wait is rare, as there are only a few reports a minute. The hook is
+/// called in the monitor's thread, and may itself start a thread to find the names.
 #[derive(Default)]
 pub(super) struct Reports {
     writing: Option<thread::JoinHandle<()>>,
@@ -62,7 +64,7 @@ impl Reports {
 
     fn wait(&mut self) {
         if let Some(thread) = self.writing.take() {
-            // A panic of a subscriber ends that thread alone.
+            // If a subscriber of `tracing` panics, the panic ends only that thread.
             let _ = thread.join();
         }
     }
@@ -75,8 +77,8 @@ impl Drop for Reports {
     }
 }
 
-/// Describes the stalled poll. Takes the locks of the list of tasks, and of the group's turns and
-/// name.
+/// Describes the stalled poll. Takes the lock of the list of tasks. With groups, also takes the
+/// lock of the worker's turns and that of the group's name.
 fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     let listed = stall.subject.task.and_then(|task| shared.tasks.find(task));
     let location = listed.as_ref().map(|entry| entry.location);
@@ -85,7 +87,7 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     let group = shared.groups.name_of_turn(stall.worker);
     #[cfg(not(feature = "groups"))]
     let group = None;
-    // The stack is of this poll only if the worker is still in it.
+    // The stack belongs to the stalled poll only if the worker is still in that poll.
     #[cfg(feature = "backtrace")]
     let is_same_poll = shared.remotes[stall.worker].counters.polls.get() == stall.poll;
     Stall {
@@ -105,7 +107,7 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     }
 }
 
-/// Writes a report to `tracing`, and in one block to standard error.
+/// Writes a report to `tracing`, if that feature is on, and to standard error, if `to_stderr`.
 fn write(stall: &Stall, to_stderr: bool) {
     #[cfg(all(feature = "tracing", feature = "backtrace"))]
     let stack = stall.stack.as_ref().map(tracing::field::display);

@@ -8,7 +8,7 @@ use sync_shim::{
     thread,
 };
 
-/// Whether there may be a monitor. A model has no time.
+/// Whether there may be a monitor. In a model there is none, as a model has no time.
 pub(crate) const WATCHES: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 
 pub(super) const OFF: u32 = 0;
@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) threshold: Duration,
     pub(crate) reports_per_minute: u32,
     pub(crate) on_stall: Option<StallHook>,
-    /// Whether the start of the thread fails.
+    /// Whether the start of the thread fails, because the test wants it to.
     #[cfg(test)]
     pub(crate) fails: bool,
     /// Whether the monitor ends no time slice for its length alone.
@@ -58,7 +58,7 @@ impl Settings {
 pub(crate) struct Monitor {
     pub(super) state: AtomicU32,
     pub(super) bell: Doorbell,
-    /// Cores that are not dropped yet.
+    /// The number of cores that are not dropped yet.
     cores: AtomicUsize,
     pub(super) thread: Mutex<Option<thread::JoinHandle<()>>>,
     pub(super) settings: Settings,
@@ -91,8 +91,8 @@ impl Monitor {
 
     /// Counts the drop of a core (rule 3).
     pub(crate) fn core_dropped(&self) {
-        // Ordering: Relaxed. The count says which drop is the last, and the bell has a lock. The
-        // monitor looks at cores only through cells with orderings of their own.
+        // Ordering: Relaxed. The count only says which drop is the last, and the bell has a lock.
+        // The monitor gets a core only from `Remote::call`, which has orderings of its own.
         if WATCHES && self.cores.fetch_sub(1, Relaxed) == 1 {
             self.bell.stop();
         }
@@ -107,7 +107,7 @@ impl Monitor {
         }
     }
 
-    /// Reports of stalls, with those that were held back.
+    /// The number of reports of stalls, including those that were held back.
     pub(crate) fn stalls(&self) -> u64 {
         // Ordering: Relaxed, as a snapshot is approximate.
         self.stalls.load(Relaxed)

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use sync_shim::sync::{Arc, Mutex};
 use task_header::Ran;
 
-/// Implements `Overflow` for a ring of tasks by the runtime's injector.
+/// Implements `Overflow` for a ring of tasks: the tasks go to the runtime's injector.
 struct Behind {
     shared: Arc<Shared>,
     _runs: Mutex<(Runtime, Worker<ThreadPark>)>,
@@ -20,7 +20,7 @@ fn nobody() -> Scheduler {
     Scheduler(std::ptr::NonNull::dangling())
 }
 
-/// Returns a scheduler in a group that has no runtime. A dangling one would not do: a task
+/// Returns a scheduler in a group that has no runtime. A dangling pointer would not do here: a task
 /// leaves its group when its future is dropped.
 #[cfg(feature = "groups")]
 fn nobody() -> Scheduler {
@@ -31,7 +31,7 @@ fn nobody() -> Scheduler {
 }
 
 std::thread_local! {
-    /// Values that tasks send in their polls.
+    /// The token that a task has put here in its poll.
     static OUT: Cell<Option<Token>> = const { Cell::new(None) };
 }
 

@@ -1,5 +1,6 @@
-//! Models of a runtime's end racing tasks that reach its queues late. The workers are driven, so
-//! that the models have two threads.
+//! Models of races of a runtime's workers: with tasks that reach the queues late in the runtime's
+//! end, with notifiers, and with thieves. The workers are driven, so that the models have only two
+//! or three threads.
 use super::Scheduler;
 use crate::{
     Builder, Runtime, Tick, Worker,
@@ -66,7 +67,7 @@ fn requeue_racing_the_end_drops_the_task() {
     });
 }
 
-/// Wakes the waker that it has, if any, when it is dropped.
+/// Holds a place for a waker. If there is a waker when this is dropped, the drop calls its `wake`.
 struct WakesAtItsEnd(Arc<Mutex<Option<Waker>>>);
 
 impl Drop for WakesAtItsEnd {
@@ -114,7 +115,7 @@ fn push_racing_the_close_is_refused_or_found() {
     (Model::new().bound(3).branches(20_000)).check(push_racing_the_close);
 }
 
-/// As above, without a bound.
+/// As `push_racing_the_close_is_refused_or_found`, without a bound.
 #[test]
 fn full_push_racing_the_close_is_refused_or_found() {
     Model::new().branches(20_000).check(push_racing_the_close);
@@ -139,11 +140,13 @@ fn push_racing_the_close() {
     while worker.tick() != Tick::Ended {}
 }
 
-/// One of three workers was dropped, so a wake from outside drops the task, which owns the second
-/// worker. Meanwhile the third worker ends, whose list has the task. The wake waits for no thread,
-/// and the runtime is freed after both.
+/// A task in the list of the third of three workers owns the second worker. The first worker was
+/// dropped, so a wake of the task from outside drops the task and with it the second worker.
+/// Meanwhile the third worker ends. The wake waits for no thread. The runtime is freed after the
+/// wake and the end of the third worker.
 ///
-/// Fails if the nested `Registry::wait_keeping` waits, or drops the scheduler there.
+/// The drop of the second worker calls `Registry::wait_keeping` inside the wake's announcement.
+/// Fails if that call waits, or drops the scheduler.
 #[test]
 fn worker_dropped_in_a_wake_racing_another_end_ends() {
     (Model::new().bound(2).branches(20_000)).check(|| {
@@ -169,10 +172,10 @@ fn worker_dropped_in_a_wake_racing_another_end_ends() {
     });
 }
 
-/// A wake from outside races the end, beside an unstarted worker. The worker that waits for the
-/// task is unparked.
+/// A wake from outside races the end of a runtime, which also has an unstarted worker. The other
+/// worker, which waits for the task, is unparked.
 ///
-/// Fails if the unstarted worker counts as searching when the runtime closes.
+/// Fails if the unstarted worker still counts as searching after the close.
 #[test]
 fn wake_racing_the_end_skips_an_unstarted_worker() {
     (Model::new().bound(3).branches(20_000)).check(|| {
@@ -237,9 +240,9 @@ impl Park for Scene {
     }
 }
 
-/// Two workers sleep. One is woken for a task. While it is still a searcher, a thread pushes
-/// another task. The first task keeps its worker busy. By then the other worker is woken, by that
-/// thread or by the worker that stops searching.
+/// Two workers sleep. The first worker is woken for a task. While this worker is still a searcher,
+/// a thread pushes another task. When the first worker polls its task, the second worker has been
+/// woken: by that thread, or by the first worker when it stopped searching.
 ///
 /// Fails if a worker stops searching without a look for more work.
 #[test]
@@ -279,10 +282,10 @@ fn searcher_kept_by_a_task_has_woken_another_for_the_next() {
     });
 }
 
-/// Two workers sleep while a third polls a task. One is woken for another task. While it is still a
-/// searcher, the first task puts a third task into its worker's slot, and goes on. The searcher's
-/// task keeps it busy. By then the other sleeper is woken to watch the slot, by the worker that
-/// filled it or by the worker that stops searching.
+/// Two workers sleep while the third worker, the owner, polls a task. One sleeper is woken for a
+/// second task. While this worker is still a searcher, the owner's task puts a third task into the
+/// owner's slot, and goes on. When the searcher has run its task, the other sleeper has been woken
+/// to watch the slot: by the owner, or by the searcher when it stopped searching.
 ///
 /// Fails if a worker stops searching without a look for a filled slot that nobody watches.
 #[test]
@@ -327,8 +330,8 @@ fn searcher_kept_by_a_task_has_woken_another_for_a_slot() {
     });
 }
 
-/// The runtime closes beside a worker that is about to park. If its hook has seen the close, so
-/// does the worker, and does not park.
+/// The runtime closes while a worker is about to park. If the worker's hook for parks has seen the
+/// close, the worker also sees the close, and does not park.
 ///
 /// Fails if a worker announces its sleep without a look at the close.
 #[test]
@@ -358,9 +361,9 @@ fn worker_whose_hook_saw_the_close_does_not_park() {
     });
 }
 
-/// A worker polls a task that puts another into the slot, and then takes that one out. Meanwhile a
-/// second worker watches the slot, and steals the task if it sees the same one twice. One of them
-/// runs the task.
+/// A worker polls a task that puts another task into the slot. Then the worker takes that task out
+/// of the slot. Meanwhile a second worker watches the slot, and steals the task if it sees the same
+/// task twice. One of the two workers runs the task.
 ///
 /// Fails if the stolen task stays in the slot.
 #[test]
@@ -377,7 +380,7 @@ fn task_in_the_slot_racing_a_thief_runs_once() {
             });
         });
         let other = thread::spawn(move || {
-            // The watcher looks twice, and compares.
+            // The thief watches the slot: it looks once in each park, and compares the two looks.
             for _ in 0..2 {
                 thief.park();
             }
@@ -393,10 +396,10 @@ fn task_in_the_slot_racing_a_thief_runs_once() {
     });
 }
 
-/// A handle aborts a task while the worker runs it to its end. The handle returns the output, or
-/// that the task was cancelled, and the task is freed.
+/// A thread aborts a task by its join handle while the worker runs the task to its end. The handle
+/// returns the output, or the error that the task was cancelled. The future is dropped once.
 ///
-/// Fails if the task's end wakes nobody.
+/// Fails if the end of the task does not wake the handle's waker.
 #[test]
 fn abort_and_join_racing_a_completion_have_one_answer() {
     (Model::new().bound(3).branches(20_000)).check(|| {

@@ -35,7 +35,7 @@ mod on {
             }
         }
 
-        /// A worker wakes a task of its runtime.
+        /// Records that a worker wakes a task of its runtime.
         #[inline]
         pub(crate) fn wake(&self, worker: usize, task: Id, why: WakeKind) {
             self.record(worker, |lane| {
@@ -69,7 +69,7 @@ mod on {
     }
 }
 
-/// The same names, which do nothing.
+/// The names of the module `on`, for builds without the recorder. Nothing here records anything.
 #[cfg(not(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle)))))]
 mod off {
     use task_header::{Id, WakeKind};

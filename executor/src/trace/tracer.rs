@@ -4,19 +4,20 @@ use crate::Handle;
 use std::{io, path::Path};
 use task_trace::recorder::Recorder;
 
-/// Events that a worker's ring has room for.
+/// The number of events for which a worker has room, unless the user chooses another.
 const EVENTS: usize = 1 << 16;
 
 /// The recorder of a runtime's events: spawns, polls, wakes, steals and sleeps, with a lane for
 /// each worker.
 ///
-/// Each worker records into a ring of its own, without a lock and without a read-modify-write. The
-/// ring keeps the newest events. So a recorder may run for as long as you like, and be saved when
-/// something was slow.
+/// Each worker records into a buffer of its own, without a lock and without a read-modify-write.
+/// The buffer keeps the newest events. So the recorder may run for as long as you like, and you may
+/// save the events when something was slow.
 ///
-/// While it is off, an event costs a load and a branch. While it is on, an event costs a reading of
-/// the clock and six stores, one more if a poll begins or ends; a poll is two events, a wake is
-/// one. Without the feature `trace` there is no code for it at all.
+/// While the recorder is off, an event costs a load and a branch. While it is on, an event costs a
+/// reading of the clock and six stores. The begin and the end of a poll are one event each, and
+/// cost one more store each. A wake is one event. Without the feature `trace` there is no code for
+/// the recorder at all.
 ///
 /// ```
 /// use selvedge::{Builder, task};
@@ -68,7 +69,8 @@ impl Tracer {
 
     /// Starts recording, with room for `events` events of 32 bytes for each worker.
     ///
-    /// The runtime's first start decides that: later ones keep the rings, and drop the events.
+    /// Only the first start of a runtime's recorder makes room. A later start ignores `events`,
+    /// keeps the room that there is, and drops the events that were recorded before.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).build()?;

@@ -1,29 +1,31 @@
 //! Estimates the system's clock by the processor's cycle counter, which takes less time to read.
 //!
-//! A reading of the system's clock takes 26 ns, one of the counter 10 ns. The counter is used if
-//! the processor says that it counts at one rate in all its states (*invariant TSC*).
+//! A reading of the system's clock takes 26 ns, and a reading of the counter 10 ns. The counter is
+//! used if the processor says that the counter has one rate in all states of the processor
+//! (*invariant TSC*).
 //!
-//! A *sample* is a time of the system's clock, and the count just before it was read. A reading
-//! adds the cycles since the last sample to that sample's time, at the *rate* between two earlier
-//! samples. If the sum is more than [`LONGEST`] after the sample, or if no rate is known, the
-//! reading takes a new sample instead, and returns its time.
+//! A *sample* is a time of the system's clock, together with the count of the counter just before
+//! that time was read. A reading converts the cycles since the last sample to nanoseconds, and adds
+//! them to that sample's time. For this it uses the *rate* between two earlier samples. If the sum
+//! is more than [`LONGEST`] after the sample, or if no rate is known, the reading takes a new
+//! sample instead, and returns the time of the new sample.
 //!
 //! # The error
 //!
-//! 1. An estimate is never before the last sample's time, and at most `LONGEST` after it. So it is
-//!    never ahead of the system's clock by more than `LONGEST`. It is ahead if the thread was
-//!    preempted within the sample, between the count and the time.
+//! 1. An estimate is never before the last sample's time, and at most `LONGEST` after it. So an
+//!    estimate is never ahead of the system's clock by more than `LONGEST`. It is ahead, for
+//!    example, if the thread was preempted within the sample, between the count and the time.
 //! 2. An estimate is behind the system's clock by less than `LONGEST`, and usually by some
 //!    nanoseconds. A rate is taken between two samples that took fewer than [`TIGHT`] cycles each
-//!    and lie [`APART`] cycles apart or more. So it is wrong by 2 % at most, which is 40 ns in
-//!    `LONGEST`.
+//!    and lie [`APART`] cycles apart or more. So the rate is wrong by 2 % at most. Over `LONGEST`
+//!    this makes 40 ns.
 //! 3. The counter may jump, if the thread moves to a processor whose counter differs, or if a
-//!    virtual machine moves to another host or is stopped. After a jump back, or by more than
-//!    `LONGEST`, the next reading takes a sample. A smaller jump may make estimates wrong, but only
-//!    until the next sample. A rate over a jump may be wrong, but it is used only if it is that of
-//!    a counter below 8 GHz. So in any case the next sample is taken after 16,000 cycles, which are
-//!    5 µs at 3 GHz. An estimate is then behind by no more than that, and the time for which the
-//!    counter stood still.
+//!    virtual machine moves to another host or is stopped. After a jump back, or a jump ahead by
+//!    more than `LONGEST`, the next reading takes a sample. A smaller jump may make estimates
+//!    wrong, but only until the next sample. A rate between two samples before and after a jump may
+//!    also be wrong. But a rate is used only if a counter below 8 GHz may have it. So the next
+//!    sample is taken after 16,000 cycles at the latest, which are 5 µs at 3 GHz. Until then an
+//!    estimate is behind by at most these 5 µs, plus the time for which the counter stood still.
 use std::{
     arch::x86_64::{__cpuid, _rdtsc, CpuidResult},
     cell::Cell,
@@ -33,16 +35,16 @@ use std::{
 /// The most nanoseconds between a sample and the readings that use it.
 const LONGEST: u64 = 2_000;
 
-/// In a sample that takes as many cycles, the thread may have been interrupted.
+/// The thread may have been interrupted in a sample that takes this many cycles or more.
 const TIGHT: u64 = 1_000;
 
 /// The least cycles between two samples that give a rate.
 const APART: u64 = 1 << 16;
 
-/// The fraction bits of a rate.
+/// The number of bits of a rate that are its fraction.
 const FRACTION: u32 = 32;
 
-/// The least rate that is used: an eighth of a nanosecond a cycle.
+/// The least rate that is used: an eighth of a nanosecond per cycle.
 const LEAST_RATE: u64 = 1 << (FRACTION - 3);
 
 /// With this rate any reading takes a sample, except one at the very count of the last sample.
@@ -50,10 +52,10 @@ const NO_RATE: u64 = u64::MAX;
 
 /// The state of a worker's readings.
 pub(super) struct Cycles {
-    /// Nanoseconds a cycle.
+    /// Nanoseconds per cycle, as a fixed-point number with [`FRACTION`] bits after the point.
     rate: Cell<u64>,
     last: Cell<Sample>,
-    /// The sample that the next rate begins at.
+    /// The sample from which the next rate is taken.
     base: Cell<Sample>,
 }
 
@@ -64,7 +66,8 @@ struct Sample {
 }
 
 impl Sample {
-    /// Takes a sample. Also returns whether it is tight.
+    /// Takes a sample. Also returns whether the sample is tight: it took fewer than [`TIGHT`]
+    /// cycles.
     fn take(clock: impl Fn() -> u64) -> (Self, bool) {
         let (count, time) = (read(), clock());
         let sample = Self { count, time };
@@ -82,10 +85,10 @@ impl Sample {
 }
 
 impl Cycles {
-    /// Returns `None` if the counter is of no use here, or if it is slow to read, as where a
-    /// hypervisor emulates it.
+    /// Returns `None` if the counter's rate may change, or if the counter is slow to read, for
+    /// example because a hypervisor emulates it.
     pub(super) fn new(clock: impl Fn() -> u64) -> Option<Self> {
-        /// An interrupt may disturb some of them.
+        /// The most samples that this takes to get a tight one. An interrupt may disturb some.
         const ATTEMPTS: usize = 8;
         if !is_invariant() {
             return None;
@@ -155,7 +158,7 @@ mod tests {
         move || begun.elapsed().as_nanos() as u64
     }
 
-    /// Fails if an estimate goes on for longer than `LONGEST`, or if its rate is not right.
+    /// Fails if readings use a sample for longer than `LONGEST`, or if the rate is wrong.
     #[test]
     fn estimates_stay_close_to_the_clock() {
         let clock = system_clock();
@@ -180,8 +183,8 @@ mod tests {
         assert!(wrong <= 1 + estimates / 100, "{wrong} of {estimates}");
     }
 
-    /// Fails if a difference of counts is taken for a small one when the counter has gone back, or
-    /// if it may overflow.
+    /// Fails if a reading treats a jump of the counter, back or ahead, as a small number of cycles,
+    /// or if the multiplication by the rate may overflow.
     #[test]
     fn counter_that_jumps_leads_to_a_sample() {
         let Some(cycles) = Cycles::new(|| 0) else {
@@ -196,8 +199,9 @@ mod tests {
         }
     }
 
-    /// Fails if a rate is taken over a jump of the counter or of the clock that makes it too small:
-    /// estimates would go on for too long.
+    /// Fails if `rate_since` returns a rate that is too small, or that overflows, after a jump of
+    /// the counter or of the clock. With a rate that is too small, readings would use a sample for
+    /// too long.
     #[test]
     fn rate_of_no_processor_is_refused() {
         let base = Sample {
@@ -214,6 +218,6 @@ mod tests {
         assert_eq!(rate(200_000, 0), None);
         assert_eq!(rate(200_000, u64::MAX), None); // The clock has gone back.
         assert_eq!(rate(0, 100_000), None);
-        assert_eq!(rate(1 << 34, 1 << FRACTION), None); // It does not fit.
+        assert_eq!(rate(1 << 34, 1 << FRACTION), None); // The time does not fit before the point.
     }
 }
