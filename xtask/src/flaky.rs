@@ -200,7 +200,7 @@ fn build(options: &Options) -> Result<Vec<Binary>> {
 }
 
 impl Binary {
-    /// Runs the tests once. Returns the names of the tests that failed, or says how else the process
+    /// Runs the tests once. Returns the names of the tests that failed, or how else the process
     /// failed.
     fn run(&self, wrapper: &[String], options: &Options) -> Result<Vec<String>> {
         let output = File::create(&self.output)

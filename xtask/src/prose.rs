@@ -5,9 +5,9 @@
 //!   longer.
 //! - A line of a comment begins with "Who", "What", "That" or "Which" only in a question. A
 //!   statement begins with the thing that it is about.
-//! - No item has a name of [`RIDDLES`].
+//! - No item has a name that [`RIDDLES`] lists.
 //!
-//! Generated pages are left out: their writers have tests of their own.
+//! Generated pages are left out: the commands that write them have tests of their own.
 use crate::links::files;
 use anyhow::Result;
 use project::{say, workspace};
@@ -16,7 +16,7 @@ use std::{fs, path::Path};
 const COLUMNS: usize = 100;
 const NAME: usize = 60;
 
-/// Names that say nothing to a reader who has not seen the code. The glossary has a better one.
+/// Names that say nothing to a reader who has not seen the code. The glossary has better ones.
 const RIDDLES: &[&str] = &[
     "around",
     "at_hand",

@@ -65,8 +65,8 @@ impl Bell {
         .await;
     }
 
-    /// Rings again and again for at least a time, each time after a pause. After each ring it pauses
-    /// until the answer is there. Returns how long each answer took.
+    /// Rings again and again for at least a time, each time after a pause. After each ring it
+    /// pauses until the answer is there. Returns how long each answer took.
     pub(super) fn ring(&self, at_least: Duration, pause: Duration) -> Vec<u64> {
         let (begun, mut answers) = (Instant::now(), Vec::new());
         loop {

@@ -1,12 +1,12 @@
 //! `cargo xtask bench`: measures runtimes beside each other. Each sample is a process of its own.
 //!
 //! A row is measured in rounds. In each round every runtime takes one sample, back to back, and the
-//! runtimes' order rotates from round to round. The command gives a sample up and takes it again, a
-//! bounded number of times, for two reasons: other processes disturbed the sample, or the
-//! processors' distance was not the one that the options ask for. Processors are near each other or
-//! far from each other, by the time of a cache line's round trip between them. A ratio is the
-//! median of the rounds' ratios, because the machine changes less within a round than between
-//! rounds.
+//! runtimes' order rotates from round to round. A sample is given up for two reasons: other
+//! processes disturbed the sample, or the processors' distance was not the one that the options ask
+//! for. Processors are near each other or far from each other, by the time of a cache line's round
+//! trip between them. The command takes another sample in place of one that is given up, a bounded
+//! number of times. A ratio is the median of the rounds' ratios, because the machine changes less
+//! within a round than between rounds.
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use options::{Options, Placement, choose};

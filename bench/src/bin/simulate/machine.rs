@@ -29,7 +29,7 @@ pub(crate) struct Costs {
     pub(crate) wake_call: Nanos,
     /// A call of the kernel's poller, without its events.
     pub(crate) poller: Nanos,
-    /// What such a call takes longer for each event.
+    /// The cost of each event that such a call returns.
     pub(crate) event: Nanos,
 }
 
