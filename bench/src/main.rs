@@ -125,7 +125,7 @@ fn main() -> ExitCode {
                 eprintln!("error: writing to standard output: {error}");
                 ExitCode::from(2)
             }
-            // If the reader of the output has ended, that is no failure.
+            // It is no failure if the reader of the output has ended.
             _ => ExitCode::SUCCESS,
         },
         Err(message) => {

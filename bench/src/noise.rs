@@ -99,7 +99,7 @@ pub(crate) fn resident() -> Option<u64> {
 /// The time for which the two threads of [`round_trip`] pass the line, if nothing disturbs them.
 const BOUNCE: Duration = Duration::from_millis(2);
 
-/// The most time for which they pass the line, if other processes use a processor.
+/// The most time for which the two threads pass the line, if other processes use a processor.
 const BOUNCE_LIMIT: Duration = Duration::from_millis(50);
 
 /// The least number of stretches. A *stretch* is `TRIPS` round trips between two readings of the

@@ -180,7 +180,8 @@ pub(crate) trait Rt: Sized + 'static {
         future: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = T> + Send;
 
-    /// Yields, by the function that the runtime's documentation recommends.
+    /// Yields, by the function that the runtime's documentation recommends. A runtime without such
+    /// a function takes that of futures-lite.
     fn yield_now() -> impl Future<Output = ()> + Send;
 
     /// [`Ask::Blocking`]: runs a blocking closure, on a thread for such closures.

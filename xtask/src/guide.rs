@@ -15,10 +15,10 @@ use std::{
 };
 use walkdir::WalkDir;
 
-/// The names that a browser may have.
+/// The names that a browser's program may have.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// The mark of the lines in a browser's log that a page has written to its console.
+/// A line of a browser's log with this word is a message that a page has written to its console.
 const CONSOLE: &str = "CONSOLE";
 
 /// The file of the page that shows a trace.

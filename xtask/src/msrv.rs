@@ -2,8 +2,8 @@
 //!
 //! The step packs all published crates, as for a release, and unpacks them beside each other. Then
 //! it checks each unpacked crate: without features, with the default features, and with all. If the
-//! toolchain that the crate promises is installed (`rustup toolchain install 1.85.0 --profile
-//! minimal`), that toolchain makes the check.
+//! toolchain of the promised Rust is installed, that toolchain makes the check. This installs one:
+//! `rustup toolchain install 1.85.0 --profile minimal`.
 //!
 //! Otherwise clippy makes the check with the Rust that runs the step. clippy also finds items of
 //! the standard library that are too new, and this file finds some syntax that is too new. The step
@@ -21,7 +21,8 @@ use std::{
     process::Command,
 };
 
-/// The newest Rust that a part may need. It is the first one with edition 2024.
+/// The newest Rust that a *part* may need: the first one with edition 2024. A part is a published
+/// crate that [`NO_PARTS`] does not list.
 const PARTS: (u32, u32) = (1, 85);
 /// The sets of features that each crate is built with; the empty text stands for the default ones.
 const FEATURES: [&str; 3] = ["--no-default-features", "", "--all-features"];
@@ -148,8 +149,8 @@ fn parsed(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Returns whether a package has no syntax that is known to be newer than the version. This needs
-/// no toolchain of that version.
+/// Returns whether [`newer_syntax`] finds no syntax in a package that is newer than the version. No
+/// toolchain of that version is needed.
 fn has_old_syntax(package: &Package, version: (u32, u32)) -> Result<bool> {
     let mut passed = true;
     for module in modules(package.lib().context("no library")?, "")? {

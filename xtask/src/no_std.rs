@@ -85,7 +85,7 @@ fn links(root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes the manifest of a crate outside the workspace that depends on all parts.
+/// Returns the manifest of a crate outside the workspace. That crate depends on all parts.
 fn manifest(root: &Path) -> Result<String> {
     let mut text = format!(
         "[package]\nname = \"linked\"\nedition = \"2024\"\n[workspace]\n\

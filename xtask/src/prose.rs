@@ -1,8 +1,7 @@
 //! The step `prose`: checks of comments, documents and names that need no reader.
 //!
-//! - A comment and a line of Markdown have at most 100 columns, a test's name has at most 60
-//!   characters. A table, a line with a link or a web address, and the output of a program may be
-//!   longer.
+//! - A line of a comment or of Markdown has at most 100 columns, and a test's name has at most 60
+//!   characters. A table, a line with a link or a web address, and a fenced block may be wider.
 //! - A line of a comment begins with "Who", "What", "That" or "Which" only in a question. A
 //!   statement begins with the thing that it is about.
 //! - No item has a name that [`RIDDLES`] lists.
@@ -54,7 +53,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(short)
 }
 
-/// Finds the lines of a file, counted from one, that are too long, and says why.
+/// Finds the faults of a file: the number of each faulty line, from one, and what is wrong there.
 type Find = fn(&str) -> Vec<(usize, &'static str)>;
 
 fn is_generated(file: &Path) -> bool {

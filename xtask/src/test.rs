@@ -191,9 +191,9 @@ fn doc() -> Result<bool> {
     Ok(links::run()? && succeeds(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
-/// Runs the tests. Some of them run the executor's examples, so these are built first, at last with
-/// all features. The step `clippy` has checked all other examples. The doc tests run at the same
-/// time as the other tests, which rarely need more than one processor.
+/// Runs the tests. Some of them run the executor's examples, so the examples are built before: with
+/// the default features, and then with all. The step `clippy` has checked all other examples. The
+/// doc tests run at the same time as the other tests, which rarely need more than one processor.
 fn test() -> Result<bool> {
     let tests = "test --workspace --all-features --tests";
     let examples = format!("{EXAMPLES} --all-features");

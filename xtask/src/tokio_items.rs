@@ -234,7 +234,7 @@ impl Tokio {
         if rest.is_empty() {
             let items = self.modules.get(at)?;
             let is_it = |sited: &Sited| {
-                // A private module may have the same name as the function that is exported from it.
+                // A private module may have the name of a function that `pub use` exports from it.
                 let is_private =
                     matches!(&sited.item, Item::Mod(module) if !is_public(&module.vis));
                 !is_private && name_of(&sited.item).as_ref() == Some(first)

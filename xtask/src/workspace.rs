@@ -118,8 +118,8 @@ fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
     serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }
 
-/// Returns the packages with these names, or all packages if `names` is empty. Fails if there is no
-/// package with one of the names. The error then says that no such crate has `what`.
+/// Returns the packages with these names, or all packages if `names` is empty. Fails if no package
+/// has one of the names. The error then says that no such crate has `what`.
 pub fn chosen<'a>(
     packages: impl Iterator<Item = &'a Package>,
     names: &[String],

@@ -1,5 +1,5 @@
-//! Our current-thread runtime, on a thread of its own beside the measuring thread. It runs only the
-//! rows of sockets.
+//! Our current-thread runtime, on a thread of its own beside the measuring thread. This runtime
+//! runs only rows of sockets.
 use super::{
     Ask, Http, Rt, Service,
     selvedge::{Selvedge, serve_http_with, serve_with},

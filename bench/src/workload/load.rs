@@ -93,8 +93,8 @@ fn share(task: usize) -> u64 {
     25 << (task % 7)
 }
 
-/// Runs a task that spawns tasks of 1 to 64 microseconds. They are pushed to the queue of the
-/// spawning task's worker.
+/// Runs a task that spawns tasks of 1 to 64 microseconds. The spawned tasks are pushed to the queue
+/// of the spawning task's worker.
 pub(super) fn skew<R: Rt>() -> impl Fn(&R, usize, Duration) -> Option<Measured> {
     let units = (0..SKEWED).map(share).sum();
     efficiency(SKEWED, units, Duration::ZERO, |runtime: &R, done| {

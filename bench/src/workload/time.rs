@@ -114,7 +114,7 @@ pub(super) fn sleepers<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opti
     let (tasks, first, last) = if at_least.is_zero() {
         (BATCH, Duration::ZERO, Duration::from_millis(20))
     } else {
-        // The first sleep ends after 5 seconds, when all tasks have been spawned.
+        // The first sleep ends after 5 seconds, so that all tasks are spawned before.
         (SLEEPERS, Duration::from_secs(5), Duration::from_secs(10))
     };
     let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

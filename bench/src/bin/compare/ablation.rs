@@ -13,7 +13,8 @@ use std::{
     process::Command,
 };
 
-/// An optimisation, and the replacements that undo it: the file, the text, and the new text.
+/// An optimisation, and the replacements that undo it. Each is a file, the text to replace in that
+/// file, and the new text.
 struct Ablation {
     without: &'static str,
     how: &'static str,
@@ -104,7 +105,8 @@ const ABLATIONS: &[Ablation] = &[
     },
 ];
 
-/// Builds all copies, measures, prints the table, and writes `ablation.md` and `ablation.svg`.
+/// Builds all copies, measures, prints a table for each row, and writes `ablation.md` and
+/// `ablation.svg`. Returns false if a figure is missing, a sample failed, or the user interrupted.
 pub(super) fn run(
     root: &Path,
     commit: &str,
@@ -234,7 +236,7 @@ impl Ablation {
     }
 }
 
-/// Writes the page in Markdown.
+/// Returns the page in Markdown.
 fn page(machine: &Machine, tables: &[Table]) -> String {
     let mut text = "# What each optimisation is worth here\n\n\
         Nanoseconds an operation with one optimisation undone in the source, and the ratio to the time with nothing undone (the median of the rounds' ratios; \

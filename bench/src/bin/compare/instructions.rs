@@ -13,10 +13,10 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 const OPERATIONS: u64 = 25_600;
 
-/// The part of a kept count by which the count may grow.
+/// A count may grow by this part of the kept count, and by [`SLACK`] in addition.
 const GROWTH: f64 = 0.05;
 
-/// The number of instructions by which a count may grow besides.
+/// A number of instructions; see [`GROWTH`].
 const SLACK: f64 = 0.5;
 
 #[derive(Deserialize, Serialize)]

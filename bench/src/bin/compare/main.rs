@@ -58,7 +58,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Processors are near each other if a round trip takes less than this many nanoseconds.
+/// Two processors are near each other if a cache line's round trip between them takes less than
+/// this many nanoseconds.
 const NEAR_NS: f64 = 150.0;
 
 #[derive(Deserialize)]
@@ -116,7 +117,7 @@ struct Sample {
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     Kept,
-    /// Other processes used the machine.
+    /// Other processes used more of the machine than the options allow.
     Disturbed,
     /// The processors' distance is unknown, was not the wanted one, or changed during the sample.
     Misplaced,

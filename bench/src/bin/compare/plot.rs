@@ -149,7 +149,7 @@ const LEGEND: [(i32, RGBColor, &str); 4] = [
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// The place, size and colour of a text.
+/// The size, the colour and the alignment of a text.
 struct Ink {
     size: i32,
     colour: RGBColor,

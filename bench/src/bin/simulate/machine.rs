@@ -2,8 +2,8 @@
 //!
 //! A line is in the caches of some cores. A write leaves the line in the writer's cache only. A
 //! read copies the line to the reader's cache. A line that has to come from another core takes
-//! [`Costs::transfer`]. That transfer begins when the last write, and the first read after that
-//! write, have ended.
+//! [`Costs::transfer`]. That transfer begins no earlier than the end of the last write, and of the
+//! first read after that write.
 
 /// Nanoseconds of simulated time.
 pub(crate) type Nanos = f64;

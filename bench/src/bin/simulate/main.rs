@@ -10,9 +10,9 @@ mod scheduler;
 use machine::{Costs, Nanos};
 use scheduler::{Producer, Scheduler, Task, Then};
 
-/// Simulates outside threads, each of which spawns a task every `every` nanoseconds, or as fast as
-/// it can. `size` is the number of workers, and the number of the injector's shards. `work` is the
-/// work of each task.
+/// Simulates outside threads. Each of them spawns a task every `every` nanoseconds, or as fast as
+/// it can if a spawn takes longer. `size` is the number of workers, and the number of the
+/// injector's shards. `work` is the work of each task.
 fn spawn_from_outside(
     costs: Costs,
     size: (usize, usize),
@@ -45,8 +45,8 @@ fn spawn_from_a_task(costs: Costs, workers: usize, tasks: u32, work: (Nanos, Nan
     scheduler
 }
 
-/// Simulates 50 connections for each worker. A request takes a worker 7 µs. The client sends its
-/// next request 140 µs after the end of the last one.
+/// Simulates 50 connections for each worker. A request takes a worker 7 µs. The client sends the
+/// next request of a connection 140 µs after the worker has served the one before.
 fn requests(costs: Costs, workers: usize) -> Scheduler {
     let mut scheduler = Scheduler::new(costs, (workers, 1), Vec::new());
     (0..50 * workers).for_each(|socket| scheduler.connect(7_000.0, 140_000.0, socket as f64));
@@ -58,7 +58,7 @@ const WORKERS: [usize; 6] = [2, 8, 32, 64, 128, 256];
 
 type Run = fn(Costs, usize) -> Scheduler;
 
-/// Simulates outside threads that spawn as fast as they can, one thread for eight workers.
+/// Simulates outside threads that spawn as fast as they can: one thread for every eight workers.
 fn outside(costs: Costs, workers: usize, shards: usize, work: Nanos) -> Scheduler {
     spawn_from_outside(costs, (workers, shards), workers.div_ceil(8), work, 0.0)
 }
@@ -84,7 +84,8 @@ const ROWS: [(&str, Run); 6] = [
     ("requests", requests),
 ];
 
-/// Prints a figure of each row, for cores near each other and far from each other.
+/// Prints a table of one figure, by row and number of workers. Each entry has the figure for cores
+/// near each other, and for cores far from each other.
 fn table(what: &str, figure: fn(&Scheduler) -> f64) {
     println!(
         "\n{what}:\n\n| row | {} |",
