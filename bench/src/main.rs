@@ -1,5 +1,5 @@
-//! Takes one sample of one workload on one runtime. `cargo xtask bench` runs this many times, and
-//! compares.
+//! Takes one sample of one workload on one runtime. `cargo xtask bench` runs this program many
+//! times, and compares the samples.
 use clap::{Parser, Subcommand};
 use rt::Ours;
 use serde::Serialize;
@@ -40,7 +40,7 @@ enum Command {
         /// Name of the runtime.
         #[arg(long)]
         rt: String,
-        /// Serves over sockets of async-io, as `http_foreign` does.
+        /// Serves over sockets of async-io, as the row `http_foreign` does.
         #[arg(long)]
         foreign: bool,
         /// Number of worker threads.
@@ -64,7 +64,7 @@ enum Command {
         /// The least time of the measurement, in milliseconds.
         #[arg(long, default_value_t = 200)]
         millis: u64,
-        /// Seconds after which the process is killed; 0 is never.
+        /// Seconds after which a signal kills the process; 0 means never.
         #[arg(long, default_value_t = 60)]
         limit: u32,
         /// Prints one line of JSON.
@@ -83,7 +83,7 @@ struct Listing {
 struct Runtime {
     name: &'static str,
     package: &'static str,
-    /// True if the runtime counts as a peer in rows for two processors.
+    /// True if the runtime can be the best peer of a row.
     parallel: bool,
 }
 
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
                 eprintln!("error: writing to standard output: {error}");
                 ExitCode::from(2)
             }
-            // If the reader of the output has ended, that is no failure.
+            // It is no failure if the reader of the output has ended.
             _ => ExitCode::SUCCESS,
         },
         Err(message) => {
@@ -177,7 +177,8 @@ fn entry(rt: &str) -> Result<&'static rt::Entry, String> {
         .ok_or_else(|| format!("no runtime {rt}; there are {}", names::RUNTIMES.join(", ")))
 }
 
-/// Starts a server, and `wrk` with the row's 50 connections. Returns what it prints.
+/// Starts a server, and `wrk` with the 50 connections of the row `http_50`. Returns what `wrk`
+/// prints.
 fn wrk(rt: &str, foreign: bool, workers: usize, seconds: u16) -> Result<String, String> {
     let entry = entry(rt)?;
     let http = if foreign {
@@ -220,7 +221,8 @@ fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Resul
     }
 }
 
-/// Has a signal end the process after a time, as the workload may never end. This needs no thread.
+/// Has a signal end the process after a time, as the workload may never end. The signal needs no
+/// thread.
 fn kill_after(seconds: u32) {
     // SAFETY: `alarm` has no preconditions. The signal's default action ends the process.
     unsafe { libc::alarm(seconds) };

@@ -1,7 +1,7 @@
 //! The names of the runtimes and the rows.
 //!
-//! `cargo xtask bench` includes this file too. So it lists these names and refuses others without
-//! building the benchmark.
+//! `xtask` includes this file too. So `cargo xtask bench` lists these names, and refuses other
+//! names, without building `bench`.
 
 /// The runtimes, ours first.
 pub(crate) const RUNTIMES: &[&str] = &[

@@ -1,9 +1,11 @@
-//! The noise of a sample: how far apart the processors were, and how much other processes used.
+//! The noise of a sample: how far apart the processors were, and how much processor time other
+//! processes used.
 //!
-//! Virtual processors move. A cache line's round trip between two of them takes about 60 ns at one
-//! time and 450 ns at another, and every contended figure doubles with it. So each sample measures
-//! that round trip, before and after. The time that other processes used is the machine's own count
-//! of busy time, less the time of this process.
+//! The host moves virtual processors from core to core. A cache line's round trip between two of
+//! them takes about 60 ns at one time and 450 ns at another, and every contended figure doubles
+//! with the longer one. So each sample measures that round trip before and after its workload. The
+//! time that other processes used is the machine's own count of busy time, less the time of this
+//! process.
 use std::{
     fs,
     hint::spin_loop,
@@ -52,15 +54,15 @@ impl Window {
     }
 }
 
-/// Returns the time for which the machine's processors were busy or taken away by the host. It
-/// counts in ticks of a hundredth of a second.
+/// Returns the time for which the machine's processors were busy or taken away by the host. The
+/// kernel counts that time in ticks of a hundredth of a second.
 fn machine_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     busy_ticks(&stat).map(|ticks| Duration::from_millis(10 * ticks))
 }
 
-/// Adds the fields of the first line of `/proc/stat`, except idle and iowait. A guest's time is
-/// already in `user`.
+/// Adds the fields of the first line of `/proc/stat`, except idle, iowait and the times of guests.
+/// The times of guests are already in `user` and `nice`.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = fields
@@ -79,7 +81,7 @@ fn cpu_time() -> Duration {
     // SAFETY: the pointer is valid for a write of a `rusage`.
     let failed = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
     assert_eq!(failed, 0, "getrusage takes RUSAGE_SELF");
-    // SAFETY: zeroed, and filled by the call. Any bytes are a valid `rusage`.
+    // SAFETY: the value was zeroed, and the call filled it. Any bytes are a valid `rusage`.
     let usage = unsafe { usage.assume_init() };
     let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1_000);
     time(usage.ru_utime) + time(usage.ru_stime)
@@ -94,10 +96,10 @@ pub(crate) fn resident() -> Option<u64> {
     Some(pages * u64::try_from(page).ok()?)
 }
 
-/// The time for which the two threads pass the line.
+/// The time for which the two threads of [`round_trip`] pass the line, if nothing disturbs them.
 const BOUNCE: Duration = Duration::from_millis(2);
 
-/// The longest such time, if other processes hold a processor.
+/// The most time for which the two threads pass the line, if other processes use a processor.
 const BOUNCE_LIMIT: Duration = Duration::from_millis(50);
 
 /// The least number of stretches. A *stretch* is `TRIPS` round trips between two readings of the
@@ -110,9 +112,9 @@ const TRIPS: u32 = 64;
 /// Measures the nanoseconds of a cache line's round trip between the first two processors that this
 /// process may use.
 ///
-/// Returns the lower quartile of short stretches, as a stretch in which either thread was
-/// descheduled says nothing. `None` if there are no two processors, or if threads cannot be pinned
-/// to them.
+/// Returns the lower quartile of many stretches, because a stretch in which either thread was
+/// descheduled says nothing. `None` if this process may use only one processor, or if threads
+/// cannot be pinned.
 pub(crate) fn round_trip() -> Option<f64> {
     let [here, there] = processors()?;
     let line = Line(AtomicU32::new(0));
@@ -136,8 +138,8 @@ pub(crate) fn round_trip() -> Option<f64> {
     Some(quartile.as_nanos() as f64 / f64::from(TRIPS))
 }
 
-/// A word on a cache line of its own. An odd number is a question, the even number after it is the
-/// answer, and `END` ends the other thread.
+/// A word on a cache line of its own. An odd number is a question, and the even number after it is
+/// the answer. `END` ends the answering thread.
 #[repr(align(128))]
 struct Line(AtomicU32);
 
@@ -176,8 +178,8 @@ impl Line {
             match self.0.load(Acquire) {
                 END => return,
                 question if question % 2 == 1 => {
-                    // Ordering: Release pairs with the load in `ask`, which has stored nothing
-                    // since its question.
+                    // Ordering: Release pairs with the load in `ask`. `ask` stores nothing until it
+                    // has seen the answer, so this store overwrites only the question.
                     self.0.store(question + 1, Release);
                 }
                 _ => spin_loop(),
@@ -192,29 +194,29 @@ pub(crate) fn processors() -> Option<[usize; 2]> {
     let size = size_of::<libc::cpu_set_t>();
     // SAFETY: the pointer is valid for a write of `size` bytes.
     let failed = unsafe { libc::sched_getaffinity(0, size, set.as_mut_ptr()) };
-    // SAFETY: zeroed. Any bytes are a valid `cpu_set_t`.
+    // SAFETY: the value was zeroed. Any bytes are a valid `cpu_set_t`.
     let set = unsafe { set.assume_init() };
     let mut usable = (0..libc::CPU_SETSIZE as usize).filter(|&processor| {
-        // SAFETY: the number is below the size of the set.
+        // SAFETY: the number is below `CPU_SETSIZE`, the number of bits in the set.
         unsafe { libc::CPU_ISSET(processor, &set) }
     });
     let two = [usable.next()?, usable.next()?];
     (failed == 0).then_some(two)
 }
 
-/// Pins this thread to a processor. True if that succeeded.
+/// Pins this thread to a processor. Returns true on success.
 pub(crate) fn pin(processor: usize) -> bool {
     pin_thread(0, processor)
 }
 
-/// Pins a thread, by its id, to a processor. 0 names this thread. True if that succeeded.
+/// Pins the thread with this id to a processor; id 0 means this thread. Returns true on success.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin_thread(thread: i32, processor: usize) -> bool {
     // SAFETY: any bytes are a valid `cpu_set_t`. All zero is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number was found in such a set.
+    // SAFETY: `processor` is below `CPU_SETSIZE`, as `processors` found the number in such a set.
     unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: the pointer is valid for a read of that many bytes.
+    // SAFETY: the pointer is valid for a read of as many bytes as the call is told.
     let failed = unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &set) };
     failed == 0
 }

@@ -1,7 +1,7 @@
 //! The interface between the rows and the runtimes.
 //!
-//! To add a runtime, write a file that implements [`Rt`], a line in [`ALL`], and its name in
-//! `names.rs`.
+//! To add a runtime, write a file that implements [`Rt`]. Add the file's `mod` line and an entry in
+//! [`ALL`] here, the runtime's name to `names.rs`, and its package to `Cargo.toml`.
 use crate::workload::{Sample, sample, serve_for_ever};
 use std::{
     future::Future,
@@ -12,8 +12,9 @@ use std::{
     time::Duration,
 };
 
-/// Serves connections. The names in it are those that all async runtimes share: each runtime's file
-/// has sockets, and traits of reading and writing, of its own under these names.
+/// Serves connections. The body calls methods, such as `accept`, `read` and `write_all`, which all
+/// async runtimes have under the same names. The file of each runtime imports its own sockets and
+/// traits with these methods.
 macro_rules! serve {
     ($runtime:ident, $listener:ident, $service:ident) => {
         async move {
@@ -63,13 +64,14 @@ pub(crate) enum Ask {
     Join,
     /// A yield that lets the waiting tasks run.
     Fair,
-    /// Worker threads of its own, which run tasks while the measuring thread does something else.
+    /// Worker threads of the runtime, which run tasks while the measuring thread does something
+    /// else.
     Background,
     /// Threads for closures that block.
     Blocking,
     /// A budget of operations for each poll.
     Budget,
-    /// A drop that ends its threads.
+    /// A drop of the runtime that ends its threads.
     Stop,
     /// Sleeps and timeouts.
     Timers,
@@ -83,7 +85,7 @@ pub(crate) enum Ask {
     Foreign,
     /// Functions that read files and directories.
     Files,
-    /// Tasks: each row but some of those with sockets needs them.
+    /// Tasks. A row without sockets always needs them; a row with sockets only if it lists `Tasks`.
     Tasks,
 }
 
@@ -113,8 +115,9 @@ pub(crate) enum Http {
 
 /// A runtime with a number of worker threads.
 ///
-/// Every runtime makes the same calls: a spawn whose handle is dropped so that the task goes on, or
-/// one whose handle is awaited. A cheaper call that other runtimes lack is not used here.
+/// The rows make the same calls on every runtime. A spawn either drops the handle, and the task
+/// goes on, or returns the handle, which the row awaits. No row uses a cheaper call that other
+/// runtimes lack.
 pub(crate) trait Rt: Sized + 'static {
     /// The runtime's name on the command line.
     const NAME: &'static str;
@@ -122,12 +125,12 @@ pub(crate) trait Rt: Sized + 'static {
     /// The package that the runtime comes from.
     const PACKAGE: &'static str;
 
-    /// True if the runtime uses as many processors as it is given. A runtime that does not is never
-    /// "the best peer" in a row for two processors. Its figures are those of one processor.
+    /// True if the runtime uses as many processors as it is given. Only such a runtime can be "the
+    /// best peer" of a row. The figures of any other runtime are those of one processor.
     const PARALLEL: bool = true;
 
-    /// Features that the runtime's public interface lacks. Rows that need one leave the runtime
-    /// out.
+    /// Features that the runtime's public interface lacks. A row that needs such a feature leaves
+    /// the runtime out.
     const LACKS: &'static [Ask] = &[];
 
     /// Starts the runtime.
@@ -144,14 +147,14 @@ pub(crate) trait Rt: Sized + 'static {
     }
 
     /// [`Ask::Net`]: accepts connections, each of which gets a task, until the runtime ends. The
-    /// listener is non-blocking. From an outside thread.
+    /// listener is non-blocking. An outside thread calls this.
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         let _ = (listener, service);
         unreachable!("{} says that it has no sockets", Self::NAME)
     }
 
     /// [`Ask::Http`], [`Ask::Hyper`], [`Ask::Foreign`]: answers requests, each connection in a
-    /// task, until the runtime ends. The listener is non-blocking. From an outside thread.
+    /// task, until the runtime ends. The listener is non-blocking. An outside thread calls this.
     fn serve_http(&self, listener: TcpListener, http: Http) -> io::Result<()> {
         let _ = (listener, http);
         unreachable!("{} says that it has no HTTP", Self::NAME)
@@ -177,7 +180,8 @@ pub(crate) trait Rt: Sized + 'static {
         future: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = T> + Send;
 
-    /// Yields, by the function that the runtime's documentation recommends.
+    /// Yields, by the function that the runtime's documentation recommends. A runtime without such
+    /// a function takes that of futures-lite.
     fn yield_now() -> impl Future<Output = ()> + Send;
 
     /// [`Ask::Blocking`]: runs a blocking closure, on a thread for such closures.
@@ -194,8 +198,8 @@ pub(crate) trait Rt: Sized + 'static {
         lacking()
     }
 
-    /// [`Ask::Files`]: lists a directory, in a task. Each entry comes with whether it is a
-    /// directory.
+    /// [`Ask::Files`]: lists a directory, in a task. Returns the path of each entry, and whether
+    /// the entry is a directory.
     fn list(directory: PathBuf) -> impl Future<Output = io::Result<Vec<(PathBuf, bool)>>> + Send {
         drop(directory);
         lacking()
@@ -207,7 +211,7 @@ pub(crate) trait Rt: Sized + 'static {
         lacking()
     }
 
-    /// [`Ask::Timers`]: limits a future, in a task. Returns whether it was ready in time.
+    /// [`Ask::Timers`]: limits a future, in a task. Returns whether the future was ready in time.
     fn timeout(
         limit: Duration,
         future: impl Future<Output = ()> + Send,
@@ -228,17 +232,17 @@ async fn lacking<T>() -> T {
     unreachable!("a row that asks for it leaves the runtime out")
 }
 
-/// A runtime by name.
+/// A runtime, as the command line finds it by its name.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) package: &'static str,
     pub(crate) parallel: bool,
     pub(crate) lacks: &'static [Ask],
     /// Measures the named row with a number of workers for at least a time. `None` if there is no
-    /// such row, or if the runtime lacks a feature that the row needs.
+    /// such row, or if the runtime or the machine cannot run the row.
     pub(crate) sample: fn(&str, usize, Duration) -> io::Result<Option<Sample>>,
-    /// Starts a server of HTTP with a number of workers, which runs as long as the process. `None`
-    /// if the runtime has no such server.
+    /// Starts a server of HTTP on a number of workers. The server runs as long as the process.
+    /// `None` if the runtime has no such server.
     pub(crate) serve: fn(usize, Http) -> io::Result<Option<SocketAddr>>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Row<R> {
     pub(crate) asks: &'static [Ask],
     /// Our aim: our figure divided by tokio's is to be at most this.
     pub(crate) aim: f64,
-    /// The row's own number of workers, if it has one.
+    /// The number of workers that the row fixes, if it does.
     workers: Option<usize>,
     measure: Measure<R>,
 }
@@ -363,7 +363,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
     ];
     for row in &mut rows {
         match row.name {
-            // Two workers on one processor would measure the system's scheduler.
+            // These rows leave one processor to the runtime. Two workers on that processor would
+            // measure the operating system's scheduler.
             "coop" | "echo_1" | "echo_50" | "connect" | "http_saturated" | "http_mixed" => {
                 row.workers = Some(1)
             }
@@ -380,8 +381,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
     rows
 }
 
-/// Unparks the measuring thread when the last party is done. It is one word to capture, and counts
-/// nothing but the parties, so that the row measures the runtime.
+/// Unparks the measuring thread when the last party is done. A `Done` is one word to capture, and
+/// counts nothing but the parties, so that the row measures the runtime.
 #[derive(Clone, Copy)]
 pub(crate) struct Done(&'static Parties);
 
@@ -391,7 +392,8 @@ struct Parties {
 }
 
 impl Done {
-    /// Makes a `Done` for which this thread waits. It is leaked, as a process makes only one.
+    /// Makes a `Done` for which this thread waits. Its `Parties` are leaked, as a sample makes only
+    /// one.
     fn new() -> Self {
         Self(Box::leak(Box::new(Parties {
             left: AtomicUsize::new(0),
@@ -399,9 +401,9 @@ impl Done {
         })))
     }
 
-    /// Has [`wait`](Self::wait) return after this number of calls of [`one`](Self::one).
+    /// Makes [`wait`](Self::wait) return after this number of calls of [`one`](Self::one).
     fn expect(self, parties: usize) {
-        // Ordering: Relaxed. The spawns that follow order it before every `fetch_sub`.
+        // Ordering: Relaxed. The spawns that follow order this store before every `fetch_sub`.
         self.0.left.store(parties, Relaxed);
     }
 
@@ -435,7 +437,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The figures that each row has.
+    /// Makes the figures that each row has, and leaves out the others.
     fn of(operations: u64, value: f64, spent: Spent) -> Self {
         Self {
             operations,
@@ -453,7 +455,7 @@ impl Measured {
 /// each workload ends, not its time.
 const SMALL: bool = cfg!(debug_assertions);
 
-/// Returns a workload's size: a twentieth of it if workloads are small.
+/// Returns a workload's size: `full`, or a twentieth of `full` if workloads are small.
 const fn size(full: usize) -> usize {
     if SMALL { full.div_ceil(20) } else { full }
 }
@@ -479,7 +481,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Divides the time by the operations: this many in each run.
+    /// Divides the time by the number of operations. Each run has `operations` of them.
     fn each(self, operations: usize) -> Measured {
         let operations = self.count * operations as u64;
         let value = self.wall.as_nanos() as f64 / operations as f64;
@@ -487,8 +489,8 @@ impl Runs {
     }
 }
 
-/// Repeats the run for at least a time, after a warm-up of a quarter of that time. The pause before
-/// each run counts as processor time only.
+/// Repeats the run for at least a time, after a warm-up of a quarter of that time. The wall time
+/// leaves out the pause before each run; the processor time includes that pause.
 fn runs<R: Rt>(
     runtime: &R,
     at_least: Duration,
@@ -534,12 +536,12 @@ pub(crate) struct Sample {
     operations: u64,
     /// Wall time for one operation, or another figure in the row's unit.
     value: f64,
-    /// The value that one in a hundred exceeds, where single operations are timed.
+    /// The time that one operation in a hundred exceeds, where single operations are timed.
     p99: Option<f64>,
     /// Where the value is a p99: the p50, p90 and p99 of single operations, and the largest time.
     #[serde(skip_serializing_if = "Option::is_none")]
     latencies: Option<[f64; 4]>,
-    /// The part of the possible pace that was reached, where that is known.
+    /// The part of the possible pace that was reached, where the possible pace is known.
     efficiency: Option<f64>,
     /// The most threads that the process had, where the row counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -549,7 +551,7 @@ pub(crate) struct Sample {
     /// Round trip of a cache line between two processors before the sample. `None` if it cannot be
     /// measured.
     round_trip_before_ns: Option<f64>,
-    /// The same after the sample.
+    /// The round trip after the sample.
     round_trip_after_ns: Option<f64>,
     /// The part of the machine's processor time that other processes used. `None` if the machine
     /// does not report it.
@@ -596,7 +598,8 @@ pub(crate) fn sample<R: Rt>(
     }))
 }
 
-/// Starts a server of HTTP, for a client outside of this process. `None` if the runtime has none.
+/// Starts a server of HTTP, for a client outside of this process. `None` if the runtime has no such
+/// server.
 pub(crate) fn serve_for_ever<R: Rt>(workers: usize, http: Http) -> io::Result<Option<SocketAddr>> {
     let ask = match http {
         Http::One => Ask::Http,

@@ -12,7 +12,8 @@ mod options;
 
 pub(crate) use options::Options;
 
-/// Measures and prints the tables; returns `false` when a measurement failed, or a value has grown.
+/// Measures and prints the tables. Returns `false` when a figure is missing, or a count of
+/// instructions has grown.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     options.check()?;
     if options.list {

@@ -2,8 +2,8 @@
 //!
 //! A test that passes once may count on time, on the allocator, or on threads being quick. So the
 //! binaries run alone, beside busy loops, and on one processor, as on a machine that is slower or
-//! smaller than its author's. One binary runs at a time, and its tests share a process, as under
-//! `cargo test`: what one test leaves behind meets the others.
+//! smaller than the test author's. One binary runs at a time, and its tests share a process, as
+//! under `cargo test`. So the state that one test leaves behind reaches the other tests.
 use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use project::{
@@ -28,19 +28,20 @@ use std::{
 /// Options of `cargo xtask flaky`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Runs of each binary in each setting.
+    /// Number of runs of each binary in each setting.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Only the tests of these packages.
+    /// Runs only the tests of these packages.
     #[arg(long = "package", value_name = "PACKAGE", value_delimiter = ',')]
     packages: Vec<String>,
-    /// Runs only the test binaries of these names: a library's, or that of a file in `tests/`.
+    /// Runs only the test binaries of these names. A name is that of a library, a program, or a
+    /// file in `tests/`.
     #[arg(long = "test", value_name = "BINARY", value_delimiter = ',')]
     binaries: Vec<String>,
     /// Runs only the tests whose paths contain this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Runs them only in these settings.
+    /// Runs the tests only in these settings.
     #[arg(
         long = "setting",
         value_name = "SETTING",
@@ -48,7 +49,7 @@ pub(crate) struct Options {
         value_delimiter = ','
     )]
     settings: Vec<Setting>,
-    /// The longest that a binary may take. Then it is killed, and has failed.
+    /// The most time that a run of a binary may take. A longer run is killed, and has failed.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
     /// Runs the tests of another workspace.
@@ -56,14 +57,14 @@ pub(crate) struct Options {
     path: Option<PathBuf>,
 }
 
-/// The other load on the machine during a run.
+/// The conditions of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Setting {
-    /// No load by this command.
+    /// This command puts no other load on the machine.
     Alone,
-    /// Two threads that never block.
+    /// Two threads of this command never block during the run.
     Busy,
-    /// The tests have one processor.
+    /// The tests may use one processor only.
     One,
 }
 
@@ -71,7 +72,8 @@ const SETTINGS: [Setting; 3] = [Setting::Alone, Setting::Busy, Setting::One];
 
 const BUSY_LOOPS: usize = 2;
 
-/// Repeats the tests that the options name; returns `false` when one failed.
+/// Repeats the tests that the options name. Returns `false` when a test failed, or when the user
+/// interrupted the command.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit > 0, "--limit is at least 1");
     let binaries = build(options)?;
@@ -120,7 +122,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(failures.is_empty() && !interrupt::came())
 }
 
-/// A message of cargo about what it has built.
+/// A message of cargo about a target that it has built.
 #[derive(Deserialize)]
 struct Built {
     manifest_path: PathBuf,
@@ -141,12 +143,12 @@ struct Profile {
 
 /// A binary with tests.
 struct Binary {
-    /// The names of its package's folder and of its target.
+    /// The name of the package's folder, a slash, and the name of the target.
     name: String,
     file: PathBuf,
-    /// The folder of its package, in which its tests run.
+    /// The folder of the package, in which the tests run.
     folder: PathBuf,
-    /// Where its output goes.
+    /// The file to which the binary's output goes.
     output: PathBuf,
     /// The folder of the shared standard library, which the tests of a procedural macro load.
     libraries: PathBuf,
@@ -198,7 +200,8 @@ fn build(options: &Options) -> Result<Vec<Binary>> {
 }
 
 impl Binary {
-    /// Runs the tests once; returns those that failed, or what else ended the process.
+    /// Runs the tests once. Returns the names of the tests that failed, or how else the process
+    /// failed.
     fn run(&self, wrapper: &[String], options: &Options) -> Result<Vec<String>> {
         let output = File::create(&self.output)
             .with_context(|| format!("writing {}", self.output.display()))?;
@@ -215,7 +218,8 @@ impl Binary {
             .env("LD_LIBRARY_PATH", &self.libraries)
             .stdout(output.try_clone()?)
             .stderr(output);
-        // Ctrl-C ends this command between two binaries, and must not make a test fail.
+        // Ctrl-C ends this command between two binaries, and must not make a test fail. So the
+        // binary gets a process group of its own.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn();
@@ -250,7 +254,8 @@ impl Binary {
     }
 }
 
-/// Waits for a process; kills it, and those that it started, when the limit has passed.
+/// Waits for a process. When the limit has passed, kills the process and its group, and returns
+/// `None`.
 fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
@@ -258,7 +263,8 @@ fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
             return Ok(Some(status));
         }
         if begun.elapsed() > limit {
-            // SAFETY: the call has no premises. The group is the child's, which is not reaped yet.
+            // SAFETY: the call has no preconditions. The child leads the group and is not reaped
+            // yet, so the id names no other group.
             #[cfg(unix)]
             unsafe {
                 libc::killpg(child.id() as libc::pid_t, libc::SIGKILL)
@@ -289,8 +295,8 @@ impl Setting {
         }
     }
 
-    /// Returns the command that starts a binary in this setting; an error says why it is not
-    /// possible.
+    /// Returns the command that starts a binary in this setting. An error says why the setting is
+    /// not possible.
     fn wrapper(self) -> Result<Vec<String>, String> {
         match self {
             Self::Alone | Self::Busy => Ok(Vec::new()),
@@ -322,7 +328,7 @@ fn first_processor(status: &str) -> Option<&str> {
     (!first.is_empty()).then_some(first)
 }
 
-/// Threads of this process that never block. They end with the process at the latest.
+/// Threads of this process that never block. A drop ends them.
 struct BusyLoops {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -332,7 +338,7 @@ impl BusyLoops {
     fn start(count: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let spin = |over: Arc<AtomicBool>| {
-            // Ordering: the flag publishes nothing; `drop` joins the thread.
+            // Ordering: Relaxed. The flag publishes nothing; `drop` joins the thread.
             while !over.load(Relaxed) {
                 hint::spin_loop();
             }
@@ -348,7 +354,7 @@ impl BusyLoops {
 
 impl Drop for BusyLoops {
     fn drop(&mut self) {
-        // Ordering: as in `start`.
+        // Ordering: Relaxed, as in `start`.
         self.over.store(true, Relaxed);
         for thread in self.threads.drain(..) {
             thread.join().expect("a busy loop does not panic");

@@ -1,8 +1,7 @@
-//! `cargo xtask guide`: builds the book and the API docs into one site, and looks at it.
+//! `cargo xtask guide`: builds the book and the API docs into one site, and checks the site.
 //!
-//! The site is `target/guide`: the book at its root with a trace to look at, and the API docs in
-//! `api`. The checks of the site need Chromium, and are a command of their own:
-//! `cargo xtask guide --check`.
+//! The site is `target/guide`. The book is at its root, with a page that shows a trace, and the API
+//! docs are in `api`. The checks need a browser, so only `cargo xtask guide --check` makes them.
 use anyhow::{Context, Result, bail};
 use project::{
     say,
@@ -16,20 +15,20 @@ use std::{
 };
 use walkdir::WalkDir;
 
-/// The names that a browser may have.
+/// The names that a browser's program may have.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// The lines of a browser's log that say what a page has written to its console.
+/// A line of a browser's log with this word is a message that a page has written to its console.
 const CONSOLE: &str = "CONSOLE";
 
-/// The page of a trace.
+/// The file of the page that shows a trace.
 const TRACE: &str = "trace.html";
 
 /// Options of `cargo xtask guide`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Opens each page in headless Chromium, follows each link, and fails on a message on a
-    /// console.
+    /// Opens each page in headless Chromium, and checks its links within the site. Fails if a link
+    /// leads nowhere, or if a page writes to its console.
     #[arg(long)]
     check: bool,
     /// Leaves the API docs out.
@@ -131,7 +130,8 @@ fn check(site: &Path) -> Result<bool> {
     };
     for page in &pages {
         let (text, console) = open(browser, page)?;
-        // The script of a trace's page writes into the page what it shows.
+        // The script of a trace's page writes into the page how many lanes, polls and wakes the
+        // page shows.
         let shows = |what: &str| text.contains(what) && !text.contains(&format!("{what}\"0\""));
         if page.ends_with(TRACE)
             && !(shows("data-lanes=") && shows("data-polls=") && shows("data-wakes="))
@@ -192,7 +192,7 @@ fn dead_links(site: &Path, page: &Path) -> Result<Vec<String>> {
             text.contains(&format!("id=\"{place}\""))
         };
         if file.starts_with(site.join("api")) && !site.join("api").exists() {
-            continue; // It was left out.
+            continue; // The API docs were left out.
         }
         if !file.exists() || !place.is_empty() && !has_place() {
             dead.push(link);
@@ -211,7 +211,8 @@ fn links(text: &str) -> BTreeSet<String> {
     targets.map(str::to_owned).collect()
 }
 
-/// Opens a page. Returns its text, as its scripts have left it, and what it writes to its console.
+/// Opens a page. Returns the page's text, as its scripts have left it, and the lines that the page
+/// has written to its console.
 fn open(browser: &str, page: &Path) -> Result<(String, Vec<String>)> {
     let mut open = Command::new(browser);
     let options = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage";

@@ -17,8 +17,8 @@ pub mod output;
 pub mod source;
 pub mod workspace;
 
-/// Parses the command line of the process and runs its command. The exit code is 0 or 1 by the
-/// command's result, and 2 after an error, which is printed.
+/// Parses the command line of the process and runs its command. The exit code is 0 if the command
+/// returns true, and 1 if it returns false. After an error, which this prints, the code is 2.
 pub fn run_command<C: clap::Parser>(run: impl FnOnce(C) -> Result<bool>) -> ExitCode {
     let code = match C::try_parse().map(run) {
         Ok(Ok(passed)) => i32::from(!passed),

@@ -61,7 +61,7 @@ fn links(text: &str) -> impl Iterator<Item = String> {
         !fenced && !fence
     });
     lines.flat_map(|line| {
-        // Every other piece is code.
+        // Backquotes split the line into pieces, and every second piece is code.
         let line: String = line.split('`').step_by(2).collect();
         let after = line.split("](").skip(1);
         let inline = after.filter_map(|rest| Some(rest.split_once(')')?.0));

@@ -1,8 +1,8 @@
 //! The step `lockfile`: counts the packages that a published crate brings into a user's
 //! `Cargo.lock`.
 //!
-//! A lockfile lists the dependencies of every target and every cfg. So it would list the
-//! dependencies of a model checker, too, unless they need a feature that no user turns on.
+//! A lockfile lists the dependencies of every target and every cfg. So a user's lockfile would list
+//! a model checker and its dependencies, too, unless these need a feature that no user turns on.
 use anyhow::Result;
 use project::{
     say,
@@ -50,8 +50,8 @@ pub(crate) fn run() -> Result<bool> {
     Ok(passed)
 }
 
-/// Returns the names and versions of the packages that a dependency on this one brings, itself
-/// included.
+/// Returns the names and versions of the packages that a dependency on the package `name` brings,
+/// `name` included.
 fn brought(name: &str) -> Result<BTreeSet<String>> {
     let mut tree = cargo();
     tree.args(["tree", "--target", "all", "--edges", "normal,build"]);

@@ -49,7 +49,7 @@ enum Command {
     Soak,
     /// Builds the guide and the API docs into one site, target/guide.
     ///
-    /// It installs mdbook into target/tools if there is none.
+    /// It installs mdbook into target/tools if mdbook is not installed.
     Guide(guide::Options),
     /// Writes a page of HTML that shows a saved trace of the scheduler.
     TraceView(trace::Options),

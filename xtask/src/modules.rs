@@ -1,10 +1,12 @@
 //! `cargo xtask modules`: lists the import cycles between the files of a crate.
 //!
-//! File A imports file B if its code names an item of B, in a `use` or elsewhere. The path begins
-//! with `crate`, `self`, `super` or a child module. If it leads through a re-export, A imports the
-//! file that defines the item. The re-export itself is no import. Tests are left out. Files that
-//! reach each other form a cycle. A cycle of two is allowed with a reason in [`PAIRS`]; a larger
-//! one is not.
+//! File A imports file B if A's code names an item of B by a path, in a `use` or elsewhere. The
+//! path begins with `crate`, `self`, `super` or a child module. If the path leads through a
+//! re-export, A imports the file that defines the item. The re-export itself is no import. Tests
+//! are left out.
+//!
+//! Files that reach each other by imports form a cycle. A cycle of two files is allowed if
+//! [`PAIRS`] gives a reason; a larger cycle is not allowed.
 use crate::syntax;
 use anyhow::Result;
 use project::{say, workspace};
@@ -110,7 +112,7 @@ struct Imports {
 struct Named {
     at: Path,
     path: Path,
-    /// The name that a `use` gives it.
+    /// The name that a `use` gives the path.
     alias: Option<String>,
     exports: bool,
 }
@@ -128,7 +130,7 @@ impl Imports {
     }
 
     /// Resolves a path that is written in the module `at` to a path from the crate's root. `None`
-    /// if it begins with neither `crate`, `self`, `super` nor a child module of `at`.
+    /// if the path begins with neither `crate`, `self`, `super` nor a child module of `at`.
     fn absolute(&self, at: &[String], path: &[String]) -> Option<Path> {
         let child = [at, &path[..1]].concat();
         match &*path[0] {
@@ -220,7 +222,7 @@ impl Visit<'_> for Imports {
     fn visit_visibility(&mut self, _: &Visibility) {}
 
     fn visit_path(&mut self, path: &syn::Path) {
-        // A single name may be a variable's.
+        // A path of one name may be a variable.
         if path.segments.len() > 1 {
             let names = path.segments.iter().map(|part| part.ident.to_string());
             self.note(names.collect(), None, false);
@@ -250,7 +252,7 @@ impl Visit<'_> for Imports {
     }
 }
 
-/// Returns the sets of files that reach each other.
+/// Returns the sets of files that reach each other by imports.
 fn cycles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<BTreeSet<String>> {
     let reached = |from: &String| {
         let (mut all, mut rest) = (BTreeSet::new(), vec![from]);

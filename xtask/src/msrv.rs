@@ -1,11 +1,13 @@
 //! The step `msrv`: each published crate builds with the oldest Rust that its manifest promises.
 //!
-//! All crates are packed, as for a release, and unpacked beside each other. Where the crate's
-//! toolchain is installed (`rustup toolchain install 1.85.0 --profile minimal`), it checks the
-//! unpacked crates: without features, with the default features, and with all. Elsewhere clippy
-//! checks them, with the newest Rust and the same sets of features: it also finds items of the
-//! library that are too new. This file looks for syntax that is too new. The step then says that
-//! the crate is not checked with the Rust that it promises.
+//! The step packs all published crates, as for a release, and unpacks them beside each other. Then
+//! it checks each unpacked crate: without features, with the default features, and with all. If the
+//! toolchain of the promised Rust is installed, that toolchain makes the check. This installs one:
+//! `rustup toolchain install 1.85.0 --profile minimal`.
+//!
+//! Otherwise clippy makes the check with the Rust that runs the step. clippy also finds items of
+//! the standard library that are too new, and this file finds some syntax that is too new. The step
+//! then reports that the crate is not checked with the Rust that it promises.
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
@@ -19,11 +21,12 @@ use std::{
     process::Command,
 };
 
-/// The newest Rust that a part may need: the first one with edition 2024.
+/// The newest Rust that a *part* may need: the first one with edition 2024. A part is a published
+/// crate that [`NO_PARTS`] does not list.
 const PARTS: (u32, u32) = (1, 85);
 /// The sets of features that each crate is built with; the empty text stands for the default ones.
 const FEATURES: [&str; 3] = ["--no-default-features", "", "--all-features"];
-/// The assembled runtime, and what stands on it: no parts.
+/// The published crates that are no parts: the assembled runtime, and the crate on top of it.
 const NO_PARTS: [&str; 2] = ["selvedge", "selvedge-hyper"];
 
 pub(crate) fn run() -> Result<bool> {
@@ -60,7 +63,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(passed)
 }
 
-/// Unpacks all packages into one workspace; `None` if one can't be packed.
+/// Packs all packages, and unpacks them into one workspace. `None` if a package can't be packed.
 fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
     let target = root.join("target/msrv");
     let mut pack = cargo();
@@ -93,7 +96,7 @@ fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Returns whether an unpacked package builds with each set of features. Without the toolchain, the
-/// package must also use no item of the library that is too new.
+/// package must also use no item of the standard library that is too new.
 fn builds(name: &str, toolchain: Option<&str>, root: &Path, folder: &Path) -> Result<bool> {
     for features in FEATURES {
         let mut check = match toolchain {
@@ -109,7 +112,7 @@ fn builds(name: &str, toolchain: Option<&str>, root: &Path, folder: &Path) -> Re
             }
             None => {
                 let mut clippy = cargo();
-                // The step `clippy` has checked the dependencies there.
+                // The step `clippy` has checked the dependencies in this directory.
                 clippy.args(["clippy", "--no-deps", "--target-dir"]);
                 clippy.arg(root.join("target"));
                 clippy
@@ -146,7 +149,8 @@ fn parsed(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Looks, without the toolchain, for syntax that is newer than the version.
+/// Returns whether [`newer_syntax`] finds no syntax in a package that is newer than the version. No
+/// toolchain of that version is needed.
 fn has_old_syntax(package: &Package, version: (u32, u32)) -> Result<bool> {
     let mut passed = true;
     for module in modules(package.lib().context("no library")?, "")? {
@@ -162,7 +166,8 @@ fn has_old_syntax(package: &Package, version: (u32, u32)) -> Result<bool> {
     Ok(passed)
 }
 
-/// Finds syntax that is newer than edition 2024: its place, its name, and the Rust that it needs.
+/// Finds syntax that is newer than Rust 1.85. Returns its places, its names, and the Rust that it
+/// needs.
 fn newer_syntax(code: &str) -> Vec<(usize, &'static str, (u32, u32))> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("let ") {
@@ -179,7 +184,8 @@ fn newer_syntax(code: &str) -> Vec<(usize, &'static str, (u32, u32))> {
     found
 }
 
-/// Returns the text between `if` and the body or an arrow, with blanks in place of bracketed text.
+/// Returns the text from `let` to the body, an arrow or a `;`, with blanks in place of bracketed
+/// text.
 fn condition(code: &str) -> String {
     let mut text = String::new();
     while let Some(next) = code[text.len()..].chars().next() {

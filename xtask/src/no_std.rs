@@ -30,7 +30,7 @@ const PARTS: &[(&str, &[&str])] = &[
 ];
 
 pub(crate) fn run() -> Result<bool> {
-    // Each part alone, so that no part turns on a feature of another.
+    // Each part builds alone, so that no part turns on a feature of another.
     for (part, _) in PARTS {
         if !cargo_succeeds(&format!("build --no-default-features --package {part}"))? {
             return Ok(false);
@@ -43,7 +43,8 @@ pub(crate) fn run() -> Result<bool> {
     links(&root)
 }
 
-/// Links all parts into a program and runs it; `false` if it fails or has a symbol of std.
+/// Links all parts into a program and runs it. Returns `false` if the build, the link or the
+/// program fails, or if the library or the program has a symbol of std.
 fn links(root: &Path) -> Result<bool> {
     let folder = root.join("target/no-std");
     fs::create_dir_all(&folder)?;
@@ -84,7 +85,7 @@ fn links(root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes the manifest of a crate outside the workspace that depends on all parts.
+/// Returns the manifest of a crate outside the workspace. That crate depends on all parts.
 fn manifest(root: &Path) -> Result<String> {
     let mut text = format!(
         "[package]\nname = \"linked\"\nedition = \"2024\"\n[workspace]\n\

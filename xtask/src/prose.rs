@@ -1,13 +1,12 @@
 //! The step `prose`: checks of comments, documents and names that need no reader.
 //!
-//! - A comment and a line of Markdown have at most 100 columns, a test's name has at most 60
-//!   characters. A table, a line with a link or a web address, and the output of a program may be
-//!   longer.
+//! - A line of a comment or of Markdown has at most 100 columns, and a test's name has at most 60
+//!   characters. A table, a line with a link or a web address, and a fenced block may be wider.
 //! - A line of a comment begins with "Who", "What", "That" or "Which" only in a question. A
 //!   statement begins with the thing that it is about.
-//! - No item has a name of [`RIDDLES`].
+//! - No item has a name that [`RIDDLES`] lists.
 //!
-//! Generated pages are left out: their writers have tests of their own.
+//! Generated pages are left out: the commands that write them have tests of their own.
 use crate::links::files;
 use anyhow::Result;
 use project::{say, workspace};
@@ -16,7 +15,7 @@ use std::{fs, path::Path};
 const COLUMNS: usize = 100;
 const NAME: usize = 60;
 
-/// Names that say nothing to a reader who has not seen the code. The glossary has a better one.
+/// Names that say nothing to a reader who has not seen the code. The glossary has better ones.
 const RIDDLES: &[&str] = &[
     "around",
     "at_hand",
@@ -54,7 +53,7 @@ pub(crate) fn run() -> Result<bool> {
     Ok(short)
 }
 
-/// Finds the lines of a file, counted from one, that are too long, and says why.
+/// Finds the faults of a file: the number of each faulty line, from one, and what is wrong there.
 type Find = fn(&str) -> Vec<(usize, &'static str)>;
 
 fn is_generated(file: &Path) -> bool {

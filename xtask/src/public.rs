@@ -1,15 +1,16 @@
 //! The step `public`: checks that each public item of the executor has an example that runs.
 //!
-//! An item is public if a path from the crate's root leads to it: by `pub mod`, and by `pub use`
-//! through private modules and into the workspace's other crates. The type to which a public type
-//! derefs is public. So are the functions and constants of an inherent impl, the items of a trait,
-//! and the items that a `macro_rules!` of the same crate makes. Fields, variants, trait impls and
-//! `#[doc(hidden)]` are left out.
+//! An item is public if a path from the crate's root leads to it by `pub mod` and `pub use`. A
+//! `pub use` may name an item of a private module, or of another crate of the workspace. The type
+//! to which a public type derefs is public, too. So are the public functions and constants of a
+//! public type's inherent impls, and the functions and constants of a public trait. The public
+//! items that a `macro_rules!` of the same crate makes count as well. Fields, variants, trait impls
+//! and `#[doc(hidden)]` items are left out.
 //!
 //! An item has an example if its own docs have a block that a doctest runs. A function or constant
 //! of an impl, or of a trait, may share the example of its type, its trait or its impl block. That
-//! example must name it: as `.name(`, as `Type::name`, or as `fn name` where a trait is
-//! implemented.
+//! example must name the function or constant: as `.name(`, as `Type::name`, or as `fn name` where
+//! the example implements a trait.
 use crate::syntax::{self, Module, attributes, imports, is_built, is_public, member_parts, parts};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -101,7 +102,7 @@ impl Crates {
 
     /// Checks the items that a `pub use` in the module `here` makes public.
     fn used(&self, here: &Place, tree: &UseTree, survey: &mut Survey) -> Result<()> {
-        // The docs of std are elsewhere.
+        // The examples of std's items are in std's own docs.
         let ours = imports(tree)
             .into_iter()
             .filter(|used| used.path[0] != "std");
@@ -137,9 +138,9 @@ impl Crates {
         }
     }
 
-    /// Checks the item of a public name of a module, wherever the item is.
+    /// Checks the item to which a public name in the module `at` refers, wherever the item is.
     fn named(&self, at: &Place, name: &str, survey: &mut Survey) -> Result<()> {
-        // A `pub use` of a function does not show a private module of the same name.
+        // A `pub use` of a function does not make a private module of the same name public.
         let mut items = self.items(at);
         let is_module = |item: &Item| {
             matches!(item, Item::Mod(_)) && name_of_public(item).is_some_and(|found| found == name)
@@ -173,7 +174,7 @@ impl Crates {
         self.impls(&at, &name, &shown, survey)
     }
 
-    /// Finds the item to which a name refers in a module.
+    /// Finds the item to which a name in the module `at` refers: its module, and its own name.
     fn resolve(&self, at: &Place, name: &str) -> Option<(Place, String)> {
         let here = |item: &Item| {
             is_named(item, name)
@@ -191,7 +192,7 @@ impl Crates {
         })
     }
 
-    /// Checks the inherent impls of a type, and the type to which it derefs.
+    /// Checks the inherent impls of a type, and the type to which that type derefs.
     fn impls(&self, at: &Place, name: &str, shown: &str, survey: &mut Survey) -> Result<()> {
         let of_type = self.items(at).find(|item| is_named(item, name));
         let of_type = Docs(of_type.map_or(&[], attributes));
@@ -275,7 +276,8 @@ impl Crates {
 }
 
 impl Survey {
-    /// Checks one item: its own docs come first, then the docs whose example it may share.
+    /// Checks one item. In `docs` its own docs come first, and then the docs whose example the item
+    /// may share.
     fn look(&mut self, shown: &str, docs: &[Docs<'_>], shares: Option<&str>) {
         let Some((own, others)) = docs.split_first() else {
             return;
@@ -416,7 +418,7 @@ fn name_of_public(item: &Item) -> Option<String> {
     is_public(vis).then(|| name.to_string())
 }
 
-/// Returns whether the item has this public name. A module is found by its path instead.
+/// Returns whether the item has this name and is no module. A module is found by its path instead.
 fn is_named(item: &Item, name: &str) -> bool {
     !matches!(item, Item::Mod(_)) && parts(item).is_some_and(|(_, ident, _)| ident == name)
 }

@@ -71,15 +71,15 @@ pub(crate) fn is_built(item: &Item) -> bool {
     })
 }
 
-/// A name that a `use` brings.
+/// A name that a `use` brings into scope, or a glob.
 pub(crate) struct Import {
-    /// The path that it stands for, without the `*` of a glob and the last `self`.
+    /// The path for which the name stands, without the `*` of a glob or a last `self`.
     pub(crate) path: Vec<String>,
-    /// The name; `None` for all names of the path.
+    /// The name; `None` for a glob, which brings all names of the path.
     pub(crate) name: Option<String>,
 }
 
-/// Returns the names that a `use` brings.
+/// Returns the names that a `use` brings into scope.
 pub(crate) fn imports(tree: &UseTree) -> Vec<Import> {
     fn add(tree: &UseTree, before: &[String], all: &mut Vec<Import>) {
         let with = |name: &Ident| [before, &[name.to_string()]].concat();

@@ -15,10 +15,10 @@ use std::{
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only these steps.
+    /// Runs only these steps.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
-    /// All but these steps.
+    /// Runs all steps but these.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     skip: Vec<String>,
     /// Lists the steps and runs none.
@@ -102,7 +102,7 @@ const STEPS: &[Step] = &[
     ),
 ];
 
-/// Runs the steps; returns `false` when one failed.
+/// Runs the steps up to the first that fails. Returns `false` when a step failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     for name in options.only.iter().chain(&options.skip) {
         let names: Vec<_> = STEPS.iter().map(|(name, ..)| *name).collect();
@@ -153,8 +153,8 @@ fn clippy() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let mut modelled = cargo();
     let driver = Path::new(modelled.get_program()).with_file_name("clippy-driver");
-    // The same builds as `cargo clippy` makes: it can't give flags to the workspace's crates alone.
-    // Integration tests never run under the model.
+    // These are the builds that `cargo clippy` makes. That command itself can't give flags to the
+    // workspace's crates alone. Integration tests are left out: they never run under the model.
     modelled.args("check --lib --profile test --all-features".split(' '));
     for package in packages
         .iter()
@@ -175,7 +175,8 @@ fn deny() -> Result<bool> {
     cargo_succeeds("deny check licenses bans sources")
 }
 
-/// Builds the examples with the features that a user's command turns on.
+/// Builds the executor's examples with the features that a user's command turns on, and checks the
+/// examples of `selvedge-hyper` with all features.
 fn examples() -> Result<bool> {
     let hyper = "check --examples --all-features --package selvedge-hyper";
     Ok(cargo_succeeds(EXAMPLES)? && cargo_succeeds(hyper)?)
@@ -190,9 +191,9 @@ fn doc() -> Result<bool> {
     Ok(links::run()? && succeeds(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
-/// Runs the tests, some of which run the executor's examples, as built with all features. The step
-/// `clippy` has checked all other examples. The doc tests run beside the tests, which rarely need
-/// more than one processor.
+/// Runs the tests. Some of them run the executor's examples, so the examples are built before: with
+/// the default features, and then with all. The step `clippy` has checked all other examples. The
+/// doc tests run at the same time as the other tests, which rarely need more than one processor.
 fn test() -> Result<bool> {
     let tests = "test --workspace --all-features --tests";
     let examples = format!("{EXAMPLES} --all-features");
@@ -221,10 +222,14 @@ fn large() -> Result<bool> {
     )
 }
 
-/// Runs the tests named after counts on the counting backend: they check the tables of the READMEs.
-/// Checks that all crates build on the backends of ThreadSanitizer and shuttle, and runs the shim's
-/// own tests on the former. It builds no other tests for these two, as they would not run. At last
-/// it tests the sockets over the poller of other Unix systems.
+/// Checks the other backends of the shim, and the other poller:
+///
+/// - On the counting backend it runs the tests with `count` in their names. These check the tables
+///   of the READMEs.
+/// - On the backends of ThreadSanitizer and shuttle it checks that all published crates with models
+///   build. On that of ThreadSanitizer it also runs the shim's own tests. It builds no other tests
+///   on these two backends, as the tests would not run.
+/// - At last it tests the sockets over the poller of Unix systems other than Linux.
 fn backends() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let all: Vec<_> = packages
@@ -260,7 +265,7 @@ fn backends() -> Result<bool> {
     Ok(true)
 }
 
-/// Tests the crate outside the workspace, as a user's crate would be.
+/// Tests the example crate, which is outside the workspace, as a user's crate would be.
 fn own() -> Result<bool> {
     let folder = "examples/model-your-executor";
     let manifest = format!("--manifest-path {folder}/Cargo.toml");
@@ -281,13 +286,13 @@ static MODELS_ARE_BUILT: AtomicBool = AtomicBool::new(false);
 
 fn models() -> Result<bool> {
     let passed = verify::passes("loom --brief")?;
-    // Ordering: the steps run on one thread.
+    // Ordering: Relaxed, as the steps run on one thread.
     MODELS_ARE_BUILT.store(true, Relaxed);
     Ok(passed)
 }
 
 fn report() -> Result<bool> {
-    // Ordering: as in `models`.
+    // Ordering: Relaxed, as in `models`.
     verify::passes(match MODELS_ARE_BUILT.load(Relaxed) {
         true => "report --check --built",
         false => "report --check",

@@ -103,7 +103,8 @@ impl Marks {
         Some(self)
     }
 
-    /// Adds the condition of one of tokio's macros around items. `None` if it leaves them out.
+    /// Adds the condition that one of tokio's macros puts on the items in it. `None` if the macro
+    /// leaves these items out.
     fn within(mut self, name: &str) -> Option<Self> {
         match name {
             "cfg_unstable"
@@ -153,7 +154,7 @@ impl Tokio {
         Ok(tokio)
     }
 
-    /// Reads a module that is a file in `folder`, if there is one.
+    /// Reads the module `name` from its file in `folder`, if there is such a file.
     fn file(&mut self, folder: &Path, place: &Place, name: &str, marks: Marks) -> Result<()> {
         let own = folder.join(name);
         let files = [
@@ -233,7 +234,7 @@ impl Tokio {
         if rest.is_empty() {
             let items = self.modules.get(at)?;
             let is_it = |sited: &Sited| {
-                // A private module may have the name of a function that it exports.
+                // A private module may have the name of a function that `pub use` exports from it.
                 let is_private =
                     matches!(&sited.item, Item::Mod(module) if !is_public(&module.vis));
                 !is_private && name_of(&sited.item).as_ref() == Some(first)
@@ -244,7 +245,7 @@ impl Tokio {
         } else if self.modules.contains_key(&place) {
             return self.resolve(&place, rest, depth + 1);
         }
-        // A name that the module imports.
+        // The module may import the name.
         for sited in self.modules.get(at)? {
             let Item::Use(used) = &sited.item else {
                 continue;
@@ -326,7 +327,7 @@ impl Tokio {
         }
     }
 
-    /// Adds one item, and what is in it.
+    /// Adds one item, and the variants, methods or items in it.
     fn emit(&self, at: &Place, name: &str, path: &str, marks: Marks, found: &mut Found) {
         let mut place = at.clone();
         place.push(name.to_owned());
@@ -383,8 +384,8 @@ struct Found {
 }
 
 impl Found {
-    /// Adds an item. If several items have that path, this keeps the smallest of their [`Marks`]:
-    /// an item that is stable comes first.
+    /// Adds an item. If several items have that path, this keeps the smallest of their [`Marks`].
+    /// So a path counts as stable if one of its items is stable.
     fn add(&mut self, path: String, marks: Marks) {
         let known = self.items.entry(path).or_insert(marks);
         *known = marks.min(*known);
@@ -425,7 +426,8 @@ fn name_of(item: &Item) -> Option<String> {
     }
 }
 
-/// Returns the name of the struct that such a macro declares, and whether the struct is public.
+/// Returns the name of the struct in a macro such as `pin_project!`, and whether the struct is
+/// public.
 fn struct_in(tokens: &TokenStream) -> Option<(String, bool)> {
     let names = tokens.clone().into_iter().filter_map(|token| match token {
         TokenTree::Ident(name) => Some(name.to_string()),
@@ -507,7 +509,8 @@ pub(crate) fn check() -> Result<bool> {
     Ok(complaints.is_empty())
 }
 
-/// Returns what is wrong with the table, and how many items of each module are the same.
+/// Returns the faults of the table, and a line for each module that counts its stable items which
+/// are the same.
 fn compare(
     items: &BTreeMap<String, Marks>,
     rows: &[Row],

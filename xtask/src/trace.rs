@@ -9,7 +9,7 @@ use std::{fs, path::PathBuf};
 pub(crate) struct Options {
     /// The trace: JSON in Chrome's trace-event format, as `Tracer::save` writes it.
     file: PathBuf,
-    /// The path of the page. By default, the file's name with the ending `.html`.
+    /// The path of the page. By default, the path of the trace with the ending `.html`.
     #[arg(long, value_name = "PAGE")]
     output: Option<PathBuf>,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Checks that this is a list of events.
+/// Checks that the text is a list of events, or has one under `traceEvents`.
 fn check(json: &str) -> Result<()> {
     let value: Value = serde_json::from_str(json)?;
     let events = value.get("traceEvents").unwrap_or(&value);

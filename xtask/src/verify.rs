@@ -1,4 +1,5 @@
-//! Hands some commands over to the program `verify`, whose front page says why it is apart.
+//! Hands some commands over to the program `verify`. Its front page says why it is a program of its
+//! own.
 use anyhow::{Context, Result, bail};
 use project::workspace::cargo;
 use std::{
@@ -7,18 +8,19 @@ use std::{
     process::{Command, ExitCode, ExitStatus},
 };
 
-/// The commands of the program.
+/// The commands of `verify`.
 pub(crate) const COMMANDS: [&str; 6] =
     ["loom", "shuttle", "orderings", "report", "sanitize", "soak"];
 
-/// Returns whether the command line has a command of the program, or asks for help with one.
+/// Returns whether the command line has a command of `verify`, or asks for help with such a
+/// command.
 pub(crate) fn has_command() -> bool {
     let mut words = env::args_os().skip(1).skip_while(|word| word == "help");
     let command = words.next().unwrap_or_default();
     COMMANDS.map(OsStr::new).contains(&&*command)
 }
 
-/// Runs the program with the arguments of this one, and returns its exit code.
+/// Runs `verify` with the arguments of this process, and returns the exit code of `verify`.
 pub(crate) fn hand_over() -> ExitCode {
     let code = |status: ExitStatus| status.code().context("`verify` was killed");
     match status(program().args(env::args_os().skip(1))).and_then(code) {
@@ -30,7 +32,8 @@ pub(crate) fn hand_over() -> ExitCode {
     }
 }
 
-/// Runs a step with these arguments, which blanks separate; returns `false` when it failed.
+/// Runs `verify` with these arguments, which blanks separate. Returns `false` if the exit code of
+/// `verify` is 1.
 pub(crate) fn passes(arguments: &str) -> Result<bool> {
     let status = status(program().args(arguments.split(' ')))?;
     match status.code() {

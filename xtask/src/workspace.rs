@@ -14,12 +14,12 @@ struct Metadata {
     workspace_root: PathBuf,
 }
 
-/// A member of the workspace.
+/// A member of the workspace. From [`load_all`], also a dependency of a member.
 #[derive(Deserialize)]
 pub struct Package {
     /// The name in `Cargo.toml`.
     pub name: String,
-    /// The path of its `Cargo.toml`.
+    /// The path of the package's `Cargo.toml`.
     pub manifest_path: PathBuf,
     version: String,
     rust_version: Option<String>,
@@ -27,7 +27,7 @@ pub struct Package {
     pub dependencies: Vec<Dependency>,
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
-    /// The address of its documentation.
+    /// The address of the package's documentation.
     pub documentation: Option<String>,
 }
 
@@ -51,9 +51,9 @@ pub struct Dependency {
     pub name: String,
     /// The versions that fit; `*` if the manifest names none.
     pub req: String,
-    /// `None` for a normal one.
+    /// The kind of the dependency, such as `dev`; `None` for a normal dependency.
     pub kind: Option<String>,
-    /// The target for which it is, if not for all.
+    /// The target that needs the dependency; `None` if all targets need it.
     pub target: Option<String>,
 }
 
@@ -68,26 +68,26 @@ impl Package {
         self.rust_version.as_deref()
     }
 
-    /// Returns the name and the version of the package.
+    /// Returns the name and the version of the package, with a hyphen between them.
     pub fn name_and_version(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Returns whether the package has an integration test of that name.
+    /// Returns whether the package has an integration test with this name.
     pub fn has_test(&self, name: &str) -> bool {
         let mut targets = self.targets.iter();
         targets.any(|target| target.name == name && target.is("test"))
     }
 
-    /// Returns the root of the package's library.
+    /// Returns the root file of the package's library.
     pub fn lib(&self) -> Option<&Path> {
         let is_lib = |target: &&Target| target.is("lib") || target.is("proc-macro");
         let lib = self.targets.iter().find(is_lib)?;
         Some(&lib.src_path)
     }
 
-    /// Returns whether the package may have models: it is the shim, a published crate on top of the
-    /// shim, or the kits of hosts.
+    /// Returns whether the package may have models. Such a package is the shim, a published crate
+    /// on top of the shim, or `adopt`.
     pub fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
         let uses_shim = self.dependencies.iter().any(|needed| needed.name == shim);
@@ -118,8 +118,8 @@ fn metadata(folder: Option<&Path>, option: &str) -> Result<Metadata> {
     serde_json::from_str(&output_of(cargo)?).context("cargo metadata")
 }
 
-/// Returns the packages with these names, or all if there are no names. An error says that no
-/// package of a name has `what`.
+/// Returns the packages with these names, or all packages if `names` is empty. Fails if no package
+/// has one of the names. The error then says that no such crate has `what`.
 pub fn chosen<'a>(
     packages: impl Iterator<Item = &'a Package>,
     names: &[String],
@@ -138,7 +138,7 @@ pub fn chosen<'a>(
     Ok(all)
 }
 
-/// Checks, before a long run, that results can be written to the file.
+/// Checks, before a long run, that results can be written to `file`, if there is one.
 pub fn writable(file: Option<&Path>) -> Result<()> {
     if let Some(file) = file {
         let opened = fs::OpenOptions::new().create(true).append(true).open(file);
@@ -148,13 +148,14 @@ pub fn writable(file: Option<&Path>) -> Result<()> {
 }
 
 /// Returns the commit of the tree at a folder, for a result that is measured there. Call this
-/// before anything is built. The text says whether the tree has changes. Changes of its documents
-/// do not count, as the results are among them.
+/// before anything is built, so that the text is about the tree that is built. The text also says
+/// whether the tree has changes that are not committed. Changes in `docs` do not count, as the
+/// results are there.
 pub fn commit(root: &Path) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(root).args(arguments);
-        // A git hook that runs this command sets these variables.
+        // Git sets these variables for its hooks, and a hook may run this command.
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
             git.env_remove(name);
         }
@@ -182,9 +183,10 @@ pub fn commit(root: &Path) -> String {
 /// `driver` if one is given.
 ///
 /// With `RUSTFLAGS`, cargo would build each dependency once more for each set of flags. A wrapper
-/// for the workspace's crates shares the dependencies. The wrapper is a script of the shell. On
-/// systems other than Unix, and for another workspace, where our crates are dependencies, the flags
-/// go into `RUSTFLAGS`.
+/// for the workspace's crates shares the dependencies. The wrapper is a script of the shell. So on
+/// systems other than Unix the flags go into `RUSTFLAGS`, and `driver` is ignored.
+///
+/// For another workspace, where our crates are dependencies, the caller sets `RUSTFLAGS` itself.
 pub fn add_flags(
     cargo: &mut Command,
     root: &Path,
@@ -204,7 +206,7 @@ pub fn add_flags(
     let text = format!("#!/bin/sh\nrustc=$1\nshift\nexec {driver}\"$rustc\" \"$@\" {flags}\n");
     let write = || -> io::Result<()> {
         if fs::read_to_string(&wrapper).is_ok_and(|there| there == text) {
-            return Ok(()); // Cargo looks at the file's time.
+            return Ok(()); // A write would change the file's time, at which cargo looks.
         }
         fs::create_dir_all(&folder)?;
         fs::write(&wrapper, &text)?;
@@ -220,14 +222,15 @@ pub fn add_flags(
     Ok(())
 }
 
-/// Returns the cargo that runs this process, without the variables that it set for this process.
+/// Returns a command of the cargo that runs this process. The command does not see the variable
+/// `CARGO_TARGET_DIR` of this process.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.env_remove("CARGO_TARGET_DIR");
     command
 }
 
-/// Returns whether a command succeeds. Prints the command that does not.
+/// Returns whether a command succeeds. Prints a command that fails.
 pub fn succeeds(command: &mut Command) -> Result<bool> {
     let status = command
         .status()
@@ -238,7 +241,7 @@ pub fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Returns what a command writes to its standard output. It must succeed.
+/// Returns the text that a command writes to its standard output. Fails if the command fails.
 pub fn output_of(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output();
     let program = Path::new(command.get_program()).file_name();
@@ -250,7 +253,7 @@ pub fn output_of(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns whether a program is installed: then it prints its version.
+/// Returns whether a program is installed, which is so if it prints its version.
 pub fn is_installed(program: &mut Command) -> bool {
     let output = program.arg("--version").output();
     output.is_ok_and(|output| output.status.success())

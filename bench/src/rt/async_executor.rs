@@ -6,8 +6,8 @@ use futures_lite::future;
 use smol_hyper::rt::SmolTimer;
 use std::{future::Future, io, net::TcpListener, thread};
 
-/// Implements [`Rt`] for an executor in a static. Both kinds have the same methods but no common
-/// trait.
+/// Implements [`Rt`] for an executor in a static. Both kinds of executor have the same methods, but
+/// no common trait.
 macro_rules! runtime {
     ($(#[$doc:meta])* $runtime:ident, $name:literal, $executor:ty) => {
         $(#[$doc])*

@@ -1,5 +1,5 @@
-//! No runtime: a server on one thread with an epoll, as the limit of what a runtime can reach. The
-//! thread runs as long as the process.
+//! Not a runtime, but a server on one thread with an epoll. Its figures are the limit of what a
+//! runtime can reach. The thread runs as long as the process.
 use super::{Ask, Http, Rt, Service};
 use std::{
     collections::HashMap,
@@ -88,7 +88,7 @@ impl Server {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call has just opened it, and nobody else knows it.
+        // SAFETY: the call has just opened `fd`, and nothing else owns the descriptor.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -105,7 +105,8 @@ impl Server {
         }
     }
 
-    /// Serves for ever. For each event `answer` reads and writes; `false` ends the connection.
+    /// Serves until a connection cannot be accepted. At each event of a connection, `answer` reads
+    /// and writes. The connection ends if `answer` returns `false` or an error.
     fn run(
         &self,
         listener: &TcpListener,
@@ -115,7 +116,7 @@ impl Server {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         loop {
             let (fd, len) = (self.0.as_raw_fd(), events.len() as i32);
-            // SAFETY: the pointer is valid for that many events.
+            // SAFETY: the pointer is valid for a write of `len` events.
             let count = unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), len, -1) };
             for event in &events[..count.max(0) as usize] {
                 let fd = event.u64 as RawFd;
@@ -127,7 +128,7 @@ impl Server {
                     continue;
                 };
                 if !answer(stream).unwrap_or(false) {
-                    streams.remove(&fd); // The close takes it out of the epoll.
+                    streams.remove(&fd); // The stream's drop closes `fd`, so `fd` leaves the epoll.
                 }
             }
         }

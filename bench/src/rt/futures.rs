@@ -25,8 +25,9 @@ fn join<T: Send + 'static>(
 impl Rt for Pool {
     const NAME: &'static str = "futures-threadpool";
     const PACKAGE: &'static str = "futures-executor";
-    /// A task that wakes itself is polled again at once, even if other tasks wait. So a yield costs
-    /// little and lets no other task run. The threads outlive the pool's drop.
+    /// The pool polls a task that wakes itself again at once, even if other tasks wait. So a yield
+    /// costs little and lets no other task run: the pool lacks `Fair`. The threads outlive the
+    /// pool's drop: it lacks `Stop`.
     const LACKS: &'static [Ask] = &[
         Ask::Net,
         Ask::Http,
@@ -42,7 +43,7 @@ impl Rt for Pool {
 
     fn start(workers: usize) -> io::Result<Self> {
         let pool = ThreadPoolBuilder::new().pool_size(workers).create()?;
-        // A process starts one pool. Tests that start more share the first.
+        // A process that takes a sample starts one pool. Tests that start several share the first.
         POOL.get_or_init(|| pool);
         Ok(Self)
     }

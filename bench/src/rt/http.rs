@@ -1,4 +1,4 @@
-//! The parts of all HTTP servers: the service, hyper's settings, and hyper over async-io.
+//! The parts that hyper's servers share: the service, hyper's settings, and hyper over async-io.
 use super::{Http, Rt};
 use async_io::Async;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ pub(crate) const BODY: &[u8] = b"hello";
 /// The path of requests that take [`SPIN`].
 pub(crate) const SPIN_PATH: &str = "/spin";
 
-/// The processor time of such a request.
+/// The processor time of a request for [`SPIN_PATH`].
 const SPIN: Duration = Duration::from_millis(1);
 
 /// The time limit for a request's head.

@@ -26,7 +26,8 @@ impl Rt for Selvedge {
         selvedge::Builder::new().workers(workers).build().map(Self)
     }
 
-    /// `BENCH_POLLER` names another way to poll, for a comparison of them.
+    /// The environment variable `BENCH_POLLER` names another way to poll, so that the ways can be
+    /// compared.
     fn start_with_net(workers: usize) -> io::Result<Self> {
         let polling = match env::var("BENCH_POLLER").as_deref() {
             Ok("every-quota") => Polling::EveryQuota,
@@ -122,7 +123,7 @@ pub(super) async fn serve_with(listener: net::TcpListener, service: Service) {
     serve!(Selvedge, listener, service).await;
 }
 
-/// Serves HTTP by our own loop.
+/// Serves HTTP by the loop of `selvedge-hyper`, or by hyper over sockets of async-io.
 pub(super) async fn serve_http_with(listener: net::TcpListener, http: Http) {
     if http == Http::Foreign {
         let timer = || SelvedgeTimer;
@@ -143,7 +144,7 @@ pub(crate) struct Unlimited(Selvedge);
 impl Rt for Unlimited {
     const NAME: &'static str = "selvedge-no-budget";
     const PACKAGE: &'static str = Selvedge::PACKAGE;
-    /// The features that only other rows need.
+    /// Every feature but [`Ask::Hyper`], the only one that `http_saturated` needs.
     const LACKS: &'static [Ask] = &[
         Ask::Tasks,
         Ask::Inside,

@@ -1,5 +1,5 @@
-//! Our current-thread runtime, on a thread of its own beside the measuring thread. It runs only the
-//! rows of sockets.
+//! Our current-thread runtime, on a thread of its own beside the measuring thread. This runtime
+//! runs only rows of sockets.
 use super::{
     Ask, Http, Rt, Service,
     selvedge::{Selvedge, serve_http_with, serve_with},
@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-/// The thread runs as long as the process, which takes one sample.
+/// The runtime. Its thread runs as long as the process, which takes one sample.
 pub(crate) struct CurrentThread(Arc<Runtime>);
 
 impl Rt for CurrentThread {
@@ -33,7 +33,7 @@ impl Rt for CurrentThread {
         Ask::Files,
     ];
 
-    /// Starts one thread, whatever number is requested.
+    /// Starts one thread, whatever number of workers is requested.
     fn start(_: usize) -> io::Result<Self> {
         let runtime = Arc::new(Builder::new_current_thread().build()?);
         let driven = runtime.clone();

@@ -39,7 +39,7 @@ impl Rt for Smol {
         Ok(())
     }
 
-    /// Its sockets are async-io's.
+    /// smol's sockets are those of async-io.
     fn serve_http(&self, listener: net::TcpListener, http: Http) -> io::Result<()> {
         self.spawn_outside(serve_async_io::<Self, _>(listener, http, SmolTimer::new));
         Ok(())

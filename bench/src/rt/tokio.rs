@@ -1,4 +1,5 @@
-//! tokio's multi-thread runtime. It has its drivers only in the rows that need them.
+//! tokio's multi-thread runtime. Its drivers are on only in the rows that need them. The functions
+//! at the end serve tokio's current-thread runtime too.
 use super::{
     Http, Rt, Service,
     http::{serve_async_io, spawn_connection},
@@ -115,13 +116,13 @@ impl Rt for MultiThread {
     }
 }
 
-/// Charges tokio's budget one operation. Both kinds of runtime have that budget.
+/// Charges tokio's budget one operation. Both of tokio's runtimes have that budget.
 pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
     ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
     Poll::Ready(())
 }
 
-/// Lists a directory. Both kinds of runtime have these functions.
+/// Lists a directory, on either of tokio's runtimes.
 pub(super) async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>> {
     let (mut found, mut entries) = (tokio::fs::read_dir(directory).await?, Vec::new());
     while let Some(entry) = found.next_entry().await? {
@@ -130,13 +131,13 @@ pub(super) async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>>
     Ok(entries)
 }
 
-/// Serves connections. Both kinds of runtime have these sockets.
+/// Serves connections, on either of tokio's runtimes.
 pub(super) async fn serve_with<R: Rt>(listener: net::TcpListener, service: Service) {
     let listener = TcpListener::from_std(listener).expect("it is registered");
     serve!(R, listener, service).await;
 }
 
-/// Serves HTTP. Both kinds of runtime have these sockets and timers.
+/// Serves HTTP, on either of tokio's runtimes.
 pub(super) async fn serve_http_with<R: Rt>(listener: net::TcpListener, http: Http) {
     if http == Http::Foreign {
         return serve_async_io::<R, _>(listener, http, TokioTimer::new).await;

@@ -11,7 +11,7 @@ use tokio::{
 
 pub(crate) struct CurrentThread {
     handle: Handle,
-    /// Ends the thread when it is dropped.
+    /// The sender's drop ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -21,7 +21,7 @@ impl Rt for CurrentThread {
     const PACKAGE: &'static str = "tokio";
     const PARALLEL: bool = false;
 
-    /// Starts one thread, whatever number is requested.
+    /// Starts one thread, whatever number of workers is requested.
     fn start(_: usize) -> io::Result<Self> {
         Self::of(Builder::new_current_thread().build()?)
     }
@@ -109,7 +109,7 @@ impl CurrentThread {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().spawn(move || {
-            // An error means that the sender was dropped, which ends the thread as well.
+            // The sender is dropped and never sends, so `stopped` always ends with an error.
             let _ = runtime.block_on(stopped);
         })?;
         Ok(Self {

@@ -21,10 +21,11 @@ const UNITS: u64 = 1;
 /// Number of operations between two checks of `stop`.
 const STRETCH: u64 = 1_024;
 
-/// The time between two ticks.
+/// The pause before each ring of the bell, and before each look for its answer.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// The always-ready task: counts its operations.
+/// The state of the *hog*, the task that is always ready: its count of operations, and its stop
+/// flag.
 #[derive(Default)]
 struct Hog {
     operations: AtomicU64,
@@ -77,8 +78,8 @@ fn hog<R: Rt, const BUDGET: bool>(runtime: &R, meanwhile: impl FnOnce()) -> f64 
     pace
 }
 
-/// Measures how late a woken task is polled beside a hog, and how many operations a second the hog
-/// loses.
+/// Measures how late a woken task is polled beside a hog, and which part of its pace alone the hog
+/// keeps.
 pub(super) fn coop<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let bell = Bell::new();
     let done = Done::new();

@@ -1,8 +1,8 @@
 //! A workload of files: a walk through a tree of folders that reads each file.
 //!
 //! The row makes the tree in the system's temporary folder, and removes it at the end. The files
-//! have just been written, so the kernel has them in memory: the row measures the way to the
-//! threads that read, and the reads, but no disk.
+//! have just been written, so the kernel has them in memory. So the row measures how reads reach
+//! the threads that do them, and the reads themselves, but no disk.
 use super::{Done, Measured, net::threads, runs};
 use crate::rt::Rt;
 use std::{
@@ -15,17 +15,17 @@ use std::{
     time::Duration,
 };
 
-/// Folders of the tree. Up to ten of them are in the folder above.
+/// Number of folders in the tree. Each contains up to ten of the others.
 const FOLDERS: usize = super::size(100);
 
-/// Files of a folder: one of `LONG` bytes, and the rest of `SHORT` bytes.
+/// Number of files in a folder: one of `LONG` bytes, and the rest of `SHORT` bytes each.
 const FILES: usize = 20;
 
 const SHORT: usize = 4 << 10;
 
 const LONG: usize = 1 << 20;
 
-/// The value of each byte.
+/// The value of each byte in the files.
 const BYTE: u8 = 7;
 
 /// The sum of all bytes in a folder.
@@ -37,7 +37,7 @@ struct Tree(PathBuf);
 impl Tree {
     fn make() -> io::Result<Self> {
         let root = env::temp_dir().join(format!("bench-fs-tree-{}", process::id()));
-        // A sample that was killed leaves its tree, and the system may use its number again.
+        // A sample that was killed leaves its tree, and this process may have the id of that one.
         let _ = fs::remove_dir_all(&root);
         fs::create_dir(&root)?;
         let tree = Self(root);
@@ -78,7 +78,8 @@ pub(super) fn tree<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
         .ok()?;
     let walk_all = |runtime: &R, done| runtime.spawn_outside(walk::<R>(tree.0.clone(), done));
     let runs = runs(runtime, at_least, Duration::ZERO, FOLDERS, walk_all);
-    // A thread that blocks stays for some time after its last work, so this is the most there were.
+    // A blocking thread stays for some time after its last job. So this count is the largest of
+    // the run.
     let threads = Some(threads().count()).filter(|count| *count > 0);
     Some(Measured {
         threads,
@@ -86,8 +87,8 @@ pub(super) fn tree<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     })
 }
 
-/// Reads the files of a folder, and has a task do the same for each folder in it. The future is
-/// boxed, as it spawns futures of its own type.
+/// Reads the files of a folder, and spawns a task that does the same for each folder in that
+/// folder. The future is boxed, as it spawns futures of its own type.
 fn walk<R: Rt>(folder: PathBuf, done: Done) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         let (mut files, mut sum) = (Vec::new(), 0);

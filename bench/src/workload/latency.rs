@@ -1,4 +1,4 @@
-//! Workloads that measure the time of single operations, not their number.
+//! Workloads about latency: of a wake, a spawn, a blocking closure, and a runtime's start and drop.
 use super::{Done, Measured, load::work, spawn};
 use crate::{noise::Window, percentiles::percentiles, rt::Rt};
 use futures::task::AtomicWaker;
@@ -18,13 +18,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A bell: an outside thread rings it, and a task answers. Times are nanoseconds since its
-/// creation.
+/// A bell: an outside thread rings it, and a task answers.
 pub(super) struct Bell {
     made: Instant,
-    /// The time of the last ring. 0 means never, and `END` ends the task.
+    /// The time of the last ring, in nanoseconds since `made`. 0 means that nothing rang yet, and
+    /// `END` ends the task.
     rung: AtomicU64,
-    /// The time from the ring to the task's poll. 0 means not yet.
+    /// The nanoseconds from the last ring to the task's poll. 0 means that there is no new answer.
     took: AtomicU64,
     waker: AtomicWaker,
 }
@@ -45,7 +45,7 @@ impl Bell {
         self.made.elapsed().as_nanos() as u64
     }
 
-    /// Answers each ring, until the end. The task runs this.
+    /// Answers each ring, until [`end`](Self::end). The task runs this.
     pub(super) async fn answer(&self) {
         let mut last = 0;
         poll_fn(|cx| {
@@ -65,8 +65,8 @@ impl Bell {
         .await;
     }
 
-    /// Rings again and again for at least a time, each time after a pause, and returns the time of
-    /// each answer. If the answer is late, it pauses again until the answer is there.
+    /// Rings again and again for at least a time, each time after a pause. After each ring it
+    /// pauses until the answer is there. Returns how long each answer took.
     pub(super) fn ring(&self, at_least: Duration, pause: Duration) -> Vec<u64> {
         let (begun, mut answers) = (Instant::now(), Vec::new());
         loop {
@@ -89,13 +89,14 @@ impl Bell {
     }
 
     pub(super) fn end(&self) {
-        // Ordering: Relaxed. No data is handed over, and the wake comes after.
+        // Ordering: Relaxed. No data is handed over, and the wake that follows publishes `END`.
         self.rung.store(END, Relaxed);
         self.waker.wake();
     }
 }
 
-/// The time between two wakes, for which the runtime is idle.
+/// The pause before each wake in `idle_wake`, for which the runtime is idle. In `busy_spawn`, the
+/// pause between two spawns.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// Wakes the one task of an idle runtime from an outside thread.
@@ -157,7 +158,7 @@ pub(super) fn busy_spawn<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Op
     let window = Window::open();
     let answers = spawns(at_least);
     let spent = window.close();
-    // Ordering: Relaxed, as above.
+    // Ordering: Relaxed, as in the tasks.
     ends.store(true, Relaxed);
     done.wait();
     let operations = answers.len() as u64;
@@ -168,10 +169,10 @@ pub(super) fn busy_spawn<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Op
     })
 }
 
-/// Number of closures that block.
+/// Number of closures that the task of `spawn_blocking` hands over.
 pub(super) const ROUND_TRIPS: usize = super::size(100);
 
-/// Runs a task that hands a closure to a blocking thread and awaits it.
+/// Runs a task that hands closures to blocking threads, one after the other, and awaits each.
 pub(super) fn blocking<R: Rt>(runtime: &R, done: Done) {
     runtime.spawn_outside(async move {
         for i in 0..ROUND_TRIPS {

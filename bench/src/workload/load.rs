@@ -1,5 +1,5 @@
 //! Workloads whose tasks compute, so that a second processor helps; and a measurement of how much
-//! it can help at most.
+//! that processor can help at most.
 use super::{Done, Measured, runs};
 use crate::{
     noise::{pin, processors},
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of steps in a unit of work, which takes about 40 ns.
+/// Number of steps in a unit of work. A unit takes about 40 ns.
 const STEPS: u32 = 24;
 
 /// Does a number of units of work: a chain of shifts that no compiler shortens and that touches no
@@ -34,9 +34,9 @@ pub(super) fn work(units: u64) {
 const PACE: u64 = super::size(100_000) as u64;
 
 /// Measures how many nanoseconds a unit takes while this number of threads work at once, each on
-/// its own processor, and nothing else runs: processors that share a core are slower together.
+/// its own processor, and nothing else runs. Processors that share a core are slower together.
 ///
-/// Returns the least of several measurements. Two threads that have just begun may share a
+/// Returns the least of five measurements, because two threads that have just begun may share a
 /// processor where they cannot be pinned.
 fn pace(threads: usize) -> f64 {
     (0..5).map(|_| pace_once(threads)).fold(f64::MAX, f64::min)
@@ -66,8 +66,8 @@ fn pace_once(threads: usize) -> f64 {
     took.as_nanos() as f64 / (threads as u64 * PACE) as f64
 }
 
-/// Measures a row with work: `operations` operations in a run, which have `units` units of work in
-/// all.
+/// Measures a row whose tasks compute. A run has `operations` operations, with `units` units of
+/// work in all.
 fn efficiency<R: Rt>(
     operations: usize,
     units: u64,
@@ -93,7 +93,8 @@ fn share(task: usize) -> u64 {
     25 << (task % 7)
 }
 
-/// Runs a task that spawns tasks of 1 to 64 microseconds. All start in the queue of its own worker.
+/// Runs a task that spawns tasks of 1 to 64 microseconds. The spawned tasks are pushed to the queue
+/// of the spawning task's worker.
 pub(super) fn skew<R: Rt>() -> impl Fn(&R, usize, Duration) -> Option<Measured> {
     let units = (0..SKEWED).map(share).sum();
     efficiency(SKEWED, units, Duration::ZERO, |runtime: &R, done| {

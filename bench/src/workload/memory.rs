@@ -15,7 +15,8 @@ use std::{
 
 const TASKS: usize = super::size(1_000_000);
 
-/// Number of tasks that are spawned, and polled, before the next ones are. So no queue grows.
+/// Number of tasks in a batch. A batch is spawned when the batch before it has been polled, so no
+/// queue grows.
 const BATCH: usize = 1_000;
 
 /// Number of polls of all [`Idle`]s. It is a static, as an `Idle` has no room for a pointer.
@@ -36,7 +37,7 @@ impl Future for Idle {
     }
 }
 
-/// Spawns a million tasks, or one batch if the time is zero. They wait until the process ends.
+/// Spawns a million tasks, or one batch if the time is zero. The tasks wait until the process ends.
 pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let spawn = |tasks: usize| {
         for _ in 0..tasks / BATCH {
@@ -49,7 +50,7 @@ pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
             }
         }
     };
-    // This lets queues, slabs and the allocator grow to their first size.
+    // This first batch lets queues, slabs and the allocator grow to their first size.
     spawn(BATCH);
     let tasks = if at_least.is_zero() { BATCH } else { TASKS };
     let window = Window::open();

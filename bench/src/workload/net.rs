@@ -1,8 +1,8 @@
 //! Workloads of sockets: a server on the runtime, and clients of std on threads of their own.
 //!
-//! The clients are the same for all runtimes. In the rows of an idle machine they have a processor
-//! of their own, and the runtime's one worker has the other one, so that the rows measure the
-//! server. A row that loads the workers pins no thread.
+//! The clients are the same for all runtimes. A row that pins threads gives the clients one
+//! processor and the runtime's threads the other, so that it measures the server. A row that loads
+//! the workers pins no thread.
 use super::{Done, Measured, size};
 use crate::{
     noise::{self, Window},
@@ -25,15 +25,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The bytes of a message.
+/// Number of bytes in a message.
 const MESSAGE: usize = 64;
 
 /// The bytes that the clients send and receive.
 pub(super) trait Dialog {
-    /// Sends the next message of the connection with this number.
+    /// Sends the next message of the connection with the index `at`.
     fn send(&mut self, at: usize, stream: &mut TcpStream) -> io::Result<()>;
 
-    /// Receives the answer. True if its time counts.
+    /// Receives the answer. Returns true if the answer's time counts.
     fn receive(&mut self, at: usize, stream: &mut TcpStream) -> io::Result<bool>;
 }
 
@@ -58,11 +58,11 @@ fn serve<R: Rt>(runtime: &R, service: Service) -> io::Result<SocketAddr> {
     Ok(to)
 }
 
-/// The connections that a listener's queue may hold. A queue of std's length, 128, overflows where
-/// the server's processor is busy, and then the kernel makes the client wait for a second.
+/// The number of connections that a listener's queue may hold. A queue of std's length, 128,
+/// overflows if the server's processor is busy. Then the kernel makes the client wait for a second.
 const QUEUE: i32 = 4_096;
 
-/// Returns a listener, and the address of this machine that leads to it.
+/// Returns a listener, and the address by which a client on this machine reaches it.
 pub(super) fn listen() -> io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     // SAFETY: the call takes no pointers. It only sets the length of the queue.
@@ -74,10 +74,10 @@ pub(super) fn listen() -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, (Ipv4Addr::LOCALHOST, port).into()))
 }
 
-/// Connections that wait for their answers on one thread, in an epoll.
+/// The connections of clients. One thread waits for the answers on all of them, by an epoll.
 pub(super) struct Clients {
     epoll: OwnedFd,
-    /// Each with the time of its last message.
+    /// The streams, each with the time at which its last message was sent.
     streams: Vec<(TcpStream, Instant)>,
 }
 
@@ -88,7 +88,7 @@ impl Clients {
         if epoll < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call has just opened it, and nobody else knows it.
+        // SAFETY: the call has just opened `epoll`, and nothing else owns the descriptor.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         let mut streams = Vec::with_capacity(count);
         for n in 0..count {
@@ -109,7 +109,7 @@ impl Clients {
     }
 
     /// Sends a message on each connection, and the next one at each answer, for at least a time.
-    /// Returns the times that the answers took, in nanoseconds, without those that do not count.
+    /// Returns the nanoseconds that each answer took, without the answers that do not count.
     pub(super) fn exchange(
         &mut self,
         dialog: &mut impl Dialog,
@@ -123,7 +123,7 @@ impl Clients {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         while waiting > 0 {
             let (fd, len) = (self.epoll.as_raw_fd(), events.len() as i32);
-            // SAFETY: the pointer is valid for that many events.
+            // SAFETY: the pointer is valid for a write of `len` events.
             let count = unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), len, -1) };
             for event in &events[..count.max(0) as usize] {
                 let at = event.u64 as usize;
@@ -151,7 +151,8 @@ pub(super) fn connected(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Exchanges messages on one connection, with this pause before each, for at least a time.
+/// Exchanges messages on one connection, with this pause before each, for at least a time. Returns
+/// the nanoseconds that each answer took.
 fn exchange_one(
     stream: &mut TcpStream,
     pause: Duration,
@@ -173,8 +174,9 @@ fn exchange_one(
 }
 
 /// Measures clients on a thread of their own. The thread calls `run` for a quarter of the time, to
-/// warm up, and then for the whole time. `run` returns how long each operation took. The processor
-/// time is that of all other threads.
+/// warm up, and then for the whole time. `run` returns how long each operation took. If `pins` is
+/// true, that thread gets a processor, and the runtime's threads get another one. The processor
+/// time is that of all threads but the clients'.
 pub(super) fn measure(
     pins: bool,
     at_least: Duration,
@@ -183,8 +185,8 @@ pub(super) fn measure(
     measure_beside(&[], pins, at_least, run)
 }
 
-/// Measures as [`measure`] does, beside clients on other threads: `others` are the ids of these
-/// threads, which are pinned to the same processor as this client.
+/// Measures as [`measure`] does, beside clients on other threads. `others` are the ids of these
+/// threads. If `pins` is true, they get the same processor as this client.
 pub(super) fn measure_beside(
     others: &[i32],
     pins: bool,
@@ -260,11 +262,11 @@ pub(super) fn echo<R: Rt, const CONNECTIONS: usize>(
     }
 }
 
-/// The length of a poll of the tasks beside `echo_busy`.
+/// The length of a poll of the busy tasks in `echo_busy`.
 const BUSY: Duration = Duration::from_millis(1);
 
-/// Echoes a message every 300 microseconds. Beside it, one task for each worker has long polls, and
-/// wakes itself in each poll.
+/// Echoes a message again and again, after a pause of 300 microseconds each time. Beside it, one
+/// task for each worker has long polls, and wakes itself in each poll.
 pub(super) fn echo_busy<R: Rt>(
     runtime: &R,
     workers: usize,
@@ -298,7 +300,7 @@ pub(super) fn echo_busy<R: Rt>(
     tail(measured?)
 }
 
-/// Connections that always have data, beside those of `echo_saturated`.
+/// Number of connections of `echo_saturated` that always have data.
 const FLOODS: usize = 16;
 
 /// Echoes messages on 50 connections. Beside them, the server reads connections that always have
@@ -319,7 +321,7 @@ pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -
     tail(measured?)
 }
 
-/// Keeps the connections full of data.
+/// Keeps the connections full of data until `ends` is set.
 fn flood(streams: &[TcpStream], ends: &AtomicBool) -> Option<()> {
     for stream in streams {
         stream.set_nonblocking(true).ok()?;
@@ -342,8 +344,8 @@ pub(super) fn connect<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Optio
     let run = |span: Duration| {
         let (begun, mut took) = (Instant::now(), Vec::new());
         while took.is_empty() || begun.elapsed() < span {
-            // Each connection has another address, as a closed one keeps its pair of address and
-            // port for a minute.
+            // Each connection goes to another loopback address, as a closed connection keeps its
+            // pair of address and port for a minute.
             count += 1;
             let [low, middle, ..] = count.to_le_bytes();
             to.set_ip(Ipv4Addr::new(127, 0, middle, low.max(1)).into());
@@ -359,15 +361,15 @@ pub(super) fn connect<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Optio
     throughput(measure(true, at_least, run)?)
 }
 
-/// Idle connections, each of which the server limits to an hour.
+/// Number of idle connections. The server limits its wait on each of them to an hour.
 const IDLE: usize = size(9_000);
 
 /// Counts how often threads of the process wake up in a second while connections are idle. One
 /// wake-up is this thread's own.
 pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Service::Hold).ok()?;
-    // A test has fewer connections than a listener's queue holds: on a busy machine the kernel
-    // drops the others, and the client tries again after a second.
+    // A test makes fewer connections than a listener's queue holds. On a busy machine the kernel
+    // drops further ones, and the client tries again after a second.
     let (count, second) = match at_least.is_zero() {
         true => (IDLE / 20, Duration::from_millis(50)),
         false => (IDLE, Duration::from_secs(1)),
@@ -376,7 +378,7 @@ pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     let streams = streams
         .map_err(|error| eprintln!("a client: {error}"))
         .ok()?;
-    // By then all connections are accepted, and all threads that go to sleep are asleep.
+    // After this sleep, all connections are accepted, and all threads that can sleep are asleep.
     thread::sleep(second);
     let (window, before) = (Window::open(), switches()?);
     thread::sleep(second);
@@ -385,13 +387,13 @@ pub(super) fn idle<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<M
     Some(Measured::of(streams.len() as u64, wakes as f64, spent))
 }
 
-/// The ids of this process's threads.
+/// Returns the ids of this process's threads.
 pub(super) fn threads() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc/self/task").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Counts how often the threads of this process have waited.
+/// Returns how often the threads of this process have waited, by their voluntary context switches.
 fn switches() -> Option<u64> {
     let of = |thread: i32| {
         let status = fs::read_to_string(format!("/proc/self/task/{thread}/status")).ok()?;

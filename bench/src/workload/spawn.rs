@@ -81,13 +81,13 @@ pub(super) const BURST: usize = super::size(1_000);
 /// Units of work in a microsecond.
 pub(super) const MICRO: u64 = 25;
 
-/// Spawns tasks from an outside thread, while other tasks yield until all of these have run.
+/// Spawns tasks from an outside thread. Other tasks yield until all spawned tasks have run.
 pub(super) fn many_busy_remote<R: Rt>(runtime: &R, done: Done) {
     busy_remote::<R, MANY, 0>(runtime, done);
 }
 
-/// Spawns `TASKS` tasks from an outside thread, while other tasks, whose polls take about `MICROS`
-/// microseconds, yield until all of these have run.
+/// Spawns `TASKS` tasks from an outside thread. Other tasks, whose polls take about `MICROS`
+/// microseconds, yield until all `TASKS` tasks have run.
 pub(super) fn busy_remote<R: Rt, const TASKS: usize, const MICROS: u64>(runtime: &R, done: Done) {
     let left = Arc::new(AtomicUsize::new(TASKS));
     for _ in 0..BUSY {
@@ -116,9 +116,9 @@ pub(super) const TREE: usize = (1 << (LEVELS + 1)) - 2;
 
 const LEVELS: usize = if super::SMALL { 10 } else { 16 };
 
-/// Runs a binary tree of tasks: each spawns two and awaits both.
+/// Runs a binary tree of tasks: each task above the leaves spawns two and awaits both.
 pub(super) fn fork_join<R: Rt>(runtime: &R, done: Done) {
-    /// Returns the number of leaves. Boxed, since the future contains itself.
+    /// Returns the number of leaves. The future is boxed, since its type contains itself.
     fn fork<R: Rt>(levels: usize) -> Pin<Box<dyn Future<Output = usize> + Send>> {
         Box::pin(async move {
             if levels == 0 {

@@ -32,7 +32,7 @@ pub(super) fn timeout_ready<R: Rt>(runtime: &R, done: Done) {
     });
 }
 
-/// Is ready at its second poll, for which it wakes its task.
+/// Returns a future that wakes its task at the first poll, and is ready at the second one.
 fn pending_once() -> impl Future<Output = ()> + Send {
     let mut polled = false;
     poll_fn(move |cx| {
@@ -103,17 +103,18 @@ pub(super) fn sleep<R: Rt, const MICROS: u64>(
 /// Number of tasks that sleep.
 const SLEEPERS: usize = super::size(1_000_000);
 
-/// Number of tasks that are spawned, and polled, before the next ones are. So no queue grows.
+/// Number of tasks in a batch. A batch is spawned when the batch before it has been polled, so no
+/// queue grows.
 const BATCH: usize = 1_000;
 
-/// Spawns a million tasks that sleep, or one batch if the time is zero. They end over 10 seconds,
-/// after all have begun. The value is the memory of each, and the processor time is that of their
-/// spawns, their sleeps and their ends.
+/// Spawns a million tasks that sleep, or one batch if the time is zero. The million sleeps end one
+/// after the other, between 5 and 15 seconds after the first spawn. The value is the memory of a
+/// task. The processor time is that of the spawns, the sleeps and the ends.
 pub(super) fn sleepers<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let (tasks, first, last) = if at_least.is_zero() {
         (BATCH, Duration::ZERO, Duration::from_millis(20))
     } else {
-        // The spawns take a while.
+        // The first sleep ends after 5 seconds, so that all tasks are spawned before.
         (SLEEPERS, Duration::from_secs(5), Duration::from_secs(10))
     };
     let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -138,7 +139,7 @@ pub(super) fn sleepers<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opti
             }
         }
     };
-    // This lets queues, wheels and the allocator grow to their first size.
+    // This first batch lets queues, wheels and the allocator grow to their first size.
     spawn(BATCH, &|_| Duration::from_millis(1));
     let window = Window::open();
     let before = resident()?;

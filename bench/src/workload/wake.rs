@@ -192,7 +192,8 @@ pub(super) fn ping_pong<R: Rt, C: Oneshot>(runtime: &R, done: Done) {
     });
 }
 
-/// A place in a ring: the number of messages there, and the waker of the task that waits for them.
+/// A place in a ring of tasks: the number of messages at the place, and the waker of the task that
+/// waits for them.
 #[derive(Default)]
 struct Place {
     messages: AtomicUsize,
@@ -222,7 +223,8 @@ impl Place {
     }
 
     fn try_take(&self) -> bool {
-        // Ordering: Relaxed. Only this task takes messages, so one that it saw stays.
+        // Ordering: Relaxed. Only one task takes messages from a place, so a message that it saw
+        // stays.
         if self.messages.load(Relaxed) == 0 {
             return false;
         }
@@ -256,7 +258,7 @@ pub(super) fn ring<R: Rt, const TASKS: usize, const MESSAGES: usize, const ROUND
 /// Number of tasks that are woken at once.
 pub(super) const STORM_TASKS: usize = super::size(1_000);
 
-/// Number of times that they are woken.
+/// Number of times that these tasks are woken.
 pub(super) const STORMS: usize = super::size(20);
 
 /// The barrier at which the tasks meet.
@@ -264,7 +266,8 @@ struct Barrier {
     arrived: AtomicUsize,
     storm: AtomicUsize,
     wakers: Vec<AtomicWaker>,
-    /// The outside thread that wakes the tasks once all have arrived. `None` if the last task does.
+    /// The outside thread that wakes the tasks once all have arrived. `None` if the last task to
+    /// arrive wakes the others.
     outside: Option<Thread>,
 }
 
@@ -276,13 +279,14 @@ impl Barrier {
         self.wakers.iter().for_each(AtomicWaker::wake);
     }
 
-    /// Counts an arrival. True if it was the last.
+    /// Counts an arrival. Returns true if it was the last one.
     fn arrive(&self) -> bool {
-        // Ordering: AcqRel pairs with the earlier arrivals: the last one wakes all tasks, or has
-        // the outside thread wake them.
+        // Ordering: AcqRel pairs with the earlier arrivals. The last task to arrive wakes all
+        // tasks, or has the outside thread wake them.
         let last = self.arrived.fetch_add(1, AcqRel) + 1 == STORM_TASKS;
         if last {
-            // Ordering: Relaxed. No task arrives again before the storm, which `wake` publishes.
+            // Ordering: Relaxed. No task arrives again before it has seen the storm's number, whose
+            // Release store in `wake` comes after this store.
             self.arrived.store(0, Relaxed);
         }
         last

@@ -1,6 +1,6 @@
 //! `cargo xtask bench --ablate DIR`: measures what each optimisation gains. For each optimisation
 //! it builds a copy of the tree in which a few lines are replaced, to undo the optimisation. All
-//! copies are measured in the same rounds.
+//! copies, and the tree as it is, are measured in the same rounds.
 use crate::{
     Listing, Machine, Options, Runtime, Session, build, choose, interrupt, plot, print,
     table::Table,
@@ -13,18 +13,20 @@ use std::{
     process::Command,
 };
 
-/// An optimisation, and the replacements that undo it: the file, the text, and the new text.
+/// An optimisation, and the replacements that undo it. Each is a file, the text to replace in that
+/// file, and the new text.
 struct Ablation {
     without: &'static str,
     how: &'static str,
-    /// The purpose that the article of 2019 gives.
+    /// The purpose of the optimisation, by the article that [`SOURCE`] names.
     claim: &'static str,
     edits: &'static [(&'static str, &'static str, &'static str)],
 }
 
 const AS_IT_IS: &str = "as it is";
 
-/// The rows of the article that presented the optimisations.
+/// The rows that are measured if the options name none: the benchmarks of the article in
+/// [`SOURCE`].
 const ROWS: [&str; 5] = [
     "chained_spawn",
     "ping_pong",
@@ -103,7 +105,8 @@ const ABLATIONS: &[Ablation] = &[
     },
 ];
 
-/// Builds all copies, measures, prints the table, and writes `ablation.md` and `ablation.svg`.
+/// Builds all copies, measures, prints a table for each row, and writes `ablation.md` and
+/// `ablation.svg`. Returns false if a figure is missing, a sample failed, or the user interrupted.
 pub(super) fn run(
     root: &Path,
     commit: &str,
@@ -170,11 +173,11 @@ pub(super) fn run(
 }
 
 impl Ablation {
-    /// Builds `bench` in `dir` without this optimisation, unless that was done before, and returns
-    /// the program's path.
+    /// Builds `bench` in `dir` without this optimisation, and returns the program's path. A program
+    /// that was built from the same files before is not built again.
     ///
     /// All variants are built one after the other in one tree and one target directory. To cargo
-    /// they are the same packages, with changed files.
+    /// the variants are the same packages, with changed files.
     fn build(&self, root: &Path, dir: &Path, options: &Options) -> Result<PathBuf> {
         let files = self.files(root)?;
         let mut hasher = DefaultHasher::new();
@@ -204,7 +207,8 @@ impl Ablation {
         Ok(kept)
     }
 
-    /// Copies the files that git tracks, so no build output is copied, and makes the replacements.
+    /// Returns the names and the contents of the files that git tracks, with the replacements made.
+    /// Git tracks no build output.
     fn files(&self, root: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         let output = Command::new("git")
             .current_dir(root)
@@ -215,7 +219,7 @@ impl Ablation {
         let mut files = Vec::new();
         for name in String::from_utf8_lossy(&output.stdout).split_terminator('\0') {
             let Ok(mut text) = fs::read(root.join(name)) else {
-                continue; // The file is deleted, and that is not committed.
+                continue; // The file was deleted, but the deletion is not staged.
             };
             for (_, old, new) in self.edits.iter().filter(|(file, ..)| *file == name) {
                 let source = String::from_utf8(text).with_context(|| name.to_owned())?;
@@ -232,7 +236,7 @@ impl Ablation {
     }
 }
 
-/// Writes the page in Markdown.
+/// Returns the page in Markdown.
 fn page(machine: &Machine, tables: &[Table]) -> String {
     let mut text = "# What each optimisation is worth here\n\n\
         Nanoseconds an operation with one optimisation undone in the source, and the ratio to the time with nothing undone (the median of the rounds' ratios; \
@@ -277,7 +281,8 @@ fn page(machine: &Machine, tables: &[Table]) -> String {
     text
 }
 
-/// The figures of the article, which has none for each optimisation alone.
+/// The article that presented the optimisations, and its figures. The article has no figure for a
+/// single optimisation.
 const SOURCE: &str = "
 The source is [Making the Tokio scheduler 10x faster](https://tokio.rs/blog/2019-10-scheduler) of 2019. It has figures only for all optimisations together, new against old, on its authors' machine: `chained_spawn` \
 2,020 to 169 µs (12 x), `ping_pong` 1,280 to 563 µs (2.3 x), `spawn_many` 10.3 to 7.3 ms (1.4 x), `yield_many` 21.5 to 14.6 ms (1.5 x). Its old scheduler also had a queue that grew, with epochs, \

@@ -1,10 +1,11 @@
 //! `cargo xtask bench --instructions`: counts the instructions of each hot path by valgrind's
-//! callgrind, and compares them with `docs/benchmarks/instructions.json`. Fails if a count of ours
-//! has grown.
+//! callgrind, and compares the counts with the kept ones in `docs/benchmarks/instructions.json`.
+//! Without `--json`, the command fails if a path of ours has grown by more than [`GROWTH`] and
+//! [`SLACK`] allow.
 //!
-//! Each path runs N times and 2N times; the difference of the counts is that of N operations. The
-//! counts repeat exactly with one compiler and one set of processor features. So if the kept counts
-//! are of another compiler, they are printed and not compared.
+//! Each path runs N times and 2N times; the difference of the two counts is the count of N
+//! operations. The counts repeat exactly with one compiler and one set of processor features. So if
+//! the kept counts are of another compiler, the command prints them, but does not compare.
 use crate::print;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -12,10 +13,10 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 const OPERATIONS: u64 = 25_600;
 
-/// The factor by which a count may grow.
+/// A count may grow by this part of the kept count, and by [`SLACK`] in addition.
 const GROWTH: f64 = 0.05;
 
-/// Growth by fewer instructions is ignored.
+/// A number of instructions; see [`GROWTH`].
 const SLACK: f64 = 0.5;
 
 #[derive(Deserialize, Serialize)]
@@ -25,8 +26,8 @@ struct Counts {
     rows: BTreeMap<String, f64>,
 }
 
-/// Counts, compares and prints all rows, and writes them to `json` if it is given. Returns false if
-/// a count has grown.
+/// Counts the instructions of all rows, and prints the counts beside the kept ones. Writes the
+/// counts to `json` if that file is given; otherwise returns false if a count has grown.
 pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
     let counts = count_all()?;
     let kept = kept(root)?;
@@ -66,7 +67,8 @@ pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
     Ok(grown.is_empty())
 }
 
-/// A row with a colon is a peer's, and may grow.
+/// Returns whether the row's count has grown too much. A row whose name has a colon is a peer's,
+/// and its count may grow.
 fn has_grown(row: &str, before: f64, now: f64) -> bool {
     !row.contains(':') && now > before * (1.0 + GROWTH) + SLACK
 }

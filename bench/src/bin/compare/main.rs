@@ -1,9 +1,11 @@
 //! `cargo xtask bench`: measures runtimes beside each other. Each sample is a process of its own.
 //!
 //! A row is measured in rounds. In each round every runtime takes one sample, back to back, and the
-//! order rotates from round to round. A sample is given up and taken again, a bounded number of
-//! times, if other processes disturbed it, or if the processors' distance was not the one that the
-//! options ask for. A ratio is the median of the rounds' ratios, because the machine changes less
+//! runtimes' order rotates from round to round. A sample is given up for two reasons: other
+//! processes disturbed the sample, or the processors' distance was not the one that the options ask
+//! for. Processors are near each other or far from each other, by the time of a cache line's round
+//! trip between them. The command takes another sample in place of one that is given up, a bounded
+//! number of times. A ratio is the median of the rounds' ratios, because the machine changes less
 //! within a round than between rounds.
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -27,7 +29,7 @@ mod output;
 mod plot;
 mod table;
 
-/// Compares runtimes by samples of the program `bench`, which is in the same directory.
+/// Compares runtimes by samples of the program `bench`, which is in the directory of this program.
 #[derive(Parser)]
 #[command(name = "compare")]
 struct Cli {
@@ -56,7 +58,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Round trips below this many nanoseconds are near.
+/// Two processors are near each other if a cache line's round trip between them takes less than
+/// this many nanoseconds.
 const NEAR_NS: f64 = 150.0;
 
 #[derive(Deserialize)]
@@ -114,9 +117,9 @@ struct Sample {
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     Kept,
-    /// Other processes used the machine.
+    /// Other processes used more of the machine than the options allow.
     Disturbed,
-    /// The processors' distance was not the wanted one, or changed meanwhile.
+    /// The processors' distance is unknown, was not the wanted one, or changed during the sample.
     Misplaced,
 }
 
@@ -152,7 +155,9 @@ impl Sample {
     }
 }
 
-/// Measures and prints the table. Returns false if a figure is missing.
+/// Does what the options ask for; by default, measures and prints a table for each row. Returns
+/// false if a figure is missing, a sample failed, a count of instructions has grown, or the user
+/// interrupted.
 fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
     options.check()?;
     if options.list {
@@ -218,7 +223,7 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
         print(&table.text());
         report.tables.push(table);
         report.samples.extend(taken);
-        // The samples are written as they come, for a run that is cut off.
+        // The samples are written after each row, so a run that is cut off keeps them.
         report.write(options)?;
         if interrupt::came() {
             break;
@@ -284,7 +289,7 @@ struct Report {
 }
 
 impl Report {
-    /// Writes the file that the options ask for.
+    /// Writes the report to the file of `--json`, if the options name one.
     fn write(&self, options: &Options) -> Result<()> {
         if let Some(file) = &options.json {
             let json = serde_json::to_string_pretty(self)?;
@@ -293,7 +298,7 @@ impl Report {
         Ok(())
     }
 
-    /// Writes what the options ask for.
+    /// Writes every file that the options ask for: the report, the page and the charts.
     fn keep(&self, options: &Options) -> Result<()> {
         self.write(options)?;
         if let Some(dir) = &options.plot {
@@ -321,7 +326,7 @@ impl Report {
         table::closing(&self.tables, &self.samples, self.aim())
     }
 
-    /// The rows' aims hold for the system's allocator.
+    /// Returns the aim of the rows. The rows' own aims hold only for the system's allocator.
     fn aim(&self) -> table::Aim {
         match &*self.machine.allocator {
             JEMALLOC => table::Aim::BestPeer(0.9),
@@ -330,7 +335,7 @@ impl Report {
     }
 }
 
-/// Builds the bench of a tree into a target directory.
+/// Builds the program `bench` of a tree into a target directory, and returns the program's path.
 fn build(tree: &Path, jemalloc: bool, target: &Path) -> Result<PathBuf> {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     build
@@ -361,7 +366,7 @@ struct Machine {
     /// The versions of the kernel and the compiler.
     #[serde(default)]
     system: String,
-    /// The commit of the tree, if it is known.
+    /// The commit of the tree, or empty if the commit is unknown.
     #[serde(default)]
     commit: String,
     versions: Vec<(String, String)>,
@@ -424,7 +429,8 @@ impl Machine {
     }
 }
 
-/// Returns the known versions, as `linux 6.12.0, rustc 1.95.0`.
+/// Returns the versions of the kernel and the compiler, as `linux 6.12.0, rustc 1.95.0`. An unknown
+/// version is left out.
 fn system() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let compiler = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
@@ -450,8 +456,8 @@ fn version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 }
 
 impl Options {
-    /// Returns the peers that the options name, without our runtime, which is always measured; and
-    /// whether the options name any.
+    /// Returns the peers that the options name, and whether the options name any runtime. Our
+    /// runtime is not among the peers, because it is always measured.
     fn peers(&self, ours: &str) -> (Vec<String>, bool) {
         let peers = self.peers.iter().filter(|name| *name != ours);
         (peers.cloned().collect(), !self.peers.is_empty())
@@ -470,7 +476,7 @@ impl Options {
 struct Session<'a> {
     options: &'a Options,
     bench: &'a Path,
-    /// Names of other builds of our runtime.
+    /// The builds of our runtime that an ablation compares: each one's name and program.
     variants: &'a [(String, PathBuf)],
     /// Retries left in this row. They are bounded, so that the command ends on a machine that is
     /// never quiet.
@@ -479,7 +485,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Takes all rounds of a row, or those before an interrupt.
+    /// Takes the samples of all rounds of a row, or only those before an interrupt.
     fn take(&mut self, row: &Row, runtimes: &[Runtime]) -> Result<Vec<Taken>> {
         let mut taken = Vec::new();
         self.patience = 3 * runtimes.len() * self.options.rounds();
@@ -536,8 +542,8 @@ impl Session<'_> {
                         return Ok(());
                     }
                     self.patience -= 1;
-                    // The pause fits the disturbances: processors move every few seconds, and a
-                    // compiler runs for about as long.
+                    // Ten pauses take 5.5 s together. Disturbances last about as long: a virtual
+                    // machine's processors move every few seconds, and a compiler runs for seconds.
                     thread::sleep(Duration::from_millis(100 * (attempt as u64 + 1)));
                 }
             }
@@ -589,7 +595,7 @@ fn print(text: &str) {
     output::write(format_args!("{text}"));
 }
 
-/// Shows, on a terminal only, the current step in place of the one before.
+/// Shows the current step in place of the step before, if standard error is a terminal.
 fn progress(text: &str) {
     let mut err = io::stderr().lock();
     if err.is_terminal() {

@@ -1,5 +1,5 @@
-//! The options of `cargo xtask bench`. `xtask` includes this file too, so it lists the names, and
-//! refuses others, without building `bench`.
+//! The options of `cargo xtask bench`. `xtask` includes this file too. So `xtask` lists the names
+//! of rows and runtimes, and refuses unknown names, without building `bench`.
 use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, process::Command};
@@ -25,8 +25,8 @@ pub(crate) struct Options {
     /// Number of worker threads.
     #[arg(long, default_value_t = 2)]
     pub(crate) workers: u16,
-    /// Keeps only the samples whose processors were near each other, or far from each other, or
-    /// keeps all.
+    /// Keeps the samples whose processors were near each other, those whose processors were far
+    /// from each other, or all.
     #[arg(long, value_enum, default_value_t = Placement::Near)]
     pub(crate) placement: Placement,
     /// The part of the machine, in per cent, that other processes may use during a sample.
@@ -59,8 +59,8 @@ pub(crate) struct Options {
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Counts the instructions of hot paths instead, with valgrind. Fails if a count has grown.
-    /// With --json it keeps the counts.
+    /// Measures no time, and counts the instructions of hot paths, with valgrind. Fails if a count
+    /// of ours has grown. With --json it writes the counts to the file, and does not fail.
     #[arg(long, conflicts_with_all = ["quick", "rows", "peers", "list", "plot", "latencies", "from"])]
     pub(crate) instructions: bool,
 }
@@ -89,13 +89,13 @@ impl Options {
     }
 }
 
-/// Makes cargo build the bench with jemalloc, which rebuilds all crates.
+/// Makes cargo build `bench` with jemalloc. The changed flags make cargo rebuild all crates.
 pub(crate) fn use_jemalloc(cargo: &mut Command) {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     cargo.env("RUSTFLAGS", flags + " --cfg selvedge_jemalloc");
 }
 
-/// The rows and the runtimes.
+/// Returns a text that lists the runtimes and the rows.
 pub(crate) fn list() -> String {
     let mut text = "runtimes\n".to_owned();
     for name in names::RUNTIMES {
@@ -108,7 +108,8 @@ pub(crate) fn list() -> String {
     text
 }
 
-/// Returns the names of `all` that the options name, or all names if they name none.
+/// Returns the items of `all` whose names are in `wanted`, or all items if `wanted` is empty. Fails
+/// if `wanted` has an unknown name.
 pub(crate) fn choose<T: Clone>(
     all: &[T],
     name: impl Fn(&T) -> &str,

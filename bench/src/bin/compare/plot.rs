@@ -1,5 +1,6 @@
-//! Draws the tables as bar charts: one chart of all rows, as multiples of tokio's figures (the
-//! *yardstick*), and one for each kind of row, with the figures of all runtimes.
+//! Draws the tables as bar charts. One chart shows all rows, as multiples of the figures of tokio,
+//! the *yardstick*. One chart for each kind of row shows the figures of all runtimes. Further
+//! charts show the percentiles of a row's times, and our runtime without each optimisation.
 use super::{
     Machine,
     table::{Line, Table, YARDSTICK},
@@ -17,7 +18,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 const OURS: RGBColor = RGBColor(0xC2, 0x41, 0x0C);
 const TOKIO: RGBColor = RGBColor(0x47, 0x55, 0x69);
 const PEER: RGBColor = RGBColor(0x94, 0xA3, 0xB8);
-/// The colour of a runtime that does not use both processors.
+/// The colour of a runtime that is not parallel: it runs the row on one thread.
 const ALONE: RGBColor = RGBColor(0xDD, 0xE3, 0xEA);
 const INK: RGBColor = RGBColor(0x1E, 0x29, 0x3B);
 const FAINT: RGBColor = RGBColor(0xE2, 0xE8, 0xF0);
@@ -81,7 +82,8 @@ pub(super) fn latencies(machine: &Machine, tables: &[Table], dir: &Path) -> Resu
     Ok(files)
 }
 
-/// Draws the percentiles of a row's times: a group of bars for each, with a bar for each runtime.
+/// Draws a row's p50, p90, p99 and longest time: a group of bars for each of the four, with a bar
+/// for each runtime.
 fn percentiles(
     machine: &Machine,
     table: &Table,
@@ -147,7 +149,7 @@ const LEGEND: [(i32, RGBColor, &str); 4] = [
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// The place, size and colour of a text.
+/// The size, the colour and the alignment of a text.
 struct Ink {
     size: i32,
     colour: RGBColor,
@@ -160,7 +162,7 @@ const PLAIN: Ink = Ink {
     to: HPos::Left,
 };
 
-/// Draws text whose middle is at this height.
+/// Draws a text at the point `at`. The middle of the text's height is at the point's height.
 fn text(area: &Area<'_>, at: (i32, i32), ink: &Ink, words: &str) -> Drawn {
     let style = ("sans-serif", ink.size)
         .into_font()
@@ -227,7 +229,9 @@ fn shown(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// Draws every row: ours and the best parallel peer, as multiples of the yardstick.
+/// Draws a chart of all rows that have our ratio and a best peer: our figure and the best parallel
+/// peer's, as multiples of the yardstick's. No second bar is drawn where the best peer is the
+/// yardstick.
 fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
     const LEFT: i32 = 210;
     const ONE: i32 = 480;
@@ -305,7 +309,7 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
             bar(&area, (LEFT, y), at(ratio) - LEFT, 11, colour)?;
             let ink = Ink { size: 11, ..PLAIN };
             let words = format!("{ratio:.2}{who}");
-            // Drawn after the lines of the scale, so that it covers them.
+            // This white bar is drawn after the scale's lines, so that it covers them.
             bar(
                 &area,
                 (at(ratio) + 3, y),
@@ -321,7 +325,7 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
     Ok(())
 }
 
-/// Draws the rows of a kind in two columns, each row with the figures of all runtimes.
+/// Draws the tables in two columns, with a bar for each line of a table.
 fn panels(
     machine: &Machine,
     heading: &str,

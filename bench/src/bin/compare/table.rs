@@ -2,7 +2,7 @@
 use super::{Row, Runtime, Sample, Taken, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// The *yardstick*: the runtime to whose figures all others are compared.
+/// The *yardstick*: the runtime with whose figures the figures of the others are compared.
 pub(super) const YARDSTICK: &str = "tokio";
 
 /// One row's figures.
@@ -18,11 +18,11 @@ pub(super) struct Table {
     pub(super) aim: f64,
     /// The parallel peer with the smallest median, if any was measured.
     pub(super) best_peer: Option<String>,
-    /// Ours first.
+    /// The runtimes' figures, ours first.
     pub(super) lines: Vec<Line>,
 }
 
-/// A runtime's figures in a row. `None` if no sample was kept.
+/// A runtime's figures in a row. A figure is `None` if no kept sample has it.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Line {
     pub(super) rt: String,
@@ -31,8 +31,8 @@ pub(super) struct Line {
     /// The largest sample less the smallest, as a part of the median.
     pub(super) spread: Option<f64>,
     p99: Option<f64>,
-    /// The p50, p90 and p99 of single operations, and the largest time: each the median of the
-    /// samples'.
+    /// The p50, p90, p99 and longest time of single operations. Each is the median over the kept
+    /// samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) latencies: Option<[f64; 4]>,
     pub(super) efficiency: Option<f64>,
@@ -49,12 +49,12 @@ pub(super) struct Line {
 }
 
 impl Table {
-    /// The figures of the runtimes that have the row.
+    /// Computes the figures of a row. `runtimes` are the runtimes that have the row.
     pub(super) fn of(row: &Row, runtimes: &[Runtime], taken: &[Taken]) -> Self {
         Self::against(YARDSTICK, row, runtimes, taken)
     }
 
-    /// Computes the same table with another yardstick.
+    /// Computes the same table with the yardstick that the caller names.
     pub(super) fn against(
         yardstick: &str,
         row: &Row,
@@ -159,20 +159,21 @@ impl Table {
         text
     }
 
-    /// Whether the row is no race: the row of budgets compares costs, not speed, and bytes are not
-    /// times.
+    /// Whether the row is no race. The row `coop` compares what budgets cost, and a row in bytes
+    /// measures no time.
     fn is_no_race(&self) -> bool {
         self.unit != "ns" || self.row == "coop"
     }
 
-    /// Formats our ratio to the yardstick, and whether it meets the aim.
+    /// Returns our ratio to the yardstick, and whether the ratio meets the aim.
     fn ours(&self) -> Option<(f64, bool)> {
         let ratio = self.lines.first()?.to_yardstick?;
         Some((ratio, ratio <= self.aim))
     }
 }
 
-/// Writes all rows as a page of Markdown: ours, the yardstick and the best parallel peer.
+/// Returns a page of Markdown. The page shows our figures, the yardstick's and the best parallel
+/// peer's in each row that has a best peer.
 pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     let mut text = format!(
         "# Runtimes side by side\n\n\
@@ -228,16 +229,17 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
 /// The aim of the rows.
 #[derive(Clone, Copy)]
 pub(super) enum Aim {
-    /// The row's own aim, as a part of the yardstick's time.
+    /// The row's own aim: the largest allowed ratio of our figure to the yardstick's.
     Rows,
     /// The largest allowed part of the best parallel peer's time.
     BestPeer(f64),
 }
 
-/// The part of its speed that the always-ready task of `coop` is to keep.
+/// The aim of `coop`: the part of its speed alone that the always-ready task keeps beside the other
+/// task.
 const PACE: f64 = 0.97;
 
-/// Writes the closing lines, about all rows.
+/// Returns the closing lines, which are about all rows.
 pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
     let mut text = "\n".to_owned();
     let timed = || tables.iter().filter(|table| !table.is_no_race());
@@ -351,7 +353,7 @@ fn kept<'a>(taken: &'a [Taken], rt: &'a str) -> impl Iterator<Item = &'a Taken> 
         .filter(move |taken| taken.verdict == Verdict::Kept && taken.rt == rt)
 }
 
-/// Returns the median of a figure over the kept samples that have it.
+/// Returns a figure of each kept sample that has it.
 fn figures<'a>(
     taken: &'a [Taken],
     rt: &'a str,
@@ -366,7 +368,7 @@ fn latencies(taken: &[Taken], rt: &str) -> Option<[f64; 4]> {
     Some([at(0)?, at(1)?, at(2)?, at(3)?])
 }
 
-/// Returns the median of the ratios in the rounds that have samples of both.
+/// Returns the median of the ratios in the rounds that have kept samples of both runtimes.
 fn ratio(
     taken: &[Taken],
     rt: &str,

@@ -1,8 +1,9 @@
 //! The simulated machine: cores, and the cache lines that pass between them.
 //!
-//! A line is in the caches of some cores. A write leaves it in the writer's alone; a read by
-//! another core copies it there. A line that has to come from another core takes `transfer`, and
-//! the cores that want it at the same time wait for each other.
+//! A line is in the caches of some cores. A write leaves the line in the writer's cache only. A
+//! read copies the line to the reader's cache. A line that has to come from another core takes
+//! [`Costs::transfer`]. That transfer begins no earlier than the end of the last write, and of the
+//! first read after that write.
 
 /// Nanoseconds of simulated time.
 pub(crate) type Nanos = f64;
@@ -10,31 +11,32 @@ pub(crate) type Nanos = f64;
 /// The costs of the protocols' steps. [`Costs::near`] says where the figures are from.
 #[derive(Clone, Copy)]
 pub(crate) struct Costs {
-    /// A line that comes from another core.
+    /// The time until a line has come from another core.
     pub(crate) transfer: Nanos,
-    /// A read-modify-write or a `SeqCst` fence, the line being there.
+    /// A `SeqCst` fence, or a read-modify-write of a line that is in the core's cache.
     pub(crate) rmw: Nanos,
-    /// A load of a line that is there.
+    /// A load of a line that is in the core's cache.
     pub(crate) load: Nanos,
     /// A spawn, without its push.
     pub(crate) spawn: Nanos,
     /// A poll and a task's end, without the task's own work.
     pub(crate) poll: Nanos,
-    /// Lines of a task that come from the core that spawned or last ran it.
+    /// Number of a task's lines that come from the core that spawned or last ran the task.
     pub(crate) task_lines: f64,
-    /// From the call that wakes a parked thread until that thread runs.
+    /// The time from the call that wakes a parked thread until that thread runs.
     pub(crate) wake: Nanos,
-    /// The part of it that the caller spends.
+    /// The part of `wake` that the caller spends.
     pub(crate) wake_call: Nanos,
-    /// A call of the kernel's poller, and what it takes for each event.
+    /// A call of the kernel's poller, without its events.
     pub(crate) poller: Nanos,
+    /// The cost of each event that such a call returns.
     pub(crate) event: Nanos,
 }
 
 impl Costs {
-    /// Costs between cores that are near each other, as measured on two: a line's round trip takes
-    /// 60 ns; an uncontended read-modify-write 2.2; `epoll_wait` 158; a wake 5.4 µs, of which the
-    /// waker spends a third.
+    /// Costs between cores that are near each other, as measured on two. A line's round trip takes
+    /// 60 ns, an uncontended read-modify-write 2.2 ns, and `epoll_wait` 158 ns. A wake takes
+    /// 5.4 µs, of which the waker spends a third.
     pub(crate) const fn near() -> Self {
         Self {
             transfer: 30.0,
@@ -50,7 +52,8 @@ impl Costs {
         }
     }
 
-    /// The same with a line's round trip of 475 ns, as between cores that are far from each other.
+    /// Costs between cores that are far from each other: a line's round trip takes 475 ns. The
+    /// other costs are those of [`near`](Self::near).
     pub(crate) const fn far() -> Self {
         Self {
             transfer: 237.0,
@@ -64,10 +67,10 @@ impl Costs {
 pub(crate) struct Line {
     copies: Vec<u64>,
     dirty: bool,
-    /// When the last transfer ends.
+    /// The time before which no transfer of the line begins.
     free: Nanos,
     pub(crate) writes: u64,
-    /// The time that cores have waited for each other.
+    /// The time for which cores have waited to begin transfers of the line.
     pub(crate) waited: Nanos,
 }
 
@@ -97,7 +100,7 @@ impl Line {
         self.free.max(now)
     }
 
-    /// A read-modify-write. Returns when it is done.
+    /// Simulates a read-modify-write, and returns the time of its end.
     pub(crate) fn write(&mut self, core: usize, now: Nanos, costs: &Costs) -> Nanos {
         self.writes += 1;
         let end = if self.is_alone(core) {
@@ -111,21 +114,22 @@ impl Line {
         end
     }
 
-    /// A load. Returns when it is done.
+    /// Simulates a load, and returns the time of its end.
     pub(crate) fn read(&mut self, core: usize, now: Nanos, costs: &Costs) -> Nanos {
         if self.has(core) {
             return now + costs.load;
         }
         let end = self.begin(now) + costs.transfer;
         if self.dirty {
-            // The first copy of a written line comes from its writer; further ones do not wait.
+            // The first copy of a written line comes from its writer, and delays the others.
+            // Further copies do not delay each other.
             (self.dirty, self.free) = (false, end);
         }
         self.copies[core / 64] |= 1 << (core % 64);
         end
     }
 
-    /// Keeps the line until this time, as the holder of a lock does.
+    /// Lets no transfer of the line begin before this time, as the holder of a lock does.
     pub(crate) fn keep_until(&mut self, until: Nanos) {
         self.free = self.free.max(until);
     }

@@ -1,15 +1,18 @@
-//! Simulates the scheduler's protocols on 2 to 256 cores, by what their steps cost on two.
+//! Simulates the scheduler's protocols with 2 to 256 workers, each on a core of its own. A step of
+//! a protocol takes the time that was measured on two cores.
 //!
-//! `cargo run --release -p bench --bin simulate` prints the tables of `docs/benchmarks/scale.md`. A
-//! run has no randomness but that of a generator with a fixed seed, so it prints the same each
-//! time. The tests compare the simulation of two cores with what was measured there.
+//! `cargo run --release -p bench --bin simulate` prints the tables of `docs/benchmarks/scale.md`.
+//! All randomness comes from a generator with a fixed seed, so each run prints the same. The tests
+//! compare the simulation of one and two workers with measurements on two cores.
 mod machine;
 mod scheduler;
 
 use machine::{Costs, Nanos};
 use scheduler::{Producer, Scheduler, Task, Then};
 
-/// Simulates outside threads, which spawn tasks with so much work: one each `every` nanoseconds.
+/// Simulates outside threads. Each of them spawns a task every `every` nanoseconds, or as fast as
+/// it can if a spawn takes longer. `size` is the number of workers, and the number of the
+/// injector's shards. `work` is the work of each task.
 fn spawn_from_outside(
     costs: Costs,
     size: (usize, usize),
@@ -30,7 +33,7 @@ fn spawn_from_outside(
     scheduler
 }
 
-/// Simulates one task that spawns others, with work between two times.
+/// Simulates one task that spawns `tasks` others. The work of each is between the two times.
 fn spawn_from_a_task(costs: Costs, workers: usize, tasks: u32, work: (Nanos, Nanos)) -> Scheduler {
     let mut scheduler = Scheduler::new(costs, (workers, 1), Vec::new());
     scheduler.spawn(Task {
@@ -42,8 +45,8 @@ fn spawn_from_a_task(costs: Costs, workers: usize, tasks: u32, work: (Nanos, Nan
     scheduler
 }
 
-/// Simulates 50 connections for each worker. A request takes the worker 7 µs, and its client as
-/// long as 20 such requests.
+/// Simulates 50 connections for each worker. A request takes a worker 7 µs. The client sends the
+/// next request of a connection 140 µs after the worker has served the one before.
 fn requests(costs: Costs, workers: usize) -> Scheduler {
     let mut scheduler = Scheduler::new(costs, (workers, 1), Vec::new());
     (0..50 * workers).for_each(|socket| scheduler.connect(7_000.0, 140_000.0, socket as f64));
@@ -55,7 +58,7 @@ const WORKERS: [usize; 6] = [2, 8, 32, 64, 128, 256];
 
 type Run = fn(Costs, usize) -> Scheduler;
 
-/// An outside thread for eight workers.
+/// Simulates outside threads that spawn as fast as they can: one thread for every eight workers.
 fn outside(costs: Costs, workers: usize, shards: usize, work: Nanos) -> Scheduler {
     spawn_from_outside(costs, (workers, shards), workers.div_ceil(8), work, 0.0)
 }
@@ -81,7 +84,8 @@ const ROWS: [(&str, Run); 6] = [
     ("requests", requests),
 ];
 
-/// Prints a figure of each row, for cores near each other and far from each other.
+/// Prints a table of one figure, by row and number of workers. Each entry has the figure for cores
+/// near each other, and for cores far from each other.
 fn table(what: &str, figure: fn(&Scheduler) -> f64) {
     println!(
         "\n{what}:\n\n| row | {} |",

@@ -1,9 +1,10 @@
 //! The simulated scheduler: what its threads do to the lines that they share.
 //!
 //! Each step of a thread is one event; [`worker`] has the steps of workers. The protocols are those
-//! of the runtime, in its own words: `executor/src/steal.rs`, `worker-idle/src/idle.rs`,
-//! `queue-global/src/injector.rs` and `net-driver/src/poller.rs`. Left out are the LIFO slot,
-//! nudges and the system's scheduler: each thread has a core.
+//! of the runtime, which these files describe: `executor/src/steal.rs`, `worker-idle/src/idle.rs`,
+//! `queue-global/src/injector.rs` and `net-driver/src/poller.rs`. The simulation leaves out the
+//! LIFO slot and nudges. It needs no operating system's scheduler, since each thread has its own
+//! core.
 use crate::machine::{Costs, Line, Nanos};
 use std::{
     cmp::Reverse,
@@ -17,7 +18,7 @@ pub(crate) enum Then {
     Ends,
     /// Spawns this number of tasks. The work of each is between the two figures.
     Spawns(u32, Nanos, Nanos),
-    /// The socket with this index. It is ready again after this time.
+    /// Serves the socket with this index. The socket is ready again this long after the task's run.
     Socket(usize, Nanos),
 }
 
@@ -29,7 +30,8 @@ pub(crate) struct Task {
     pub(crate) then: Then,
 }
 
-/// An outside thread, which spawns a task each `every` nanoseconds, or as fast as it can.
+/// An outside thread. It spawns a task every `every` nanoseconds, or as fast as it can if a spawn
+/// takes longer.
 pub(crate) struct Producer {
     pub(crate) left: usize,
     pub(crate) every: Nanos,
@@ -41,11 +43,11 @@ pub(crate) struct Producer {
 enum Stage {
     #[default]
     Runs,
-    /// Looks at the victim with this distance next.
+    /// Looks next at the victim that is this number of places after [`Worker::start`].
     Scans(usize),
-    /// Waits before a park, for so many more looks.
+    /// Waits before a park. The worker looks for work next, and then up to this many times more.
     Waits(u32),
-    /// Has announced its sleep, and checks all queues. True once it is notified.
+    /// Has announced its sleep, and checks all queues. True once a thread has notified the worker.
     Checks(bool),
     Sleeps,
 }
@@ -55,22 +57,24 @@ struct Worker {
     stage: Stage,
     ticks: u32,
     searching: bool,
-    /// Where its scan begins.
+    /// The index of the first victim of the worker's search.
     start: usize,
     has_poller: bool,
-    /// A task that is spawning.
+    /// The task of this worker that has more tasks to spawn.
     spawning: Option<Task>,
     busy: Nanos,
-    /// The number of parks without a wait before them that are still to come.
+    /// The number of coming parks before which the worker does not wait.
     parks: u32,
-    /// The number of such parks after the last wait in vain. The next one doubles it.
+    /// The number to which the last wait in vain set `parks`. The next wait in vain doubles the
+    /// number, and a wait that finds work clears it.
     pause: u32,
-    /// Tells the event that ends this sleep from older ones.
+    /// Counts the starts and the ends of the worker's sleeps. An event with an older count is
+    /// ignored.
     sleep: u64,
 }
 
-/// A worker's ring; or a part of the injector, whose `head` is the lock's line, and whose `tail` is
-/// the pushers'.
+/// A worker's ring, or a shard of the injector. In a shard, `head` is the line of the lock, and
+/// `tail` is the line of the stack to which threads push.
 struct Queue {
     items: VecDeque<Task>,
     head: Line,
@@ -86,9 +90,9 @@ pub(crate) struct Scheduler {
     workers: Vec<Worker>,
     producers: Vec<Producer>,
     rings: Vec<Queue>,
-    /// One, unless the injector is simulated as sharded.
+    /// The injector's shards. There is one, unless `new` is asked for more.
     injector: Vec<Queue>,
-    /// Counts the tasks that outside threads spawned, for each shard.
+    /// For each shard, the line of the count of tasks that outside threads spawned.
     spawned: Vec<Line>,
     pub(crate) idle: Line,
     searching: usize,
@@ -147,13 +151,13 @@ impl Scheduler {
         this
     }
 
-    /// Spawns a task before the time begins.
+    /// Spawns a task before the simulated time begins.
     pub(crate) fn spawn(&mut self, task: Task) {
         self.injector[0].items.push_back(task);
         self.notify(0, 0.0);
     }
 
-    /// Adds a connection whose first request is there at this time.
+    /// Adds a connection whose first request arrives at the time `at`.
     pub(crate) fn connect(&mut self, work: Nanos, pause: Nanos, at: Nanos) {
         let socket = self.sockets.len();
         self.sockets.push(Task {
@@ -167,7 +171,8 @@ impl Scheduler {
         }
     }
 
-    /// Runs until so many tasks have ended, or nothing happens any more. Returns the time.
+    /// Runs until this number of tasks have ended, or until no event is left. Returns the simulated
+    /// time.
     pub(crate) fn run(&mut self, tasks: u64) -> Nanos {
         while self.done < tasks {
             let Some(Reverse((at, _, core, sleep))) = self.events.pop() else {
@@ -189,7 +194,7 @@ impl Scheduler {
         self.part(busy) / 100.0
     }
 
-    /// Returns what part of all workers' time this is, in per cent.
+    /// Returns `time` as a part of all workers' time, in per cent.
     pub(crate) fn part(&self, time: Nanos) -> f64 {
         100.0 * time / (self.now * self.workers.len() as f64)
     }
@@ -200,7 +205,8 @@ impl Scheduler {
         self.injector.iter().map(each).sum()
     }
 
-    /// The number of writes of words that all workers share, without those of locks.
+    /// The number of writes of the idle word and of the injector's stacks. Writes of locks, and of
+    /// the counts of spawned tasks, are not included.
     #[cfg(test)]
     pub(crate) fn shared_writes(&self) -> u64 {
         let stacks = self.injector.iter().map(|shard| shard.tail.writes);
@@ -245,13 +251,14 @@ impl Scheduler {
         self.ready.peek().map(|next| next.0.0 as f64 / 1_000.0)
     }
 
-    /// A push's look for sleepers. Returns when it is done.
+    /// Simulates the notification after a push: wakes a sleeper, if there is one and no worker
+    /// searches. Returns the time at which the notification ends.
     fn notify(&mut self, core: usize, now: Nanos) -> Nanos {
         let now = self.idle.read(core, now + self.costs.rmw, &self.costs);
         if self.searching > 0 || self.sleepers.is_empty() {
             return now;
         }
-        // The counts, then the mask on the same line.
+        // The notifier writes the counts, and then the mask, which is on the same line.
         let now = self.idle.write(core, now, &self.costs) + self.costs.rmw;
         let Some(sleeper) = self.sleepers.pop() else {
             return now;

@@ -14,17 +14,18 @@ fn each(of: &Scheduler) -> f64 {
     of.now / of.done as f64
 }
 
-/// `bench sample --row spawn_many_remote --workers 1`: one core spawns, the other polls. 52 to 70
-/// ns in five runs.
+/// `bench sample --row spawn_many_remote --workers 1` took 52 to 70 ns in five runs. In it one core
+/// spawns, and the other polls.
 ///
-/// Fails if a task's lines, or the injector's, pass between the cores for nothing or too often.
+/// Fails if the lines of tasks and of the injector cost too little or too much.
 #[test]
 fn spawns_from_outside_take_what_was_measured() {
     let of = spawn_from_outside(Costs::near(), (1, 1), 1, 0.0, 0.0);
     assert_near("spawn_many_remote", each(&of), 58.0, 1.35);
 }
 
-/// `spawn_many_local` with one worker, 57 to 61 ns in five runs, and with two, 45 in a whole run.
+/// The row `spawn_many_local` took 57 to 61 ns with one worker, in five runs. With two workers it
+/// took 45 ns, in a run of all rows.
 ///
 /// Fails if a spawn from a task pays for shared lines.
 #[test]
@@ -35,7 +36,7 @@ fn spawns_from_a_task_take_what_was_measured() {
     assert_near("two workers", each(&two), 45.0, 1.35);
 }
 
-/// `skew` with two workers: 97 to 98 % of both, on a quiet machine.
+/// The row `skew` kept two workers busy for 97 to 98 % of the time, on a quiet machine.
 ///
 /// Fails if a thief does not find tasks in time.
 #[test]
@@ -44,11 +45,12 @@ fn skewed_load_keeps_both_workers_busy() {
     assert_near("skew", of.efficiency(), 0.98, 1.03);
 }
 
-/// The counted rows of the page. With more workers than cores the counts are of threads that take
-/// turns, which the simulation leaves out.
+/// The counted row is `work of 20 µs from a task` with two workers in `docs/benchmarks/scale.md`.
+/// The rows with more workers were counted on two cores, where the threads take turns. The
+/// simulation leaves that out.
 ///
-/// Fails if the idle protocol of the simulation writes its word more or less often than the real
-/// one does.
+/// Fails if the simulation writes the idle word and the injector's stack more than twice as often
+/// as the runtime, or less than half as often.
 #[test]
 fn shared_writes_are_as_many_as_were_counted() {
     let of = spawn_from_a_task(Costs::near(), 2, 2_000, (20_000.0, 20_000.0));

@@ -2,11 +2,11 @@
 use super::{Nanos, Scheduler, Stage, Task, Then};
 use std::cmp::Reverse;
 
-/// Room of a ring.
+/// Number of tasks for which a ring has room.
 const RING: usize = 256;
 /// Ticks between two looks at the injector and the poller.
 const INTERVAL: u32 = 61;
-/// Events of one call of the kernel's poller.
+/// The most events that one call of the kernel's poller returns.
 const EVENTS: usize = 64;
 /// A worker that waits before a park looks for work once, and then up to `LOOKS` times more. Two
 /// looks are `LOOK` apart.
@@ -44,7 +44,7 @@ impl Scheduler {
             Stage::Waits(left) => self.wait(worker, left, now),
             Stage::Checks(notified) => self.end_check(worker, notified, now),
             Stage::Sleeps => {
-                // It has the poller, and is back from the kernel.
+                // This worker slept with the poller, and is back from the kernel.
                 self.polled &= !std::mem::take(&mut self.workers[worker].has_poller);
                 self.wake_by_self(worker, now);
             }
@@ -91,7 +91,8 @@ impl Scheduler {
         self.next_step(worker, now, Stage::Runs);
     }
 
-    /// Pushes a task into the worker's own ring. Half of a full ring goes to the injector.
+    /// Pushes a task into the worker's own ring. The older half of a full ring goes to the
+    /// injector.
     fn push(&mut self, worker: usize, task: Task, now: Nanos) -> Nanos {
         let ring = &mut self.rings[worker];
         let mut now = now;
@@ -103,7 +104,7 @@ impl Scheduler {
             injector.items.extend(ring.items.drain(..RING / 2));
         }
         ring.items.push_back(task);
-        // A store, so no read-modify-write.
+        // The owner's push is a store of `tail`, so a read-modify-write's cost is taken off.
         ring.tail.write(worker, now, &self.costs) - self.costs.rmw
     }
 
@@ -124,7 +125,8 @@ impl Scheduler {
             *now = injector.tail.write(worker, *now, &self.costs);
             for mut task in injector.items.drain(..share) {
                 if task.core != worker {
-                    // This task has the link to the next one: the worker reads it under the lock.
+                    // The task holds the link to the next task. So the worker reads the task's line
+                    // under the lock.
                     *now += self.costs.transfer;
                     task.core = worker;
                 }
@@ -205,7 +207,8 @@ impl Scheduler {
         now
     }
 
-    /// A searcher that is alone waits before it parks, if its last waits have paid.
+    /// Lets the only searcher wait before it parks, unless [`Worker::parks`](super::Worker::parks)
+    /// says that its last waits found nothing. Any other worker goes to sleep at once.
     fn begin_wait(&mut self, worker: usize, now: Nanos) {
         let this = &mut self.workers[worker];
         if this.searching && self.searching == 1 && this.parks == 0 {
@@ -255,7 +258,7 @@ impl Scheduler {
         if let Some(at) = self.next_event()
             && !self.polled
         {
-            // It has the poller while it sleeps.
+            // This worker has the poller while it sleeps.
             let now = self.poller.write(worker, now, &self.costs);
             self.polled = true;
             self.workers[worker].has_poller = true;
