@@ -179,8 +179,8 @@ impl Driver {
     ///
     /// For a driver made by [`with_wakers`](Self::with_wakers) this is the waker that the caller
     /// gave. With the feature `test-util` the waker also marks the worker as busy, so that a paused
-    /// clock does not jump. The clock does not know of unparks by other means: it may jump before a
-    /// worker that was unparked so has looked for tasks.
+    /// clock does not jump. The clock does not know of an unpark by other means: then it may jump
+    /// before the unparked worker has looked for tasks.
     ///
     /// ```
     /// use net_driver::Driver;
@@ -329,8 +329,9 @@ impl Driver {
     /// and timers.
     ///
     /// A runtime calls this when the runtime shuts down. The next operation on a socket fails. The
-    /// next poll of a sleep that was armed, or that would be armed here, panics, unless its
-    /// deadline has passed or another driver is current.
+    /// next poll of a sleep that waits in this driver panics, and so does the first poll of a new
+    /// sleep. Such a poll does not panic if the sleep's deadline has passed, or if another driver
+    /// is current.
     ///
     /// ```
     /// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
