@@ -468,8 +468,8 @@ fn looked(
     backoff: &mut Backoff,
     out: &mut VecDeque<Waker>,
 ) -> bool {
-    // Correctness does not depend on these looks, so the models leave them out. A paused clock does
-    // not know whether a worker looks, so it leaves them out too.
+    // Correctness does not depend on these looks, so the models leave them out. Under a paused
+    // clock they are left out too, because the clock does not know whether a worker looks.
     let may = cfg!(not(any(selvedge_loom, selvedge_shuttle))) && limit != Some(Duration::ZERO);
     if !may || driver.is_clock_paused() || !backoff.is_due() {
         return false;
