@@ -1,18 +1,18 @@
 //! A runtime's driver, and how the code of a task finds it.
 //!
-//! A runtime makes one [`Driver`] and gives each worker a [`WorkerPark`] of it. The runtime sets
-//! the thread's *current driver*, and the index of the worker, while it runs tasks. A sleep uses
-//! the current driver of the thread that polls it first. A socket uses the current driver of the
-//! thread that makes it.
+//! A runtime makes one [`Driver`] and gives each worker a [`WorkerPark`] of that driver. While a
+//! thread runs tasks, the runtime sets that thread's *current driver*, and the index of its worker.
+//! A sleep uses the current driver of the thread that polls it first. A socket uses the current
+//! driver of the thread that makes it.
 //!
 //! A *frame* records the driver of one scope or guard. A thread-local points to the innermost
 //! frame, and each frame points to the next outer frame. The rules of this list are:
 //!
 //! 1. The current driver is the driver of the innermost frame.
 //! 2. The frame of a [`scope`](Driver::scope) is on the stack of that function. The function takes
-//!    the frame out of the list before it returns or unwinds. It also holds a clone of the driver:
-//!    the caller's driver may be in a thread-local, and `process::exit` runs the destructors of
-//!    thread-locals while frames are in the list. The caller of a
+//!    the frame out of the list before it returns or unwinds. The function also holds a clone of
+//!    the driver: the caller's driver may be in a thread-local, and `process::exit` runs the
+//!    destructors of thread-locals while frames are in the list. The caller of a
 //!    [`borrowed_scope`](Driver::borrowed_scope) keeps the driver alive itself.
 //! 3. The frame of an [`Entered`] is in a box, together with a clone of the driver. The drop of the
 //!    guard takes the frame out of the list from any position, because guards may be dropped in any
@@ -44,7 +44,7 @@ use sync_shim::{
     panics::contain,
 };
 
-/// Sleeps and sockets of one runtime, which its workers drive while they are idle.
+/// The timers and sockets of one runtime, driven by its idle workers.
 ///
 /// A clone is a handle of the same driver.
 ///
@@ -209,7 +209,7 @@ impl Driver {
 
     /// Returns whether a busy worker should call [`poll`](crate::Park::poll) of its parker soon.
     /// This is so if no parked worker waits for timers and sockets, and if either a timer is due or
-    /// nobody has polled the sockets for 500 µs. With [`Polling::EveryQuota`] the sockets may be
+    /// no thread has polled the sockets for 500 µs. With [`Polling::EveryQuota`] the sockets may be
     /// due although a parked worker waits for them.
     ///
     /// Before the first timer or socket this costs one load, and no reading of the clock.
@@ -425,8 +425,8 @@ impl Inner {
     /// may drop the park of a worker that was never started.
     pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
         contain(|| poller::wake_all(collected));
-        // Ordering: Relaxed: the count says which park is the last. The shutdown takes the lock
-        // under which the reactor is opened, and the locks of the wheels.
+        // Ordering: Relaxed: the count only says which park is the last. The shutdown synchronises
+        // by the lock under which the reactor is opened, and by the locks of the wheels.
         if self.parks.fetch_sub(1, Relaxed) == 1 {
             contain(|| self.poller.shut_down());
             contain(|| self.timers.shutdown());
@@ -458,8 +458,8 @@ impl Inner {
         !self.wakers.is_empty()
     }
 
-    /// Returns how long the poller may park, or `None` if there is no timer. Publishes the next
-    /// deadline before (rule 2 of `role.rs`).
+    /// Publishes the next deadline (rule 2 of `role.rs`). Then returns how long the poller may
+    /// park, or `None` if there is no timer.
     pub(crate) fn until_next_deadline(&self) -> Option<Duration> {
         let mut next = self.timers.next();
         loop {

@@ -16,8 +16,8 @@ const MAX_TIMERS: usize = 256;
 
 /// Drives the timers of one worker over the worker's own parker. Made by [`Driver::timers`].
 ///
-/// Its drop wakes the tasks whose timers it has collected. The drop of a driver's last
-/// `WorkerTimers` [shuts the driver down](Driver::shutdown), as the drop of the last
+/// The drop of a `WorkerTimers` wakes the tasks whose timers the value has collected. The drop of a
+/// driver's last `WorkerTimers` [shuts the driver down](Driver::shutdown), as the drop of the last
 /// [`WorkerPark`](crate::WorkerPark) does.
 ///
 /// ```

@@ -25,10 +25,10 @@
 //! A park only collects wakers. `deliver` calls them, when the worker counts as awake.
 //!
 //! Before a worker waits in the reactor, it looks there for up to 50 µs, if such looks have found
-//! events so far. A wait and a wake-up take the processor about as long. During these looks the
-//! worker has the role and its token is `EMPTY`, so an unpark costs no system call. While the
-//! events of a wait wake many tasks, the worker waits without a look: looks would find the events
-//! in smaller batches, and each look is a system call.
+//! events so far. A wait and a wake-up take about as much of the processor's time. During these
+//! looks the worker has the role and its token is `EMPTY`, so an unpark costs no system call. While
+//! the events of a wait wake many tasks, the worker waits without a look: looks would find the
+//! events in smaller batches, and each look is a system call.
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, Poller},
@@ -216,12 +216,13 @@ impl Wake for Token {
 
 /// The [`Park`] of one worker, made by [`Driver::park`].
 ///
-/// The worker parks in it until another thread unparks the worker. One parked worker of the runtime
-/// also waits for the sockets and for the first timer. Until the runtime has a timer or a socket,
-/// this parker behaves as a [`ThreadPark`](worker_idle::park::ThreadPark).
+/// The worker parks in this parker until another thread unparks the worker. One parked worker of
+/// the runtime also waits for the sockets and for the first timer. Until the runtime has a timer or
+/// a socket, this parker behaves as a [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
-/// Its drop wakes the tasks whose events and timers it has collected. The drop of a driver's last
-/// park [shuts the driver down](Driver::shutdown). A drop catches the panics of wakers.
+/// The drop of a park wakes the tasks whose events and timers the park has collected. The drop of a
+/// driver's last park [shuts the driver down](Driver::shutdown). A drop catches the panics of
+/// wakers.
 ///
 /// ```
 /// use net_driver::Driver;

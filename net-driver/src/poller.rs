@@ -6,15 +6,15 @@
 //! 1. The worker with the poller role (see `role.rs`) waits in the reactor. The others wait on
 //!    their threads.
 //! 2. A busy worker polls the reactor, between two tasks, if no thread waits in it and no thread
-//!    has polled it for [`INTERVAL`]. A clock decides this and not a count of tasks, because the
-//!    polls of tasks may be long.
+//!    has polled it for [`INTERVAL`]. With [`Polling::EveryQuota`] it does so also while a thread
+//!    waits. A clock decides this and not a count of tasks, because the polls of tasks may be long.
 //! 3. If the workers park in parkers of their own (see `over.rs`), or if the runtime asks for it
 //!    ([`Polling`]), a thread of the driver waits in the reactor for them, and wakes the tasks.
 //! 4. A worker that leaves the role hands the role over, if the worker has collected wakers and if
 //!    no thread had polled for [`INTERVAL`] when the worker took the role. It then unparks another
 //!    parked worker, which takes the role. So during a task's long poll, a worker waits for events
-//!    and timers. During the first long poll no worker does: [`Driver::poll_overdue`] finds what
-//!    comes then.
+//!    and timers. During the first long poll no worker does: [`Driver::poll_overdue`] finds the
+//!    events and timers that come then.
 //! 5. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes the token of that unpark in its present or next park, and sees the reactor
 //!    in the park after that. So a worker that took the role before it saw the reactor does not
@@ -75,7 +75,7 @@ pub enum Polling {
     IdleWorker,
     /// The same, but busy workers look every 500 µs whether or not an idle worker waits.
     EveryQuota,
-    /// A thread of the driver waits for all sockets, and wakes their tasks. No worker does.
+    /// A thread of the driver waits for all sockets, and wakes their tasks. No worker polls them.
     Thread,
 }
 
@@ -88,7 +88,8 @@ pub(crate) struct Poller {
     /// Held while the reactor is opened.
     opening: Mutex<()>,
     is_shut_down: Arc<AtomicBool>,
-    /// The time of the last poll by any thread, in nanoseconds since `start`.
+    /// The time of the last poll, in nanoseconds since `start`. The thread of rule 3 does not
+    /// record its polls.
     polled_at: AtomicU64,
     start: Instant,
     polling: Polling,
@@ -299,8 +300,8 @@ impl Inner {
     }
 
     /// Collects up to `max` events without a wait, beside a thread that may wait in the reactor. If
-    /// this look takes a wake that was meant for that thread, it then wakes the reactor again (rule
-    /// 6).
+    /// the look takes a wake that was meant for that thread, this function wakes the reactor again
+    /// (rule 6).
     fn look_beside(&self, reactor: &Reactor<Os>, max: usize, out: &mut VecDeque<Waker>) {
         // This ignores an error: the parked worker gets it too.
         let was_woken = reactor.collect(Some(Duration::ZERO), max, out);

@@ -102,7 +102,7 @@ impl Readiness {
     }
 
     /// Clears the bits of `interest`: after `seen`, an operation moved fewer bytes than it could
-    /// have, or the last ones that were there (rule 4).
+    /// have, or the last bytes that were there (rule 4).
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
         let more = FINAL.union(Ready::ERROR).union(Ready::PRIORITY);
         self.clear_if(seen, interest, |now| !now.ready().intersects(more));

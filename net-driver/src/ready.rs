@@ -3,8 +3,8 @@ use core::{fmt, ops};
 
 /// A set of states that a source may be in.
 ///
-/// The closed states come together with `READABLE` or `WRITABLE`: a `read` returns 0 then, and a
-/// `write` fails.
+/// The closed states come together with `READABLE` or `WRITABLE`: a `read` then returns the bytes
+/// that are left, and after them 0. A `write` fails.
 ///
 /// ```
 /// use net_driver::Ready;

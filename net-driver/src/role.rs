@@ -1,13 +1,13 @@
 //! The poller role: which parked worker wakes up for the next deadline, and for sockets.
 //!
-//! One parked worker at a time has the role: the *poller*. It parks until the first deadline of all
-//! wheels. The others park without a limit of their own.
+//! One parked worker at a time has the role: the *poller*. The poller parks until the first
+//! deadline of all wheels. The other workers park without a limit of their own.
 //!
 //! | field | meaning | written by |
 //! |---|---|---|
 //! | `holder` | the poller's index plus 1, or 0 while the role is vacant | the worker that takes or leaves the role |
 //! | `until` | the deadline (a tick) for which the poller parks, or 0 while the role is vacant | the poller |
-//! | `active` | there has been a timer or a socket | the thread that makes the first of them |
+//! | `active` | there has been a timer, or a socket that workers poll | the thread that makes the first of them |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. So
 //!    while the role is vacant, the worker that left it last is awake. That worker looks at the
@@ -42,7 +42,7 @@ impl Role {
         }
     }
 
-    /// Returns whether there has been a timer or a socket (rule 3).
+    /// Returns whether there has been a timer, or a socket that workers poll (rule 3).
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
         // Ordering: Relaxed. A worker that misses the change is unparked after it (rule 3), and the
@@ -58,7 +58,7 @@ impl Role {
         !self.is_active() && !self.active.swap(true, Relaxed)
     }
 
-    /// Returns whether a worker parks in the role, or has just left it.
+    /// Returns whether a worker has the role.
     pub(crate) fn is_held(&self) -> bool {
         // Ordering: Relaxed, a hint: a busy worker that misses a change polls in vain, or later.
         self.holder.load(Relaxed) != 0

@@ -11,7 +11,7 @@ use crate::{Ready, slot::Slot};
 use std::{collections::VecDeque, sync::OnceLock, task::Waker};
 use sync_shim::sync::Mutex;
 
-/// Slots in the first chunk. Each further chunk has twice as many as the one before.
+/// The number of slots in the first chunk. Each further chunk has twice as many as the one before.
 #[cfg(not(selvedge_loom))]
 const FIRST: u32 = 64;
 #[cfg(selvedge_loom)]

@@ -22,10 +22,11 @@
 //!
 //! # Why no waiter is forgotten
 //!
-//! By rule 1, the waiter holds the lock once, and so does the event. If the waiter comes first, the
-//! event takes its waker. If the event comes first, the waiter loads the readiness that the event
-//! set, unless an operation has cleared it since. In that case the operation found after the event
-//! that nothing was left (rules 2 and 4 of `readiness.rs`), and another event follows.
+//! Rule 1 speaks of two holds of the lock: the waiter's and the event's. If the waiter's hold comes
+//! first, the event takes the waiter's waker. If the event's hold comes first, the waiter loads the
+//! readiness that the event set, unless an operation has cleared that readiness since. In that case
+//! the operation found after the event that nothing was left (rules 2 and 4 of `readiness.rs`), and
+//! another event follows.
 use crate::{
     Interest, Ready,
     readiness::{Readiness, Snapshot},

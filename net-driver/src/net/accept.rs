@@ -100,8 +100,8 @@ impl Backoff {
 pub(crate) type Accepted = (OwnedFd, SockAddr);
 
 /// Takes a connection from the queue of `listener`. Where the system has a call `accept4`, that
-/// call sets both flags. So this needs one system call less than an `accept` of std, after which a
-/// second call makes the socket non-blocking.
+/// call makes the socket non-blocking and close-on-exec. So this needs one system call less than an
+/// `accept` of std, after which a second call makes the socket non-blocking.
 fn accept4(listener: RawFd) -> io::Result<Accepted> {
     let accept = |address: *mut SockAddrStorage, len: *mut libc::socklen_t| {
         cfg_if::cfg_if! {

@@ -13,7 +13,7 @@ use std::{
 /// Readiness of any descriptor that the kernel's poller takes, such as a pipe, a device, or another
 /// library's socket.
 ///
-/// The caller makes the descriptor non-blocking first. It must stay open until
+/// The caller makes the descriptor non-blocking first. The descriptor must stay open until
 /// [`into_inner`](Self::into_inner) or the drop of the `AsyncFd`. Any number of tasks may wait.
 ///
 /// A wait returns a guard. If the operation that follows says `WouldBlock`, the task must clear the
@@ -153,8 +153,9 @@ impl<T: AsRawFd> AsyncFd<T> {
     ///
     /// # Errors
     /// If the kernel's poller does not take the descriptor: `EPERM` for a file, and `EEXIST` if
-    /// this descriptor is registered with the driver already. (If a socket of this crate was closed
-    /// while a duplicate kept it open, the socket stays registered under its old number.)
+    /// this descriptor is registered with the driver already. (If a socket of this crate was
+    /// dropped while a duplicate of its descriptor was open, the socket stays registered under its
+    /// old number.)
     ///
     /// # Panics
     /// Without a current driver.

@@ -14,7 +14,7 @@ use sync_shim::sync::Mutex;
 
 /// Addresses, or names that a lookup turns into addresses.
 ///
-/// Sealed: no other crate can implement it.
+/// This trait is sealed: no other crate can implement it.
 ///
 /// ```
 /// use net_driver::{Driver, net::{ToSocketAddrs, lookup_host}};
@@ -184,8 +184,8 @@ enum Outcome<R> {
     Gone,
 }
 
-/// The closure's side of an [`Outcome`]. Its drop ends the task's wait if the closure never runs,
-/// or panics.
+/// The closure's side of an [`Outcome`]. The drop of this value ends the task's wait if the closure
+/// never runs, or panics.
 struct Promise<R>(Arc<Mutex<Outcome<R>>>);
 
 impl<R> Promise<R> {

@@ -20,7 +20,7 @@ pub(crate) struct Source<T> {
     io: T,
 }
 
-/// Returns the thread's driver.
+/// Returns the thread's current driver.
 ///
 /// # Panics
 /// If there is none.
@@ -33,8 +33,8 @@ pub(crate) fn current_driver() -> Driver {
 }
 
 impl<T: AsRawFd> Source<T> {
-    /// Registers `io` with the thread's driver. `ready` has the states in which the caller assumes
-    /// `io` to be.
+    /// Registers `io` with the thread's current driver. `ready` has the states in which the caller
+    /// assumes `io` to be.
     ///
     /// # Panics
     /// Without a current driver.

@@ -146,7 +146,7 @@ macro_rules! impl_write {
     };
 }
 
-/// Methods that wait for readiness, for a type with a field `source`.
+/// Implements methods that wait for readiness, for a type with a field `source`.
 macro_rules! readiness_methods {
     ($type:ty, $(#[$doc:meta])*) => {
         $(#[$doc])*

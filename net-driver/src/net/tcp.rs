@@ -141,7 +141,7 @@ split::halves!(
     /// # }).unwrap();
     /// ```
     ;
-    /// The error of `reunite` for two halves that are not of one stream. Has both halves.
+    /// The error of `reunite` for two halves that are not of one stream. It contains both halves.
     ///
     /// ```
     /// # use net_driver::{Driver, net::{TcpListener, TcpStream, tcp::ReuniteError}};

@@ -195,7 +195,7 @@ split::halves!(
     /// # }).unwrap();
     /// ```
     ;
-    /// The error of `reunite` for two halves that are not of one stream. Has both halves.
+    /// The error of `reunite` for two halves that are not of one stream. It contains both halves.
     ///
     /// ```
     /// # use net_driver::{Driver, net::{UnixStream, unix::ReuniteError}};

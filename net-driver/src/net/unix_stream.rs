@@ -17,7 +17,7 @@ use std::{
 /// A connection of Unix sockets.
 ///
 /// It works as a [`TcpStream`](super::TcpStream) does. But after a read or a write that moved fewer
-/// bytes than it could, the next one does not wait for an event.
+/// bytes than it could, the next read or write does not wait for an event.
 ///
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncWriteExt};

@@ -6,7 +6,7 @@
 //! - One thread waits at a time. The `wait` of another thread returns at once, without events.
 //! - A source stays registered until a call ends its registration: `polling` keeps a record of the
 //!   source's number.
-//! - No event says that a half is closed, so a read may not guess that no byte is left.
+//! - No event says that one half alone is closed, so a read may not guess that no byte is left.
 //! - A token has as many bits as a pointer. This crate needs 64.
 //!
 //! `polling` merges wakes and does not say which wait they ended. So `wake` sets `is_woken` before

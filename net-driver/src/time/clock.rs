@@ -39,7 +39,7 @@ pub(crate) fn tick_at(now: Instant) -> u64 {
     nanos(now) >> TICK_BITS
 }
 
-/// Returns how long it is from `now` until the start of a tick, or zero if that has passed.
+/// Returns how long it is from `now` until the start of a tick, or zero if that time has passed.
 pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
     let at = tick.min(FAR) << TICK_BITS;
     Duration::from_nanos(at.saturating_sub(nanos(now)))

@@ -13,8 +13,8 @@
 //! 1. The owner alone leaves `IDLE` and `FIRED`. It arms the timer under the wheel's lock, with the
 //!    waker already in the cell.
 //! 2. A firer leaves the armed state, in one compare-and-swap under the lock, after it has taken
-//!    the entry out of the wheel. This is the firer's last access to the timer: from then on the
-//!    owner may free the timer.
+//!    the entry out of the wheel. (A shutdown uses one swap, which cannot fail.) This is the
+//!    firer's last access to the timer: from then on the owner may free the timer.
 //! 3. The firer copies the waker out before its compare-and-swap, without a write to the cell. If
 //!    the compare-and-swap fails, the owner has reset the timer to a later tick meanwhile: the
 //!    firer forgets the copy, and puts the entry back for the tick that it found. If the

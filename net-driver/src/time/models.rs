@@ -417,7 +417,7 @@ fn poller_that_does_not_look_again_misses_a_timer() {
 }
 
 /// Two workers park in turn, and one leaves the role while the other takes it. If the second worker
-/// gets the role, it sees the timer that is armed meanwhile.
+/// gets the role, it sees the timer that is armed meanwhile, or is unparked.
 #[test]
 fn timer_against_a_change_of_the_poller_is_seen() {
     model(|| {

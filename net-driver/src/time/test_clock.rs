@@ -10,14 +10,15 @@
 //!    its park then ends without a jump, and the executor looks for tasks. A worker whose thread
 //!    has not started counts as waiting: it has no task yet.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that the poller looks again.
-//!    Between the begin of its wait and that unpark, the thread passes a `SeqCst` fence. The poller
-//!    takes the role, passes the fence of `Role::publish_until`, and then looks. An unpark ends the
-//!    poller's park: the executor looks for tasks, and then the poller parks again.
-//! 3. The poller looks at one token after the other. The poller may have seen a thread waiting,
-//!    which was then unparked by another thread that the poller sees waiting later. So a thread
-//!    adds to `waits` before it counts as waiting, and the poller's look is void if `waits` has
-//!    changed during the look. A thread may also unpark the poller and then wait. So the poller
-//!    reads its own token, too, between the two loads of `waits`.
+//!    Between the start of its wait and that unpark, the thread passes a `SeqCst` fence. The poller
+//!    takes the role, passes the fence of `Role::publish_until`, and then looks. So either the
+//!    poller sees that the thread waits, or the thread sees the poller and unparks it. An unpark
+//!    ends the poller's park: the executor looks for tasks, and then the poller parks again.
+//! 3. The poller looks at one token after the other. Say that the poller has seen that a thread
+//!    waits. Another thread may then unpark that thread, and wait itself before the poller looks at
+//!    it. So a thread adds to `waits` before it counts as waiting, and the poller's look is void if
+//!    `waits` has changed during the look. A thread may also unpark the poller and then wait. So
+//!    the poller reads its own token, too, between the two loads of `waits`.
 //! 4. A thread may enter a `block_on`, and arm a timer there, after the poller has looked. So a
 //!    thread also adds to `waits` when it enters or leaves a `block_on`, or when it starts as a
 //!    worker. The poller reads the next deadline before its second load of `waits`.
@@ -141,9 +142,9 @@ impl Clock {
 }
 
 impl Inner {
-    /// Returns the result of `read`, if all threads except that of `worker` wait meanwhile, and no
-    /// thread has unparked `worker` (rules 1 and 4). The worker has taken the role, and then called
-    /// `Role::publish_until`, which contains the fence of rule 2.
+    /// Returns the result of `read`, if all threads except that of `worker` wait during this call,
+    /// and no thread has unparked `worker` (rules 1 and 4). The worker has taken the role, and then
+    /// called `Role::publish_until`, which contains the fence of rule 2.
     fn if_idle_but<R>(&self, worker: usize, read: impl FnOnce() -> R) -> Option<R> {
         let clock = &self.clock;
         // Ordering: Acquire pairs with `will_wait`.
@@ -184,8 +185,8 @@ impl Inner {
         }
     }
 
-    /// Sets a paused clock to the next deadline, if the runtime is idle. Returns whether it was
-    /// idle and there was a deadline.
+    /// Sets a paused clock to the next deadline, if the runtime is idle. Returns whether the
+    /// runtime was idle and there was a deadline.
     pub(crate) fn jump_if_idle(&self, poller: usize) -> bool {
         let next = self.if_idle_but(poller, || self.timers.next_exact());
         if let Some(tick) = next.flatten() {
@@ -306,7 +307,7 @@ impl Drop for Guest<'_> {
     }
 }
 
-/// Keeps a paused clock from jumping while it exists: see [`Driver::hold_clock`].
+/// A guard that keeps a paused clock from jumping: see [`Driver::hold_clock`].
 ///
 /// ```
 /// use net_driver::{Driver, time};
