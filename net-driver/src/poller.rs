@@ -8,8 +8,8 @@
 //! 2. A busy worker polls the reactor, between two tasks, if no thread waits in it and no thread
 //!    has polled it for [`INTERVAL`]. With [`Polling::EveryQuota`] it does so also while a thread
 //!    waits. A clock decides this and not a count of tasks, because the polls of tasks may be long.
-//! 3. If the workers park in parkers of their own (see `over.rs`), or if the runtime asks for it
-//!    ([`Polling`]), a thread of the driver waits in the reactor for them, and wakes the tasks.
+//! 3. A thread of the driver waits in the reactor, and wakes the tasks, if the workers park in
+//!    parkers of their own (see `over.rs`) or if the runtime asks for it ([`Polling::Thread`]).
 //! 4. A worker that leaves the role hands the role over, if the worker has collected wakers and if
 //!    no thread had polled for [`INTERVAL`] when the worker took the role. It then unparks another
 //!    parked worker, which takes the role. So during a task's long poll, a worker waits for events

@@ -1,8 +1,8 @@
 //! A registered source, and how operations on it wait.
 //!
-//! An operation goes round this loop: load the readiness; if there is none, store a waker and load
-//! once more; ask the kernel; if the kernel says "would block", clear the readiness that the load
-//! saw.
+//! An operation goes round a loop. It loads the readiness. If the source is not ready, the
+//! operation stores a waker and loads once more. If the source is ready, the operation asks the
+//! kernel. If the kernel says "would block", the operation clears the readiness that the load saw.
 //!
 //! There are two kinds of waiters:
 //! - *cells*, one for each direction, for a caller that owns that half of the source

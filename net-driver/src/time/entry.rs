@@ -16,8 +16,8 @@
 //!    the entry out of the wheel. (A shutdown uses one swap, which cannot fail.) This is the
 //!    firer's last access to the timer: from then on the owner may free the timer.
 //! 3. The firer copies the waker out before its compare-and-swap, without a write to the cell. If
-//!    the compare-and-swap fails, the owner has reset the timer to a later tick meanwhile: the
-//!    firer forgets the copy, and puts the entry back for the tick that it found. If the
+//!    the compare-and-swap fails, the owner has reset the timer to a later tick meanwhile. The
+//!    firer then forgets the copy, and puts the entry back for the later tick. If the
 //!    compare-and-swap succeeds, the copy is the waker, and from then on the cell counts as empty.
 //! 4. The owner resets an armed timer to a later tick in one compare-and-swap, without the lock.
 //!    For an earlier tick, the owner takes the lock, and puts the entry into another slot of the

@@ -15,10 +15,10 @@ use std::{
 
 /// Waits until this duration has passed since the call.
 ///
-/// The future is never ready early. It is late by a tick of 16 µs at most, plus the time until the
-/// system has woken an idle worker, or until a busy worker looks at the timers. If sleeps end less
-/// than 131 µs after each other, an idle worker may wake up once for several of them. A duration
-/// that ends beyond the range of the clock never ends.
+/// The future is never ready early. It is late by a tick of 16 µs at most. To this comes the time
+/// until the system has woken an idle worker, or until a busy worker looks at the timers. If sleeps
+/// end less than 131 µs after each other, an idle worker may wake up once for several of them. A
+/// duration that ends beyond the range of the clock never ends.
 ///
 /// This function may be called anywhere. The first poll must be in a task, or elsewhere where a
 /// driver is current: see [`Sleep`].

@@ -96,8 +96,8 @@ fn token_beside_a_parker_voids_the_look_and_publishes() {
 
 /// A thread in a `block_on` arms a timer: a poller that sees the timer does not jump to it.
 ///
-/// Fails if `Guest::enter` does not add to `waits`, if the deadline is read after the second load
-/// of `waits`, or if one of the two fences beside `waits` is left out.
+/// Fails if `Guest::enter` does not add to `waits`, or if the deadline is read after the second
+/// load of `waits`. Fails also if one of the two fences beside `waits` is left out.
 #[test]
 fn look_that_reads_a_timer_of_a_new_thread_is_void() {
     model(|| {
@@ -138,8 +138,8 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
 }
 
 /// The clock is paused while the last worker except the poller begins to wait: the poller finds
-/// that the runtime is idle, by a look before it parks or after an unpark. A look that is missed
-/// leaves the poller parked, which the model reports as a deadlock.
+/// that the runtime is idle. It finds this by a look before it parks, or after an unpark. A look
+/// that is missed leaves the poller parked, which the model reports as a deadlock.
 ///
 /// Fails if a fence is left out.
 #[test]
