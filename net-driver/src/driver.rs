@@ -1,22 +1,25 @@
 //! A runtime's driver, and how the code of a task finds it.
 //!
-//! A runtime makes one [`Driver`] and gives each worker a [`WorkerPark`] of it. The code that runs
-//! tasks sets the thread's *current driver* around them, and with it the worker's index. A sleep
-//! finds the driver there at its first poll, and so does a socket when it is made.
+//! A runtime makes one [`Driver`] and gives each worker a [`WorkerPark`] of that driver. While a
+//! thread runs tasks, the runtime sets that thread's *current driver*, and the index of its worker.
+//! A sleep uses the current driver of the thread that polls it first. A socket uses the current
+//! driver of the thread that makes it.
 //!
-//! A thread-local points to the innermost *frame*, and each frame to the next outer one:
+//! A *frame* records the driver of one scope or guard. A thread-local points to the innermost
+//! frame, and each frame points to the next outer frame. The rules of this list are:
 //!
-//! 1. The current driver is that of the innermost frame.
-//! 2. The frame of a [`scope`](Driver::scope) is on the stack of the function, which takes it out
-//!    of the list before it returns, also in a panic. The function holds a count of the driver,
-//!    because the caller's driver may be in a thread-local, and `process::exit` runs the
+//! 1. The current driver is the driver of the innermost frame.
+//! 2. The frame of a [`scope`](Driver::scope) is on the stack of that function. The function takes
+//!    the frame out of the list before it returns or unwinds. The function also holds a clone of
+//!    the driver: the caller's driver may be in a thread-local, and `process::exit` runs the
 //!    destructors of thread-locals while frames are in the list. The caller of a
 //!    [`borrowed_scope`](Driver::borrowed_scope) keeps the driver alive itself.
-//! 3. The frame of an [`Entered`] is in a box, and has a counted driver. It leaves the list from
-//!    any position, because such guards may be dropped in any order. The frame of a leaked guard
-//!    stays in the list, and its box is never freed.
-//! 4. Only its own thread uses the list. The thread-local has no destructor, because destructors of
-//!    other thread-locals may use it.
+//! 3. The frame of an [`Entered`] is in a box, together with a clone of the driver. The drop of the
+//!    guard takes the frame out of the list from any position, because guards may be dropped in any
+//!    order. The frame of a leaked guard stays in the list, and its box is never freed.
+//! 4. Each thread has a list of its own, which no other thread uses. The thread-local that points
+//!    to the list has no destructor, because the destructors of other thread-locals may use the
+//!    list.
 #[cfg(feature = "test-util")]
 use crate::time::Clock;
 use crate::{
@@ -41,9 +44,9 @@ use sync_shim::{
     panics::contain,
 };
 
-/// Sleeps and sockets of one runtime, which its workers drive while they are idle.
+/// The timers and sockets of one runtime, driven by its idle workers.
 ///
-/// Clones are the same driver.
+/// A clone is a handle of the same driver.
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -66,7 +69,7 @@ pub(crate) struct Inner {
     /// The wakers of workers that park in parkers of their own. Empty if the workers park in a
     /// [`WorkerPark`].
     wakers: Box<[Waker]>,
-    /// The parks that were made and not dropped yet.
+    /// The number of [`WorkerPark`]s and [`WorkerTimers`] that were made and not dropped yet.
     pub(crate) parks: AtomicUsize,
     pub(crate) timers: Timers,
     pub(crate) poller: Arc<Poller>,
@@ -76,7 +79,8 @@ pub(crate) struct Inner {
 
 struct Frame {
     driver: *const Inner,
-    /// The index of the worker, or the number of workers if the thread is none.
+    /// The index of the wheel for this thread's timers: the index of the worker, or the number of
+    /// workers if the thread is not a worker.
     wheel: usize,
     outer: Cell<*const Frame>,
 }
@@ -94,10 +98,12 @@ impl Driver {
         Self::with(workers, [].into(), Polling::default())
     }
 
-    /// Creates the driver of a runtime whose workers park in parkers of their own. The waker of
-    /// each must end its worker's park.
+    /// Creates the driver of a runtime whose workers park in parkers of their own. There is one
+    /// waker for each worker, in the order of the workers' indices. It must end the park of that
+    /// worker.
     ///
-    /// Such a worker drives its timers [over](Self::timers) its parker.
+    /// Each worker drives its timers over its own parker, by the handle that
+    /// [`timers`](Self::timers) returns.
     ///
     /// ```
     /// use net_driver::Driver;
@@ -139,7 +145,8 @@ impl Driver {
 
     /// Returns the parker of the worker with this index. Make one for each worker.
     ///
-    /// Two parks of one worker share its token: an unpark may end the park of either.
+    /// If one worker has two parkers, they share the worker's token: an unpark may end the park of
+    /// either parker.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -153,8 +160,8 @@ impl Driver {
         WorkerPark::new(self.clone(), worker)
     }
 
-    /// Returns a handle that drives the timers of the worker with this index over a parker of its
-    /// own: see [`with_wakers`](Self::with_wakers).
+    /// Returns a handle that drives the timers of the worker with this index over the worker's own
+    /// parker: see [`with_wakers`](Self::with_wakers).
     ///
     /// # Panics
     /// If there is no such worker.
@@ -170,9 +177,10 @@ impl Driver {
 
     /// Returns a waker that ends the present or the next park of the worker with this index.
     ///
-    /// For a driver made by [`with_wakers`](Self::with_wakers) it is the waker that was given. With
-    /// the feature `test-util` it also marks the worker as busy, for a paused clock.
-    /// The clock does not know of unparks by other ways: it may jump before such a worker looks.
+    /// For a driver made by [`with_wakers`](Self::with_wakers) this is the waker that the caller
+    /// gave. With the feature `test-util` the waker also marks the worker as busy, so that a paused
+    /// clock does not jump. The clock does not know of an unpark by other means: then it may jump
+    /// before the unparked worker has looked for tasks.
     ///
     /// ```
     /// use net_driver::Driver;
@@ -199,9 +207,10 @@ impl Driver {
         }
     }
 
-    /// Returns whether a busy worker should poll its park soon: a timer is due, or the sockets are
-    /// due for a look, and no parked worker waits for them. With [`Polling::EveryQuota`] the
-    /// sockets may be due although a worker waits.
+    /// Returns whether a busy worker should call [`poll`](crate::Park::poll) of its parker soon.
+    /// This is so if no parked worker waits for timers and sockets, and if either a timer is due or
+    /// no thread has polled the sockets for 500 µs. With [`Polling::EveryQuota`] the sockets may be
+    /// due although a parked worker waits for them.
     ///
     /// Before the first timer or socket this costs one load, and no reading of the clock.
     ///
@@ -214,9 +223,10 @@ impl Driver {
     }
 
     /// Makes this the thread's current driver while `f` runs, so that `f` may poll sleeps and make
-    /// sockets. `worker` is the index of the worker whose thread this is, or `None`.
+    /// sockets. `worker` is the index of the worker that runs on this thread, or `None` if none
+    /// does.
     ///
-    /// Counts the driver, for two read-modify-writes, and costs two stores to a thread-local.
+    /// Costs two read-modify-writes, which count the driver, and two stores to a thread-local.
     ///
     /// # Panics
     /// If there is no such worker, or `f` panics.
@@ -224,29 +234,30 @@ impl Driver {
     #[track_caller]
     pub fn scope<R>(&self, worker: Option<usize>, f: impl FnOnce() -> R) -> R {
         let counted = self.clone();
-        // SAFETY: the counted driver stays in this function until the scope has ended. If a
-        // `process::exit` in `f` ends the thread, it stays for good.
+        // SAFETY: `counted` stays in this function until the scope has ended. If `f` calls
+        // `process::exit`, `counted` is never dropped.
         unsafe { Self::borrowed_scope(Some(&counted), worker, f) }
     }
 
-    /// Runs `f` in the [scope](Self::scope) of a driver without counting that driver, or of the one
-    /// that is current now if `driver` is `None`. This is for an executor that keeps the driver
-    /// alive itself, and whose runtimes may have none.
+    /// Runs `f` in the [scope](Self::scope) of a driver without counting that driver. If `driver`
+    /// is `None`, the current driver stays as it is. This is for an executor that keeps the driver
+    /// alive itself, and some of whose runtimes may have no driver.
     ///
     /// ```
     /// use net_driver::Driver;
     ///
     /// let driver = Driver::new(1);
-    /// // SAFETY: the driver is in this function, which `f` cannot reach.
+    /// // SAFETY: the driver is a local variable, which `Driver::current` does not drop.
     /// let current = unsafe { Driver::borrowed_scope(Some(&driver), None, Driver::current) };
     /// assert!(current.is_some());
     /// ```
     ///
     /// # Safety
-    /// A clone of the driver exists until this returns. If it never returns, because `f` calls
-    /// [`process::exit`](std::process::exit), a clone exists until the process has ended. (That
-    /// call runs the destructors of thread-locals. One may drop the caller's driver, and a later
-    /// one still finds this driver by [`current`](Self::current).)
+    /// A clone of the driver exists until this function returns. If the function never returns,
+    /// because `f` calls [`process::exit`](std::process::exit), a clone exists until the process
+    /// has ended. (That call runs the destructors of thread-locals. One destructor may drop the
+    /// caller's driver, and a later destructor may still find that driver by
+    /// [`current`](Self::current).)
     ///
     /// # Panics
     /// As [`scope`](Self::scope).
@@ -268,15 +279,15 @@ impl Driver {
         let frame = driver.map(|driver| driver.frame(worker));
         if let Some(frame) = &frame {
             // SAFETY: the frame stays in this function until `leave` takes it out of the list, and
-            // the caller keeps the driver.
+            // the caller keeps the driver alive.
             unsafe { frame.enter() };
         }
         let _leave = Leave(&frame);
         f()
     }
 
-    /// Makes this the thread's current driver until the guard is dropped, as
-    /// [`scope`](Self::scope) does. Costs an allocation.
+    /// Makes this the thread's current driver until the guard is dropped. `worker` has the same
+    /// meaning as in [`scope`](Self::scope). Costs an allocation.
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -292,8 +303,9 @@ impl Driver {
     pub fn enter(&self, worker: Option<usize>) -> Entered {
         let boxed = Box::new((self.frame(worker), self.clone()));
         let entered = Entered(NonNull::from(Box::leak(boxed)));
-        // SAFETY: the frame stays in its box until the drop takes it out of the list, in this
-        // thread, as an `Entered` is not `Send`. The box also keeps the driver.
+        // SAFETY: the frame stays in its box until the guard's drop takes it out of the list. The
+        // drop is on this thread, because an `Entered` is not `Send`. The box also keeps the driver
+        // alive.
         unsafe { entered.frame().enter() };
         entered
     }
@@ -313,11 +325,13 @@ impl Driver {
         })
     }
 
-    /// Ends the sockets and the timers: wakes the tasks that wait for them, and refuses others.
+    /// Ends the sockets and the timers: wakes the tasks that wait for them, and refuses new sockets
+    /// and timers.
     ///
-    /// A runtime calls it when it shuts down. The next operation on a socket fails. The next poll
-    /// of a sleep that was armed, or that would be armed here, panics, unless its deadline has
-    /// passed or another driver is current.
+    /// A runtime calls this when the runtime shuts down. The next operation on a socket fails. The
+    /// next poll of a sleep that waits in this driver panics, and so does the first poll of a new
+    /// sleep. Such a poll does not panic if the sleep's deadline has passed, or if another driver
+    /// is current.
     ///
     /// ```
     /// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
@@ -385,11 +399,11 @@ impl Inner {
         }
     }
 
-    /// Returns the workers to unpark after a timer was armed for this tick, the first deadline of
-    /// its wheel. After the first timer these are all workers, which must look after timers from
-    /// now on; later it is the poller, if it parks beyond that tick. The caller
-    /// [unparks](Self::unpark) them while it does not borrow the frame, because an unpark may run
-    /// user code.
+    /// Returns the workers that the caller must unpark after it has armed a timer for `tick`, the
+    /// first deadline of the timer's wheel. If this is the first timer or socket of the driver,
+    /// these are all workers: from now on they park under the rules of the role. Later it is the
+    /// poller alone, if the poller parks beyond `tick`. The caller [unparks](Self::unpark) the
+    /// workers when it no longer borrows the frame, because an unpark may run user code.
     #[inline]
     #[must_use = "the workers must be unparked"]
     pub(crate) fn armed(&self, tick: u64) -> Option<Range<usize>> {
@@ -400,26 +414,26 @@ impl Inner {
         Some(poller..poller + 1)
     }
 
-    /// Counts a park.
+    /// Adds one to the count of parks.
     pub(crate) fn add_park(&self) {
-        // Ordering: Relaxed: a count, whose last decrement is that of the last park.
+        // Ordering: Relaxed. It is only a count: the drop of the last park takes it to 0.
         self.parks.fetch_add(1, Relaxed);
     }
 
-    /// Counts the drop of a park, wakes the tasks of the events that it has collected, and shuts
-    /// the driver down after the last park. Catches the panics of wakers, because any thread may
-    /// drop the park of a worker that was never started.
+    /// Calls the wakers that a dropped park has collected, and takes one from the count of parks.
+    /// Shuts the driver down after the last park. Catches the panics of wakers, because any thread
+    /// may drop the park of a worker that was never started.
     pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
         contain(|| poller::wake_all(collected));
-        // Ordering: Relaxed: the count says which park is the last. The shutdown takes the lock
-        // under which the reactor is opened, and those of the wheels.
+        // Ordering: Relaxed: the count only says which park is the last. The shutdown synchronises
+        // by the lock under which the reactor is opened, and by the locks of the wheels.
         if self.parks.fetch_sub(1, Relaxed) == 1 {
             contain(|| self.poller.shut_down());
             contain(|| self.timers.shutdown());
         }
     }
 
-    /// Ends the present or the next park of some workers.
+    /// Ends the present or the next park of each of these workers.
     #[cold]
     pub(crate) fn unpark(&self, workers: Range<usize>) {
         for worker in workers {
@@ -430,8 +444,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a timer is due, or the sockets are due for a look, and no parked worker
-    /// waits for them.
+    /// Returns what [`Driver::is_due`] does, once there has been a timer or a socket.
     fn is_due(&self) -> bool {
         if self.role.is_held() {
             return self.poller.polls_every_quota() && self.poller.is_due();
@@ -445,8 +458,8 @@ impl Inner {
         !self.wakers.is_empty()
     }
 
-    /// Returns how long the poller may park, and publishes it (rule 2 of the role). `None` without
-    /// a timer.
+    /// Publishes the next deadline (rule 2 of `role.rs`). Then returns how long the poller may
+    /// park, or `None` if there is no timer.
     pub(crate) fn until_next_deadline(&self) -> Option<Duration> {
         let mut next = self.timers.next();
         loop {
@@ -461,7 +474,7 @@ impl Inner {
     }
 }
 
-/// Makes each waker mark its worker's token before it wakes, for the test clock.
+/// Makes each waker mark its worker's token before it wakes the worker, for the test clock.
 #[cfg(feature = "test-util")]
 fn mark_tokens(wakers: Box<[Waker]>, tokens: &[Arc<Token>]) -> Box<[Waker]> {
     struct Marks(Arc<Token>, Waker);
@@ -480,17 +493,18 @@ fn mark_tokens(wakers: Box<[Waker]>, tokens: &[Arc<Token>]) -> Box<[Waker]> {
     marking.collect()
 }
 
-/// Runs `f` on the thread's current driver, with the index of the wheel for its timers. `None`
-/// without a current driver.
+/// Runs `f` on the thread's current driver, with the index of the wheel for the thread's timers.
+/// Returns `None` without a current driver.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(&Inner, usize) -> R) -> Option<R> {
-    // SAFETY: the driver is valid while its frame is in the list, which is so while this runs.
+    // SAFETY: the driver is valid while its frame is in the list, and the frame stays there while
+    // `f` runs.
     with_frame(|frame| f(unsafe { &*frame.driver }, frame.wheel))
 }
 
-/// Runs `f` on the innermost frame.
+/// Runs `f` on the innermost frame. Returns `None` if the list is empty.
 ///
-/// `f` does not leave a scope, and drops no guard.
+/// `f` must not leave a scope, and must drop no [`Entered`].
 #[inline]
 fn with_frame<R>(f: impl FnOnce(&Frame) -> R) -> Option<R> {
     let frame = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
@@ -525,7 +539,7 @@ impl Frame {
     }
 }
 
-/// Makes a [`Driver`] the thread's current one until it is dropped: see [`Driver::enter`].
+/// Makes a [`Driver`] the thread's current one until this guard is dropped: see [`Driver::enter`].
 ///
 /// ```
 /// let (one, other) = (net_driver::Driver::new(1), net_driver::Driver::new(1));
@@ -540,7 +554,7 @@ pub struct Entered(NonNull<(Frame, Driver)>);
 
 impl Entered {
     fn frame(&self) -> &Frame {
-        // SAFETY: only the drop frees the box.
+        // SAFETY: only the drop of this guard frees the box.
         &unsafe { self.0.as_ref() }.0
     }
 }

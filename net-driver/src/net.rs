@@ -1,8 +1,8 @@
 //! Sockets with tokio's names and semantics.
 //!
-//! A socket belongs to the driver that is current where it is made (see
-//! [`Driver::scope`](crate::Driver::scope)). A stream that a listener accepts belongs to the
-//! driver of the listener. Any thread may poll a socket's operations.
+//! A socket belongs to the driver that is current when the socket is made (see
+//! [`Driver::scope`](crate::Driver::scope)). A stream that a listener accepts belongs to the driver
+//! of the listener. Any thread may poll a socket's operations.
 //!
 //! ```
 //! use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -28,13 +28,13 @@
 //! - Once the driver has shut down, each operation fails, and each wait ends, with an error of the
 //!   kind `Other`.
 //! - If no descriptor (`EMFILE`, `ENFILE`) or no memory is free, `accept` reports the error once.
-//!   After that it tries again, with longer and longer waits, and reports no error until a try has
-//!   succeeded.
+//!   After that, `accept` on this listener tries again after longer and longer waits. It does not
+//!   report such an error again until a try has succeeded.
 //!
 //! # Fork
-//! A child made by `fork` shares the kernel's poller with its parent. It must neither use nor drop
-//! the sockets of the parent's runtime: it should call `exec`, or end by `_exit`. All descriptors
-//! are close-on-exec.
+//! A child made by `fork` shares the kernel's poller with its parent. The child must neither use
+//! nor drop the sockets of the parent's runtime: it should call `exec`, or end by `_exit`. All
+//! descriptors are close-on-exec.
 mod accept;
 mod async_fd;
 mod lookup;
@@ -76,12 +76,12 @@ fn socket(domain: socket2::Domain, kind: socket2::Type) -> std::io::Result<socke
 }
 
 /// Makes a new descriptor non-blocking and close-on-exec, on systems where the call that made it
-/// cannot do so. A process that is started between the two calls inherits the descriptor.
+/// cannot do so. A process that is started between that call and this one inherits the descriptor.
 #[cfg(target_vendor = "apple")]
 fn set_flags(fd: std::os::fd::RawFd) -> std::io::Result<()> {
     // SAFETY: the call takes no pointers.
     let done = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
-    // SAFETY: as above. A new descriptor has no other flag.
+    // SAFETY: as above. A new descriptor has no other flag, so this call clears none.
     if done == -1 || unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) } == -1 {
         return Err(std::io::Error::last_os_error());
     }

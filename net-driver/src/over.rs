@@ -1,23 +1,23 @@
 //! Timers over any parker: for a worker that does not park in a
 //! [`WorkerPark`](crate::WorkerPark).
 //!
-//! While its parker parks, the worker has the poller role, if no other worker has it. It limits
-//! that park to the next deadline. A thread that arms an earlier timer unparks the worker by its
-//! waker, as [`role`](crate::role) says.
+//! While the worker parks in its parker, the worker has the poller role, if no other worker has the
+//! role. The worker then limits the park to the next deadline. A thread that arms an earlier timer
+//! unparks the worker by the worker's waker, as [`role`](crate::role) says.
 //!
-//! A paused clock knows of an unpark by [`Driver::waker`], which marks the worker's token first. It
-//! does not know of one by the parker's own unparker.
+//! A paused clock knows of an unpark by [`Driver::waker`], which marks the worker's token first.
+//! The clock does not know of an unpark by the parker's own unparker.
 use crate::driver::{Driver, Inner};
 use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
 use worker_idle::park::Park;
 
-/// The timers that a park collects at once.
+/// The largest number of timers that a park collects at once.
 const MAX_TIMERS: usize = 256;
 
-/// Drives the timers of one worker over a parker of its own. Made by [`Driver::timers`].
+/// Drives the timers of one worker over the worker's own parker. Made by [`Driver::timers`].
 ///
-/// Its drop wakes the tasks whose timers it has collected. The drop of a driver's last one
-/// [shuts the driver down](Driver::shutdown), as the drop of the last
+/// The drop of a `WorkerTimers` wakes the tasks whose timers the value has collected. The drop of a
+/// driver's last `WorkerTimers` [shuts the driver down](Driver::shutdown), as the drop of the last
 /// [`WorkerPark`](crate::WorkerPark) does.
 ///
 /// ```
@@ -72,8 +72,8 @@ impl WorkerTimers {
         }
     }
 
-    /// Lets a parker wait for timers too. It is the parker whose waker the driver has for this
-    /// worker.
+    /// Lets a parker wait for timers too. `park` must be the parker whose waker the driver has for
+    /// this worker.
     pub fn over<'a, P: Park>(&'a mut self, park: &'a mut P) -> OverPark<'a, P> {
         OverPark { timers: self, park }
     }
@@ -115,7 +115,8 @@ impl<P: Park> OverPark<'_, P> {
                 park(self.park, Some(limit));
             }
         }
-        // The wait ends before the role is left: then another worker may look at the tokens.
+        // The worker ends the mark of its wait before it leaves the role: from then on another
+        // worker may take the role and look at the tokens.
         #[cfg(feature = "test-util")]
         drop(waits);
         drop(role);
@@ -123,7 +124,7 @@ impl<P: Park> OverPark<'_, P> {
     }
 }
 
-/// Marks a worker as waiting, for the test clock, until it is dropped.
+/// Marks a worker as waiting, for the test clock, until this value is dropped.
 #[cfg(feature = "test-util")]
 struct Waits<'a>(&'a crate::park::Token);
 
@@ -131,7 +132,7 @@ struct Waits<'a>(&'a crate::park::Token);
 impl<'a> Waits<'a> {
     /// Begins the wait. Also returns the limit of the park: zero if the worker was unparked before.
     /// The parker got a token from that unpark too, but a park outside of the [`OverPark`] may have
-    /// taken it.
+    /// taken the parker's token.
     fn begin(
         driver: &'a Inner,
         worker: usize,
@@ -186,8 +187,8 @@ impl<P: Park> Park for OverPark<'_, P> {
     }
 
     fn deliver(&mut self) {
-        // Each waker is taken out before it is called: if it panics, the others stay for the next
-        // call.
+        // Each waker is taken out before it is called: if it panics, the other wakers stay for the
+        // next `deliver`.
         while let Some(waker) = self.timers.collected.pop_front() {
             waker.wake();
         }

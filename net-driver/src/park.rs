@@ -1,6 +1,8 @@
-//! How a worker parks: on its thread's futex or in the reactor, until the next deadline at most.
+//! How a worker parks: on its thread's futex, or in the reactor. The worker with the poller role
+//! parks until the next deadline at most (see `role.rs`).
 //!
-//! A worker has a token, as a [`ThreadPark`](worker_idle::park::ThreadPark) has:
+//! A worker has a token, as a [`ThreadPark`](worker_idle::park::ThreadPark) has. One state says
+//! whether there is a token, and whether the worker waits:
 //!
 //! | state | token | the worker |
 //! |---|---|---|
@@ -9,23 +11,24 @@
 //! | `IN_THREAD` | no | waits on its thread, or is about to |
 //! | `IN_REACTOR` | no | waits in the reactor, or is about to |
 //!
-//! 1. `unpark` swaps in `NOTIFIED`. If it finds a waiting state, it ends that wait. Otherwise the
-//!    worker will find the token.
-//! 2. The worker enters a waiting state only from `EMPTY`, and leaves it by a swap to `EMPTY`. So a
-//!    token is taken once, and ends one park.
+//! 1. `unpark` swaps in `NOTIFIED`. If the swap finds a waiting state, `unpark` ends that wait.
+//!    Otherwise the worker will find the token.
+//! 2. The worker enters a waiting state only from `EMPTY`, and leaves it by one atomic change to
+//!    `EMPTY`. So a token is taken once, and ends one park.
 //! 3. The worker writes its thread's handle before `IN_THREAD`. An unparker reads the handle only
 //!    after it found that state.
 //! 4. The worker enters `IN_REACTOR` only after it has seen the reactor. An unparker that finds
-//!    that state wakes the reactor. Another unpark before the worker leaves finds `NOTIFIED` and
-//!    costs no system call. The wake may come after the worker has left: then it ends a later wait,
-//!    for nothing.
+//!    that state wakes the reactor. Another unpark, before the worker leaves the state, finds
+//!    `NOTIFIED` and costs no system call. The wake of the reactor may come after the worker has
+//!    left: then the wake ends a later wait in vain.
 //!
 //! A park only collects wakers. `deliver` calls them, when the worker counts as awake.
 //!
-//! Before a worker waits in the reactor it looks there for some 50 µs, if such looks find events: a
-//! wait and a wake-up take the processor about as long. During these looks it has the role and its
-//! token is `EMPTY`, so an unpark costs no system call. While the events of a wait wake many tasks,
-//! it waits without a look: looks would find the events in smaller batches, at a system call each.
+//! Before a worker waits in the reactor, it looks there for up to 50 µs, if such looks have found
+//! events so far. A wait and a wake-up take about as much of the processor's time. During these
+//! looks the worker has the role and its token is `EMPTY`, so an unpark costs no system call. While
+//! the events of a wait wake many tasks, the worker waits without a look: looks would find the
+//! events in smaller batches, and each look is a system call.
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, Poller},
@@ -61,7 +64,8 @@ const NOTIFIED: u32 = 1;
 const IN_THREAD: u32 = 2;
 const IN_REACTOR: u32 = 3;
 
-/// The timers that a park collects at once. More that are due are collected by the next look.
+/// The largest number of timers that a park collects at once. The next look collects further timers
+/// that are due.
 const MAX_TIMERS: usize = 256;
 
 /// The token of a worker.
@@ -82,9 +86,9 @@ impl Token {
 
     /// Ends the present or the next park (rule 1).
     pub(crate) fn unpark(&self) {
-        // Ordering: Release publishes earlier writes to the park, also those before an earlier
-        // unpark (by the release sequence). Acquire pairs with `wait_in_reactor`: the reactor is
-        // there (rule 4).
+        // Ordering: Release publishes earlier writes to the park, also the writes before an earlier
+        // unpark (by the release sequence). Acquire pairs with the Release of `wait_in_reactor`:
+        // this thread then finds the reactor (rule 4).
         match self.state.swap(NOTIFIED, AcqRel) {
             IN_THREAD => {
                 let thread = self.thread.lock().clone();
@@ -101,15 +105,15 @@ impl Token {
         }
     }
 
-    /// Returns whether the thread waits, and was not unparked.
+    /// Returns whether the worker's thread waits, and was not unparked.
     #[cfg(feature = "test-util")]
     pub(crate) fn is_waiting(&self) -> bool {
-        // Ordering: Relaxed; the fences of the test clock order it.
+        // Ordering: Relaxed; the fences of the test clock order this load.
         matches!(self.state.load(Relaxed), IN_THREAD | IN_REACTOR)
     }
 
-    /// Marks the thread as waiting, for a worker that parks elsewhere. Returns false if it was
-    /// unparked before.
+    /// Marks the thread of a worker that parks in a parker of its own as waiting. Returns false if
+    /// the worker was unparked before.
     #[cfg(feature = "test-util")]
     pub(crate) fn begin_wait(&self) -> bool {
         // Ordering: Relaxed, as in `is_waiting`. `end_wait` acquires a token.
@@ -118,24 +122,25 @@ impl Token {
             .is_ok()
     }
 
-    /// Marks the thread of a worker that parks elsewhere as running. Takes the token.
+    /// Marks the thread of a worker that parks in a parker of its own as running. Takes the token.
     #[cfg(feature = "test-util")]
     pub(crate) fn end_wait(&self) {
         // Ordering: Acquire pairs with `unpark`. The parker's own token may come later than this
-        // one, and the worker looks for tasks now.
+        // one, but the worker looks for tasks right after this.
         self.state.swap(EMPTY, Acquire);
     }
 
     /// Returns whether the next park ends at once. A hint for all but the test clock.
     pub(crate) fn is_notified(&self) -> bool {
-        // Ordering: Relaxed. The thread that takes the token acquires what it publishes. The test
-        // clock reads `waits` before and after this.
+        // Ordering: Relaxed. The thread that takes the token acquires the writes that the unpark
+        // publishes. The test clock reads its count `waits` before and after this load.
         self.state.load(Relaxed) == NOTIFIED
     }
 
     /// Returns whether the thread waits outside of the reactor. A hint.
     pub(crate) fn is_in_thread(&self) -> bool {
-        // Ordering: Relaxed. A worker that is missed takes the role when it parks.
+        // Ordering: Relaxed. If this misses a worker that begins to wait, the role stays vacant
+        // until a worker parks. [`Driver::poll_overdue`] finds the events that come until then.
         self.state.load(Relaxed) == IN_THREAD
     }
 
@@ -181,11 +186,11 @@ impl Token {
         self.state.swap(EMPTY, Acquire);
     }
 
-    /// Calls `wait`, which waits in the reactor, unless there is a token. Returns whether it did.
-    /// The caller has seen the reactor.
+    /// Calls `wait`, which waits in the reactor, unless there is a token. Returns whether it called
+    /// `wait`. The caller must have seen the reactor.
     fn wait_in_reactor(&self, wait: impl FnOnce()) -> bool {
-        // Ordering: Release pairs with `unpark`, which finds the reactor then (rule 4). If there is
-        // a token, the swap below acquires it.
+        // Ordering: Release pairs with the Acquire of `unpark`: an unparker that sees this state
+        // finds the reactor (rule 4). If there is a token, the swap below acquires it.
         let entered = self
             .state
             .compare_exchange(EMPTY, IN_REACTOR, Release, Relaxed)
@@ -211,12 +216,13 @@ impl Wake for Token {
 
 /// The [`Park`] of one worker, made by [`Driver::park`].
 ///
-/// It parks until it is unparked. One parked worker of the runtime also waits for the sockets and
-/// for the first timer. Before the first timer and socket of the runtime it behaves as a
-/// [`ThreadPark`](worker_idle::park::ThreadPark).
+/// The worker parks in this parker until another thread unparks the worker. One parked worker of
+/// the runtime also waits for the sockets and for the first timer. Until the runtime has a timer or
+/// a socket, this parker behaves as a [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
-/// Its drop wakes the tasks whose events and timers it has collected. The drop of a driver's last
-/// park [shuts the driver down](Driver::shutdown). A drop catches the panics of wakers.
+/// The drop of a park wakes the tasks whose events and timers the park has collected. The drop of a
+/// driver's last park [shuts the driver down](Driver::shutdown). A drop catches the panics of
+/// wakers.
 ///
 /// ```
 /// use net_driver::Driver;
@@ -242,7 +248,8 @@ pub struct WorkerPark {
 
 /// Unparks a [`WorkerPark`].
 ///
-/// One read-modify-write; if the worker waits, also the cost of std's unpark.
+/// Costs one read-modify-write. If the worker waits on its thread, this also costs std's unpark. If
+/// the worker waits in the reactor, this also costs a system call.
 ///
 /// ```
 /// use worker_idle::park::{Park, Unpark};
@@ -277,9 +284,10 @@ impl WorkerPark {
         }
     }
 
-    /// Declares that the threads that park with this are the runtime's own, so that it may change
-    /// their attributes. On Linux it then sets the timer slack of a thread to 1 µs when the thread
-    /// first waits for a timer. Without this, a sleep on an idle worker ends some 50 µs later.
+    /// Declares that the threads that park with this are the runtime's own, so that the driver may
+    /// change their attributes. On Linux the driver then sets the timer slack of a thread to 1 µs
+    /// when the thread first waits for a timer. Without this, a sleep on an idle worker ends some
+    /// 50 µs later.
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -297,8 +305,8 @@ impl WorkerPark {
     /// Blocks this thread until a future is ready, as the worker whose park this is. Returns the
     /// future's output. Allocates nothing.
     ///
-    /// The driver is current while the future is polled, and while wakers are called. For an
-    /// executor of one task, or of one thread.
+    /// The driver is current while the future is polled, and while wakers are called. This is for
+    /// an executor of one task, or of one thread.
     ///
     /// ```
     /// use net_driver::{Driver, time};
@@ -330,15 +338,16 @@ impl WorkerPark {
                 self.deliver();
             }
         };
-        // SAFETY: the counted driver stays in this function, also if `run` ends the process.
+        // SAFETY: `driver` is a counted clone. It stays in this function, also if `run` ends the
+        // process.
         unsafe { Driver::borrowed_scope(Some(&driver), Some(worker), run) }
     }
 
     /// Collects all timers that are due and all events of sockets that have come, without a wait.
     ///
     /// [`poll`](Park::poll) collects no events of sockets if somebody has looked for them in the
-    /// last 500 µs. This looks nevertheless, for one system call in 64 events, and one more. With
-    /// [`Polling::Thread`](crate::Polling::Thread) it collects timers alone.
+    /// last 500 µs. This function looks nevertheless. It costs one system call for each 64 events,
+    /// and one more. With [`Polling::Thread`](crate::Polling::Thread) it collects timers alone.
     ///
     /// ```
     /// use net_driver::{Driver, time};
@@ -352,7 +361,7 @@ impl WorkerPark {
     ///     sleep
     /// });
     /// while !sleep.is_elapsed() {
-    ///     park.poll_all(); // Here a loop of its own does something else, too.
+    ///     park.poll_all(); // Here a real loop does other work, too.
     ///     park.deliver();
     /// }
     /// ```
@@ -419,7 +428,8 @@ impl WorkerPark {
         }
     }
 
-    /// Collects the timers that are due, of all wheels: this worker's first.
+    /// Collects up to `max` timers that are due: those of this worker's wheel, and then those of
+    /// the other wheels.
     fn collect(&mut self, max: usize) {
         let driver = self.driver.inner();
         driver
@@ -432,12 +442,12 @@ impl WorkerPark {
 /// counts for an eighth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
-    /// In eighths.
+    /// The average, in eighths of a task.
     mean: u32,
 }
 
 impl Batch {
-    /// From this mean on, a worker waits without a look.
+    /// From this average on, in tasks, a worker waits without a look.
     const LARGE: u32 = 4;
 
     fn record(&mut self, woken: usize) {
@@ -459,8 +469,8 @@ fn looked(
     backoff: &mut Backoff,
     out: &mut VecDeque<Waker>,
 ) -> bool {
-    // Correctness does not depend on these looks, so the models leave them out. A paused clock does
-    // not know whether a worker looks.
+    // Correctness does not depend on these looks, so the models leave them out. Under a paused
+    // clock they are left out too, because the clock does not know whether a worker looks.
     let may = cfg!(not(any(selvedge_loom, selvedge_shuttle))) && limit != Some(Duration::ZERO);
     if !may || driver.is_clock_paused() || !backoff.is_due() {
         return false;
@@ -475,7 +485,7 @@ fn looked(
     found && !out.is_empty()
 }
 
-/// Leaves the role when it is dropped.
+/// Leaves the role when this value is dropped.
 struct LeaveRole<'a>(&'a Inner);
 
 impl Drop for LeaveRole<'_> {
@@ -510,8 +520,8 @@ impl Park for WorkerPark {
     }
 
     fn deliver(&mut self) {
-        // Each waker is taken out before it is called: if it panics, the others stay for the next
-        // call.
+        // Each waker is taken out before it is called: if it panics, the other wakers stay for the
+        // next `deliver`.
         while let Some(waker) = self.collected.pop_front() {
             waker.wake();
         }
@@ -542,7 +552,7 @@ impl fmt::Debug for WorkerUnpark {
     }
 }
 
-/// The model's kernel stands for the reactor's.
+/// In the models, a kernel made for models stands for the system's.
 #[cfg(all(test, selvedge_loom))]
 mod models;
 #[cfg(all(test, not(selvedge_loom)))]

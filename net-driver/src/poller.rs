@@ -5,21 +5,24 @@
 //!
 //! 1. The worker with the poller role (see `role.rs`) waits in the reactor. The others wait on
 //!    their threads.
-//! 2. A busy worker polls the reactor, between two tasks, if nobody waits in it and nobody has
-//!    polled for [`INTERVAL`]. The clock decides, not a count of tasks: their polls may be long.
-//! 3. If the workers park in parkers of their own (see `over.rs`), or if the runtime asks for it
-//!    ([`Polling`]), a thread waits in the reactor for them, and wakes the tasks.
-//! 4. A worker that leaves the role hands it over, if it has collected something and if nobody had
-//!    polled for [`INTERVAL`] when it took the role: it unparks another worker, which takes the
-//!    role. So the events and timers that come during a long poll have a worker. Those that come
-//!    during the first long poll have none; [`Driver::poll_overdue`] finds them.
+//! 2. A busy worker polls the reactor, between two tasks, if no thread waits in it and no thread
+//!    has polled it for [`INTERVAL`]. With [`Polling::EveryQuota`] it does so also while a thread
+//!    waits. A clock decides this and not a count of tasks, because the polls of tasks may be long.
+//! 3. A thread of the driver waits in the reactor, and wakes the tasks, if the workers park in
+//!    parkers of their own (see `over.rs`) or if the runtime asks for it ([`Polling::Thread`]).
+//! 4. A worker that leaves the role hands the role over, if the worker has collected wakers and if
+//!    no thread had polled for [`INTERVAL`] when the worker took the role. It then unparks another
+//!    parked worker, which takes the role. So during a task's long poll, a worker waits for events
+//!    and timers. During the first long poll no worker does: [`Driver::poll_overdue`] finds the
+//!    events and timers that come then.
 //! 5. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
-//!    the reactor takes that token in its present or next park, and sees the reactor in the park
-//!    after that. So a worker that took the role without the reactor does not keep the role.
-//! 6. The kernel gives each event to one thread, also the event of a wake. A thread that looks
-//!    without a wait (rule 2) may so take a wake from the thread that waits, and the unparker does
-//!    not repeat that wake. In this case the looking thread wakes the reactor again, if the role is
-//!    held.
+//!    the reactor takes the token of that unpark in its present or next park, and sees the reactor
+//!    in the park after that. So a worker that took the role before it saw the reactor does not
+//!    keep the role.
+//! 6. The kernel gives each event to one thread, also the event of a wake. So a thread that looks
+//!    without a wait (rule 2) may take a wake that was meant for the thread that waits. The
+//!    unparker does not repeat that wake. Therefore the looking thread wakes the reactor again, if
+//!    the role is held, or if the workers park in parkers of their own.
 use crate::{
     Driver,
     driver::Inner,
@@ -43,10 +46,11 @@ use sync_shim::{
 /// The time without a poll by any thread after which a busy worker polls.
 const INTERVAL: Duration = Duration::from_micros(500);
 
-/// The events that a parked worker collects at once. More of them wait for the next look.
+/// The largest number of events that a parked worker collects at once. Further events wait for the
+/// next look.
 pub(crate) const MAX_EVENTS: usize = 64;
 
-/// How a driver's sockets are polled: [`Driver::with_polling`].
+/// How a driver's sockets are polled: see [`Driver::with_polling`].
 ///
 /// ```
 /// use net_driver::{Driver, Polling};
@@ -71,11 +75,11 @@ pub enum Polling {
     IdleWorker,
     /// The same, but busy workers look every 500 µs whether or not an idle worker waits.
     EveryQuota,
-    /// A thread of the driver waits for all sockets, and wakes their tasks. No worker does.
+    /// A thread of the driver waits for all sockets, and wakes their tasks. No worker polls them.
     Thread,
 }
 
-/// Runs a blocking closure, on a thread that may block.
+/// A function that runs a blocking closure on a thread that may block.
 pub(crate) type Blocking = Box<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// The sockets' half of a driver.
@@ -84,11 +88,12 @@ pub(crate) struct Poller {
     /// Held while the reactor is opened.
     opening: Mutex<()>,
     is_shut_down: Arc<AtomicBool>,
-    /// The time of the last poll by any thread, in nanoseconds since `start`.
+    /// The time of the last poll, in nanoseconds since `start`. The thread of rule 3 does not
+    /// record its polls.
     polled_at: AtomicU64,
     start: Instant,
     polling: Polling,
-    /// Set by the executor.
+    /// The function that the executor has set by [`Driver::set_blocking`].
     blocking: OnceLock<Blocking>,
 }
 
@@ -105,13 +110,13 @@ impl Poller {
         }
     }
 
-    /// Returns the reactor, if there has been a socket.
+    /// Returns the reactor, if it was opened.
     #[inline]
     pub(crate) fn reactor(&self) -> Option<&Arc<Reactor<Os>>> {
         self.reactor.get()
     }
 
-    /// Returns the reactor, if there has been a socket and the workers poll it.
+    /// Returns the reactor, if it was opened and the workers poll it.
     pub(crate) fn workers_reactor(&self) -> Option<&Arc<Reactor<Os>>> {
         self.reactor().filter(|_| self.polling != Polling::Thread)
     }
@@ -121,14 +126,14 @@ impl Poller {
         self.polling == Polling::EveryQuota
     }
 
-    /// Returns the reactor, and whether this call has opened it. With `with_thread` it has a thread
-    /// of its own (rule 3).
+    /// Returns the reactor, and whether this call has opened it. If `with_thread`, the reactor gets
+    /// a thread of its own (rule 3).
     fn open(&self, with_thread: bool) -> io::Result<(&Arc<Reactor<Os>>, bool)> {
         if let Some(reactor) = self.reactor.get() {
             return Ok((reactor, false));
         }
         let _opening = self.opening.lock();
-        // Ordering: Relaxed. `shut_down` sets it under the lock.
+        // Ordering: Relaxed. `shut_down` sets the flag under the lock.
         if self.is_shut_down.load(Relaxed) {
             return Err(shut_down_error());
         }
@@ -137,8 +142,8 @@ impl Poller {
         }
         let reactor = Arc::new(Reactor::open()?);
         if with_thread {
-            // This comes before any thread sees the reactor: if the thread is refused, the next
-            // call tries again.
+            // This comes before any thread sees the reactor: if the system refuses a thread, the
+            // next call tries again.
             self.spawn_poller(reactor.clone())?;
         }
         Ok((self.reactor.get_or_init(|| reactor), true))
@@ -160,7 +165,7 @@ impl Poller {
     /// Collects the events that have already arrived, without a wait.
     pub(crate) fn look(&self, out: &mut VecDeque<Waker>) {
         if let Some(reactor) = self.reactor() {
-            // The wait that follows gets an error again.
+            // This ignores an error: the wait that follows gets it too.
             let _ = reactor.collect(Some(Duration::ZERO), MAX_EVENTS, out);
         }
     }
@@ -173,12 +178,12 @@ impl Poller {
         since >= INTERVAL.as_nanos() as u64
     }
 
-    /// Notes the end of a wait in the role.
+    /// Notes that this thread has just polled.
     pub(crate) fn note_end(&self) {
         self.record(self.now());
     }
 
-    /// Returns whether nobody has polled for a while, though there are sockets.
+    /// Returns whether the workers poll the reactor, and no thread has polled it for [`INTERVAL`].
     pub(crate) fn is_due(&self) -> bool {
         // Ordering: Relaxed, as in `poll_if_due`.
         self.workers_reactor().is_some() && {
@@ -202,8 +207,8 @@ impl Poller {
     /// Ends all waits of sockets with an error, and refuses further sockets.
     pub(crate) fn shut_down(&self) {
         let opening = self.opening.lock();
-        // Ordering: Relaxed. The lock orders it for `open`. The thread of rule 3 reads nothing
-        // else, and the wake of the reactor makes it look again.
+        // Ordering: Relaxed. The lock orders the store for `open`. The thread of rule 3 reads only
+        // this flag, and the wake of the reactor makes that thread read it again.
         self.is_shut_down.store(true, Relaxed);
         drop(opening);
         if let Some(reactor) = self.reactor() {
@@ -235,8 +240,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Runs a closure that may block: where the runtime has chosen
-    /// ([`set_blocking`](Driver::set_blocking)), or else on a thread of its own.
+    /// Runs a closure that may block: by the function of [`set_blocking`](Driver::set_blocking), or
+    /// else on a new thread.
     pub(crate) fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         match self.blocking.get() {
             Some(blocking) => blocking(job),
@@ -266,14 +271,16 @@ pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
 }
 
 impl Inner {
-    /// Collects up to `max` events without a wait, if nobody has polled for a while (rule 2).
+    /// Collects up to `max` events without a wait, if no thread has polled for [`INTERVAL`] (rule
+    /// 2).
     pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
         let poller = &self.poller;
         let Some(reactor) = poller.workers_reactor() else {
             return;
         };
         let now = poller.now();
-        // Ordering: Relaxed. It only spaces the polls; the kernel orders the events themselves.
+        // Ordering: Relaxed. The time only spaces the polls; the kernel orders the events
+        // themselves.
         let last = poller.polled_at.load(Relaxed);
         if now.saturating_sub(last) < INTERVAL.as_nanos() as u64 {
             return;
@@ -283,7 +290,7 @@ impl Inner {
         self.look_beside(reactor, max, out);
     }
 
-    /// Collects all events that have come, without a wait, whoever has polled last.
+    /// Collects all events that have come, without a wait, even if a thread has just polled.
     pub(crate) fn poll_all(&self, out: &mut VecDeque<Waker>) {
         if let Some(reactor) = self.poller.workers_reactor() {
             self.poller.note_end();
@@ -293,24 +300,25 @@ impl Inner {
     }
 
     /// Collects up to `max` events without a wait, beside a thread that may wait in the reactor. If
-    /// this look takes a wake that was meant for that thread, it wakes the reactor again (rule 6).
+    /// the look takes a wake that was meant for that thread, this function wakes the reactor again
+    /// (rule 6).
     fn look_beside(&self, reactor: &Reactor<Os>, max: usize, out: &mut VecDeque<Waker>) {
         // This ignores an error: the parked worker gets it too.
         let was_woken = reactor.collect(Some(Duration::ZERO), max, out);
         self.pass_wake_on(reactor, was_woken.unwrap_or(false));
     }
 
-    /// Passes on what woke the thread that waits in the reactor, if a look beside it has taken that
+    /// Wakes the reactor again, if a look has taken a wake that was meant for a waiting thread
     /// (rule 6).
     fn pass_wake_on(&self, reactor: &Reactor<Os>, was_woken: bool) {
-        // `is_held` sees the waiting thread's role: the thread took it before it was unparked, and
-        // the kernel orders the wake of that unpark before this.
+        // `is_held` sees that the waiting thread has the role: that thread took the role before it
+        // was unparked, and the kernel orders the wake of that unpark before this.
         if was_woken && (self.role.is_held() || self.parks_elsewhere()) {
             reactor.wake();
         }
     }
 
-    /// Unparks a worker that waits on its thread, for the role (rule 4 of the poller).
+    /// Unparks a worker that waits on its thread, so that it takes the role (rule 4).
     #[cold]
     pub(crate) fn hand_over(&self) {
         let sleeper = self.tokens.iter().find(|token| token.is_in_thread());
@@ -319,7 +327,7 @@ impl Inner {
         }
     }
 
-    /// Returns the reactor, which the first socket opens.
+    /// Returns the reactor. The first call opens it.
     pub(crate) fn open_reactor(&self) -> io::Result<Arc<Reactor<Os>>> {
         let with_thread = self.parks_elsewhere() || self.poller.polling == Polling::Thread;
         let (reactor, opened) = self.poller.open(with_thread)?;
@@ -343,7 +351,7 @@ impl Driver {
         Self::with(workers, [].into(), polling)
     }
 
-    /// Makes the kernel objects that sockets need, which otherwise the first socket makes.
+    /// Makes the kernel objects that sockets need. Without this call, the first socket makes them.
     ///
     /// ```
     /// net_driver::Driver::new(1).open()?;
@@ -351,15 +359,15 @@ impl Driver {
     /// ```
     ///
     /// # Errors
-    /// If the kernel refuses them, or the thread of [`Polling::Thread`], or if the driver has shut
-    /// down.
+    /// If the kernel refuses the objects or the thread of [`Polling::Thread`], or if the driver has
+    /// shut down.
     pub fn open(&self) -> io::Result<()> {
         self.inner().open_reactor().map(drop)
     }
 
     /// Sets how the driver runs closures that block, such as the lookup of a host's name. A runtime
-    /// usually has threads for them. Without this call, each runs on a thread of its own. Only the
-    /// first call counts.
+    /// usually has threads for such closures. Without this call, each closure runs on a new thread.
+    /// Only the first call counts.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
@@ -380,12 +388,13 @@ impl Driver {
         let _ = self.inner().poller.blocking.set(Box::new(run));
     }
 
-    /// Collects the timers that are due and the events of sockets, if no thread has looked for a
-    /// while, and wakes their tasks on this thread. Returns the number of wakes.
+    /// Does nothing unless the driver [is due](Self::is_due). Collects the timers that are due, and
+    /// the events of sockets if no thread has polled them for 500 µs. Wakes the tasks of both on
+    /// this thread, and returns the number of wakes.
     ///
-    /// For a thread that watches a runtime, such as a monitor: all of the workers may be in long
-    /// polls. Workers poll their parks instead. If there is nothing to do, it costs two loads and
-    /// perhaps a reading of the clock.
+    /// This is for a thread that watches a runtime, such as a monitor: all of the workers may be in
+    /// long polls. A worker calls [`poll`](crate::Park::poll) of its parker instead. If there is
+    /// nothing to do, this costs a few loads and perhaps a reading of the clock.
     ///
     /// ```
     /// assert_eq!(net_driver::Driver::new(1).poll_overdue(), 0);
@@ -421,7 +430,7 @@ impl Driver {
     }
 }
 
-/// The model's kernel makes the events.
+/// In the models, a kernel made for models makes the events.
 #[cfg(all(test, selvedge_loom))]
 mod models;
 #[cfg(all(test, target_os = "linux", not(selvedge_loom)))]

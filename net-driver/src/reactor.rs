@@ -1,7 +1,7 @@
 //! A kernel and a slab of slots: turns the kernel's events into wakers.
 //!
-//! A *registration* is a slot and an entry in the kernel under the slot's token. Its drop makes
-//! later events stale, whether or not the kernel's entry is gone by then.
+//! A *registration* is a slot and an entry in the kernel under the slot's token. The drop of a
+//! registration makes later events stale, whether or not the kernel's entry is gone by then.
 use crate::{
     Ready,
     registration::Registration,
@@ -17,12 +17,12 @@ pub(crate) struct Reactor<S> {
     slab: Slab,
 }
 
-/// The step that takes a source out of the kernel when its registration ends.
+/// The action that takes a source out of the kernel when its registration ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// The close of its only descriptor, which follows. That is one system call less.
+    /// The close of the source's only descriptor, which follows anyway. This saves a system call.
     ByClose,
-    /// A call, since other descriptors of the source may stay open.
+    /// A call of [`Sys::deregister`], since descriptors of the source may stay open.
     ByCall,
 }
 
@@ -45,8 +45,8 @@ impl<S: Sys> Reactor<S> {
         Self::register_over(this, fd, ready, removal, Existing::Replace)
     }
 
-    /// Does the same for a descriptor that may have another owner. Refuses a descriptor that is
-    /// registered already.
+    /// Registers a source whose descriptor may have another owner, and assumes no states. Refuses a
+    /// descriptor that is registered already.
     pub(crate) fn register_new(this: &Arc<Self>, fd: Fd) -> io::Result<Registration<S>> {
         Self::register_over(this, fd, Ready::EMPTY, Removal::ByCall, Existing::Refuse)
     }
@@ -82,11 +82,12 @@ impl<S: Sys> Reactor<S> {
     }
 
     /// Collects, without a wait, all events that have come, `batch` of them at a time. Returns
-    /// whether this took a [`wake`](Self::wake). An error ends it: the next wait gets that error.
+    /// whether this took a [`wake`](Self::wake). An error ends the collection: the next wait gets
+    /// that error too.
     pub(crate) fn collect_all(&self, batch: usize, out: &mut VecDeque<Waker>) -> bool {
         let mut was_woken = false;
         // The kernel has one event for each source, or one for each direction, and one for the
-        // wake. Those that come meanwhile must not keep this thread here.
+        // wake. Events that come meanwhile must not keep this thread here.
         for _ in 0..=2 * self.registered() / batch {
             let mut events = 0;
             let on_event = |token, ready| {

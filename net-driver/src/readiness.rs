@@ -10,30 +10,30 @@
 //!
 //! The *poller* is the thread that hands over an event of the kernel. An *operation* is a call such
 //! as `read` that a task makes. A *direction* is reading or writing; priority belongs to reading,
-//! and an error to both.
+//! and an error to both. The *tick* of a direction is a count of its events.
 //!
 //! # Rules
 //!
 //! 1. An event sets bits and advances the tick of each direction that it names, in one step. Only
 //!    the holder of the slot's lock sets bits, so that it finds the waiters (see `slot.rs`).
 //! 2. An operation loads a [`Snapshot`] first, then asks the kernel. If the kernel answers "would
-//!    block", the operation clears the bits of its direction, but only if the tick is still that
-//!    of the snapshot.
+//!    block", the operation clears the bits of its direction, but only if the tick of that
+//!    direction is still the same as in the snapshot.
 //! 3. The closed bits and the shutdown bit are never cleared while the source is registered. The
 //!    closed bits do not make a source ready: each comes with a readable or writable bit.
 //! 4. An operation on a TCP stream may clear as in rule 2 without the kernel's "would block". It
-//!    does so if it moved fewer bytes than it could have, or if the kernel says that none are left
-//!    (`receive.rs`). It does not clear if a closed or error bit is set: no further event would
-//!    announce the end of the stream. Nor does it clear if the priority bit is set: a read ends
-//!    early at an urgent byte.
+//!    does so if it moved fewer bytes than it could have, or if the kernel says that no bytes are
+//!    left (`receive.rs`). It does not clear if a closed or error bit is set: no further event
+//!    would announce the end of the stream. Nor does it clear if the priority bit is set: a read
+//!    ends early at an urgent byte.
 //!
 //! # Why no event is lost
 //!
-//! Say that data arrives after the kernel's "would block". Its event advances the tick later than
-//! the snapshot was loaded, so the clear of rule 2 finds another tick and does nothing. Each
-//! direction has a tick of its own: events of one direction would otherwise defeat the clears of
-//! the other one forever. A tick of 28 bits repeats after 268 million events between a load and
-//! its clear.
+//! Say that data arrives after the kernel's "would block". The event of that data advances the tick
+//! after the operation has loaded the snapshot. So the clear of rule 2 finds another tick, and does
+//! nothing. Each direction has a tick of its own: events of one direction would otherwise defeat
+//! the clears of the other one forever. A tick of 28 bits repeats after 268 million events between
+//! a load and its clear.
 use crate::{Interest, Ready};
 use sync_shim::atomic::{
     AtomicU64,
@@ -70,7 +70,7 @@ impl Readiness {
         Self(AtomicU64::new(u64::from(ready.0)))
     }
 
-    /// Begins anew for another source. The caller holds the slot's lock.
+    /// Sets the word for a new source. The caller holds the slot's lock.
     pub(crate) fn reset(&self, ready: Ready) {
         // Ordering: Relaxed. The lock of the slab hands the slot over.
         self.0.store(u64::from(ready.0), Relaxed);
@@ -78,11 +78,12 @@ impl Readiness {
 
     pub(crate) fn load(&self) -> Snapshot {
         // Ordering: Acquire pairs with `set`. An operation that sees a tick asks the kernel after
-        // the poller did. So if it then meets "would block", its clear is justified.
+        // the poller got that event. So if the kernel then says "would block", the clear is
+        // justified.
         Snapshot(self.0.load(Acquire))
     }
 
-    /// Adds the bits of an event, and advances its ticks (rule 1).
+    /// Adds the bits of an event, and advances the tick of each direction that it names (rule 1).
     pub(crate) fn set(&self, ready: Ready) {
         let mut word = self.0.load(Relaxed);
         loop {
@@ -101,7 +102,7 @@ impl Readiness {
     }
 
     /// Clears the bits of `interest`: after `seen`, an operation moved fewer bytes than it could
-    /// have, or the last ones that were there (rule 4).
+    /// have, or the last bytes that were there (rule 4).
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
         let more = FINAL.union(Ready::ERROR).union(Ready::PRIORITY);
         self.clear_if(seen, interest, |now| !now.ready().intersects(more));
@@ -116,7 +117,7 @@ impl Readiness {
                 return;
             }
             // Ordering: Relaxed. It publishes nothing, and it continues the release sequence of
-            // `set`, so a later `load` still pairs with that.
+            // `set`, so a later `load` still pairs with that `set`.
             match self.0.compare_exchange_weak(word, new, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(now) => word = now,
@@ -141,8 +142,8 @@ impl Snapshot {
         self.ready().intersects(interest.wanted())
     }
 
-    /// Returns whether this state ends a wait of `interest`: it is ready, or the driver has shut
-    /// down.
+    /// Returns whether this state ends a wait of `interest`: the source is ready, or the driver has
+    /// shut down.
     pub(crate) fn ends_wait(self, interest: Interest) -> bool {
         self.is_ready_for(interest) || self.is_shutdown()
     }

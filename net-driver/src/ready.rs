@@ -3,8 +3,8 @@ use core::{fmt, ops};
 
 /// A set of states that a source may be in.
 ///
-/// The closed states come together with `READABLE` or `WRITABLE`: a `read` returns 0 then, and a
-/// `write` fails.
+/// The closed states come together with `READABLE` or `WRITABLE`: a `read` then returns the bytes
+/// that are left, and after them 0. A `write` fails.
 ///
 /// ```
 /// use net_driver::Ready;
@@ -23,7 +23,7 @@ use core::{fmt, ops};
 pub struct Ready(pub(crate) u8);
 
 impl Ready {
-    /// Nothing.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
     /// A `read` would return bytes, the end of the stream or an error.
     pub const READABLE: Self = Self(1);
@@ -33,7 +33,7 @@ impl Ready {
     pub const READ_CLOSED: Self = Self(1 << 2);
     /// The other side reads no more.
     pub const WRITE_CLOSED: Self = Self(1 << 3);
-    /// There is priority data.
+    /// There is priority data to read, such as TCP's urgent byte.
     pub const PRIORITY: Self = Self(1 << 4);
     /// The source has failed. The next operation returns the error.
     pub const ERROR: Self = Self(1 << 5);
@@ -201,7 +201,7 @@ impl Interest {
     /// An error. It also ends a wait for `READABLE` or `WRITABLE`.
     pub const ERROR: Self = Self(1 << 5);
 
-    /// Returns whether it contains `READABLE`.
+    /// Returns whether this interest contains `READABLE`.
     ///
     /// ```
     /// assert!(net_driver::Interest::READABLE.is_readable());
@@ -210,7 +210,7 @@ impl Interest {
         self.0 & Self::READABLE.0 != 0
     }
 
-    /// Returns whether it contains `WRITABLE`.
+    /// Returns whether this interest contains `WRITABLE`.
     ///
     /// ```
     /// assert!(net_driver::Interest::WRITABLE.is_writable());
@@ -219,7 +219,7 @@ impl Interest {
         self.0 & Self::WRITABLE.0 != 0
     }
 
-    /// Returns whether it contains `PRIORITY`.
+    /// Returns whether this interest contains `PRIORITY`.
     ///
     /// ```
     /// assert!(net_driver::Interest::PRIORITY.is_priority());
@@ -228,7 +228,7 @@ impl Interest {
         self.0 & Self::PRIORITY.0 != 0
     }
 
-    /// Returns whether it contains `ERROR`.
+    /// Returns whether this interest contains `ERROR`.
     ///
     /// ```
     /// assert!(net_driver::Interest::ERROR.is_error());
@@ -237,7 +237,7 @@ impl Interest {
         self.0 & Self::ERROR.0 != 0
     }
 
-    /// Returns both interests as one: the same as `|`, also in constants.
+    /// Returns both interests as one, as `|` does. This also works in constants.
     ///
     /// ```
     /// use net_driver::Interest;

@@ -1,12 +1,14 @@
 //! A registered source, and how operations on it wait.
 //!
-//! An operation goes round this loop: load the readiness; if there is none, store a waker and load
-//! once more; ask the kernel; if it says "would block", clear what the load saw.
+//! An operation goes round a loop. It loads the readiness. If the source is not ready, the
+//! operation stores a waker and loads once more. If the source is ready, the operation asks the
+//! kernel. If the kernel says "would block", the operation clears the readiness that the load saw.
 //!
 //! There are two kinds of waiters:
 //! - *cells*, one for each direction, for a caller that owns that half of the source
-//!   ([`poll_io`](Registration::poll_io)). The last task that polled is woken.
-//! - the *list*, for callers that share the source ([`io`](Registration::io)). Each is woken.
+//!   ([`poll_io`](Registration::poll_io)). Only the last task that polled is woken.
+//! - the *list*, for callers that share the source ([`io`](Registration::io)). Each waiting task is
+//!   woken.
 use crate::{
     Interest,
     reactor::{Reactor, Removal, shut_down_error},
@@ -22,9 +24,10 @@ use std::{
 };
 use sync_shim::sync::Arc;
 
-/// The charge of an operation that calls the system: more than that of an operation in memory,
-/// because the call takes at least a microsecond. With a budget of 128, a poll makes 32 calls.
-/// So the tasks beside it wait less, and one more poll costs little beside 32 calls.
+/// The charge of an operation that calls the system: more than the charge of an operation in
+/// memory, because the call takes at least a microsecond. With a budget of 128, one poll of a task
+/// makes up to 32 calls. So the other tasks wait less, and one more poll costs little beside 32
+/// calls.
 const CALL: u32 = 4;
 
 #[derive(Debug)]
@@ -44,7 +47,8 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Returns the result for a TCP stream of which up to `wanted` bytes were to be moved.
+    /// Returns the result of an operation that moved `count` bytes of a TCP stream, of at most
+    /// `wanted`.
     pub(crate) fn of(count: usize, wanted: usize) -> Self {
         Self {
             count,
@@ -54,7 +58,7 @@ impl Moved {
 }
 
 impl<S: Sys> Registration<S> {
-    /// Makes a registration. `id` is that of a slot that was just occupied for it.
+    /// Makes a registration. `id` names the slot that was just occupied for this registration.
     pub(crate) fn new(reactor: Arc<Reactor<S>>, id: SourceId, fd: Fd, removal: Removal) -> Self {
         Self {
             reactor,
@@ -89,7 +93,7 @@ impl<S: Sys> Registration<S> {
         self.slot().load()
     }
 
-    /// Waits in a cell until the source is ready.
+    /// Polls whether the source is ready; the waker goes to the cell of `direction`.
     pub(crate) fn poll_ready(
         &self,
         cx: &mut Context<'_>,
@@ -120,8 +124,9 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Does the same for an operation that moves up to `wanted` bytes of a TCP stream. If it moves
-    /// fewer, the next one waits for an event before it asks the kernel: a system call less.
+    /// Does the same for an operation that moves up to `wanted` bytes of a TCP stream. If `op`
+    /// moves fewer bytes, the next operation waits for an event before it asks the kernel. That
+    /// saves a system call.
     pub(crate) fn poll_transfer(
         &self,
         cx: &mut Context<'_>,
@@ -173,7 +178,7 @@ impl<S: Sys> Registration<S> {
         done.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
     }
 
-    /// Asks the kernel. `None` if it said "would block".
+    /// Performs `op`, which asks the kernel. Returns `None` if the kernel said "would block".
     fn attempt<R>(
         &self,
         seen: Snapshot,

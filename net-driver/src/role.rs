@@ -1,23 +1,25 @@
 //! The poller role: which parked worker wakes up for the next deadline, and for sockets.
 //!
-//! One parked worker at a time has the role: the *poller*. It parks until the first deadline of all
-//! wheels. The others park without a limit of their own.
+//! One parked worker at a time has the role: the *poller*. The poller parks until the first
+//! deadline of all wheels. The other workers park without a limit of their own.
 //!
 //! | field | meaning | written by |
 //! |---|---|---|
 //! | `holder` | the poller's index plus 1, or 0 while the role is vacant | the worker that takes or leaves the role |
-//! | `until` | the tick until which the poller parks; 0 while nobody does | the poller |
-//! | `active` | there has been a timer or a socket | the first one to come |
+//! | `until` | the deadline (a tick) for which the poller parks, or 0 while the role is vacant | the poller |
+//! | `active` | there has been a timer, or a socket that workers poll | the thread that makes the first of them |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. So
-//!    while the role is vacant, the worker that left it last is awake. It looks at the timers
-//!    between its tasks, and takes the role when it parks.
+//!    while the role is vacant, the worker that left it last is awake. That worker looks at the
+//!    timers between its tasks, and takes the role when it parks.
 //! 2. The poller publishes `until`, and then reads the next deadline of each wheel again. A thread
-//!    that arms a timer publishes the wheel's next deadline, and then reads `until`. A `SeqCst`
-//!    fence is between the two steps on each side. So either the poller sees the new deadline
-//!    before it parks, or the thread sees an `until` that is too late, and unparks the poller.
+//!    that arms a timer publishes the wheel's next deadline, and then reads `until`. Each of them
+//!    has a `SeqCst` fence between its two actions. So either the poller sees the new deadline
+//!    before it parks, or the thread sees an `until` later than that deadline, and unparks the
+//!    poller.
 //! 3. Until `active` is set there is no role, and a park reads no deadline and no clock. The thread
-//!    that sets it unparks every worker after that, so that each parks again under rule 1.
+//!    that sets `active` unparks every worker after that, so that each worker parks again under
+//!    rule 1.
 use sync_shim::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
@@ -40,7 +42,7 @@ impl Role {
         }
     }
 
-    /// Returns whether there has been a timer or a socket (rule 3).
+    /// Returns whether there has been a timer, or a socket that workers poll (rule 3).
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
         // Ordering: Relaxed. A worker that misses the change is unparked after it (rule 3), and the
@@ -48,15 +50,15 @@ impl Role {
         self.active.load(Relaxed)
     }
 
-    /// Records the first timer or socket. Returns whether this call was the first, which must then
-    /// unpark every worker (rule 3).
+    /// Records the first timer or socket. Returns whether this call was the first: then the caller
+    /// must unpark every worker (rule 3).
     #[must_use = "the first call must unpark every worker"]
     pub(crate) fn activate(&self) -> bool {
-        // Ordering: Relaxed, as in `is_active`. The tokens of the unparks publish it.
+        // Ordering: Relaxed, as in `is_active`. The tokens of the unparks publish the flag.
         !self.is_active() && !self.active.swap(true, Relaxed)
     }
 
-    /// Returns whether a worker parks in the role, or has just left it.
+    /// Returns whether a worker has the role.
     pub(crate) fn is_held(&self) -> bool {
         // Ordering: Relaxed, a hint: a busy worker that misses a change polls in vain, or later.
         self.holder.load(Relaxed) != 0
@@ -65,20 +67,21 @@ impl Role {
     /// Takes the role, if it is vacant (rule 1).
     pub(crate) fn try_take(&self, worker: usize) -> bool {
         // Ordering: Acquire pairs with the Release of `leave`: all uses of the poller's state by
-        // the last poller come before. It publishes nothing: the fence of `publish_until` does.
+        // the last poller come before this. The exchange itself publishes nothing: the fence of
+        // `publish_until` does.
         self.holder
             .compare_exchange(0, worker + 1, Acquire, Relaxed)
             .is_ok()
     }
 
-    /// Returns the poller.
+    /// Returns the index of the poller.
     #[cfg(feature = "test-util")]
     pub(crate) fn holder(&self) -> Option<usize> {
-        // Ordering: Relaxed; the fences of the test clock order it.
+        // Ordering: Relaxed; the fences of the test clock order this load.
         self.holder.load(Relaxed).checked_sub(1)
     }
 
-    /// Publishes the tick until which the poller is about to park (rule 2). The poller reads the
+    /// Publishes the deadline for which the poller is about to park (rule 2). The poller reads the
     /// wheels' deadlines again after this.
     pub(crate) fn publish_until(&self, tick: u64) {
         // Ordering: Relaxed; the fence pairs with the one in `must_unpark`.
@@ -94,17 +97,18 @@ impl Role {
         self.holder.store(0, Release);
     }
 
-    /// Returns the poller, if it parks beyond this tick, which a wheel has just published (rule 2).
+    /// Returns the index of the poller, if the poller parks beyond `tick`. A wheel has just
+    /// published `tick` as its next deadline (rule 2).
     pub(crate) fn must_unpark(&self, tick: u64) -> Option<usize> {
         fence(SeqCst);
         // Ordering: Relaxed; the fence pairs with the one in `publish_until`.
         if self.until.load(Relaxed) <= tick {
             return None;
         }
-        // Ordering: Relaxed. If the fence of the poller that has published this `until` came before
-        // this thread's, this load sees that poller or a later value. After a later value, that
-        // poller is awake, or another one fences after this thread. A poller that fences after this
-        // thread reads the new deadline itself.
+        // Ordering: Relaxed. If the fence of the poller that published this `until` came before
+        // this thread's fence, this load sees that poller, or a later value of `holder`. If it sees
+        // a later value, that poller is awake, or another poller's fence comes after this thread's.
+        // A poller whose fence comes after this thread's reads the new deadline itself.
         self.holder.load(Relaxed).checked_sub(1)
     }
 }

@@ -1,16 +1,17 @@
 //! The slots of all registrations of a driver.
 //!
 //! Slots live in chunks of doubling size, and a chunk lives as long as the slab. So an index is
-//! valid forever: an event that comes late finds a slot, whose generation says that it is stale.
+//! valid forever: an event that comes late finds its slot, and the slot's generation says that the
+//! event is stale.
 //!
 //! 1. The lock guards the list of free slots, and the growth. A slot is occupied and released under
-//!    it, so that a shutdown finds every registered slot, and a later registration is refused.
+//!    the lock. So a shutdown finds every registered slot, and a later registration is refused.
 //! 2. A lookup by index takes no lock.
 use crate::{Ready, slot::Slot};
 use std::{collections::VecDeque, sync::OnceLock, task::Waker};
 use sync_shim::sync::Mutex;
 
-/// Slots in the first chunk. Each further chunk has twice as many as the one before.
+/// The number of slots in the first chunk. Each further chunk has twice as many as the one before.
 #[cfg(not(selvedge_loom))]
 const FIRST: u32 = 64;
 #[cfg(selvedge_loom)]
@@ -84,7 +85,7 @@ impl Slab {
         Ok(SourceId { index, generation })
     }
 
-    /// Returns the index of a slot that was never used.
+    /// Returns the index of a slot that was never used, and makes the slot's chunk if necessary.
     fn grow(&self, state: &mut State) -> Option<u32> {
         let index = state.len;
         let (chunk, _) = place(index);
@@ -96,7 +97,7 @@ impl Slab {
         Some(index)
     }
 
-    /// Releases the slot of `id`, which its registration does once.
+    /// Releases the slot of `id`. Each registration does this once.
     pub(crate) fn remove(&self, id: SourceId) {
         let slot = self.get(id.index);
         let mut state = self.state.lock();

@@ -17,15 +17,16 @@
 //!    generation by now, the event is stale and does nothing.
 //! 3. An entry of `shared` belongs to the owner of its [`WaiterKey`], which removes the entry. An
 //!    event only marks the entry as notified.
-//! 4. Nobody clones, drops or wakes a waker under the lock: wakers are user code, which may use
+//! 4. No thread clones, drops or wakes a waker under the lock: wakers are user code, which may use
 //!    this slot again.
 //!
 //! # Why no waiter is forgotten
 //!
-//! One of the two holds of rule 1 comes first. If the waiter's comes first, the event takes its
-//! waker. If the event's comes first, the waiter loads the readiness that the event set, unless an
-//! operation has cleared it; then the kernel said "would block" after the event, and another event
-//! follows.
+//! Rule 1 speaks of two holds of the lock: the waiter's and the event's. If the waiter's hold comes
+//! first, the event takes the waiter's waker. If the event's hold comes first, the waiter loads the
+//! readiness that the event set, unless an operation has cleared that readiness since. In that case
+//! the operation found after the event that nothing was left (rules 2 and 4 of `readiness.rs`), and
+//! another event follows.
 use crate::{
     Interest, Ready,
     readiness::{Readiness, Snapshot},
@@ -52,18 +53,19 @@ struct Waiters {
 
 #[derive(Debug)]
 enum Entry {
-    /// Leads to the next free entry.
+    /// A free entry, with the index of the next free one.
     Free(Option<usize>),
     Waiting(Interest, Waker),
     Notified,
 }
 
-/// An entry in the list of waiters. The owner of this key has to remove the entry.
+/// The key of an entry in the list of waiters. The owner of the key has to remove the entry.
 #[derive(Debug)]
 #[must_use = "the entry stays until it is removed"]
 pub(crate) struct WaiterKey(usize);
 
-/// The half that the one waiter of a cell polls.
+/// A half of the source. The slot has one cell for each half, with the waker of the task that polls
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
@@ -141,7 +143,7 @@ impl Slot {
         }
     }
 
-    /// Stores `waker` as the one waiter of its direction, unless the slot is ready by then. Returns
+    /// Stores `waker` as the one waiter of `direction`, unless the slot is ready already. Returns
     /// the readiness (rule 1).
     pub(crate) fn wait_in_cell(&self, direction: Direction, waker: &Waker) -> Snapshot {
         let mut waiters = self.waiters.lock();
@@ -161,7 +163,7 @@ impl Slot {
     }
 
     /// Stores `waker` in the list, in the entry of `key` or in a new one, unless the slot is ready
-    /// by then. Returns the readiness (rule 1).
+    /// already. Returns the readiness (rule 1).
     pub(crate) fn wait_in_list(
         &self,
         interest: Interest,

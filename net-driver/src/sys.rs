@@ -1,13 +1,14 @@
 //! The seam to the kernel: how a driver learns what its sources are ready for.
 //!
 //! 1. Each source is registered once, for both directions, *edge-triggered*: an event comes when
-//!    the readiness grows, and once for what is ready at the registration.
-//! 2. Events may come late, twice and for nothing. They are never lost: the thread whose `wait`
-//!    returned an event hands it over.
+//!    the readiness grows. One more event comes for the states that are ready at the registration.
+//! 2. Events may come late, twice and for nothing. No event is lost: the thread whose `wait`
+//!    returned an event hands it over to the slot of its source.
 //! 3. Any number of threads may call `wait` at a time. Each event goes to one of them. A system may
-//!    let one of them wait and send the others away, without events.
-//! 4. `wake` ends the present or the next `wait` of one thread, perhaps not of the thread that the
-//!    caller means. A `wait` returns whether a `wake` has ended it.
+//!    let only one thread wait: then the `wait` of each other thread returns at once, without
+//!    events.
+//! 4. `wake` ends the present or the next `wait` of one thread, which may be another thread than
+//!    the caller means. A `wait` returns whether a `wake` has ended it.
 use crate::Ready;
 use std::{io, time::Duration};
 
@@ -44,7 +45,7 @@ pub(crate) use once::OnceLock;
 #[cfg(not(all(test, selvedge_loom)))]
 pub(crate) use std::sync::OnceLock;
 
-/// A source's number in the kernel.
+/// The number of a source's descriptor.
 #[cfg(unix)]
 pub(crate) type Fd = std::os::fd::RawFd;
 #[cfg(not(unix))]
@@ -63,26 +64,27 @@ pub(crate) enum Existing {
 /// A kernel.
 pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// Whether the close of a source's last descriptor ends its registration. If not, only
-    /// [`deregister`](Self::deregister) does.
+    /// [`deregister`](Self::deregister) ends it.
     const CLOSE_DEREGISTERS: bool;
 
     /// Whether an event says that a half was closed. If not, an operation cannot tell whether the
     /// end of the stream follows a short read, and no further event would announce that end.
     const REPORTS_CLOSE: bool;
 
-    /// Opens what the driver needs.
+    /// Opens the kernel objects that the driver needs.
     fn open() -> io::Result<Self>;
 
     /// Registers a source, under the bits of its token. `existing` says what to do with an entry
     /// that the source already has.
     fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()>;
 
-    /// Ends a registration. The kernel also ends it when the last descriptor of a source is closed.
+    /// Ends a registration. If [`CLOSE_DEREGISTERS`](Self::CLOSE_DEREGISTERS), the kernel also ends
+    /// it when the last descriptor of the source is closed.
     fn deregister(&self, fd: Fd) -> io::Result<()>;
 
-    /// Waits for events, at most `limit` (without end for `None`), and calls `on_event` for up to
-    /// `max` of them with their tokens. Returns early for a [`wake`](Self::wake) or a signal.
-    /// Returns whether there was a wake.
+    /// Waits for events, at most for `limit` (without end for `None`). Calls `on_event` for up to
+    /// `max` events, with the token and the states of each. Returns early for a
+    /// [`wake`](Self::wake) or a signal. Returns whether there was a wake.
     fn wait(
         &self,
         limit: Option<Duration>,
@@ -90,6 +92,6 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
         on_event: impl FnMut(u64, Ready),
     ) -> io::Result<bool>;
 
-    /// Ends a wait.
+    /// Ends one thread's wait (rule 4).
     fn wake(&self);
 }

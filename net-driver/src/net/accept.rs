@@ -1,8 +1,8 @@
-//! `accept` waits when the process or the system has run out of descriptors.
+//! `accept` waits when the process or the system has run out of descriptors or memory.
 //!
-//! The connection then stays in the listener's queue. So no event would announce it again, and
-//! another try at once would only spin. Therefore `accept` reports the error once, and then tries
-//! again after a wait. The wait doubles from one try to the next, until a try succeeds.
+//! The connection then stays in the listener's queue, and no event announces it again. Another try
+//! at once would fail too. Therefore `accept` reports the error once, and then tries again after a
+//! wait. The wait doubles from one try to the next, up to [`LONGEST`], until a try succeeds.
 use super::source::Source;
 use crate::{
     Driver, Interest,
@@ -23,16 +23,18 @@ use sync_shim::sync::Mutex;
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The waits of a listener. All its callers share them, so one caller reports the error for all.
+/// The waits of a listener. All callers of `accept` share them, so one caller reports the error for
+/// all.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     /// The driver whose timers the waits use, since a task may accept without a current driver.
     driver: Driver,
-    /// The length of the next wait. `None` while descriptors are available.
+    /// The length of the next wait. `None` unless a try has failed for want of a descriptor or
+    /// memory since the last success.
     wait: Mutex<Option<Duration>>,
 }
 
-/// One call of `accept`, or one caller of `poll_accept`.
+/// The wait of one call of `accept`, or of the task that calls `poll_accept`.
 #[derive(Default)]
 pub(crate) struct Attempt {
     sleep: Option<Pin<Box<Sleep>>>,
@@ -62,8 +64,8 @@ impl Backoff {
         }
     }
 
-    /// Accepts a connection. `poll` tries the operation, and registers the caller's waker if it
-    /// must wait.
+    /// Accepts a connection. `poll` tries the operation, and registers the caller's waker if no
+    /// connection is in the queue.
     pub(crate) fn poll<R>(
         &self,
         attempt: &mut Attempt,
@@ -97,24 +99,27 @@ impl Backoff {
 /// An accepted socket, which is non-blocking and close-on-exec, and the address of its other side.
 pub(crate) type Accepted = (OwnedFd, SockAddr);
 
-/// Takes a connection from the queue of `listener`. Where there is `accept4`, it sets both flags
-/// itself, which saves one of the system calls that std makes.
+/// Takes a connection from the queue of `listener`. Where the system has a call `accept4`, that
+/// call makes the socket non-blocking and close-on-exec. So this needs one system call less than an
+/// `accept` of std, after which a second call makes the socket non-blocking.
 fn accept4(listener: RawFd) -> io::Result<Accepted> {
     let accept = |address: *mut SockAddrStorage, len: *mut libc::socklen_t| {
         cfg_if::cfg_if! {
             if #[cfg(target_vendor = "apple")] {
-                // SAFETY: the pointers are valid for the call, and `len` is the storage's length.
+                // SAFETY: the pointers are valid for the call, and `len` points to the storage's
+                // length.
                 let fd = unsafe { libc::accept(listener, address.cast(), len) };
             } else {
                 let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-                // SAFETY: the pointers are valid for the call, and `len` is the storage's length.
+                // SAFETY: the pointers are valid for the call, and `len` points to the storage's
+                // length.
                 let fd = unsafe { libc::accept4(listener, address.cast(), len, flags) };
             }
         }
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call opened the descriptor, and nobody else knows it.
+        // SAFETY: the call opened the descriptor, and no other code knows it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         #[cfg(target_vendor = "apple")]
         super::set_flags(fd.as_raw_fd())?;
@@ -134,7 +139,7 @@ impl<T: AsRawFd> Source<T> {
             .await
     }
 
-    /// Accepts a connection, for the one task that polls.
+    /// Accepts a connection. Only the last task that polled is woken.
     pub(crate) fn poll_accept(
         &self,
         backoff: &Backoff,

@@ -10,14 +10,15 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// Readiness of any descriptor that the kernel's poller takes: a pipe, a device, another library's
-/// socket.
+/// Readiness of any descriptor that the kernel's poller takes, such as a pipe, a device, or another
+/// library's socket.
 ///
-/// The owner makes the descriptor non-blocking. Any number of tasks may wait. The descriptor stays
-/// open until [`into_inner`](Self::into_inner) or the drop.
+/// The caller makes the descriptor non-blocking first. The descriptor must stay open until
+/// [`into_inner`](Self::into_inner) or the drop of the `AsyncFd`. Any number of tasks may wait.
 ///
-/// A wait returns a guard. If the operation that follows says `WouldBlock`, the readiness has to be
-/// cleared, or the next wait returns at once. [`try_io`](AsyncFdReadyGuard::try_io) clears it.
+/// A wait returns a guard. If the operation that follows says `WouldBlock`, the task must clear the
+/// readiness: otherwise the next wait returns at once. The guard's
+/// [`try_io`](AsyncFdReadyGuard::try_io) clears it.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
@@ -91,7 +92,7 @@ pub struct AsyncFdReadyGuard<'a, T> {
     interest: Interest,
 }
 
-/// As [`AsyncFdReadyGuard`], of a wait with `&mut`.
+/// The same as [`AsyncFdReadyGuard`], made by a wait that borrows the [`AsyncFd`] by `&mut`.
 ///
 /// ```
 /// use net_driver::{Driver, net::AsyncFd};
@@ -118,7 +119,7 @@ pub struct AsyncFdReadyMutGuard<'a, T> {
     interest: Interest,
 }
 
-/// The operation said `WouldBlock`: wait again.
+/// The error of an operation that said `WouldBlock`: the caller must wait again.
 ///
 /// ```
 /// use net_driver::{Driver, net::{AsyncFd, TryIoError}};
@@ -151,9 +152,10 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// Registers a descriptor for reading and writing.
     ///
     /// # Errors
-    /// If the kernel's poller does not take it: `EPERM` for a file, and `EEXIST` if this descriptor
-    /// is registered with the driver already. (A socket of this crate that was closed while a
-    /// duplicate kept it open stays registered under its old number.)
+    /// If the kernel's poller does not take the descriptor: `EPERM` for a file, and `EEXIST` if
+    /// this descriptor is registered with the driver already. (If a socket of this crate was
+    /// dropped while a duplicate of its descriptor was open, the socket stays registered under its
+    /// old number.)
     ///
     /// # Panics
     /// Without a current driver.
@@ -162,8 +164,8 @@ impl<T: AsRawFd> AsyncFd<T> {
         Self::with_interest(fd, BOTH)
     }
 
-    /// Does the same as [`new`](Self::new), under a name of tokio's. A descriptor is always
-    /// registered for everything, and each wait names its own interest.
+    /// Does the same as [`new`](Self::new): the name is tokio's, and `interest` has no effect. A
+    /// descriptor is always registered for all states, and each wait names its own interest.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -203,13 +205,13 @@ impl<T> AsyncFd<T> {
 
     /// Returns the descriptor's owner.
     ///
-    /// Do not replace it by a value with another descriptor: the registration would stay with the
-    /// old one.
+    /// Do not replace the owner by a value with another descriptor: the registration would stay
+    /// with the old descriptor.
     pub fn get_mut(&mut self) -> &mut T {
         self.source.parts_mut().1
     }
 
-    /// Ends the registration.
+    /// Ends the registration, and returns the descriptor's owner.
     pub fn into_inner(self) -> T {
         self.source.into_inner()
     }
@@ -234,7 +236,7 @@ impl<T> AsyncFd<T> {
         }
     }
 
-    /// Waits until it is ready for any of `interest`.
+    /// Waits until the descriptor is ready for any state of `interest`.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -255,7 +257,7 @@ impl<T> AsyncFd<T> {
         Ok(self.guard_mut(seen, interest))
     }
 
-    /// Waits until it is readable.
+    /// Waits until the descriptor is readable.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -271,7 +273,7 @@ impl<T> AsyncFd<T> {
         self.ready_mut(Interest::READABLE).await
     }
 
-    /// Waits until it is writable.
+    /// Waits until the descriptor is writable.
     ///
     /// # Errors
     /// If the driver has shut down.
@@ -343,11 +345,12 @@ impl<T> AsyncFd<T> {
         Poll::Ready(Ok(self.guard_mut(seen, Interest::WRITABLE)))
     }
 
-    /// Performs `op` if the descriptor is ready for `interest`. If `op` fails with `WouldBlock` the
-    /// descriptor counts as not ready until the next event.
+    /// Performs `op` if the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
+    /// the descriptor counts as not ready until the next event.
     ///
     /// # Errors
-    /// `WouldBlock` if the descriptor is not ready, or the error of `op`.
+    /// `WouldBlock` if the descriptor is not ready, the error of `op`, or an error if the driver
+    /// has shut down.
     pub fn try_io<R>(
         &self,
         interest: Interest,
@@ -378,10 +381,10 @@ impl<T> AsyncFd<T> {
     }
 
     /// Performs `op` when the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
-    /// waits and performs it again.
+    /// waits again and then repeats `op`.
     ///
     /// # Errors
-    /// Any other error of `op`, or if the driver has shut down.
+    /// Any error of `op` other than `WouldBlock`, or an error if the driver has shut down.
     pub async fn async_io<R>(
         &self,
         interest: Interest,
@@ -432,7 +435,7 @@ macro_rules! guard_methods {
                 self.fd.registration().clear(self.seen, self.interest);
             }
 
-            /// Clears a part of the readiness that the wait found, unless an event has come since.
+            /// Clears those states that are in `ready`, unless an event has come since the wait.
             pub fn clear_ready_matching(&mut self, ready: Ready) {
                 let registration = self.fd.registration();
                 let bits = [
@@ -446,10 +449,10 @@ macro_rules! guard_methods {
                 }
             }
 
-            /// Does nothing: the readiness stays until something clears it. tokio has this name.
+            /// Does nothing: the readiness stays until another call clears it. The name is tokio's.
             pub fn retain_ready(&mut self) {}
 
-            /// Returns what the wait found.
+            /// Returns the readiness that the wait found.
             pub fn ready(&self) -> Ready {
                 self.seen.ready_for(self.interest)
             }
@@ -462,7 +465,7 @@ macro_rules! guard_methods {
             /// Performs `op`, and clears the readiness if `op` fails with `WouldBlock`.
             ///
             /// # Errors
-            /// [`TryIoError`] if `op` fails with `WouldBlock`: wait again.
+            /// [`TryIoError`] if `op` fails with `WouldBlock`: the caller must wait again.
             pub fn try_io<R>(
                 &mut self,
                 op: impl FnOnce($lent) -> io::Result<R>,

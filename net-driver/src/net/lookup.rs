@@ -1,7 +1,7 @@
 //! Addresses, and the lookup of names.
 //!
-//! The system's lookup blocks. So it runs on a thread of the runtime that may block, or else on a
-//! thread of its own (see [`Driver::set_blocking`](crate::Driver::set_blocking)).
+//! The system's lookup blocks its thread. So the driver runs the lookup where the runtime has
+//! chosen ([`Driver::set_blocking`](crate::Driver::set_blocking)), or else on a new thread.
 use super::source::current_driver;
 use std::{
     future::{Future, poll_fn},
@@ -14,7 +14,7 @@ use sync_shim::sync::Mutex;
 
 /// Addresses, or names that a lookup turns into addresses.
 ///
-/// Sealed: no other crate can implement it.
+/// This trait is sealed: no other crate can implement it.
 ///
 /// ```
 /// use net_driver::{Driver, net::{ToSocketAddrs, lookup_host}};
@@ -37,10 +37,10 @@ impl<T: sealed::Host + ?Sized> ToSocketAddrs for T {}
 mod sealed {
     use std::net::SocketAddr;
 
-    /// Known addresses, or the name to look up for them.
+    /// Known addresses, or a name that has to be looked up.
     pub enum Addresses {
         Known(Vec<SocketAddr>),
-        /// `host:port`, or a name and a port.
+        /// The text `host:port`, or a host's name and a port.
         Named(String, Option<u16>),
     }
 
@@ -123,7 +123,7 @@ impl<T: Host + ?Sized> Host for &T {
 
 /// Returns the addresses of a host.
 ///
-/// A name is looked up on a thread that may block; an address costs nothing.
+/// A name is looked up on a thread that may block; an address needs no lookup.
 ///
 /// ```
 /// use net_driver::{Driver, net::lookup_host};
@@ -145,7 +145,8 @@ pub async fn lookup_host(host: impl ToSocketAddrs) -> io::Result<impl Iterator<I
     Ok(resolve(addresses).await?.into_iter())
 }
 
-/// Tries the addresses in turn. Returns the first success, or the last error.
+/// Calls `attempt` with one address of the host after the other. Returns the first success, or the
+/// last error.
 pub(crate) async fn first_of<R, F: Future<Output = io::Result<R>>>(
     host: impl ToSocketAddrs,
     attempt: impl Fn(SocketAddr) -> F,
@@ -175,15 +176,16 @@ async fn resolve(addresses: Addresses) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The result that a blocking closure leaves for its task.
+/// The result that a blocking closure leaves for the task that waits for it.
 enum Outcome<R> {
     Running(Option<Waker>),
     Done(R),
-    /// The closure was dropped, or its result was taken.
+    /// The closure was dropped without a result, or the task has taken the result.
     Gone,
 }
 
-/// Ends the wait also if the closure never runs, or panics.
+/// The closure's side of an [`Outcome`]. The drop of this value ends the task's wait if the closure
+/// never runs, or panics.
 struct Promise<R>(Arc<Mutex<Outcome<R>>>);
 
 impl<R> Promise<R> {

@@ -1,19 +1,20 @@
 //! How a read of a TCP stream learns that it has taken all bytes that were there.
 //!
-//! A read that fills its buffer may leave bytes behind, so the next one must ask the kernel again.
-//! Often that is in vain: a message of a known length fills its buffer, and no byte follows it. The
-//! kernel (Linux 4.18) says with a read how many bytes are left, if the socket's option `TCP_INQ`
-//! is on. Such a read costs a little more, so a stream begins without the option:
+//! A read that fills its buffer may leave bytes behind, so the next read must ask the kernel again.
+//! Often that next read is in vain: a message of a known length fills its buffer, and no byte
+//! follows the message. Linux, since 4.18, can say with a read how many bytes are left (a *hint*),
+//! if the socket's option `TCP_INQ` is on. Such a read costs a little more. So a stream begins
+//! without the option, and goes through these states:
 //!
 //! | state | reads | next |
 //! |---|---|---|
-//! | `PLAIN` | `recv` | `FILLED` if the buffer was filled |
+//! | `PLAIN` | `recv` | `FILLED` if the read filled its buffer |
 //! | `FILLED` | `recv` | on "would block": `HINTED` if the kernel has the option, else `REFUSED`; on a short read: `PLAIN` |
-//! | `HINTED` | `recvmsg`, into a buffer of up to [`MOST`] bytes | |
-//! | `REFUSED` | `recv` | |
+//! | `HINTED` | `recvmsg` into a buffer of up to [`MOST`] bytes, `recv` into a larger one | none |
+//! | `REFUSED` | `recv` | none |
 //!
-//! The state is a guess that no other thread's read depends on. The count is exact at the time of
-//! the read: bytes that come later are announced by an event, as after "would block".
+//! The state is a guess: a read is correct whichever state it finds. The hint is exact at the time
+//! of the read: an event announces bytes that come later, as after "would block".
 use crate::registration::Moved;
 use socket2::SockRef;
 use std::{io, mem::MaybeUninit, net::TcpStream};
@@ -24,7 +25,8 @@ const FILLED: u32 = 1;
 const HINTED: u32 = 2;
 const REFUSED: u32 = 3;
 
-/// The largest buffer that is read with a hint. Larger ones are rarely filled.
+/// The length of the largest buffer into which a read asks for a hint. Larger buffers are rarely
+/// filled.
 const MOST: usize = 4096;
 
 /// The state of a stream's reads.

@@ -14,13 +14,13 @@ use std::{
 
 /// A non-blocking socket that is registered.
 ///
-/// The fields drop in this order: the registration may need the open descriptor.
+/// The registration is dropped first, because its drop may need the open descriptor.
 pub(crate) struct Source<T> {
     registration: Registration<Os>,
     io: T,
 }
 
-/// Returns the thread's driver.
+/// Returns the thread's current driver.
 ///
 /// # Panics
 /// If there is none.
@@ -33,8 +33,8 @@ pub(crate) fn current_driver() -> Driver {
 }
 
 impl<T: AsRawFd> Source<T> {
-    /// Registers `io` with the thread's driver. `ready` has the states of `io`, as far as the
-    /// caller knows.
+    /// Registers `io` with the thread's current driver. `ready` has the states in which the caller
+    /// assumes `io` to be.
     ///
     /// # Panics
     /// Without a current driver.
@@ -54,15 +54,15 @@ impl<T: AsRawFd> Source<T> {
         Ok(Self { registration, io })
     }
 
-    /// Registers `io`, whose descriptor may belong to another owner. Refuses a descriptor that is
-    /// registered already.
+    /// Registers `io` with `driver`. The descriptor of `io` may belong to another owner. Refuses a
+    /// descriptor that is registered already.
     pub(crate) fn new_sole(driver: &Driver, io: T) -> io::Result<Self> {
         let reactor = driver.inner().open_reactor()?;
         let registration = Reactor::register_new(&reactor, io.as_raw_fd())?;
         Ok(Self { registration, io })
     }
 
-    /// Registers `io`, which this source has accepted, with the same driver.
+    /// Registers `io`, which this source has accepted, with the driver of this source.
     pub(crate) fn adopt<U: AsRawFd>(&self, io: U) -> io::Result<Source<U>> {
         let (reactor, fd) = (self.registration.reactor(), io.as_raw_fd());
         let ready = Ready::READABLE | Ready::WRITABLE;
@@ -84,19 +84,19 @@ impl<T> Source<T> {
         &self.registration
     }
 
-    /// Ends the registration.
+    /// Ends the registration, and returns the socket.
     pub(crate) fn into_inner(self) -> T {
         self.registration.detach();
         self.io
     }
 
-    /// Waits for `interest`, among any number of tasks.
+    /// Waits until the socket is ready for `interest`. Any number of tasks may wait.
     pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         let seen = self.registration.ready(interest).await?;
         Ok(seen.ready_for(interest))
     }
 
-    /// Waits for one direction, for the one task that polls it.
+    /// Polls whether the socket is ready in one direction. Only the last task that polled is woken.
     pub(crate) fn poll_ready(
         &self,
         cx: &mut Context<'_>,

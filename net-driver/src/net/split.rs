@@ -1,7 +1,8 @@
 //! The halves of a stream, borrowed and owned.
 //!
-//! The read half uses the cell of the reader in the slot, and the write half that of the writer. So
-//! each half belongs to one task at a time: reading and writing take it by `&mut`.
+//! The read half uses the reader's cell of the slot, and the write half uses the writer's cell (see
+//! `registration.rs`). So one task at a time may use a half: reading and writing take the half by
+//! `&mut`.
 
 /// Defines the halves of a stream type, in its module.
 macro_rules! halves {
@@ -79,7 +80,7 @@ macro_rules! halves {
             /// Joins the halves of one stream again.
             ///
             /// # Errors
-            /// Both halves, if they are of two streams.
+            /// Both halves, if they are halves of two different streams.
             pub fn reunite(self, write: OwnedWriteHalf) -> Result<$stream, ReuniteError> {
                 reunite(self, write)
             }
@@ -99,12 +100,12 @@ macro_rules! halves {
             /// Joins the halves of one stream again.
             ///
             /// # Errors
-            /// Both halves, if they are of two streams.
+            /// Both halves, if they are halves of two different streams.
             pub fn reunite(self, read: OwnedReadHalf) -> Result<$stream, ReuniteError> {
                 reunite(read, self)
             }
 
-            /// Drops the half without closing the stream's write half.
+            /// Drops this half without closing the stream for writing.
             pub fn forget(mut self) {
                 self.closes = false;
             }
@@ -144,7 +145,7 @@ macro_rules! halves {
 macro_rules! half_methods {
     ($type:ty, $stream:ident, $addr:ty) => {
         impl $type {
-            /// Waits until the stream is ready for any of `interest`.
+            /// Waits until the stream is ready for any state of `interest`.
             ///
             /// # Errors
             /// If the driver has shut down.

@@ -146,13 +146,13 @@ macro_rules! impl_write {
     };
 }
 
-/// Methods that wait for readiness, for a type with a field `source`.
+/// Implements methods that wait for readiness, for a type with a field `source`.
 macro_rules! readiness_methods {
     ($type:ty, $(#[$doc:meta])*) => {
         $(#[$doc])*
         impl $type {
-            /// Waits until the socket is ready for any of `interest`. The next operation may still
-            /// fail with `WouldBlock`. Any number of tasks may wait.
+            /// Waits until the socket is ready for any state of `interest`. The next operation may
+            /// still fail with `WouldBlock`. Any number of tasks may wait.
             ///
             /// # Errors
             /// If the driver has shut down.
@@ -198,11 +198,12 @@ macro_rules! readiness_methods {
                 self.source.poll_ready(cx, crate::slot::Direction::Write)
             }
 
-            /// Performs `op` if the socket is ready for `interest`. If `op` fails with `WouldBlock`
-            /// the socket counts as not ready until the next event.
+            /// Performs `op` if the socket is ready for `interest`. If `op` fails with
+            /// `WouldBlock`, the socket counts as not ready until the next event.
             ///
             /// # Errors
-            /// `WouldBlock` if the socket is not ready, or the error of `op`.
+            /// `WouldBlock` if the socket is not ready, the error of `op`, or an error if the
+            /// driver has shut down.
             pub fn try_io<R>(
                 &self,
                 interest: crate::Interest,
@@ -215,11 +216,11 @@ macro_rules! readiness_methods {
                 })
             }
 
-            /// Performs `op` when the socket is ready for `interest`, and again each time that `op`
-            /// fails with `WouldBlock`.
+            /// Performs `op` when the socket is ready for `interest`. If `op` fails with
+            /// `WouldBlock`, waits again and then repeats `op`.
             ///
             /// # Errors
-            /// Any other error of `op`, or if the driver has shut down.
+            /// Any error of `op` other than `WouldBlock`, or an error if the driver has shut down.
             pub async fn async_io<R>(
                 &self,
                 interest: crate::Interest,
@@ -257,10 +258,10 @@ macro_rules! readiness_methods {
     };
 }
 
-/// Reads and writes of a stream of std, for a type with a field `source` and a method
-/// `poll_receive`, which polls a read into one buffer. `$poll` polls the other operations. For TCP
-/// it is `poll_transfer`. A Unix stream's read may end early at passed descriptors, with more bytes
-/// behind it, so there it is `poll_io`.
+/// Implements reads and writes of a stream of std, for a type with a field `source` and a method
+/// `poll_receive`, which polls a read into one buffer. The expression `$poll` polls the other
+/// operations. For TCP it calls `poll_transfer`. For a Unix stream it calls `poll_io`: a read of
+/// such a stream may end early at passed descriptors, although more bytes follow.
 macro_rules! duplex_methods {
     ($type:ty, |$registration:ident, $cx:ident, $direction:ident, $len:ident, $op:ident| $poll:expr) => {
         impl $type {
@@ -283,12 +284,13 @@ macro_rules! duplex_methods {
                 crate::net::stream_io::Duplex::shut_down_write(self)
             }
 
-            /// Polls a read into memory that need not be initialised. Returns the number of bytes.
-            /// Zero bytes mean the end of the stream, or that `to` is empty. Only the last task
-            /// that polled is woken.
+            /// Polls a read into memory that need not be initialised. Returns the number of bytes
+            /// read. Zero bytes mean the end of the stream, or that `to` is empty. Only the last
+            /// task that polled is woken.
             ///
-            /// Unsafe code may rely on this: the first bytes of `to`, as many as this returns, are
-            /// initialised, and this makes no byte uninitialised. The poll makes one system call.
+            /// Unsafe code may rely on two promises. If the poll returns a number, that many bytes
+            /// at the start of `to` are initialised. The poll makes no initialised byte
+            /// uninitialised. As a rule a poll makes one system call.
             ///
             /// # Errors
             /// The error of the system call, or an error if the driver has shut down.
@@ -300,7 +302,7 @@ macro_rules! duplex_methods {
                 self.poll_receive(cx, to)
             }
 
-            /// Reads without a wait. Zero bytes mean the end of the stream.
+            /// Reads without a wait. Zero bytes mean the end of the stream, or that `to` is empty.
             ///
             /// # Errors
             /// `WouldBlock` if there is nothing to read yet.
@@ -350,8 +352,8 @@ macro_rules! duplex_methods {
                 to: &mut [u8],
             ) -> std::task::Poll<std::io::Result<usize>> {
                 let to = std::ptr::from_mut(to) as *mut [std::mem::MaybeUninit<u8>];
-                // SAFETY: the memory is that of `to`, which nobody else uses meanwhile. A read
-                // initialises bytes, and makes none uninitialised.
+                // SAFETY: the memory is that of `to`, which no other code uses meanwhile. A read
+                // initialises bytes, and makes no byte uninitialised.
                 self.poll_receive(cx, unsafe { &mut *to })
             }
 

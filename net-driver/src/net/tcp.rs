@@ -114,7 +114,7 @@ split::halves!(
     ;
     /// The write half of a [`TcpStream`] from [`TcpStream::into_split`].
     ///
-    /// Its drop closes the write half of the stream: the other side reads the end. See
+    /// Its drop closes the stream for writing: the other side reads the end of the stream. See
     /// [`forget`](Self::forget).
     ///
     /// ```
@@ -132,7 +132,7 @@ split::halves!(
     /// assert_eq!(write.peer_addr()?, peer.local_addr()?);
     /// assert_eq!(write.local_addr()?, peer.peer_addr()?);
     /// let (read, write) = write.reunite(read).unwrap().into_split();
-    /// write.forget(); // The stream's write half stays open, and a drop would close it:
+    /// write.forget(); // A drop of `write` would close the stream for writing.
     /// drop(read);
     /// let mut all = String::new();
     /// peer.read_to_string(&mut all).await?;
@@ -141,7 +141,7 @@ split::halves!(
     /// # }).unwrap();
     /// ```
     ;
-    /// Two halves that are not of one stream.
+    /// The error of `reunite` for two halves that are not of one stream. It contains both halves.
     ///
     /// ```
     /// # use net_driver::{Driver, net::{TcpListener, TcpStream, tcp::ReuniteError}};

@@ -55,7 +55,7 @@ impl TcpListener {
     /// Listens at the first of the addresses that can be bound, with `SO_REUSEADDR`.
     ///
     /// # Errors
-    /// The last address's error, or that of the lookup.
+    /// The error for the last address, or the error of the lookup.
     ///
     /// # Panics
     /// Without a current driver.
@@ -72,7 +72,7 @@ impl TcpListener {
     /// Takes over a listener of std, which becomes non-blocking.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the listener, or the driver has shut down.
     ///
     /// # Panics
     /// Without a current driver.
@@ -108,8 +108,8 @@ impl TcpListener {
     /// The future may be dropped at any time: no connection is lost.
     ///
     /// # Errors
-    /// If the driver has shut down. Once also if there is no descriptor or memory for the
-    /// connection: see the [module](super).
+    /// If the driver has shut down, or if the system call fails. If there is no descriptor or
+    /// memory for the connection, this fails only once: see the [module](super).
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let accepted = self.source.accept(&self.backoff);
         self.adopt(accepted.await?)
@@ -130,7 +130,7 @@ impl TcpListener {
         Ok((TcpStream::accepted(source), from))
     }
 
-    /// Returns the address at which it listens.
+    /// Returns the address at which this socket listens.
     ///
     /// # Errors
     /// If the system call fails.

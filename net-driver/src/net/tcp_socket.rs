@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// A TCP socket before it connects or listens. It takes the options that must be set before that.
+/// A TCP socket before it connects or listens. Some options can only be set in this state.
 ///
 /// ```
 /// use net_driver::{Driver, net::TcpSocket};
@@ -56,7 +56,7 @@ impl TcpSocket {
         super::socket(domain, Type::STREAM).map(Self)
     }
 
-    /// Takes over a socket of std, which may have begun to connect.
+    /// Takes over a socket of std. The socket may have begun to connect.
     pub fn from_std_stream(stream: net::TcpStream) -> Self {
         Self(stream.into())
     }
@@ -85,7 +85,7 @@ impl TcpSocket {
         TcpStream::connected(self.0.into()).await
     }
 
-    /// Listens, with room for `backlog` connections that wait.
+    /// Listens, with room for `backlog` connections that wait to be accepted.
     ///
     /// # Errors
     /// If the system call fails.
@@ -228,7 +228,8 @@ impl TcpSocket {
         self.0.set_linger(limit)
     }
 
-    /// Returns the size of the send buffer (`SO_SNDBUF`), which Linux doubles.
+    /// Returns the size of the send buffer (`SO_SNDBUF`). Linux reports twice the size that was
+    /// set.
     ///
     /// # Errors
     /// If the system call fails.
@@ -244,7 +245,8 @@ impl TcpSocket {
         self.0.set_send_buffer_size(size as usize)
     }
 
-    /// Returns the size of the receive buffer (`SO_RCVBUF`), which Linux doubles.
+    /// Returns the size of the receive buffer (`SO_RCVBUF`). Linux reports twice the size that was
+    /// set.
     ///
     /// # Errors
     /// If the system call fails.

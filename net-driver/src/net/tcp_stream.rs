@@ -21,10 +21,11 @@ use std::{
 /// A TCP connection.
 ///
 /// Reading and writing are in the traits `AsyncRead` and `AsyncWrite` of `futures_io` and, with the
-/// feature `tokio`, of tokio. A read is one system call, and so is a write. If a read or a write
-/// moves fewer bytes than it could, the next one waits for an event first. So does a read after one
-/// that filled a buffer of up to 4 KiB, if the kernel said that no byte was left. A stream asks the
-/// kernel for the number of bytes left (`TCP_INQ`) once a read after a full one was in vain.
+/// feature `tokio`, of tokio. A read is one system call, and so is a write. If a read moves fewer
+/// bytes than it could, the next read waits for an event first. Writes do the same. If a read fills
+/// a buffer of up to 4 KiB, and the kernel says that no byte is left, the next read waits for an
+/// event too. A stream begins to ask the kernel for the number of bytes left (`TCP_INQ`) when one
+/// read has filled its buffer and the next was in vain.
 ///
 /// One task may read and another one write, through [`split`](Self::split) or
 /// [`into_split`](Self::into_split). Methods with `&self` may be used by any number of tasks.
@@ -66,7 +67,7 @@ impl TcpStream {
     /// Connects to the first of the addresses that takes the connection.
     ///
     /// # Errors
-    /// The last address's error, or that of the lookup.
+    /// The error for the last address, or the error of the lookup.
     ///
     /// # Panics
     /// Without a current driver.
@@ -78,7 +79,7 @@ impl TcpStream {
     /// Takes over a connection of std, which becomes non-blocking.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the connection's descriptor, or the driver has shut down.
     ///
     /// # Panics
     /// Without a current driver.
@@ -98,7 +99,7 @@ impl TcpStream {
         Ok(self.source.into_inner())
     }
 
-    /// Waits until a connection that was begun is established.
+    /// Waits until `stream`, which has begun to connect, is connected.
     pub(crate) async fn connected(stream: net::TcpStream) -> io::Result<Self> {
         let source = Source::new(stream, Ready::EMPTY, Removal::ByClose)?;
         source.ready(Interest::WRITABLE).await?;
@@ -143,7 +144,7 @@ impl TcpStream {
             .await
     }
 
-    /// Borrows both halves, for two tasks of one scope.
+    /// Borrows both halves, so that one task can read and write at the same time.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         tcp::split(self)
     }
@@ -154,7 +155,7 @@ impl TcpStream {
     }
 }
 
-/// Options.
+/// Options of the socket.
 ///
 /// ```
 /// use net_driver::{Driver, net::{TcpListener, TcpStream}};
@@ -199,8 +200,9 @@ impl TcpStream {
         SockRef::from(self.source.io()).linger()
     }
 
-    /// Sets how long a close waits for unsent bytes (`SO_LINGER`). With a limit, the drop of the
-    /// stream blocks its thread. Only a limit of zero does not: it resets the connection.
+    /// Sets how long a close waits for unsent bytes (`SO_LINGER`). If a limit is set, the drop of
+    /// the stream blocks its thread for up to that time. With a limit of zero the drop blocks
+    /// nothing, and resets the connection.
     ///
     /// # Errors
     /// If the system call fails.
@@ -208,7 +210,7 @@ impl TcpStream {
         SockRef::from(self.source.io()).set_linger(limit)
     }
 
-    /// Lets the drop reset the connection: a linger of zero.
+    /// Sets a linger of zero: the drop of the stream then resets the connection.
     ///
     /// # Errors
     /// If the system call fails.

@@ -10,7 +10,8 @@ use std::{
 
 /// A UDP socket.
 ///
-/// Any number of tasks may send and receive at a time. A datagram is one system call.
+/// Any number of tasks may send and receive at a time. To send or receive a datagram is one system
+/// call.
 ///
 /// ```
 /// use net_driver::{Driver, net::UdpSocket};
@@ -55,7 +56,7 @@ impl UdpSocket {
     /// Binds a socket to the first of the addresses that can be bound.
     ///
     /// # Errors
-    /// The last address's error, or that of the lookup.
+    /// The error for the last address, or the error of the lookup.
     ///
     /// # Panics
     /// Without a current driver.
@@ -77,7 +78,7 @@ impl UdpSocket {
     /// Takes over a socket of std, which becomes non-blocking.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the socket, or the driver has shut down.
     ///
     /// # Panics
     /// Without a current driver.
@@ -111,10 +112,11 @@ impl UdpSocket {
         self.source.io().peer_addr()
     }
 
-    /// Connects the socket to an address: `send` sends to it, and the socket receives only from it.
+    /// Connects the socket to the first of the addresses that can be connected. From then on `send`
+    /// sends to that address, and the socket receives only from there.
     ///
     /// # Errors
-    /// The last address's error, or that of the lookup.
+    /// The error for the last address, or the error of the lookup.
     pub async fn connect(&self, to: impl ToSocketAddrs) -> io::Result<()> {
         lookup::first_of(to, |at| async move { self.source.io().connect(at) }).await
     }
@@ -187,7 +189,7 @@ impl UdpSocket {
     /// lost.
     ///
     /// # Errors
-    /// If an earlier datagram was refused.
+    /// If the other side has refused an earlier datagram.
     pub async fn recv(&self, to: &mut [u8]) -> io::Result<usize> {
         self.reading(|| self.source.io().recv(to)).await
     }
@@ -209,10 +211,10 @@ impl UdpSocket {
         self.try_io(Interest::READABLE, || self.source.io().recv(to))
     }
 
-    /// Receives a datagram, and the address that sent it.
+    /// Receives a datagram. Returns its length, and the address of its sender.
     ///
     /// # Errors
-    /// If an earlier datagram was refused.
+    /// If the other side has refused an earlier datagram.
     pub async fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.reading(|| self.source.io().recv_from(to)).await
     }
@@ -238,7 +240,7 @@ impl UdpSocket {
         self.try_io(Interest::READABLE, || self.source.io().recv_from(to))
     }
 
-    /// Reads the next datagram of the connected address, which stays in the queue.
+    /// Reads the next datagram of the connected address. The datagram stays in the queue.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -246,7 +248,7 @@ impl UdpSocket {
         self.reading(|| self.source.io().peek(to)).await
     }
 
-    /// Reads the next datagram, which stays in the queue.
+    /// Reads the next datagram. The datagram stays in the queue.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -345,7 +347,7 @@ impl UdpSocket {
         self.source.io().set_multicast_ttl_v4(ttl)
     }
 
-    /// Joins a multicast group on the interface with an address.
+    /// Joins a multicast group on the interface whose address is `interface`.
     ///
     /// # Errors
     /// If the system call fails.
@@ -361,7 +363,7 @@ impl UdpSocket {
         self.source.io().leave_multicast_v4(&group, &interface)
     }
 
-    /// Joins a multicast group on the interface with an index.
+    /// Joins a multicast group on the interface whose index is `interface`.
     ///
     /// # Errors
     /// If the system call fails.

@@ -32,8 +32,8 @@ pub mod pipe;
 
 pub use std::os::unix::net::SocketAddr;
 
-/// The credentials of the process at the other side: [`UnixStream::peer_cred`]. They are those of
-/// the time of its connection.
+/// The credentials of the process at the other side: [`UnixStream::peer_cred`]. They are those that
+/// the process had when it called `connect`, `listen` or `socketpair`.
 ///
 /// ```
 /// # net_driver::Driver::new(1).park(0).block_on(async {
@@ -62,8 +62,8 @@ impl UCred {
         self.gid
     }
 
-    /// Returns the process's id. `None` if the process is in a namespace that this one cannot see,
-    /// and on systems but Linux.
+    /// Returns the process's id. `None` if that process is in a namespace that this process cannot
+    /// see, and on systems other than Linux and Android.
     pub fn pid(&self) -> Option<libc::pid_t> {
         Some(self.pid).filter(|pid| *pid != 0)
     }
@@ -170,7 +170,7 @@ split::halves!(
     ;
     /// The write half of a [`UnixStream`] from [`UnixStream::into_split`].
     ///
-    /// Its drop closes the write half of the stream: the other side reads the end. See
+    /// Its drop closes the stream for writing: the other side reads the end of the stream. See
     /// [`forget`](Self::forget).
     ///
     /// ```
@@ -186,7 +186,7 @@ split::halves!(
     /// assert!(write.peer_addr()?.is_unnamed());
     /// assert!(write.local_addr()?.is_unnamed());
     /// let (read, write) = write.reunite(read).unwrap().into_split();
-    /// write.forget(); // The stream's write half stays open, and a drop would close it:
+    /// write.forget(); // A drop of `write` would close the stream for writing.
     /// drop(read);
     /// let mut all = String::new();
     /// peer.read_to_string(&mut all).await?;
@@ -195,7 +195,7 @@ split::halves!(
     /// # }).unwrap();
     /// ```
     ;
-    /// Two halves that are not of one stream.
+    /// The error of `reunite` for two halves that are not of one stream. It contains both halves.
     ///
     /// ```
     /// # use net_driver::{Driver, net::{UnixStream, unix::ReuniteError}};

@@ -92,7 +92,7 @@ impl UnixDatagram {
     /// Takes over a socket of std, which becomes non-blocking.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the socket, or the driver has shut down.
     ///
     /// # Panics
     /// Without a current driver.
@@ -112,10 +112,11 @@ impl UnixDatagram {
         Ok(self.source.into_inner())
     }
 
-    /// Connects the socket to `path`: `send` sends to it, and the socket receives only from it.
+    /// Connects the socket to the socket at `path`. From then on `send` sends to that socket, and
+    /// this socket receives only from there.
     ///
     /// # Errors
-    /// If no socket is there.
+    /// If no socket is at `path`.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.source.io().connect(path)
     }
@@ -180,7 +181,7 @@ impl UnixDatagram {
     /// Sends a datagram to the socket at `path`.
     ///
     /// # Errors
-    /// If no socket is there, or the datagram is too long.
+    /// If no socket is at `path`, or the datagram is too long.
     pub async fn send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
         self.writing(|| self.source.io().send_to(from, path)).await
@@ -219,7 +220,7 @@ impl UnixDatagram {
         self.try_io(Interest::READABLE, || self.source.io().recv(to))
     }
 
-    /// Receives a datagram, and the address that sent it.
+    /// Receives a datagram. Returns its length, and the address of its sender.
     ///
     /// # Errors
     /// If the system call fails.

@@ -19,7 +19,7 @@ use sync_shim::sync::Mutex;
 
 /// A socket that accepts connections of Unix sockets.
 ///
-/// Its drop does not remove the file at its path. Any number of tasks may
+/// The drop of a listener does not remove the file at the listener's path. Any number of tasks may
 /// [`accept`](Self::accept).
 ///
 /// ```
@@ -68,7 +68,7 @@ impl UnixListener {
     /// Takes over a listener of std, which becomes non-blocking.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the listener, or the driver has shut down.
     ///
     /// # Panics
     /// Without a current driver.
@@ -101,8 +101,8 @@ impl UnixListener {
     /// The future may be dropped at any time: no connection is lost.
     ///
     /// # Errors
-    /// If the driver has shut down. Once also if there is no descriptor or memory for the
-    /// connection: see the [module](super).
+    /// If the driver has shut down, or if the system call fails. If there is no descriptor or
+    /// memory for the connection, this fails only once: see the [module](super).
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let accepted = self.source.accept(&self.backoff);
         self.adopt(accepted.await?)
@@ -119,13 +119,13 @@ impl UnixListener {
 
     fn adopt(&self, (socket, from): Accepted) -> io::Result<(UnixStream, SocketAddr)> {
         let stream = net::UnixStream::from(socket);
-        // `as_unix` returns none for an address without a name.
+        // `as_unix` returns `None` for an address without a name.
         let from = from.as_unix().map_or_else(|| stream.peer_addr(), Ok)?;
         let source = self.source.adopt(stream)?;
         Ok((UnixStream::accepted(source), from))
     }
 
-    /// Returns the address at which it listens.
+    /// Returns the address at which this socket listens.
     ///
     /// # Errors
     /// If the system call fails.

@@ -16,7 +16,8 @@ use std::{
 
 /// A connection of Unix sockets.
 ///
-/// It works as a [`TcpStream`](super::TcpStream) does, but each read asks the kernel.
+/// It works as a [`TcpStream`](super::TcpStream) does. But after a read or a write that moved fewer
+/// bytes than it could, the next read or write does not wait for an event.
 ///
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -48,7 +49,8 @@ impl UnixStream {
     /// Connects to the listener at `path`.
     ///
     /// # Errors
-    /// If nobody listens there, or too many connections wait there (`WouldBlock`).
+    /// If no socket listens at `path`, or too many connections wait there to be accepted
+    /// (`WouldBlock`).
     ///
     /// # Panics
     /// Without a current driver.
@@ -78,7 +80,7 @@ impl UnixStream {
     /// Takes over a stream of std, which becomes non-blocking.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the stream, or the driver has shut down.
     ///
     /// # Panics
     /// Without a current driver.
@@ -90,7 +92,8 @@ impl UnixStream {
         Ok(Self { source })
     }
 
-    /// Returns the credentials of the process at the other side, as they were when it connected.
+    /// Returns the credentials of the process at the other side, as of the time that [`UCred`]
+    /// names.
     ///
     /// ```
     /// use net_driver::{Driver, net::UnixStream};
@@ -136,7 +139,7 @@ impl UnixStream {
         self.source.io().peer_addr()
     }
 
-    /// Borrows both halves, for two tasks of one scope.
+    /// Borrows both halves, so that one task can read and write at the same time.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         unix::split(self)
     }

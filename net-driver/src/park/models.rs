@@ -5,7 +5,7 @@ use sync_shim::{Model, cell::UnsafeCell, model};
 
 struct Done(UnsafeCell<bool>);
 
-// SAFETY: the models fail if two threads touch it at a time.
+// SAFETY: a model fails if two threads touch the cell at a time.
 unsafe impl Sync for Done {}
 // SAFETY: a flag may be used from any thread.
 unsafe impl Send for Done {}
@@ -18,18 +18,19 @@ fn unparks(driver: &Driver, wait: impl FnOnce(&Token)) {
     let other = {
         let (token, done) = (token.clone(), done.clone());
         thread::spawn(move || {
-            // SAFETY: the model reads it after the unpark.
+            // SAFETY: the model reads the flag only after the unpark.
             done.0.with_mut(|done| unsafe { *done = true });
             token.unpark();
         })
     };
     wait(&token);
-    // SAFETY: the unpark came after the write.
+    // SAFETY: the unpark that ended `wait` came after the write.
     assert!(done.0.with(|done| unsafe { *done }));
     other.join().unwrap();
 }
 
-/// Fails if `take`, or a swap of `unpark` or `wait_in_thread_and`, is Relaxed.
+/// Fails if the exchange of `take`, the swap of `unpark`, or the swap of `wait_in_thread_and` is
+/// Relaxed.
 #[test]
 fn wait_in_the_thread_shows_what_the_unpark_published() {
     model(|| unparks(&Driver::new(1), |token| token.wait_in_thread(None)));
@@ -51,14 +52,16 @@ fn wait_in_the_reactor_shows_what_the_unpark_published() {
 }
 
 /// A worker waits in a reactor that another thread has just opened. A third thread unparks the
-/// worker. It learns of the reactor only by the state of the worker's token.
+/// worker. The third thread learns of the reactor only by the state of the worker's token.
 ///
-/// Fails if the exchange of `wait_in_reactor` is Relaxed, or the swap of `unpark` only Release.
+/// Fails if the exchange of `wait_in_reactor` is Relaxed, or if the swap of `unpark` is only
+/// Release.
 #[test]
 fn unpark_of_a_wait_in_a_new_reactor_ends_it() {
     Model::new().bound(3).check(|| {
         let driver = Driver::new(1);
-        // Each thread first changes one atomic: otherwise loom leaves out some of their orders.
+        // Each thread first changes one atomic: otherwise loom leaves out some orders of the
+        // threads.
         let begun = Arc::new(AtomicU32::new(0));
         let begin = |begun: &AtomicU32| begun.fetch_add(1, Relaxed);
         begin(&begun);

@@ -1,5 +1,6 @@
-//! Models of the worker with the role, against pushes, events and the first socket. A lost wake-up
-//! leaves the model without a thread that can run, which loom reports as a deadlock.
+//! Models of the worker with the poller role, while other threads push tasks, cause events, or make
+//! the first socket. A lost wake-up leaves the model without a thread that can run, which loom
+//! reports as a deadlock.
 use super::*;
 use crate::{Interest, Ready, reactor::Removal, registration::Registration, slot::Direction};
 use std::task::{Context, Wake};
@@ -17,7 +18,8 @@ impl Wake for Flag {
     }
 }
 
-/// Registers a source for which a task waits. Returns whether the task was woken.
+/// Registers a source, and lets a task wait for it. Returns the registration, and the flag that the
+/// task's waker sets.
 fn wait(driver: &Driver) -> (Registration<Os>, Arc<AtomicBool>) {
     let reactor = driver.inner().open_reactor().unwrap();
     let registration = Reactor::register(&reactor, FD, Ready::EMPTY, Removal::ByCall).unwrap();
@@ -44,9 +46,10 @@ fn unpark_racing_a_wait_in_the_reactor_ends_it() {
     });
 }
 
-/// A worker is unparked out of the reactor, while another thread looks there and may take the wake.
+/// A worker that waits in the reactor is unparked, while another thread looks in the reactor and
+/// may take the wake.
 ///
-/// Fails if the thread that has taken the wake does not pass it on.
+/// Fails if the thread that has taken the wake does not wake the reactor again.
 #[test]
 fn look_racing_an_unpark_passes_the_wake_on() {
     Model::new().bound(3).check(|| {
@@ -71,7 +74,8 @@ fn look_racing_an_unpark_passes_the_wake_on() {
     });
 }
 
-/// The worker leaves the role for a push, and comes back, while an event comes.
+/// A push unparks the worker while an event comes. The worker leaves the role, and takes it again
+/// when it parks.
 #[test]
 fn event_racing_a_push_wakes_its_task() {
     Model::new().bound(3).check(|| {
@@ -94,8 +98,8 @@ fn event_racing_a_push_wakes_its_task() {
     });
 }
 
-/// The first socket comes, from another thread, while the only worker parks. The worker then stops
-/// waiting on its thread, and waits in the reactor.
+/// Another thread makes the first socket while the only worker parks. The worker then stops waiting
+/// on its thread, and waits in the reactor.
 ///
 /// Fails if the thread that opens the reactor unparks nobody.
 #[test]
@@ -117,7 +121,8 @@ fn first_socket_racing_a_park_is_polled() {
                 driver.inner().unpark(0..1);
             })
         };
-        // The token of the first socket, the event, and the end.
+        // Up to three things end a park: the token of the first socket, the event, and the last
+        // unpark.
         let mut collected = false;
         while !collected {
             park.park();
@@ -128,12 +133,13 @@ fn first_socket_racing_a_park_is_polled() {
     });
 }
 
-/// The same with a thread that opens the reactor and unparks nobody.
+/// The same with a thread that opens the reactor and unparks nobody: the worker waits on its thread
+/// forever.
 #[test]
 fn first_socket_without_an_unpark_is_not_polled() {
     Model::new().must_fail("deadlock", || {
         let driver = Driver::new(1);
-        // A timer has activated the role before.
+        // This stands for an earlier timer, which activated the role.
         let _ = driver.inner().role.activate();
         let mut park = driver.park(0);
         let other = {
@@ -154,8 +160,8 @@ fn first_socket_without_an_unpark_is_not_polled() {
     });
 }
 
-/// Two workers park while an event comes: one of them has the role and collects it, and the other
-/// one, which is unparked, finds the role vacant or held.
+/// Two workers park while an event comes, each with the token of the first socket. One of them
+/// takes the role, and collects the event. The other one finds the role vacant or held.
 #[test]
 fn second_worker_racing_the_poller_loses_no_event() {
     Model::new().bound(2).check(|| {

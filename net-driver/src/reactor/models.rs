@@ -1,6 +1,7 @@
 //! Models of operations against a kernel whose events come late, twice and without cause.
 //!
-//! A source's data is a count of bytes that the test sets. The kernel only announces the bytes.
+//! A source's data is a count of bytes that the test sets. The model's kernel only announces the
+//! bytes.
 use super::*;
 use crate::{slot::Direction, sys::kernel::Kernel};
 use std::task::{Context, Poll, Wake};
@@ -98,8 +99,8 @@ fn byte_racing_a_read_is_read_or_wakes_it() {
     });
 }
 
-/// The kernel reports twice an event for bytes that are read already. The reader waits again, and
-/// the next byte wakes it.
+/// The kernel reports one event for which there is no byte, and then the event of a byte twice. The
+/// task reads the byte, or it waits and is woken.
 #[test]
 fn spurious_events_racing_a_wait_lose_no_byte() {
     Model::new().bound(3).check(|| {
@@ -146,7 +147,8 @@ fn reuse_racing_an_event_in_hand_is_not_touched() {
     });
 }
 
-/// The driver shuts down while a task waits: the wait ends with an error, or its task is woken.
+/// The driver shuts down while a task reads. The read ends with an error, or the task waits and is
+/// woken.
 #[test]
 fn shutdown_racing_a_read_ends_it() {
     model(|| {

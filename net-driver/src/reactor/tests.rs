@@ -74,7 +74,8 @@ fn collect<S: Sys>(reactor: &Reactor<S>) -> usize {
     out.len()
 }
 
-/// Fails if it ends with a full batch, whose events wake nobody, while there are more.
+/// Fails if `collect_all` stops after a full batch whose events wake nobody, although more events
+/// have come.
 #[test]
 fn collect_all_finds_the_event_behind_a_full_batch() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
@@ -228,7 +229,7 @@ fn operations_are_charged_and_end_with_the_budget() {
     let registration = Reactor::register(&reactor, fd, Ready::WRITABLE, Removal::ByCall).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut done = 0;
-    // The last operation gets what is left of the budget.
+    // Each operation is charged 4. The third one gets the 1 that is left of the budget.
     coop_budget::Scope::new(coop_budget::Budget::new(9)).run(|| {
         while registration
             .poll_io(&mut cx, Direction::Write, || Ok(()))

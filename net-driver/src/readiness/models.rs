@@ -16,14 +16,14 @@ impl Source {
         })
     }
 
-    /// Adds a byte to the kernel's buffer, and then sets the event as the poller does.
+    /// Adds a byte to the kernel's buffer, and then sets the bit of the event, as the poller does.
     fn arrive(&self) {
         self.bytes.fetch_add(1, Relaxed);
         self.word.set(Ready::READABLE);
     }
 
-    /// Reads a byte, and returns whether there was one. Does not ask the kernel's buffer if nothing
-    /// is ready.
+    /// Reads a byte, and returns whether there was one. Does not look into the kernel's buffer if
+    /// the word is not ready. Calls `clear` if the buffer is empty.
     fn read(&self, clear: impl Fn(&Readiness, Snapshot)) -> bool {
         let seen = self.word.load();
         if !seen.is_ready_for(Interest::READABLE) {
@@ -105,7 +105,7 @@ fn reader_and_writer_clear_apart_while_an_event_comes() {
     });
 }
 
-/// A short read clears while the end of the stream is announced.
+/// A short read clears while an event announces the end of the stream.
 #[test]
 fn short_read_racing_the_end_keeps_the_bit() {
     model(|| {

@@ -6,7 +6,7 @@
 //!
 //! let mut interrupts = signal(SignalKind::interrupt())?;
 //! let mut ends = signal(SignalKind::terminate())?;
-//! unsafe { libc::raise(libc::SIGTERM) }; // `kill` does this.
+//! unsafe { libc::raise(libc::SIGTERM) }; // The command `kill` sends the same signal.
 //! Driver::new(1).park(0).block_on(async {
 //!     let why = or(
 //!         async { interrupts.recv().await.map(|()| "interrupted") },
@@ -17,14 +17,20 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! 1. A handler sets the signal's `pending` flag, and then writes a byte. It calls nothing else: a
-//!    handler may interrupt any code. If the socket is full, the thread has bytes to read anyway.
-//! 2. The thread reads, takes the flags, adds 1 to the version of each signal that was pending, and
-//!    then takes the wakers of its listeners and wakes them.
-//! 3. A listener that finds the version unchanged leaves its waker under the lock, and looks at the
-//!    version again there. So it sees the new version, or the thread sees its waker.
+//! One thread wakes the listeners of all signals. It reads from a socket to which the signal
+//! handlers write. The rules are:
+//!
+//! 1. A handler sets the signal's `pending` flag, and then writes a byte to the socket. It calls
+//!    nothing else: a handler may interrupt any code. If the socket is full, the thread has bytes
+//!    to read anyway.
+//! 2. The thread reads the bytes, and takes the flag of each pending signal. It adds 1 to the
+//!    version of that signal, then takes the wakers of the signal's listeners, and wakes them.
+//! 3. A listener that finds the version unchanged stores its waker under the lock, and after that
+//!    looks at the version again. So either the listener sees the new version, or the thread finds
+//!    the waker.
 //! 4. A signal publishes no memory, just as a signal from another process does not. So all
-//!    orderings are Relaxed: the socket orders a flag before its byte, and the lock orders rule 3.
+//!    orderings are Relaxed: the socket orders a flag before its byte, and the lock orders the two
+//!    sides of rule 3.
 use signal_hook_registry::FORBIDDEN;
 use std::{
     fmt,
@@ -66,7 +72,7 @@ static SLOTS: [Slot; SIGNALS] = [const {
     }
 }; SIGNALS];
 
-/// The sending end of the thread's socket, once there is the thread.
+/// The sending end of the thread's socket, once the thread exists.
 static SENDER: Mutex<Option<UnixStream>> = Mutex::new(None);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -130,7 +136,7 @@ impl From<c_int> for SignalKind {
     }
 }
 
-/// Makes a listener for a signal. It receives the signals that come in from now on.
+/// Makes a listener for a signal. The listener receives the signals that come in from now on.
 ///
 /// The first listener for a signal installs a handler, which stays for good: the process no longer
 /// dies of that signal. A listener that was made before a `fork` receives nothing in the child.
@@ -165,7 +171,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
             // `write`, which does not wait, because the socket is non-blocking.
             unsafe { libc::write(socket, [1_u8].as_ptr().cast(), 1) };
         };
-        // SAFETY: the handler does only what one may do: an atomic store and a `write`.
+        // SAFETY: the handler does only what a handler may do: an atomic store and a `write`.
         unsafe { signal_hook_registry::register(kind.0, handler) }?;
         *has_handler = true;
     }
@@ -180,8 +186,8 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     })
 }
 
-/// Starts the thread that wakes listeners, if there is none. Returns the socket to write to, which
-/// is never closed.
+/// Starts the thread that wakes listeners, if it does not exist yet. Returns the socket to which
+/// handlers write. That socket is never closed.
 fn start_thread() -> io::Result<RawFd> {
     let mut sender = lock(&SENDER);
     if let Some(sender) = &*sender {
@@ -195,7 +201,8 @@ fn start_thread() -> io::Result<RawFd> {
     Ok(sender.insert(to_thread).as_raw_fd())
 }
 
-/// Runs the thread (rule 2). It ends only if its socket fails, which it does not.
+/// Does the work of the thread (rule 2). Returns only if a read of the socket fails, which does not
+/// happen.
 fn wake_listeners(mut from_handlers: UnixStream) {
     let mut bytes = [0; 64];
     loop {
@@ -221,7 +228,7 @@ fn wake_listeners(mut from_handlers: UnixStream) {
 
 /// Receives a signal: see [`signal`].
 ///
-/// Signals that come in before it is polled count as one.
+/// Signals that come in between two polls of the listener count as one.
 ///
 /// ```
 /// use net_driver::signal::unix::{Signal, SignalKind, signal};
@@ -235,7 +242,7 @@ fn wake_listeners(mut from_handlers: UnixStream) {
 #[must_use = "a listener does nothing unless it is polled"]
 pub struct Signal {
     slot: &'static Slot,
-    /// The version that it returned last.
+    /// The version that the listener has seen last.
     seen: u64,
     id: u64,
     kind: SignalKind,
@@ -284,7 +291,7 @@ impl Signal {
         Poll::Ready(Some(()))
     }
 
-    /// Returns whether the signal has come in, and takes it.
+    /// Returns whether the signal has come in since the last call, or since the listener was made.
     fn has_new(&mut self) -> bool {
         // Ordering: Relaxed (rule 4).
         let version = self.slot.version.load(Relaxed);

@@ -75,8 +75,8 @@ fn wait_that_loads_first_forgets_its_waiter() {
     });
 }
 
-/// Two tasks wait through a shared reference; one gives up while the event comes. The other one is
-/// woken, or sees the event.
+/// Two tasks wait through a shared reference. The second one gives up while the event comes. The
+/// first one is woken.
 #[test]
 fn cancelled_waiter_takes_no_wake_of_another() {
     model(|| {

@@ -139,7 +139,7 @@ fn waker_drop_that_uses_its_slot_finds_no_lock_held() {
     slot.stop_waiting(key.unwrap());
     let _ = slot.wait_in_cell(Direction::Write, &reenter());
     drop(slot.release());
-    // The drop of a waker in the release has stored another one, in the free slot.
+    // The drop of the last `Reenter` has stored another waker in the slot, which is free by then.
     assert!(slot.waiters.lock().reader.is_some());
 }
 

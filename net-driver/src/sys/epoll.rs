@@ -2,9 +2,9 @@
 //!
 //! - The eventfd is registered edge-triggered and never read: each write is an edge. Its counter
 //!   overflows after 2⁶⁴ − 2 wakes.
-//! - A wait without end or of no length is `epoll_wait`. A timed wait is `epoll_pwait2`, whose
-//!   limit is in nanoseconds. Where the kernel has none (before 5.11) it is `epoll_wait`, whose
-//!   limit is in milliseconds and is rounded up.
+//! - A wait without a limit, or with a limit of zero, calls `epoll_wait`. A wait with another limit
+//!   calls `epoll_pwait2`, which takes nanoseconds. Where the kernel lacks that call (before 5.11),
+//!   such a wait calls `epoll_wait`, which takes milliseconds: the limit is rounded up.
 use super::{Existing, Fd, Sys};
 use crate::Ready;
 use libc::{c_int, c_void};
@@ -16,13 +16,13 @@ use std::{
 };
 use sync_shim::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The events of one wait, on the stack.
+/// The largest number of events of one wait. Their array is on the stack.
 const MOST: usize = 64;
 
 /// The token of the eventfd. No registration has it.
 const WAKE: u64 = u64::MAX;
 
-/// Both directions and the half-close, edge-triggered.
+/// The events of a source: both directions, priority data and the half-close, edge-triggered.
 const INTEREST: u32 =
     (libc::EPOLLIN | libc::EPOLLPRI | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
 
@@ -30,7 +30,7 @@ const INTEREST: u32 =
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     waker: OwnedFd,
-    /// The kernel has no `epoll_pwait2`, or a filter forbids it.
+    /// Whether the kernel has no `epoll_pwait2`, or a filter of system calls forbids it.
     lacks_pwait2: AtomicBool,
 }
 
@@ -99,9 +99,8 @@ impl Sys for Epoll {
 
     fn wake(&self) {
         let one = 1_u64;
-        // SAFETY: the descriptor is open, and the pointer leads to that many bytes. The call could
-        // fail only for a full counter, and then the kernel has yet to report the edge of the last
-        // write.
+        // SAFETY: the descriptor is open, and the pointer leads to 8 bytes. The call fails only if
+        // the counter is full, which takes 2⁶⁴ − 2 wakes.
         unsafe { libc::write(self.waker.as_raw_fd(), ptr::from_ref(&one).cast(), 8) };
     }
 }
@@ -118,7 +117,7 @@ impl Epoll {
         }
     }
 
-    /// Returns the count of events, or a negative number and `errno`.
+    /// Returns the count of events. After an error, returns a negative number, and `errno` is set.
     fn wait_for(&self, events: &mut [libc::epoll_event], limit: Option<Duration>) -> c_int {
         // Ordering: Relaxed, a hint.
         let timed = limit.filter(|limit| !limit.is_zero() && !self.lacks_pwait2.load(Relaxed));
@@ -132,7 +131,7 @@ impl Epoll {
             self.lacks_pwait2.store(true, Relaxed);
         }
         let (epoll, len) = (self.epoll.as_raw_fd(), events.len() as c_int);
-        // SAFETY: the pointer is valid for that many events.
+        // SAFETY: the pointer is valid for `len` events.
         unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), len, milliseconds(limit)) }
     }
 
@@ -142,8 +141,8 @@ impl Epoll {
         spec.tv_sec = libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX);
         spec.tv_nsec = limit.subsec_nanos() as _;
         let (no_mask, mask_len) = (ptr::null::<c_void>(), 0_usize);
-        // By its number: an older libc has no function for it.
-        // SAFETY: the pointers are valid for the call, the first one for that many events.
+        // This makes the call by its number: an older libc has no function for it.
+        // SAFETY: the pointers are valid for the call, the first one for `events.len()` events.
         let count = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
@@ -159,16 +158,17 @@ impl Epoll {
     }
 }
 
-/// Owns a descriptor that a call has just returned, or reports why there is none.
+/// Takes ownership of a descriptor that a call has just returned. If the call has failed, returns
+/// its error.
 fn owned(fd: c_int) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call opened the descriptor, and nobody else knows it.
+    // SAFETY: the call opened the descriptor, and no other code knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Rounds up, so that no wait ends early; −1 is without end.
+/// Returns the limit for `epoll_wait`: rounded up, so that no wait ends early, or −1 for no limit.
 fn milliseconds(limit: Option<Duration>) -> c_int {
     let Some(limit) = limit else { return -1 };
     let milliseconds = limit.as_nanos().div_ceil(1_000_000);

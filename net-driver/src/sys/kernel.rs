@@ -1,4 +1,5 @@
-//! A kernel for models and fault tests. A test makes its events: late, twice or spurious.
+//! A kernel for models and fault tests. A test makes the kernel's events: they may come late, twice
+//! or without cause.
 use super::{Existing, Fd, Sys};
 use crate::Ready;
 use std::{collections::VecDeque, io, mem, time::Duration};

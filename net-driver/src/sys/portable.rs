@@ -1,21 +1,21 @@
-//! Other Unix systems: what the crate `polling` has there, such as kqueue. On Linux it stands for
-//! those systems in tests (`--cfg selvedge_polling`).
+//! Other Unix systems: the poller that the crate `polling` uses there, such as kqueue. On Linux
+//! this code stands for those systems in tests (`--cfg selvedge_polling`).
 //!
-//! Compared with epoll it lacks some things:
+//! It differs from epoll:
 //!
-//! - One thread waits at a time. Another one's `wait` returns at once, without events.
-//! - A source stays registered until a call ends its registration: `polling` keeps a record of its
-//!   number.
-//! - No event says that a half is closed, so a read may not guess that no byte is left.
+//! - One thread waits at a time. The `wait` of another thread returns at once, without events.
+//! - A source stays registered until a call ends its registration: `polling` keeps a record of the
+//!   source's number.
+//! - No event says that one half alone is closed, so a read may not guess that no byte is left.
 //! - A token has as many bits as a pointer. This crate needs 64.
 //!
 //! `polling` merges wakes and does not say which wait they ended. So `wake` sets `is_woken` before
-//! it notifies, and a wait that had the poller takes the flag when it is over:
+//! it notifies, and a wait that had the poller takes the flag at its end. Two things follow:
 //!
-//! 1. A wait that ended by a notification finds the flag, or another wait has taken it since. The
-//!    wait that took the flag reports the wake. If that wait was a look, its thread wakes again
-//!    (rule 6 of the poller).
-//! 2. A notification may be left over for a later wait, which returns for nothing.
+//! 1. A wait that ended by a notification finds the flag, or another wait has taken the flag since.
+//!    The wait that took the flag reports the wake. If that wait was a look, its thread wakes the
+//!    reactor again (rule 6 of `poller.rs`).
+//! 2. A notification may be left over for a later wait. That wait then returns without a wake.
 use super::{Existing, Fd, Sys};
 use crate::Ready;
 use polling::{Event, Events, PollMode};
@@ -29,7 +29,7 @@ use std::{
 };
 use sync_shim::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// The events of one wait.
+/// The largest number of events of one wait.
 const MOST: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 pub(crate) struct Portable {
@@ -77,10 +77,11 @@ impl Sys for Portable {
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         };
         let interest = Event::all(key);
-        // SAFETY: the number is an open descriptor: the caller of `Reactor::register` owns it. It
-        // stays registered until `deregister`, which comes before its close, or until the kernel
-        // forgets it. `polling` keeps the number alone, so the call's own safety rule is that of
-        // this `Sys`: `CLOSE_DEREGISTERS` is false.
+        // SAFETY: `fd` is an open descriptor: the caller of `Reactor::register` owns it. It stays
+        // registered until `deregister`, which comes before its close, or until the kernel forgets
+        // it. The call's own rule is that a source is deregistered before it is closed. `polling`
+        // keeps the number alone, and `CLOSE_DEREGISTERS` is false, so the registration's drop
+        // keeps that rule.
         let done = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
         let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
         let done = match (done, existing) {
@@ -99,7 +100,8 @@ impl Sys for Portable {
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {
-        // SAFETY: the number is used for this call alone. For a closed one the call fails.
+        // SAFETY: the number is used for this call alone. If its descriptor is closed, the call
+        // fails.
         self.poller.delete(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
@@ -119,9 +121,10 @@ impl Sys for Portable {
         if rest.is_empty() {
             events.clear();
             self.poller.wait(events, limit)?;
-            // Ordering: SeqCst pairs with `wake`. If this wait took the notification of a wake, the
-            // wake's store comes before. So it does if this wait cleared the mark because of which
-            // that wake sent no notification.
+            // Ordering: SeqCst pairs with `wake`. If this wait took the notification of a wake,
+            // that wake's store comes before this swap. A wake sends no notification if it finds
+            // the mark of an earlier one. If this wait cleared that mark, the wake's store comes
+            // before this swap too.
             was_woken = self.is_woken.swap(false, SeqCst);
             rest.extend(
                 events
@@ -142,7 +145,7 @@ impl Sys for Portable {
         // Ordering: SeqCst pairs with `wait`. `polling` marks a notification, and clears the mark,
         // with SeqCst as well.
         self.is_woken.store(true, SeqCst);
-        // It fails only if other code has closed a descriptor of this poller.
+        // `notify` fails only if other code has closed a descriptor of this poller.
         let _ = self.poller.notify();
     }
 }

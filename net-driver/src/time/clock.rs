@@ -1,18 +1,18 @@
 //! Ticks: the time in a wheel.
 //!
-//! A tick is 2¹⁴ ns, some 16 µs, so that the next 64 ticks, the wheel's lowest level, are a
-//! millisecond. A deadline is rounded up to a tick and the present time down, so no timer fires
-//! early, and the rounding makes it late by at most a tick. With the feature `test-util` a tick is
-//! a nanosecond.
+//! A tick is 2¹⁴ ns, some 16 µs, so that the next 64 ticks, the wheel's lowest level, are about a
+//! millisecond. A deadline is rounded up to a tick, and the present time is rounded down. So no
+//! timer fires early, and the rounding makes a timer late by at most a tick. With the feature
+//! `test-util` a tick is a nanosecond.
 //!
-//! Tick 0 is the first use of this module, for all drivers of the process: so a timer's tick is the
-//! same in each of them.
+//! Tick 0 is the time of the first use of this module, for all drivers of the process. So a timer's
+//! tick is the same in each driver.
 use super::{Instant, entry::LAST_TICK};
 use std::{sync::OnceLock, time::Duration};
 
 /// A tick is 2 to the power of this, in nanoseconds.
 const TICK_BITS: u32 = if cfg!(feature = "test-util") { 0 } else { 14 };
-/// No timer is due later than this tick, 584 years after the start. It keeps a deadline in
+/// No timer is due later than this tick, 584 years after the start. This limit keeps a deadline in
 /// nanoseconds within 64 bits.
 const FAR: u64 = if TICK_BITS == 0 {
     LAST_TICK
@@ -39,7 +39,7 @@ pub(crate) fn tick_at(now: Instant) -> u64 {
     nanos(now) >> TICK_BITS
 }
 
-/// Returns how long it is from `now` until the start of a tick.
+/// Returns how long it is from `now` until the start of a tick, or zero if that time has passed.
 pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
     let at = tick.min(FAR) << TICK_BITS;
     Duration::from_nanos(at.saturating_sub(nanos(now)))

@@ -1,8 +1,8 @@
 //! A timer: the entry of a wheel, the waker of its task, and the protocol between them.
 //!
-//! The *owner* of a timer is the future that holds it, which alone has `&mut` to it. A *firer* is a
-//! thread that has the lock of the wheel: a worker that looks at its timers, a thief, or a
-//! shutdown.
+//! The *owner* of a timer is the future that holds it. Only the owner has a `&mut` to the timer. A
+//! *firer* is a thread that has the lock of the wheel: a worker that looks at its own timers, a
+//! thief, or a thread that shuts the driver down.
 //!
 //! | `state` | the timer | the waker cell |
 //! |---|---|---|
@@ -13,20 +13,22 @@
 //! 1. The owner alone leaves `IDLE` and `FIRED`. It arms the timer under the wheel's lock, with the
 //!    waker already in the cell.
 //! 2. A firer leaves the armed state, in one compare-and-swap under the lock, after it has taken
-//!    the entry out of the wheel. This is the last time that it touches the timer: the owner may
-//!    free it from then on.
-//! 3. The firer copies the waker out before that, without a write to the cell. If the
-//!    compare-and-swap fails, the owner has reset the timer to a later tick meanwhile: the firer
-//!    forgets the copy, and puts the entry back for the tick that it found. If it succeeds, the
-//!    copy is the waker, and from then on the cell counts as empty.
+//!    the entry out of the wheel. (A shutdown uses one swap, which cannot fail.) This is the
+//!    firer's last access to the timer: from then on the owner may free the timer.
+//! 3. The firer copies the waker out before its compare-and-swap, without a write to the cell. If
+//!    the compare-and-swap fails, the owner has reset the timer to a later tick meanwhile. The
+//!    firer then forgets the copy, and puts the entry back for the later tick. If the
+//!    compare-and-swap succeeds, the copy is the waker, and from then on the cell counts as empty.
 //! 4. The owner resets an armed timer to a later tick in one compare-and-swap, without the lock.
-//!    For an earlier one it takes the lock, and puts the entry into another slot.
-//! 5. The owner replaces the waker under the lock only, after it has seen there that the timer is
-//!    armed. So the cell is written only while no firer reads it. The owner may read the cell
-//!    without the lock while the timer is armed: a firer only reads it too. The pointers that it
-//!    compares there may be those of a waker that was just moved out; that waker is then woken.
-//! 6. The owner drops an armed timer under the lock, after it has seen there that the timer is
-//!    still armed. So an entry leaves its wheel before its memory is freed, on whatever thread.
+//!    For an earlier tick, the owner takes the lock, and puts the entry into another slot of the
+//!    wheel.
+//! 5. The owner replaces the waker under the lock only, after it has seen under the lock that the
+//!    timer is armed. So the cell is written only while no firer reads it. The owner may read the
+//!    cell without the lock while the timer is armed: a firer also only reads it. A firer may just
+//!    have moved the waker out whose pointers the owner then compares. The firer wakes that waker.
+//! 6. The owner drops an armed timer under the lock, after it has seen under the lock that the
+//!    timer is still armed. So an entry leaves its wheel before its memory is freed, on whatever
+//!    thread.
 use super::wheels::WheelCell;
 use std::{
     mem::{self, ManuallyDrop, MaybeUninit},
@@ -61,8 +63,8 @@ pub(crate) struct Timer {
     cell: Option<Arc<WheelCell>>,
 }
 
-// SAFETY: a shared timer only loads its state. The rest is the owner's, or the firer's under the
-// lock, by the rules above.
+// SAFETY: a shared reference to a timer only loads the state. The other fields are the owner's, or
+// the firer's under the lock, by the rules above.
 unsafe impl Sync for Timer {}
 
 // SAFETY: the wheel of an armed timer may be used from any thread, and wakers are `Send`.
@@ -107,10 +109,10 @@ impl Timer {
             IDLE => State::Idle,
             _ => {
                 let same = self.waker.with(|at| {
-                    // SAFETY: the owner reads it, and the timer was armed by this owner: rule 5.
+                    // SAFETY: the owner reads the cell, and this owner has armed the timer: rule 5.
                     let at = unsafe { &*at };
-                    // SAFETY: a waker was written when the timer was armed. If it was moved out
-                    // since, only the two pointers of this copy are read.
+                    // SAFETY: a waker was written when the timer was armed. If the waker was moved
+                    // out since, only the two pointers of this copy are read.
                     unsafe { at.assume_init_ref() }.will_wake(waker)
                 });
                 match same {
@@ -125,16 +127,17 @@ impl Timer {
     #[cold]
     fn replace_waker(&self, waker: Waker) -> State {
         let Some(cell) = &self.cell else {
-            return State::Idle; // It has never been armed.
+            return State::Idle; // The timer has never been armed.
         };
         let locked = cell.lock();
-        // Ordering: Relaxed under the lock, which orders firers before.
+        // Ordering: Relaxed under the lock, which orders the changes of earlier firers before this.
         match self.state.load(Relaxed) {
             FIRED => State::Fired,
             IDLE => State::Idle,
             _ => {
                 let old = self.waker.with_mut(|at| {
-                    // SAFETY: rule 5: it is armed, and this is the owner, with the lock.
+                    // SAFETY: rule 5: the timer is armed, and its owner, which calls this, has the
+                    // lock.
                     mem::replace(unsafe { &mut *at }, MaybeUninit::new(waker))
                 });
                 drop(locked);
@@ -160,7 +163,8 @@ impl Timer {
         waker: Waker,
     ) -> Result<bool, Closed> {
         assert!(tick <= LAST_TICK, "a tick beyond the last one");
-        // Ordering: Relaxed. The owner made it idle, or the `poll` that found it idle acquired.
+        // Ordering: Relaxed. The owner made the timer idle, or a `poll` found it idle by an Acquire
+        // load.
         assert_eq!(self.state.load(Relaxed), IDLE, "armed twice");
         // This does not use `pin-project-lite`: no field is pinned, and the wheel needs the whole
         // timer.
@@ -251,7 +255,7 @@ impl Timer {
     /// Takes an armed timer out of its wheel, and drops its waker (rule 6).
     fn disarm(&self) {
         let Some(cell) = &self.cell else {
-            return; // It has never been armed.
+            return; // The timer has never been armed.
         };
         let mut locked = cell.lock();
         // Ordering: Relaxed under the lock, as in `replace_waker`.
@@ -263,7 +267,7 @@ impl Timer {
         debug_assert!(removed.is_some(), "an armed timer is in its wheel");
         drop(locked);
         let waker = self.waker.with_mut(|at| {
-            // SAFETY: rule 6: the entry has left the wheel, so this is the owner's.
+            // SAFETY: rule 6: the entry has left the wheel, so the cell is the owner's.
             mem::replace(unsafe { &mut *at }, MaybeUninit::uninit())
         });
         // SAFETY: an armed timer has a waker.
@@ -288,15 +292,15 @@ unsafe impl Send for Handle {}
 
 impl Handle {
     /// # Safety
-    /// The timer is pinned, armed and in no wheel, and there is no other handle of it. It takes
-    /// itself out of the wheel before it is freed.
+    /// The timer is pinned, armed and in no wheel, and there is no other handle of it. The timer
+    /// takes itself out of the wheel before it is freed.
     unsafe fn new(timer: NonNull<Timer>) -> Self {
         Self(timer)
     }
 
     fn timer(&self) -> &Timer {
-        // SAFETY: the timer is armed, so it is not freed: its drop needs the lock, which the
-        // handle's owner has.
+        // SAFETY: the timer is armed, so it is not freed: its drop needs the lock, and the thread
+        // that uses the handle has the lock.
         unsafe { self.0.as_ref() }
     }
 
@@ -331,18 +335,19 @@ impl Handle {
     /// Copies the waker, which stays the timer's until its state is changed (rule 3).
     fn copy_waker(&self) -> ManuallyDrop<Waker> {
         self.timer().waker.with(|at| {
-            // SAFETY: rule 5: only the owner writes it, under the lock.
+            // SAFETY: rule 5: only the owner writes the cell, under the lock, which this thread
+            // has.
             let at = unsafe { &*at };
-            // SAFETY: an armed timer has a waker. The copy is dropped only if the state's change
-            // says that it is the waker.
+            // SAFETY: an armed timer has a waker. The copy is dropped only if the change of the
+            // state has made it the waker.
             ManuallyDrop::new(unsafe { at.assume_init_read() })
         })
     }
 }
 
-// SAFETY: `arm` makes the one handle of an idle timer, which is pinned, and whose drop removes it.
-// An armed timer is used through shared references, and through the owner's `&mut`, which is pinned
-// and not `Unpin`. Neither accesses the node.
+// SAFETY: `arm` makes the one handle of an idle timer. The timer is pinned, and its drop takes it
+// out of the wheel. An armed timer is used through shared references, and through the owner's
+// pinned `&mut`; the timer is not `Unpin`. Neither kind of reference accesses the node.
 unsafe impl Entry for Timer {
     type Handle = Handle;
 

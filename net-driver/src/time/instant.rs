@@ -30,7 +30,8 @@ pub struct Instant(std::time::Instant);
 impl Instant {
     /// Returns the present time. Reads the system's clock.
     ///
-    /// With the feature `test-util`, it is the time of the current driver's clock, if there is one.
+    /// With the feature `test-util`, this is the time of the current driver's clock, if a driver is
+    /// current.
     #[inline]
     pub fn now() -> Self {
         #[cfg(feature = "test-util")]
@@ -64,23 +65,23 @@ impl Instant {
             .unwrap_or_else(|| now + Duration::from_secs(30 * YEAR))
     }
 
-    /// Returns the time after this span, or one that never comes if that overflows.
+    /// Returns this time plus `span`, or a time that never comes if the sum overflows.
     #[inline]
     pub(crate) fn after(self, span: Duration) -> Self {
         self.checked_add(span).unwrap_or_else(Self::far_future)
     }
 
-    /// Returns the time since `earlier`, or zero if that is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later than this.
     pub fn duration_since(&self, earlier: Self) -> Duration {
         self.0.saturating_duration_since(earlier.0)
     }
 
-    /// Returns the time since `earlier`, or `None` if that is later.
+    /// Returns the time since `earlier`, or `None` if `earlier` is later than this.
     pub fn checked_duration_since(&self, earlier: Self) -> Option<Duration> {
         self.0.checked_duration_since(earlier.0)
     }
 
-    /// Returns the time since `earlier`, or zero if that is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later than this.
     pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
         self.0.saturating_duration_since(earlier.0)
     }
@@ -90,12 +91,12 @@ impl Instant {
         Self::now().duration_since(*self)
     }
 
-    /// Returns the time after a span, unless it overflows.
+    /// Returns this time plus `span`, or `None` if the sum overflows.
     pub fn checked_add(&self, span: Duration) -> Option<Self> {
         self.0.checked_add(span).map(Self)
     }
 
-    /// Returns the time before a span, unless it overflows.
+    /// Returns this time minus `span`, or `None` if the difference overflows.
     pub fn checked_sub(&self, span: Duration) -> Option<Self> {
         self.0.checked_sub(span).map(Self)
     }

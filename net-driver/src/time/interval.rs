@@ -1,4 +1,4 @@
-//! `interval`: ticks of one period.
+//! `interval`: ticks that are one period apart.
 use super::{Instant, Sleep, sleep_until};
 use std::{
     fmt,
@@ -64,7 +64,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 
 /// The schedule of an [`Interval`] after a tick that comes more than 5 ms late.
 ///
-/// Ticks are due at 0, 10, 20, … ms. The one at 10 ms comes at 35 ms:
+/// Say that ticks are due at 0, 10, 20, … ms, and that the tick due at 10 ms comes at 35 ms:
 ///
 /// | behaviour | the next ticks are at (ms) |
 /// |---|---|
@@ -86,12 +86,13 @@ pub enum MissedTickBehavior {
     Burst,
     /// The next tick comes a period after the late one.
     Delay,
-    /// The next tick comes at the next multiple of the period.
+    /// The next tick comes at the next time at which a tick would have been due.
     Skip,
 }
 
 impl MissedTickBehavior {
-    /// Returns the tick after one that was due at `due` and came at `now`, too late.
+    /// Returns when the next tick is due, after a tick that was due at `due` and came too late, at
+    /// `now`.
     fn next(self, due: Instant, now: Instant, period: Duration) -> Instant {
         match self {
             Self::Burst => due.after(period),
@@ -138,7 +139,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Waits for the next tick, and returns when it was due.
+    /// Waits for the next tick. Returns the time at which the tick was due.
     ///
     /// The future may be dropped early: the next call then returns the tick.
     pub async fn tick(&mut self) -> Instant {

@@ -68,7 +68,7 @@ fn fire(cell: &WheelCell, now: u64) {
     wakers.into_iter().for_each(Waker::wake);
 }
 
-/// Refuses all timers, and wakes their tasks.
+/// Shuts the wheel down, and wakes the tasks of its timers.
 fn shutdown(cell: &WheelCell) {
     let mut wakers = VecDeque::new();
     cell.shutdown(&mut wakers);
@@ -80,7 +80,8 @@ fn firer(cell: &Arc<WheelCell>, now: u64) -> JoinHandle<()> {
     thread::spawn(move || fire(&cell, now))
 }
 
-/// A timer that is armed while its wheel fires is woken once, by that firing or the next.
+/// The task of a timer that is armed while its wheel fires is woken once, by that firing or the
+/// next one.
 #[test]
 fn arm_against_a_firing_wakes_once() {
     model(|| {
@@ -120,7 +121,7 @@ fn drop_against_a_firing_is_sound() {
 }
 
 /// A timer is reset to a later tick while its wheel fires: it fires at the first tick, or at the
-/// second.
+/// second tick.
 ///
 /// Fails if `reset` stores the tick without a compare-and-swap.
 #[test]
@@ -149,8 +150,8 @@ fn reset_to_later_against_a_firing_is_not_lost() {
     });
 }
 
-/// A timer is reset to an earlier tick while its wheel fires: it fires once, or was fired and is
-/// idle.
+/// A timer is reset to an earlier tick while its wheel fires. It fires once: after the reset, or
+/// before the reset, which then leaves it idle.
 #[test]
 fn reset_to_earlier_against_a_firing_is_not_lost() {
     model(|| {
@@ -170,8 +171,8 @@ fn reset_to_earlier_against_a_firing_is_not_lost() {
     });
 }
 
-/// A waker replaces another while the wheel fires: the firing wakes the new one, or the owner sees
-/// the firing.
+/// The owner replaces the waker while the wheel fires: the firing wakes the new waker, or the owner
+/// sees that the timer has fired.
 ///
 /// Fails if `replace_waker` does not look at the state again under the lock.
 #[test]
@@ -197,7 +198,7 @@ fn new_waker_against_a_firing_is_woken_or_told() {
     });
 }
 
-/// A worker and a thief fire the same wheel: each timer is woken once.
+/// A worker and a thief fire the same wheel: each timer fires once.
 #[test]
 fn thief_against_the_worker_fires_once() {
     model(|| {
@@ -215,7 +216,8 @@ fn thief_against_the_worker_fires_once() {
     });
 }
 
-/// A timer is armed while its wheel shuts down: it is refused, or it is woken and idle again.
+/// A timer is armed while its wheel shuts down: the wheel refuses it, or its task is woken and it
+/// is idle again.
 #[test]
 fn arm_against_the_shutdown_is_refused_or_woken() {
     model(|| {
@@ -233,7 +235,7 @@ fn arm_against_the_shutdown_is_refused_or_woken() {
     });
 }
 
-/// A timer is dropped, or reset, while its wheel shuts down.
+/// One timer is dropped, and another one is reset, while their wheel shuts down.
 #[test]
 fn drop_or_reset_against_the_shutdown_is_sound() {
     model(|| {
@@ -261,8 +263,8 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
     });
 }
 
-/// The shutdown of a driver closes a timer. The timer's owner may then arm it in another driver,
-/// whose lock orders nothing before.
+/// The shutdown of a driver closes a timer. The timer's owner may then arm it in another driver.
+/// The lock of that driver's wheel does not order the shutdown before the arming.
 ///
 /// Fails if the load in `poll` is Relaxed.
 #[test]
@@ -287,7 +289,7 @@ fn poll_that_finds_a_closed_timer_idle_owns_it() {
 
 /// A reset finds that the timer was fired. The timer's owner may then arm it in another driver.
 ///
-/// Fails if the load in `reset` is Relaxed, or the failure of its exchange.
+/// Fails if the load in `reset` is Relaxed, or the failure ordering of the exchange in `reset`.
 #[test]
 fn reset_that_finds_a_fired_timer_owns_it() {
     model(|| {
@@ -307,7 +309,7 @@ fn reset_that_finds_a_fired_timer_owns_it() {
 }
 
 /// One thread fires the wheel while another shuts it down: the thread that takes the timer wakes
-/// its task, once.
+/// the timer's task, once.
 #[test]
 fn shutdown_against_a_firing_wakes_once() {
     model(|| {
@@ -322,7 +324,7 @@ fn shutdown_against_a_firing_wakes_once() {
     });
 }
 
-/// Arms a timer for a far tick in the wheel of other threads, as a sleep does.
+/// Arms a timer for a far tick, as a sleep does, in the wheel of the threads that are not workers.
 fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
     let inner = driver.inner();
     let far = u64::MAX / 4;
@@ -337,7 +339,7 @@ fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
     }
 }
 
-/// A worker parks while another thread arms the first timer of all: the park ends, since from now
+/// A worker parks while another thread arms the driver's first timer: the park ends, since from now
 /// on the worker must wait for that timer.
 #[test]
 fn first_timer_against_a_park_ends_it() {
@@ -357,8 +359,8 @@ fn first_timer_against_a_park_ends_it() {
     });
 }
 
-/// The poller parks while another thread arms a timer that is earlier than all: the poller sees it
-/// before it parks, or is unparked.
+/// The poller parks while another thread arms a timer with the earliest deadline: the poller sees
+/// the timer before it parks, or is unparked.
 ///
 /// Fails if either side has no fence, or if the poller does not read the deadlines again.
 #[test]
@@ -376,7 +378,8 @@ fn timer_against_the_poller_limits_its_park() {
         };
         let inner = driver.inner();
         assert!(inner.role.try_take(0));
-        // The model's time does not pass: a limit stands for a park that ends in time.
+        // The model's time does not pass: if the park has a limit, the model takes the park to end
+        // in time.
         if inner.until_next_deadline().is_none() {
             inner.tokens[0].wait_in_thread(None);
         }
@@ -394,7 +397,7 @@ fn poller_that_does_not_look_again_misses_a_timer() {
         let arms = {
             let driver = driver.clone();
             thread::spawn(move || {
-                // Leaked, so that the failure drops nothing.
+                // The timer is leaked, so that the failure drops nothing.
                 let timer = Box::leak(Box::new(Timer::new()));
                 let inner = driver.inner();
                 let (_, waker) = Count::new();
@@ -413,8 +416,8 @@ fn poller_that_does_not_look_again_misses_a_timer() {
     });
 }
 
-/// Two workers park in turn, and one leaves the role while the other takes it: the one that holds
-/// the role in the end sees a timer that is armed meanwhile.
+/// Two workers park in turn, and one leaves the role while the other takes it. If the second worker
+/// gets the role, it sees the timer that is armed meanwhile, or is unparked.
 #[test]
 fn timer_against_a_change_of_the_poller_is_seen() {
     model(|| {

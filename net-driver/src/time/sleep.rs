@@ -1,4 +1,4 @@
-//! `sleep`: a future that waits for a time.
+//! `sleep`: a future that waits until a time.
 use super::{
     Instant, clock,
     entry::{Closed, State, Timer},
@@ -13,15 +13,15 @@ use std::{
     time::Duration,
 };
 
-/// Waits until this duration has passed from now.
+/// Waits until this duration has passed since the call.
 ///
-/// The future is never ready early. It is late by a tick of 16 µs at most, plus the time until the
-/// system has woken an idle worker, or until a busy worker looks at the timers. If sleeps end less
-/// than 131 µs after each other, an idle worker may wake up once for several. A duration that ends
-/// beyond the range of the clock never ends.
+/// The future is never ready early. It is late by a tick of 16 µs at most. To this comes the time
+/// until the system has woken an idle worker, or until a busy worker looks at the timers. If sleeps
+/// end less than 131 µs after each other, an idle worker may wake up once for several of them. A
+/// duration that ends beyond the range of the clock never ends.
 ///
-/// Call it anywhere. The first poll must be in a task, or elsewhere where a driver is current: see
-/// [`Sleep`].
+/// This function may be called anywhere. The first poll must be in a task, or elsewhere where a
+/// driver is current: see [`Sleep`].
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -37,7 +37,7 @@ pub fn sleep(span: Duration) -> Sleep {
     Sleep::new(Instant::now().after(span))
 }
 
-/// Waits until this time, as [`sleep`] does. It is ready at once if the time has passed.
+/// Waits until this time, as [`sleep`] does. The future is ready at once if the time has passed.
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -52,10 +52,11 @@ pin_project! {
     /// The future of [`sleep`] and [`sleep_until`].
     ///
     /// Its first poll that has to wait arms a timer in the wheel of the worker that polls it. This
-    /// takes the wheel's lock, which other threads take only to fire the timers of a busy worker.
-    /// Later polls by the same task cost a load. A drop before the deadline takes the lock again,
-    /// from any thread. Nothing is allocated: the timer is in the future, 72 bytes on a 64-bit
-    /// target, which must therefore be pinned.
+    /// takes the wheel's lock. Other threads rarely take that lock: to fire the timers of a busy
+    /// worker, or to drop or reset one of these timers. Later polls by the same task cost a load. A
+    /// drop before the deadline takes the lock again, on any thread. Nothing is allocated: the
+    /// timer is a part of the future, which must therefore be pinned. The future has 72 bytes on a
+    /// 64-bit target.
     ///
     /// ```
     /// use net_driver::{Driver, time};
@@ -71,7 +72,8 @@ pin_project! {
     /// ```
     ///
     /// # Panics
-    /// A poll that has to wait panics if no driver is current, or if it has shut down.
+    /// A poll that has to arm the timer panics if no driver is current, or if the current driver
+    /// has shut down.
     #[must_use = "a future does nothing unless it is polled"]
     pub struct Sleep {
         deadline: Instant,
@@ -80,7 +82,8 @@ pin_project! {
     }
 }
 
-/// A deadline, the tick of a timer, and 6 words of an entry.
+/// The deadline has 2 words. The timer has 7: its state, and 6 for its node, its waker and its
+/// wheel.
 #[cfg(all(
     target_pointer_width = "64",
     target_os = "linux",
@@ -96,7 +99,7 @@ impl Sleep {
         }
     }
 
-    /// Returns the time for which it waits.
+    /// Returns the time until which this sleep waits.
     ///
     /// ```
     /// use net_driver::time;
@@ -124,9 +127,10 @@ impl Sleep {
 
     /// Waits for another time instead, even after the first one has passed.
     ///
-    /// The task that polled it last is woken at the new time. This is one compare-and-swap if the
-    /// time is later, as for a timeout that each message restarts. For an earlier time it takes the
-    /// lock of the timer's wheel.
+    /// If the sleep waits, the task that polled it last is woken at the new time. Otherwise the
+    /// sleep must be polled again. A reset to a later time costs one compare-and-swap, for example
+    /// in a timeout that each message restarts. A reset to an earlier time takes the lock of the
+    /// timer's wheel.
     ///
     /// ```
     /// use net_driver::{Driver, time};
@@ -153,7 +157,7 @@ impl Sleep {
     }
 
     /// Polls without a charge to the task's budget. `has_passed` says whether the deadline has
-    /// passed; it reads the clock unless the caller knows the answer.
+    /// passed; the closure reads the clock unless the caller knows the answer.
     #[inline]
     pub(super) fn poll_timer(
         self: Pin<&mut Self>,
@@ -199,7 +203,7 @@ impl fmt::Debug for Sleep {
 /// Arms a timer in the current driver.
 ///
 /// # Panics
-/// If there is no current driver, or it has shut down.
+/// If there is no current driver, or the current driver has shut down.
 fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) {
     let tick = clock::tick_of(deadline);
     let armed = driver::with_current(|driver: &Inner, wheel| {

@@ -2,25 +2,26 @@
 //!
 //! While the clock is paused, no time passes except by [`advance`], or when the whole runtime is
 //! idle: then the clock jumps to the next deadline. The runtime is *idle* if no worker runs, no
-//! thread in a `block_on` of it runs, and nothing holds the clock ([`ClockHold`]).
+//! thread in a `block_on` of the driver runs, and no [`ClockHold`] exists.
 //!
-//! 1. The poller decides. It looks at the tokens of all others, which say whether their threads
-//!    wait. A thread that was unparked counts as running from that moment, as its token is
-//!    `NOTIFIED`. The poller itself also counts as running after an unpark: its park then ends
-//!    without a jump, and the executor looks for the task. A worker whose thread has not started
-//!    counts as waiting: it has no task yet.
-//! 2. A thread that begins to wait unparks the poller afterwards, so that it looks again. A
-//!    `SeqCst` fence is between these two steps. The poller takes the role, passes the fence of
-//!    `Role::publish_until`, and then looks. The poller's park returns to the executor, which first
-//!    looks whether there are tasks.
-//! 3. The poller looks at one token after the other. A thread that it saw waiting may have been
-//!    unparked since, by a thread that it sees waiting later. So a thread adds to `waits` before it
-//!    counts as waiting, and the poller's look is void if `waits` has changed meanwhile. A thread
-//!    may also unpark the poller and then wait. So the poller reads its own token, too, between the
-//!    two loads of `waits`.
+//! 1. The poller decides whether the runtime is idle. It looks at the tokens of all other threads,
+//!    which say whether those threads wait. A thread that was unparked counts as running from that
+//!    moment, as its token is `NOTIFIED`. The poller itself also counts as running after an unpark:
+//!    its park then ends without a jump, and the executor looks for tasks. A worker whose thread
+//!    has not started counts as waiting: it has no task yet.
+//! 2. A thread that begins to wait unparks the poller afterwards, so that the poller looks again.
+//!    Between the start of its wait and that unpark, the thread passes a `SeqCst` fence. The poller
+//!    takes the role, passes the fence of `Role::publish_until`, and then looks. So either the
+//!    poller sees that the thread waits, or the thread sees the poller and unparks it. An unpark
+//!    ends the poller's park: the executor looks for tasks, and then the poller parks again.
+//! 3. The poller looks at one token after the other. Say that the poller has seen that a thread
+//!    waits. Another thread may then unpark that thread, and wait itself before the poller looks at
+//!    it. So a thread adds to `waits` before it counts as waiting, and the poller's look is void if
+//!    `waits` has changed during the look. A thread may also unpark the poller and then wait. So
+//!    the poller reads its own token, too, between the two loads of `waits`.
 //! 4. A thread may enter a `block_on`, and arm a timer there, after the poller has looked. So a
-//!    thread also adds to `waits` when it enters or leaves, or when a worker's thread starts, and
-//!    the poller reads the deadline before the second load.
+//!    thread also adds to `waits` when it enters or leaves a `block_on`, or when it starts as a
+//!    worker. The poller reads the next deadline before its second load of `waits`.
 //! 5. With this feature a tick is a nanosecond, so that a paused sleep takes exactly its time.
 use super::{Instant, clock};
 use crate::{
@@ -48,16 +49,16 @@ use sync_shim::{
 
 /// The clock of a driver, and the threads and guards that keep it from jumping.
 pub(crate) struct Clock {
-    /// Whether it was ever paused.
+    /// Whether the clock was ever paused.
     is_used: AtomicBool,
     reading: Mutex<Option<Reading>>,
-    /// Whether the worker's thread has run.
+    /// For each worker, whether its thread has run.
     started: Box<[AtomicBool]>,
-    /// The threads in a `block_on`.
+    /// The tokens of the threads in a `block_on`.
     guests: Mutex<Vec<Arc<Token>>>,
     holds: AtomicUsize,
-    /// Counts the waits that were about to begin, and the threads that came or went (rules 3 and
-    /// 4).
+    /// Counts the waits that were about to begin, and the threads that entered or left a `block_on`
+    /// or started as a worker (rules 3 and 4).
     waits: AtomicUsize,
 }
 
@@ -66,7 +67,7 @@ pub(crate) struct Clock {
 struct Reading {
     /// The time that the clock showed at `since`, or shows now if it is paused.
     shown: std::time::Instant,
-    /// When the clock was resumed. `None` while it is paused.
+    /// The time when the clock was resumed last. `None` while the clock is paused.
     since: Option<std::time::Instant>,
 }
 
@@ -118,13 +119,13 @@ impl Clock {
         }
     }
 
-    /// Records that a thread is about to count as waiting, or has entered or is about to leave
-    /// (rules 3 and 4).
+    /// Records that a thread is about to count as waiting, has entered a `block_on` or is about to
+    /// leave one, or has started as a worker (rules 3 and 4).
     pub(crate) fn will_wait(&self) {
         // Ordering: Release pairs with the first load of `if_idle_but`: the poller sees that this
         // thread has unparked others.
         self.waits.fetch_add(1, Release);
-        // Ordering: Release pairs with the last fence there: a poller that sees this thread
+        // Ordering: Release pairs with the fence in `if_idle_but`: a poller that sees this thread
         // waiting, or its timers, sees the count.
         fence(Release);
     }
@@ -141,8 +142,8 @@ impl Clock {
 }
 
 impl Inner {
-    /// Returns the result of `read`, if all threads except this worker wait meanwhile, and no
-    /// thread has unparked the worker (rules 1 and 4). The worker has taken the role, and then
+    /// Returns the result of `read`, if all threads except that of `worker` wait during this call,
+    /// and no thread has unparked `worker` (rules 1 and 4). The worker has taken the role, and then
     /// called `Role::publish_until`, which contains the fence of rule 2.
     fn if_idle_but<R>(&self, worker: usize, read: impl FnOnce() -> R) -> Option<R> {
         let clock = &self.clock;
@@ -167,7 +168,8 @@ impl Inner {
 
     /// Lets the poller look again, after a thread has begun to wait (rule 2).
     pub(crate) fn began_to_wait(&self) {
-        // Ordering: SeqCst pairs with the fence of `Role::publish_until`, and with that of a pause.
+        // Ordering: SeqCst pairs with the fence of `Role::publish_until`, and with the fence of a
+        // pause.
         fence(SeqCst);
         if self.clock.is_paused() {
             self.unpark_poller();
@@ -183,7 +185,8 @@ impl Inner {
         }
     }
 
-    /// Sets a paused clock to the next deadline, if the runtime is idle. Returns whether it has.
+    /// Sets a paused clock to the next deadline, if the runtime is idle. Returns whether the
+    /// runtime was idle and there was a deadline.
     pub(crate) fn jump_if_idle(&self, poller: usize) -> bool {
         let next = self.if_idle_but(poller, || self.timers.next_exact());
         if let Some(tick) = next.flatten() {
@@ -194,7 +197,7 @@ impl Inner {
 }
 
 impl Driver {
-    /// Pauses the clock of the sleeps: see [`pause`].
+    /// Pauses the clock of this driver: see [`pause`].
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -207,7 +210,7 @@ impl Driver {
     /// ```
     ///
     /// # Panics
-    /// If it is paused.
+    /// If the clock is paused already.
     #[track_caller]
     pub fn pause(&self) {
         let inner = self.inner();
@@ -219,7 +222,7 @@ impl Driver {
         inner.unpark_poller();
     }
 
-    /// Lets the clock go on: see [`resume`].
+    /// Lets the clock of this driver go on: see [`resume`].
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -228,7 +231,7 @@ impl Driver {
     /// ```
     ///
     /// # Panics
-    /// If it is not paused.
+    /// If the clock is not paused.
     #[track_caller]
     pub fn resume(&self) {
         let inner = self.inner();
@@ -239,8 +242,8 @@ impl Driver {
         inner.unpark_poller();
     }
 
-    /// Keeps a paused clock from jumping, until the guard is dropped. Use it while a thread that is
-    /// unknown to the driver does some work.
+    /// Keeps a paused clock from jumping, until the guard is dropped. Use the guard while a thread
+    /// that is unknown to the driver does some work.
     ///
     /// ```
     /// let driver = net_driver::Driver::new(1);
@@ -248,7 +251,7 @@ impl Driver {
     /// std::thread::spawn(move || drop(hold)).join().unwrap();
     /// ```
     pub fn hold_clock(&self) -> ClockHold {
-        // Ordering: Relaxed: the caller's next wait publishes it (rule 3).
+        // Ordering: Relaxed: the caller's next wait publishes the count (rule 3).
         self.inner().clock.holds.fetch_add(1, Relaxed);
         ClockHold(self.clone())
     }
@@ -280,7 +283,8 @@ impl Driver {
     }
 }
 
-/// A thread in a `block_on`, with its token. Its drop takes the token out of the list.
+/// A thread in a `block_on`, with its token. The drop of this value takes the token out of the
+/// list.
 struct Guest<'a>(&'a Inner, Arc<Token>);
 
 impl<'a> Guest<'a> {
@@ -303,7 +307,7 @@ impl Drop for Guest<'_> {
     }
 }
 
-/// Keeps a paused clock from jumping while it exists: see [`Driver::hold_clock`].
+/// A guard that keeps a paused clock from jumping: see [`Driver::hold_clock`].
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -328,7 +332,7 @@ pub struct ClockHold(Driver);
 impl Drop for ClockHold {
     fn drop(&mut self) {
         let inner = self.0.inner();
-        // Ordering: Release pairs with `if_idle_but`.
+        // Ordering: Release pairs with the load of `holds` in `if_idle_but`.
         inner.clock.holds.fetch_sub(1, Release);
         inner.began_to_wait();
     }
@@ -351,13 +355,14 @@ fn current() -> Driver {
     }
 }
 
-/// Pauses the clock of the current driver: [`Instant::now`] stands still, and so do its sleeps.
+/// Pauses the clock of the current driver: [`Instant::now`] stands still, and so do the sleeps of
+/// that driver.
 ///
-/// When everything in the runtime waits, the clock jumps to the next deadline, however many workers
+/// When all threads of the runtime wait, the clock jumps to the next deadline, however many workers
 /// there are. So a test of long sleeps takes no time, and the sleeps end in their order. The clock
 /// does not wait for sockets, nor for threads that the runtime does not know of: see
-/// [`Driver::hold_clock`]. A worker that parks in a parker of its own counts as waiting until it is
-/// unparked by [`Driver::waker`].
+/// [`Driver::hold_clock`]. A worker that parks in a parker of its own counts as waiting until
+/// [`Driver::waker`] unparks it.
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -372,7 +377,7 @@ fn current() -> Driver {
 /// ```
 ///
 /// # Panics
-/// If it is paused, or no driver is current.
+/// If the clock is paused already, or no driver is current.
 #[track_caller]
 pub fn pause() {
     current().pause();
@@ -390,7 +395,7 @@ pub fn pause() {
 /// ```
 ///
 /// # Panics
-/// If it is not paused, or no driver is current.
+/// If the clock is not paused, or no driver is current.
 #[track_caller]
 pub fn resume() {
     current().resume();
@@ -399,8 +404,8 @@ pub fn resume() {
 /// Sets the paused clock of the current driver forward, wakes the tasks whose timers are due by
 /// then, and yields.
 ///
-/// The clock ends 584 years after its start: a longer span sets it to its end. A sleep beyond the
-/// end keeps waiting.
+/// The clock ends 584 years after its start: a span that goes beyond that end sets the clock to its
+/// end. A sleep beyond the end keeps waiting.
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -415,7 +420,7 @@ pub fn resume() {
 /// ```
 ///
 /// # Panics
-/// If it is not paused, or no driver is current.
+/// If the clock is not paused, or no driver is current.
 pub async fn advance(span: Duration) {
     let driver = current();
     let inner = driver.inner();

@@ -11,10 +11,10 @@ use std::{
 
 /// Limits how long to wait for a future.
 ///
-/// The time counts from the first poll in which the future has to wait, which fixes the deadline.
-/// So a future that is ready at once costs no look at a clock, and no timer. Between the call and
-/// that poll no time counts, unlike in tokio, where the deadline is fixed by the call: the limit
-/// may come later here, never earlier. For a deadline that is fixed now, call [`timeout_at`].
+/// The time counts from the first poll in which the future has to wait: that poll fixes the
+/// deadline. So a future that is ready at once costs no look at a clock, and no timer. In tokio the
+/// call of `timeout` fixes the deadline. So the limit may come later here than in tokio, but never
+/// earlier. For a deadline that the call fixes, use [`timeout_at`].
 ///
 /// The future is polled first. So if it is ready at the deadline, the output is the future's.
 ///
@@ -43,7 +43,7 @@ pub fn timeout<F: IntoFuture>(limit: Duration, future: F) -> Timeout<F::IntoFutu
     }
 }
 
-/// Limits a future by a deadline. It is [`timeout`] with a time that is fixed by the call.
+/// Limits a future by a deadline. This is [`timeout`] with a deadline that the caller chooses.
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -87,7 +87,7 @@ pin_project! {
 pin_project! {
     #[project = LimitProjection]
     enum Limit {
-        /// From the first poll that has to wait.
+        /// The span begins at the first poll that has to wait.
         Span { span: Duration },
         Until { #[pin] sleep: Sleep },
     }
@@ -129,8 +129,8 @@ impl<F: Future> Future for Timeout<F> {
         let this = self.project();
         match this.future.poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            // The limit costs no budget: a future that has used up its budget must still end in
-            // time.
+            // The limit is not charged to the budget: the timeout must end in time although the
+            // task has used up its budget.
             Poll::Pending => this.limit.poll(cx).map(|()| Err(Elapsed(()))),
         }
     }
@@ -167,7 +167,7 @@ impl<F: fmt::Debug> fmt::Debug for Timeout<F> {
     }
 }
 
-/// The time of a [`timeout`] has passed.
+/// The error of a [`timeout`] whose time has passed.
 ///
 /// ```
 /// use net_driver::{Driver, time::{self, Elapsed}};

@@ -1,17 +1,17 @@
 //! The timers of a runtime: a wheel for each worker, and one for all other threads.
 //!
 //! A timer is armed in the wheel of the thread that polls its future first. So the workers do not
-//! share a lock, except when one fires the timers of another that is busy.
+//! share a lock, except when one worker fires the timers of another worker, which is busy.
 //!
-//! 1. The lock of a wheel guards its entries. No user code runs under it: wakers are cloned
-//!    before, and woken or dropped after.
-//! 2. `next` is a tick before which no timer of the wheel expires. It is written under the lock,
-//!    and read without it. An insertion lowers it; a firing sets it anew; a removal leaves it, so
-//!    that a look at that tick may find nothing.
+//! 1. The lock of a wheel guards its entries. No user code runs under it: wakers are cloned before
+//!    the lock is taken, and woken or dropped after its release.
+//! 2. `next` is a tick before which no timer of the wheel expires. `next` is written under the
+//!    lock, and read without the lock. An insertion lowers `next`, a firing sets it anew, and a
+//!    removal leaves it. So a look at that tick may find nothing.
 //! 3. If timers are due shortly after each other, a park for the next deadline lasts until at least
-//!    [`SPACING`] after the last firing. While more than 60,000 timers fire in a second, the
-//!    distance is eight times as long. So the poller does not park and wake for each of them. The
-//!    first timer after a pause is not late.
+//!    [`SPACING`] after the last firing. While more than 60,000 timers fire in a second, that time
+//!    is eight times as long. So the poller does not park and wake for each timer. The first timer
+//!    after a pause is not late.
 //! 4. After a shutdown no wheel takes an entry.
 use super::{
     Instant, clock,
@@ -31,13 +31,13 @@ use sync_shim::{
 };
 use timer_wheel::{Step, Wheel};
 
-/// Steps of a wheel under one hold of its lock.
+/// The largest number of steps ([`Wheel::step`]) under one hold of the wheel's lock.
 const STEPS: usize = 32;
-/// The least time between two firings for which the poller parks: 131 µs.
+/// The least time from a firing to the end of the poller's next park, in ticks: 131 µs.
 const SPACING: u64 = clock::ticks(1 << 17);
 /// Timers are dense if at least this many fire in each [`SPACING`].
 const DENSE: u64 = 8;
-/// No timer.
+/// The value of `next` if the wheel has no timer.
 const NONE: u64 = u64::MAX;
 
 /// The wheels of a driver.
@@ -90,8 +90,8 @@ impl Timers {
         }
     }
 
-    /// Takes the wakers of up to `max` timers that are due: those of the wheel with this index, and
-    /// then of all others. Calls `now` once, if there are timers.
+    /// Takes the wakers of up to `max` timers that are due: those of the wheel with the index
+    /// `first`, and then those of all other wheels. Calls `now` once, if any wheel has a timer.
     pub(crate) fn collect_due(
         &self,
         first: usize,
@@ -129,7 +129,8 @@ impl Timers {
         self.spacing.store(spacing, Relaxed);
     }
 
-    /// Wakes all timers, and refuses others (rule 4). Resumes a waker's panic after that.
+    /// Wakes the tasks of all timers, and refuses new timers (rule 4). Resumes a waker's panic
+    /// after that.
     pub(crate) fn shutdown(&self) {
         let mut wakers = VecDeque::new();
         for wheel in &self.wheels {
@@ -176,7 +177,8 @@ impl WheelCell {
 
     #[inline]
     pub(crate) fn next(&self) -> u64 {
-        // Ordering: Relaxed: a number. The fences of the role order it against the poller's sleep.
+        // Ordering: Relaxed: a number. The fences of the role order this load against the poller's
+        // park.
         self.shared.next.load(Relaxed)
     }
 
@@ -217,7 +219,8 @@ impl WheelCell {
             }
             is_done |= fired == max;
             let next = wheel.next_bound().unwrap_or(NONE);
-            // Ordering: Relaxed, as in `next`. It only rises, or an insertion has published it.
+            // Ordering: Relaxed, as in `next`. The new value is no earlier than the old one, or an
+            // insertion has published it.
             locked.next.store(next, Relaxed);
         }
         fired
@@ -232,7 +235,7 @@ impl WheelCell {
         next
     }
 
-    /// Takes the wakers of all timers, and refuses others.
+    /// Takes the wakers of all timers, and refuses new timers.
     pub(crate) fn shutdown(&self, wakers: &mut VecDeque<Waker>) {
         let mut locked = self.lock();
         locked.state.open = false;
@@ -258,8 +261,8 @@ impl Armed<'_> {
     /// Inserts a timer. Returns whether the wheel's next deadline is now this one.
     pub(crate) fn insert(&mut self, timer: Handle, tick: u64) -> bool {
         self.state.wheel.insert(timer, tick);
-        // Ordering: Relaxed: only written under the lock. The caller's fence orders it before the
-        // look at the poller (rule 2 of the role).
+        // Ordering: Relaxed: `next` is only written under the lock. The caller's fence orders the
+        // store before its look at the poller (rule 2 of the role).
         let is_next = tick < self.next.load(Relaxed);
         if is_next {
             self.next.store(tick, Relaxed);

@@ -1,22 +1,22 @@
-//! Linux: the option `TCP_INQ`, and reads that learn how many bytes they leave.
+//! Linux: the option `TCP_INQ`, and reads that learn how many bytes are left.
 use crate::registration::Moved;
 use socket2::{MaybeUninitSlice, MsgHdrMut, SockRef};
 use std::{io, mem::MaybeUninit, net::TcpStream, os::fd::AsRawFd};
 
-/// Sets the option. Returns whether the kernel has it.
+/// Switches the option on. Returns whether the kernel has it.
 #[cold]
 pub(super) fn ask_for_hints(stream: &TcpStream) -> bool {
     let on: libc::c_int = 1;
     let (fd, len) = (stream.as_raw_fd(), size_of_val(&on) as libc::socklen_t);
     let on = (&raw const on).cast();
-    // SAFETY: the pointer is valid for a read of that many bytes.
+    // SAFETY: the pointer is valid for a read of `len` bytes.
     unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INQ, on, len) == 0 }
 }
 
-/// The bytes of the one control message that is expected: a header, and a number.
+/// The length in bytes of the one control message that a read expects: a header and a number.
 const CONTROL: usize = size_of::<libc::cmsghdr>() + size_of::<libc::c_int>();
 
-/// Room for the control message, aligned as the kernel's.
+/// Room for the control message, aligned as the kernel's header.
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; CONTROL]);
 
@@ -39,10 +39,10 @@ pub(super) fn receive_hinted(stream: &TcpStream, to: &mut [MaybeUninit<u8>]) -> 
     })
 }
 
-/// Returns the number of bytes that the kernel says are left.
+/// Returns the number of bytes that the kernel says are left, if the control message is a hint.
 fn left_in(control: &Control) -> Option<libc::c_int> {
     let at = control.0.as_ptr();
-    // SAFETY: the array is aligned, large enough, and was initialised before the call. Any bytes
+    // SAFETY: the array is aligned, large enough, and was initialised before `recvmsg`. Any bytes
     // are a valid header.
     let header = unsafe { at.cast::<libc::cmsghdr>().read() };
     if (header.cmsg_level, header.cmsg_type) != (libc::IPPROTO_TCP, libc::TCP_CM_INQ) {

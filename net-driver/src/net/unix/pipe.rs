@@ -50,7 +50,8 @@ pub fn pipe() -> io::Result<(Sender, Receiver)> {
     Ok((Sender::new(sender)?, Receiver::new(receiver)?))
 }
 
-/// Makes a pipe whose ends are non-blocking and close-on-exec. Returns the end that reads first.
+/// Makes a pipe whose ends are non-blocking and close-on-exec. Returns the read end first, and then
+/// the write end.
 fn ends() -> io::Result<[File; 2]> {
     let mut ends = [0; 2];
     cfg_if::cfg_if! {
@@ -67,7 +68,7 @@ fn ends() -> io::Result<[File; 2]> {
         return Err(io::Error::last_os_error());
     }
     let ends = ends.map(|end| {
-        // SAFETY: the call has just opened it, and nobody else knows it.
+        // SAFETY: the call has just opened the descriptor, and no other code knows it.
         unsafe { File::from_raw_fd(end) }
     });
     #[cfg(target_vendor = "apple")]
@@ -108,20 +109,21 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Returns the default: each end opens for its own direction only, and refuses a file that is
-    /// no pipe.
+    /// Returns the default options: an end is opened for its own direction only, and a file that is
+    /// no pipe is refused.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Opens for reading and writing, so that a sender needs no receiver to open, and a receiver
-    /// never reads the end. On Linux.
+    /// Sets whether an end is opened for both reading and writing. Then a sender can be opened
+    /// before there is a receiver, and a receiver never reads the end of the stream. Only Linux
+    /// promises this.
     pub fn read_write(&mut self, on: bool) -> &mut Self {
         self.read_write = on;
         self
     }
 
-    /// Does not check that the file is a pipe.
+    /// Sets whether to open a file without a check that it is a pipe.
     pub fn unchecked(&mut self, on: bool) -> &mut Self {
         self.unchecked = on;
         self
@@ -143,7 +145,7 @@ impl OpenOptions {
     /// Opens the write end.
     ///
     /// # Errors
-    /// As [`open_receiver`](Self::open_receiver), and `ENXIO` if nobody has the other end open.
+    /// As [`open_receiver`](Self::open_receiver), and `ENXIO` if no process has the other end open.
     ///
     /// # Panics
     /// Without a current driver.
@@ -170,7 +172,7 @@ fn check_pipe(file: &File) -> io::Result<()> {
     }
 }
 
-/// Defines what both ends have.
+/// Defines the methods that both ends have.
 macro_rules! end {
     ($end:ident, $wrong:ident) => {
         impl $end {
@@ -184,7 +186,7 @@ macro_rules! end {
             /// Takes over an end of a pipe, which becomes non-blocking.
             ///
             /// # Errors
-            /// If it is no pipe, or is not open for this direction.
+            /// If the file is no pipe, or is not open for this direction.
             ///
             /// # Panics
             /// Without a current driver.
@@ -202,10 +204,10 @@ macro_rules! end {
             /// Takes over an end of a pipe, as [`from_file`](Self::from_file) does.
             ///
             /// # Errors
-            /// As there.
+            /// As [`from_file`](Self::from_file).
             ///
             /// # Panics
-            /// As there.
+            /// As [`from_file`](Self::from_file).
             #[track_caller]
             pub fn from_owned_fd(fd: OwnedFd) -> io::Result<Self> {
                 Self::from_file(fd.into())
@@ -229,7 +231,8 @@ macro_rules! end {
                 Ok(self.source.into_inner().into())
             }
 
-            /// Waits until it is ready for any of `interest`. Any number of tasks may wait.
+            /// Waits until this end is ready for any state of `interest`. Any number of tasks may
+            /// wait.
             ///
             /// # Errors
             /// If the driver has shut down.
@@ -365,7 +368,7 @@ impl futures_io::AsyncWrite for Sender {
         Poll::Ready(Ok(()))
     }
 
-    /// Does nothing: a drop closes it.
+    /// Does nothing: the drop of the sender closes the write end.
     fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -450,7 +453,7 @@ impl Receiver {
         self.source.poll_ready(cx, Direction::Read)
     }
 
-    /// Reads without a wait. Zero bytes mean that the other end is gone.
+    /// Reads without a wait. Zero bytes mean that the other end is gone, or that `to` is empty.
     ///
     /// # Errors
     /// `WouldBlock` if there is nothing to read yet.

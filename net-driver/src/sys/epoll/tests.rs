@@ -43,7 +43,7 @@ fn wakes_before_a_wait_end_it_once() {
     assert_eq!(events(&epoll, NOW), []);
     epoll.wake();
     epoll.wake();
-    assert_eq!(events(&epoll, None), []); // It returns.
+    assert_eq!(events(&epoll, None), []); // The wait returns.
     epoll.wake();
     assert_eq!(events(&epoll, None), []);
 }

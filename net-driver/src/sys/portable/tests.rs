@@ -18,7 +18,7 @@ fn events(sys: &Portable, limit: Option<Duration>) -> Vec<(u64, Ready)> {
     seen
 }
 
-/// Returns what the events of one token say together: a system may report each direction alone.
+/// Returns the states of all events of one token: a system may report each direction alone.
 fn ready_of(sys: &Portable, token: u64, limit: Option<Duration>) -> Ready {
     let mut all = Ready::EMPTY;
     for (at, ready) in events(sys, limit) {
@@ -28,7 +28,7 @@ fn ready_of(sys: &Portable, token: u64, limit: Option<Duration>) -> Ready {
     all
 }
 
-/// Fails if sources are not registered edge-triggered, or for one direction only.
+/// Fails if sources are not registered edge-triggered, or are registered for one direction only.
 #[test]
 fn edge_comes_once_until_the_readiness_grows() {
     let sys = Portable::open().unwrap();
@@ -44,7 +44,7 @@ fn edge_comes_once_until_the_readiness_grows() {
     assert!(ready_of(&sys, 5, None).is_readable());
 }
 
-/// Fails if a wait takes the flag without the notification, or leaves it.
+/// Fails if a wait takes the flag without the notification, or leaves the flag set.
 #[test]
 fn wakes_before_a_wait_end_it_once() {
     let sys = Portable::open().unwrap();
@@ -57,8 +57,8 @@ fn wakes_before_a_wait_end_it_once() {
     assert!(sys.wait(None, 64, |_, _| ()).unwrap());
 }
 
-/// Fails if a wake is lost between threads that look and the one that waits: a look that takes a
-/// wake says so, and wakes again.
+/// Fails if a wake is lost between the thread that looks and the thread that waits. A look that
+/// takes a wake reports it, and its thread then wakes again.
 #[test]
 fn wakes_beside_looks_reach_the_waiting_thread() {
     const WAKES: usize = 1_000;
@@ -67,7 +67,7 @@ fn wakes_beside_looks_reach_the_waiting_thread() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..WAKES {
-                // Ordering: SeqCst, as the driver's token.
+                // Ordering: SeqCst, for simplicity. `told` stands for the driver's token.
                 while !told.swap(false, SeqCst) {
                     sys.wait(None, 64, |_, _| ()).unwrap();
                 }
@@ -87,7 +87,7 @@ fn wakes_beside_looks_reach_the_waiting_thread() {
     });
 }
 
-/// Fails if a number that is in use is registered again without a word, or keeps its old token.
+/// Fails if a number that is in use is registered again without an error, or keeps its old token.
 #[test]
 fn second_registration_replaces_the_token_or_is_refused() {
     let sys = Portable::open().unwrap();
@@ -117,7 +117,8 @@ fn timed_wait_is_never_early() {
     assert_eq!(events(&sys, Some(Duration::MAX)), []);
 }
 
-/// Fails if a wait hands over more events than were asked for, or drops those beyond.
+/// Fails if a wait hands over more events than were asked for, or drops the events beyond that
+/// number.
 #[test]
 fn wait_takes_no_more_than_it_may() {
     let sys = Portable::open().unwrap();

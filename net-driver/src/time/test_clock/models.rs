@@ -17,7 +17,8 @@ fn is_idle_but_the_poller(driver: &Driver) -> bool {
 
 /// A worker unparks another one, and then waits: one of the two runs at any time.
 ///
-/// Fails if the look does not count the waits, or if an ordering of `waits` is weaker.
+/// Fails if the look does not compare the counts of `waits`, or if an ordering of `waits` is
+/// weaker.
 #[test]
 fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
     model(|| {
@@ -60,9 +61,10 @@ fn look_racing_a_worker_that_unparks_the_poller_is_void() {
     });
 }
 
-/// A worker unparks the poller, which parks in a parker of its own, and then waits.
+/// A worker unparks the poller, and then waits. The poller parks in a parker of its own.
 ///
-/// Fails if the poller takes such a token without an Acquire, or does not read it.
+/// Fails if the poller takes the token of that unpark without an Acquire, or if its look does not
+/// read the token.
 #[test]
 fn token_beside_a_parker_voids_the_look_and_publishes() {
     model(|| {
@@ -73,7 +75,7 @@ fn token_beside_a_parker_voids_the_look_and_publishes() {
             let (driver, queued) = (driver.clone(), queued.clone());
             thread::spawn(move || {
                 let inner = driver.inner();
-                // Ordering: Relaxed. The token publishes it.
+                // Ordering: Relaxed. The token of the unpark publishes the flag.
                 queued.store(true, Relaxed);
                 inner.tokens[0].unpark();
                 inner.clock.will_wait();
@@ -94,8 +96,8 @@ fn token_beside_a_parker_voids_the_look_and_publishes() {
 
 /// A thread in a `block_on` arms a timer: a poller that sees the timer does not jump to it.
 ///
-/// Fails if the entry does not add to `waits`, if the deadline is read after the second load, or if
-/// one of the two fences at the count is left out.
+/// Fails if `Guest::enter` does not add to `waits`, or if the deadline is read after the second
+/// load of `waits`. Fails also if one of the two fences beside `waits` is left out.
 #[test]
 fn look_that_reads_a_timer_of_a_new_thread_is_void() {
     model(|| {
@@ -105,9 +107,10 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
             let (driver, is_armed) = (driver.clone(), is_armed.clone());
             thread::spawn(move || {
                 let _guest = Guest::enter(driver.inner());
-                // Ordering: Relaxed. The count of the entry, and of the end, orders them.
+                // Ordering: Relaxed. The counts at the entry and at the end of the guest order both
+                // stores.
                 is_armed.store(true, Relaxed);
-                is_armed.store(false, Relaxed); // It is cancelled before the thread leaves.
+                is_armed.store(false, Relaxed); // The timer is dropped before the thread leaves.
             })
         };
         // Ordering: Relaxed, as above.
@@ -117,7 +120,7 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
     });
 }
 
-/// A thread that holds the clock unparks the worker, and then lets the clock go.
+/// A thread that holds the clock unparks the worker, and then drops the hold.
 ///
 /// Fails if the subtraction or the load of `holds` is Relaxed.
 #[test]
@@ -135,8 +138,8 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
 }
 
 /// The clock is paused while the last worker except the poller begins to wait: the poller finds
-/// that the runtime is idle, by a look before it parks or after an unpark. A look that is missed
-/// leaves the poller parked, which the model reports as a deadlock.
+/// that the runtime is idle. It finds this by a look before it parks, or after an unpark. A look
+/// that is missed leaves the poller parked, which the model reports as a deadlock.
 ///
 /// Fails if a fence is left out.
 #[test]
