@@ -18,8 +18,8 @@
 //!       it was. So a nudge of that worker may make one operation of this thread yield; the worker
 //!       then misses the nudge.
 //! 4. After the poll the thread is a thread of the pool.
-//! 5. A core on offer runs nothing. Meanwhile another thread may have accepted the core, and offered
-//!    it again as its own task blocks too. Then this thread leaves the core on offer
+//! 5. A core on offer runs nothing. Meanwhile another thread may have accepted the core, and
+//!    offered it again as its own task blocks too. Then this thread leaves the core on offer
 //!    ([`call`](crate::call)).
 //! 6. The closure has an unlimited budget. Under a limited one, a future that it waits for on this
 //!    thread would never proceed once the budget is exhausted.
