@@ -450,7 +450,9 @@ impl Inner {
             return self.poller.polls_every_quota() && self.poller.is_due();
         }
         let next = self.timers.next();
-        next != u64::MAX && next <= clock::tick_at(self.now()) || self.poller.is_due()
+        let timer_is_due = next != u64::MAX && next <= clock::tick_at(self.now());
+        // A thread of the driver polls for workers that park elsewhere.
+        timer_is_due || !self.parks_elsewhere() && self.poller.is_due()
     }
 
     /// Returns whether the workers park in parkers of their own, which do not wait for sockets.

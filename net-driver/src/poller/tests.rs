@@ -35,3 +35,15 @@ fn reactor_whose_thread_was_refused_is_opened_again() {
         driver.shutdown();
     }
 }
+
+/// Fails if workers look for the events of sockets that a thread of the driver polls: no look of
+/// theirs would ever be the last for long.
+#[test]
+fn workers_that_park_elsewhere_are_never_due_for_sockets() {
+    let driver = Driver::with_wakers([Waker::noop().clone()]);
+    driver.open().unwrap();
+    let _ = driver.inner().role.activate(); // As the first timer does.
+    std::thread::sleep(2 * INTERVAL);
+    assert!(!driver.is_due());
+    driver.shutdown();
+}
