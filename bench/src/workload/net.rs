@@ -308,11 +308,16 @@ const FLOODS: usize = 16;
 pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     let to = serve(runtime, Service::Echo).ok()?;
     let sink = serve(runtime, Service::Sink).ok()?;
-    let floods: io::Result<Vec<_>> = (0..FLOODS).map(|_| connected(sink)).collect();
+    let floods = (0..FLOODS).map(|_| {
+        let stream = connected(sink)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    });
+    let floods = floods.collect::<io::Result<Vec<_>>>().ok()?;
     let mut clients = Clients::connect(to, 50).ok()?;
     let ends = AtomicBool::new(false);
     let measured = thread::scope(|scope| {
-        scope.spawn(|| flood(&floods.ok()?, &ends));
+        scope.spawn(|| flood(&floods, &ends));
         let measured = measure(false, at_least, |span| clients.exchange(&mut Echo, span));
         // Ordering: Relaxed, as it is only a flag.
         ends.store(true, Relaxed);
@@ -322,10 +327,7 @@ pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -
 }
 
 /// Keeps the connections full of data until `ends` is set.
-fn flood(streams: &[TcpStream], ends: &AtomicBool) -> Option<()> {
-    for stream in streams {
-        stream.set_nonblocking(true).ok()?;
-    }
+fn flood(streams: &[TcpStream], ends: &AtomicBool) {
     let data = vec![7; 1 << 16];
     // Ordering: Relaxed, as it is only a flag.
     while !ends.load(Relaxed) {
@@ -334,7 +336,6 @@ fn flood(streams: &[TcpStream], ends: &AtomicBool) -> Option<()> {
         }
         thread::sleep(Duration::from_micros(500));
     }
-    Some(())
 }
 
 /// Connects, sends a byte, awaits it, and closes.

@@ -100,10 +100,10 @@ fn wake_self_returns_who_woke_the_sleeper() {
     );
 }
 
-/// A notifier has cleared this worker's bit, so the worker leaves no reservation of its own in the
-/// counts.
+/// A notifier has chosen this worker: it has cleared the worker's bit. Fails if the worker then
+/// changes the counts. (In a model the notifier comes between the worker's look and its change.)
 #[test]
-fn unused_reservation_is_returned() {
+fn worker_that_was_chosen_changes_no_count() {
     let idle = sleepers(2, &[0]);
     // This counts another sleeper, whose bit is clear.
     idle.line.counts.fetch_add(SLEEPING, Relaxed);
