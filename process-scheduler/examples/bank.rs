@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     })
 }
 
-fn run(accounts: usize, transfers: usize) -> Result<(), Box<dyn Error>> {
+pub fn run(accounts: usize, transfers: usize) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
 
     let start = Instant::now();

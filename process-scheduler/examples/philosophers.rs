@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     })
 }
 
-fn run(meals: u32) -> Result<(), Box<dyn Error>> {
+pub fn run(meals: u32) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
     let (picture, changes) = mpsc::channel();
     let mut table = Supervisor::new(Strategy::OneForOne);
