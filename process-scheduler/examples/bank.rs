@@ -83,6 +83,7 @@ fn main() -> ExitCode {
     })
 }
 
+/// Opens the accounts, makes the transfers, and checks the sum of the balances.
 pub fn run(accounts: usize, transfers: usize) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
 

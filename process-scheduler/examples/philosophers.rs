@@ -84,6 +84,7 @@ fn main() -> ExitCode {
     })
 }
 
+/// Lets the philosophers dine, and checks that no two neighbours eat at the same time.
 pub fn run(meals: u32) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
     let (picture, changes) = mpsc::channel();
