@@ -24,8 +24,8 @@ impl Handle {
     /// Gives a process a name. False if the name is taken, or the process is not here.
     ///
     /// The name of a process that its supervisor or the shutdown has killed for good is free, also
-    /// while a step of that process still runs. The cost is three locks. If the name is taken, it is
-    /// two more for that process and for each supervisor above it.
+    /// while a step of that process still runs. The cost is three locks. If the name is taken, it
+    /// is two more for that process and for each supervisor above it.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();
