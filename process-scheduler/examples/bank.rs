@@ -83,7 +83,8 @@ fn main() -> ExitCode {
     })
 }
 
-fn run(accounts: usize, transfers: usize) -> Result<(), Box<dyn Error>> {
+/// Opens the accounts, makes the transfers, and checks the sum of the balances.
+pub fn run(accounts: usize, transfers: usize) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
 
     let start = Instant::now();

@@ -84,7 +84,8 @@ fn main() -> ExitCode {
     })
 }
 
-fn run(meals: u32) -> Result<(), Box<dyn Error>> {
+/// Lets the philosophers dine, and checks that no two neighbours eat at the same time.
+pub fn run(meals: u32) -> Result<(), Box<dyn Error>> {
     let scheduler = Scheduler::new();
     let (picture, changes) = mpsc::channel();
     let mut table = Supervisor::new(Strategy::OneForOne);

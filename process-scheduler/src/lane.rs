@@ -150,21 +150,7 @@ impl<M> Lane<M> {
                     *into = Taken::Batch(queue.take());
                 }
             }
-            Self::Bounded(bounded) => {
-                let mut inner = bounded.inner.lock();
-                if inner.queue.is_empty() {
-                    return;
-                }
-                let room = match mem::take(into) {
-                    Taken::Deque(deque) => deque,
-                    Taken::Batch(_) => VecDeque::new(),
-                };
-                let full = mem::replace(&mut inner.queue, room);
-                let waiters = mem::take(&mut inner.waiters);
-                drop(inner);
-                *into = Taken::Deque(full);
-                waiters.into_values().for_each(guard::wake);
-            }
+            Self::Bounded(bounded) => bounded.take(into),
         }
     }
 
@@ -184,10 +170,11 @@ impl<M> Lane<M> {
         }
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Unbounded(queue) => queue.is_empty(),
-            Self::Bounded(bounded) => bounded.inner.lock().queue.is_empty(),
+            Self::Bounded(bounded) => bounded.is_empty(),
         }
     }
 
@@ -200,11 +187,35 @@ impl<M> Lane<M> {
     }
 }
 
+// These are not inlined, so that the path of an unbounded lane saves no registers for them.
 impl<M> Bounded<M> {
+    #[inline(never)]
+    fn take(&self, into: &mut Taken<M>) {
+        let mut inner = self.inner.lock();
+        if inner.queue.is_empty() {
+            return;
+        }
+        let room = match mem::take(into) {
+            Taken::Deque(deque) => deque,
+            Taken::Batch(_) => VecDeque::new(),
+        };
+        let full = mem::replace(&mut inner.queue, room);
+        let waiters = mem::take(&mut inner.waiters);
+        drop(inner);
+        *into = Taken::Deque(full);
+        waiters.into_values().for_each(guard::wake);
+    }
+
+    #[inline(never)]
+    fn is_empty(&self) -> bool {
+        self.inner.lock().queue.is_empty()
+    }
+
     fn has_room(&self, inner: &Inner<M>) -> bool {
         self.drops_oldest || inner.queue.len() < self.capacity
     }
 
+    #[inline(never)]
     fn push(&self, message: M) -> Result<Put<M>, Refused<M>> {
         self.push_locked(&mut self.inner.lock(), message)
     }

@@ -3,11 +3,29 @@
 //! The table of names, or of groups, is changed together with the process, under the lock of the
 //! table: so the two agree. At its end a process first refuses further names and groups, and then
 //! takes its own out of the tables. So an ended process is in no table.
+//!
+//! A process is *doomed* if it was killed for good, or if a supervisor above it was: then that
+//! supervisor kills it for good soon. Only [`Handle::kill_for_good`] and the shutdown kill so, and
+//! the end of a supervisor kills its children so. A doomed process may still be in a queue or in a
+//! step, which perhaps never returns. Its names are free nevertheless: a restarted supervisor must
+//! be able to start children with the names of the earlier ones.
+//!
+//! 1. A doomed process stays doomed. So a thread asks whether a process is doomed without the lock
+//!    of the table, and then removes the name under that lock if the same process still has it.
+//! 2. A supervisor restarts after its earlier incarnation has doomed all its children, and the
+//!    restart sees that: the two exchange tokens and signals. So a restarted supervisor finds no
+//!    name taken by a child of its earlier incarnation, or by a process below such a child.
+//! 3. The end of a process removes its name only if the table still has its pid there. So it leaves
+//!    the name to a process that has taken it over.
 use crate::{Address, Handle, Pid};
 use std::collections::HashMap;
 
 impl Handle {
     /// Gives a process a name. False if the name is taken, or the process is not here.
+    ///
+    /// The name of a process that its supervisor or the shutdown has killed for good is free, also
+    /// while a step of that process still runs. The cost is three locks. If the name is taken, it
+    /// is two more for that process and for each supervisor above it.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();
@@ -22,12 +40,50 @@ impl Handle {
         let Some(cell) = self.registry().get(pid) else {
             return false;
         };
-        let mut names = self.shared.names.lock();
-        let added = !names.contains_key(name) && cell.name(name.to_owned(), false);
-        if added {
-            names.insert(name.to_owned(), pid);
+        loop {
+            let mut names = self.shared.names.lock();
+            let Some(&holder) = names.get(name) else {
+                let added = cell.name(name.to_owned(), false);
+                if added {
+                    names.insert(name.to_owned(), pid);
+                }
+                return added;
+            };
+            drop(names);
+            if !self.is_doomed(holder) {
+                return false;
+            }
+            self.release(name, holder);
         }
-        added
+    }
+
+    /// Returns whether a process was killed for good, or has a supervisor that was (rule 1).
+    fn is_doomed(&self, pid: Pid) -> bool {
+        let mut above = Some(pid);
+        while let Some(pid) = above {
+            // A process loses its names, and a supervisor kills its children, before it leaves the
+            // registry.
+            let Some(cell) = self.registry().get(pid) else {
+                return true;
+            };
+            // This comes before the look at the state: a process that has ended tells no
+            // supervisor, and its state shows the end first.
+            above = cell.info().supervisor;
+            if cell.ends_for_good() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes a name from a process that is doomed, unless another one has the name by now.
+    fn release(&self, name: &str, holder: Pid) {
+        let cell = self.registry().get(holder);
+        let mut names = self.shared.names.lock();
+        if names.get(name) == Some(&holder) {
+            names.remove(name);
+            cell.iter().for_each(|cell| cell.unname(name));
+        }
     }
 
     /// Removes a registered name. False if no process has it.
@@ -42,7 +98,8 @@ impl Handle {
         true
     }
 
-    /// Returns the process with a name.
+    /// Returns the process with a name. It may be about to end: then messages to it become dead
+    /// letters.
     pub fn whereis(&self, name: &str) -> Option<Pid> {
         self.shared.names.lock().get(name).copied()
     }

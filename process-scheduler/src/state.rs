@@ -190,6 +190,16 @@ impl State {
         self.0.load(Relaxed) & FINAL != 0
     }
 
+    /// Returns whether the process must end for good, or has. One load. Once true, it stays so.
+    #[inline]
+    pub(crate) fn ends_for_good(&self) -> bool {
+        // Ordering: Relaxed. FINAL and DONE stay. A supervisor that restarts has the token since
+        // its earlier incarnation set FINAL in its children, so it sees the bit. Other threads get
+        // a hint.
+        let word = self.0.load(Relaxed);
+        word & FINAL != 0 || word & PHASE == DONE
+    }
+
     /// Changes the phase from running to waiting, or to ready if an event came meanwhile (rule 3).
     /// The caller has put the token into the cell.
     #[inline]

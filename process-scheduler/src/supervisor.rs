@@ -20,9 +20,10 @@
 //! 3. If the children need more restarts than the intensity allows, the supervisor ends its
 //!    children and then fails.
 //! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). The
-//!    children's pids and names may exist a moment longer. If the supervisor is killed, its
-//!    children are killed too. If it is restarted while a step of such a child still runs, it may
-//!    find the child's name taken: then its start fails, which counts as one more restart.
+//!    children's pids may exist a moment longer. If the supervisor is killed, its children are
+//!    killed too, and it does not wait for them: a step of one of them may never return. So its
+//!    next incarnation may start while such a step still runs. It takes over the names of these
+//!    children, and of all processes below them: see `names.rs`.
 //! 5. A supervisor that is notified of a child's end while the scheduler shuts down ends the child
 //!    for good, even if its own cancel has not come yet. The shutdown itself also ends stopped
 //!    children for good. So the supervisor may be notified twice: that the incarnation has ended,
@@ -190,8 +191,8 @@ impl Child {
 
     /// Makes a child that is a supervisor.
     ///
-    /// If it is killed, its children are killed too. If one of these has a name, and its step still
-    /// runs, the supervisor's restart fails and is tried again.
+    /// If it is killed, its children are killed too, and its parent restarts it at once: a step of
+    /// such a child may still run beside the new child. The new child takes over the name.
     ///
     /// ```
     /// use process_scheduler::{Child, Scheduler, Strategy, Supervisor, from_fn};

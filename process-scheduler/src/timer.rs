@@ -63,6 +63,9 @@ struct Inner {
 /// An entry of the wheel.
 struct Armed {
     key: Key,
+    /// The deadline for which it was armed.
+    at: Instant,
+    /// The tick of `at`.
     tick: u64,
     waker: WakerId,
 }
@@ -106,7 +109,8 @@ impl Timer {
         after.as_secs().saturating_mul(1_000).saturating_add(millis)
     }
 
-    fn arm(&self, tick: u64, waker: Waker) -> Arm {
+    fn arm(&self, at: Instant, waker: Waker) -> Arm {
+        let tick = self.tick(at);
         let id = WakerId::of(&waker);
         let mut inner = self.0.inner.lock();
         if inner.is_stopped {
@@ -129,6 +133,7 @@ impl Timer {
         }
         Arm::Armed(Armed {
             key,
+            at,
             tick,
             waker: id,
         })
@@ -206,12 +211,13 @@ pub(crate) fn keep_entries(keeps: bool) {
     }
 }
 
-/// Takes the kept entry, if it is of this timer and comes no later than a tick.
-fn take_kept(timer: &Timer, tick: u64) -> Option<(Timer, Armed)> {
+/// Takes the kept entry, if it is of this timer and comes no later than a deadline. It compares
+/// instants, since the tick of the deadline would cost a division.
+fn take_kept(timer: &Timer, at: Instant) -> Option<(Timer, Armed)> {
     let taken = KEPT.try_with(|kept| {
         let mut kept = kept.borrow_mut();
         let fits = match &*kept {
-            Kept::Some(own, armed) => Arc::ptr_eq(&own.0, &timer.0) && armed.tick <= tick,
+            Kept::Some(own, armed) => Arc::ptr_eq(&own.0, &timer.0) && armed.at <= at,
             _ => false,
         };
         match fits.then(|| mem::replace(&mut *kept, Kept::None)) {
@@ -256,7 +262,7 @@ impl Deadline {
     /// Makes a deadline. If it is beyond the clock's range, it never comes.
     pub(crate) fn new(timer: &Timer, within: Duration) -> Self {
         let at = Instant::now().checked_add(within);
-        let kept = at.and_then(|at| take_kept(timer, timer.tick(at)));
+        let kept = at.and_then(|at| take_kept(timer, at));
         let (timer, armed) = match kept {
             Some((timer, armed)) => (timer, Some(armed)),
             None => (timer.clone(), None),
@@ -290,7 +296,7 @@ impl Deadline {
         if let Some(armed) = self.armed.take() {
             timer.disarm(&armed);
         }
-        match timer.arm(timer.tick(at), waker) {
+        match timer.arm(at, waker) {
             Arm::Armed(armed) => {
                 self.armed = Some(armed);
                 false

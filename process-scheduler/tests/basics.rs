@@ -3,7 +3,7 @@
 use process_scheduler::{
     CallError, CancelReason, CommandError, Completer, Event, EventsOf, ExitReason, Flow, Inbox,
     InitError, Input, Mailbox, NoCommand, OutputOf, Phase, Process, Reply, Scheduler, SendError,
-    Spawn, SpawnError, Step, StepOf,
+    Spawn, SpawnError, Step, StepOf, from_fn,
 };
 use std::{
     collections::VecDeque,
@@ -189,9 +189,11 @@ fn close_runs_once_after_a_kill_and_a_cancel() {
     );
 }
 
+/// A step gives four commands at once.
 #[test]
-fn commands_complete_with_their_tags() {
+fn commands_of_a_step_complete_with_their_tags() {
     let scheduler = Scheduler::builder()
+        .workers(1)
         .handler(|n: u32, completer: Completer<u32, u32>| match n {
             100 => drop(completer.complete(Ok(1))),
             101 => drop(completer.complete(Err(2))),
@@ -199,11 +201,17 @@ fn commands_complete_with_their_tags() {
             _ => drop(thread::spawn(move || completer.complete(Ok(3)))),
         })
         .build();
-    let (script, events, _) = script([]);
+    let steps: [fn() -> StepOf<Script>; 2] = [|| Step::Blocked, || Step::Idle];
+    let (script, events, _) = script(steps);
     let address = scheduler.spawn(script).unwrap();
+    while scheduler.inspect(address.pid()).unwrap().phase != Phase::Blocked {
+        thread::yield_now();
+    }
     for n in 100..104 {
         address.try_send(n).unwrap();
     }
+    // The process takes all that there is with the cancel.
+    scheduler.cancel(address.pid());
     let mut results: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
@@ -470,6 +478,39 @@ fn upgrade_keeps_pid_and_mailbox() {
     }
     assert_eq!(address.try_send(1), Ok(()));
     assert!(scheduler.inspect(address.pid()).is_some());
+}
+
+/// A process takes the first of its messages, and then becomes another.
+struct Old(mpsc::Sender<u32>);
+
+impl Process for Old {
+    type Message = u32;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        let Some(Event::Message(n)) = events.next() else {
+            return Step::Idle;
+        };
+        let seen = self.0.clone();
+        seen.send(n).unwrap();
+        Step::Upgrade(Box::new(from_fn(move |n: u32, _| {
+            seen.send(100 + n).unwrap();
+        })))
+    }
+}
+
+/// Fails if an upgrade loses a message that the process has, or takes a message out of turn.
+#[test]
+fn upgraded_process_gets_the_messages_that_wait() {
+    let scheduler = Scheduler::builder().workers(1).build();
+    let (sender, seen) = mpsc::channel();
+    let address = scheduler.spawn(Old(sender)).unwrap();
+    for n in 0..50 {
+        address.try_send(n).unwrap();
+    }
+    assert!(seen.iter().take(50).eq([0].into_iter().chain(101..150)));
 }
 
 #[test]

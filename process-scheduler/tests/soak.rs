@@ -1,7 +1,7 @@
 //! A random run with kills, cancels, failures, restarts and a shutdown: no message is lost or
 //! delivered twice, those of each sender arrive in order, and every call ends.
 //!
-//! `SELVEDGE_SOAK` sets the number of events, 100,000 by default, and `SELVEDGE_SEED` repeats a
+//! `SELVEDGE_SOAK` sets the number of events, a million by default, and `SELVEDGE_SEED` repeats a
 //! run.
 use process_scheduler::{
     Address, Backoff, Child, Flow, Mailbox, Reply, Scheduler, Spawn, Strategy, Supervisor, from_fn,
@@ -118,7 +118,7 @@ fn soak(amid: bool) {
         }
     }));
     let number = |name| std::env::var(name).ok().map(|n| n.parse::<u64>().unwrap());
-    let events = number("SELVEDGE_SOAK").unwrap_or(100_000);
+    let events = number("SELVEDGE_SOAK").unwrap_or(1_000_000);
     let seed = number("SELVEDGE_SEED").unwrap_or_else(|| {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap();
         now.as_nanos() as u64 | 1

@@ -87,6 +87,16 @@ fn killed_child_is_restarted() {
 }
 
 #[test]
+fn default_backoff_doubles_from_1_to_90_seconds() {
+    let backoff = Backoff::default();
+    let seconds = |restarts| backoff.jitter(0.0).delay(restarts, 0.5).as_secs_f64();
+    let delays: Vec<_> = (0..8).map(seconds).collect();
+    assert_eq!(delays, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 90.0]);
+    let ends = [0.0, 1.0].map(|random| backoff.delay(1, random).as_millis());
+    assert_eq!(ends, [1_800, 2_200]);
+}
+
+#[test]
 fn too_many_restarts_end_supervisor_and_children() {
     let scheduler = Scheduler::builder().workers(2).build();
     let (sender, starts) = mpsc::channel();

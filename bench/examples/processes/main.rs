@@ -1,4 +1,8 @@
-//! Processes beside their peers: `cargo run --release -p bench --example processes [ROW] [PEER]`.
+//! Processes beside their peers:
+//! `cargo run --release -p bench --example processes [ROW] [PEER] [PROCESSES]`.
+//!
+//! `PROCESSES` is their number in `proc_spawn` and `proc_idle`, 100,000 by default: with a million
+//! some peers take more than 6 GB.
 //!
 //! Each sample is a fresh scheduler or runtime of two workers; the samples of the peers take turns.
 //! A figure is the median of 5, in nanoseconds: of a hop, a round trip, a process or a message.
@@ -48,16 +52,16 @@ pub fn heap() -> Option<u64> {
 const ROUNDS: usize = 5;
 const PEERS: [&str; 5] = ["process-scheduler", "ractor", "kameo", "actix", "erlang"];
 
-fn sample<P: Peer>(row: &str) -> Option<f64> {
+fn sample<P: Peer>(row: &str, processes: usize) -> Option<f64> {
     let (time, n) = match row {
         "proc_ring_1" => (P::ring(1_000, 1, 200_000)?, 200_000),
         "proc_ring_100" => (P::ring(1_000, 100, 5_000)?, 500_000),
         "proc_pingpong" => (P::pingpong(1_000, 200)?, 200_000),
-        "proc_spawn" => (P::spawn(100_000)?, 100_000),
+        "proc_spawn" => (P::spawn(processes)?, processes),
         "proc_fanin" => (P::fanin(100, 5_000)?, 500_000),
         "proc_fanin_bounded" => (P::fanin_bounded(100, 5_000, 64)?, 500_000),
         "proc_call" => (P::call(50_000)?, 50_000),
-        "proc_idle" => return Some(P::idle(100_000)? as f64 / 100_000.0),
+        "proc_idle" => return Some(P::idle(processes)? as f64 / processes as f64),
         _ => return None,
     };
     Some(time.as_nanos() as f64 / n as f64)
@@ -65,6 +69,8 @@ fn sample<P: Peer>(row: &str) -> Option<f64> {
 
 fn main() {
     let (row, peer) = (env::args().nth(1), env::args().nth(2));
+    let processes = env::args().nth(3);
+    let processes = processes.map_or(100_000, |n| n.parse().expect("a number of processes"));
     let rows = [
         "proc_ring_1",
         "proc_ring_100",
@@ -86,11 +92,11 @@ fn main() {
                     continue;
                 }
                 samples[i].extend(match i {
-                    0 => sample::<ours::Ours>(name),
-                    1 => sample::<ractor_peer::Ractor>(name),
-                    2 => sample::<kameo_peer::Kameo>(name),
-                    3 => sample::<actix_peer::Actix>(name),
-                    _ => sample::<erlang_peer::Erlang>(name),
+                    0 => sample::<ours::Ours>(name, processes),
+                    1 => sample::<ractor_peer::Ractor>(name, processes),
+                    2 => sample::<kameo_peer::Kameo>(name, processes),
+                    3 => sample::<actix_peer::Actix>(name, processes),
+                    _ => sample::<erlang_peer::Erlang>(name, processes),
                 });
             }
         }

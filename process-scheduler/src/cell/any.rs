@@ -29,6 +29,8 @@ pub(crate) trait AnyCell: Send + Sync {
     /// Hands the signal back if the process has ended.
     fn signal(&self, signal: Signal) -> Result<(), Signal>;
     fn kill(&self, reason: ExitReason, is_final: bool);
+    /// Returns whether the process was killed for good, or has ended.
+    fn ends_for_good(&self) -> bool;
     /// Hands the watcher back if the process has ended.
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
     /// Notes that this process monitors another. False if it has ended.
@@ -155,6 +157,10 @@ impl<P: Process> AnyCell for Cell<P> {
             self.core.kill(is_final)
         });
         self.submit(token.flatten());
+    }
+
+    fn ends_for_good(&self) -> bool {
+        self.core.state.ends_for_good()
     }
 
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher> {

@@ -174,6 +174,59 @@ fn register_racing_unregister_leaves_table_and_process_alike() {
     });
 }
 
+/// A process that was killed for good ends, while another one takes over its name.
+///
+/// The model has a bound. Without one it passes too, and takes half a minute.
+///
+/// Fails if `register` does not look at the holder's kill, or if the end of the holder removes the
+/// name of the other process.
+#[test]
+fn takeover_of_a_name_racing_the_end_of_its_holder_succeeds() {
+    Model::new().bound(3).check(|| {
+        let handle = without_threads();
+        let [holder, next] = [(); 2].map(|()| spawn(&handle, None));
+        assert!(handle.register("clerk", holder.pid));
+        holder.kill(ExitReason::Killed, true);
+        let worker = {
+            let holder = holder.clone();
+            thread::spawn(move || holder.abandon())
+        };
+        assert!(handle.register("clerk", next.pid));
+        worker.join().unwrap();
+        assert_eq!(handle.whereis("clerk"), Some(next.pid));
+        assert_eq!(next.info().names, ["clerk"]);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(next.pid);
+    });
+}
+
+/// Two processes want the name of one that was killed for good: one of them gets it.
+///
+/// Fails if `release` does not compare the holder under the lock of the table.
+#[test]
+fn two_takeovers_of_a_name_have_one_winner() {
+    model(|| {
+        let handle = without_threads();
+        let [holder, first, second] = [(); 3].map(|()| spawn(&handle, None));
+        assert!(handle.register("clerk", holder.pid));
+        holder.kill(ExitReason::Killed, true);
+        let other = {
+            let (handle, pid) = (handle.clone(), second.pid);
+            thread::spawn(move || handle.register("clerk", pid))
+        };
+        let won = [handle.register("clerk", first.pid), other.join().unwrap()];
+        assert_ne!(won[0], won[1]);
+        let winner = if won[0] { &first } else { &second };
+        assert_eq!(handle.whereis("clerk"), Some(winner.pid));
+        for cell in [holder, first.clone(), second.clone()] {
+            let has_it = !cell.info().names.is_empty();
+            assert_eq!(has_it, cell.pid == winner.pid);
+            // The cells and the scheduler refer to each other.
+            handle.registry().remove(cell.pid);
+        }
+    });
+}
+
 /// As above, with a group.
 ///
 /// Fails if `join` or `leave` changes the process without the lock of the table.

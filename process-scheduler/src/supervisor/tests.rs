@@ -4,7 +4,10 @@ use super::{models::family, *};
 use crate::{
     Completer, Signal, from_fn,
     scheduler::models::{begin_close, end_all, without_threads},
-    worker::models::run_ready,
+    worker::{
+        Runnable,
+        models::{run_next, run_ready},
+    },
 };
 use std::sync::Mutex;
 
@@ -184,5 +187,151 @@ fn panic_of_a_stale_completions_drop_ends_no_process() {
     run_ready(&handle.shared);
     assert_eq!(handle.inspect(child).unwrap().restarts, 1);
     given.lock().unwrap().clear(); // The completers keep the process alive.
+    end_all(&handle);
+}
+
+fn at_once() -> Backoff {
+    Backoff::new(Duration::ZERO, 1, Duration::ZERO)
+}
+
+/// Starts a supervisor "outer" that has a supervisor "middle", and so on down to a process "leaf".
+fn start_chain(handle: &Handle, above: &[&'static str]) {
+    fn child(above: &[&'static str]) -> Child {
+        let Some((&name, below)) = above.split_first() else {
+            let leaf = Child::new(|| from_fn(|(): (), _| ())).shutdown(Duration::MAX);
+            return leaf.spawn(Spawn::new().name("leaf"));
+        };
+        let below = below.to_vec();
+        let make = move || supervisor(&below);
+        let spawn = Spawn::new().name(name).trap_exits(true);
+        Child::supervisor(make).shutdown(Duration::MAX).spawn(spawn)
+    }
+    fn supervisor(above: &[&'static str]) -> Supervisor {
+        Supervisor::new(Strategy::OneForOne)
+            .backoff(at_once())
+            .child(child(above))
+    }
+    supervisor(above).start(handle).unwrap();
+    run_ready(&handle.shared);
+}
+
+/// Makes a process ready, and takes its token out of the queue, as a slow worker does.
+fn take_token(handle: &Handle, pid: Pid) -> Runnable {
+    let exit = Signal::Exit {
+        pid,
+        reason: ExitReason::Normal,
+        linked: false,
+    };
+    handle.route(pid, exit).unwrap();
+    handle.shared.injector.pop().unwrap()
+}
+
+/// A supervisor is killed while slow workers have its child, or all processes below it. Its next
+/// incarnation starts children with the same names at the first try.
+///
+/// Fails if a process keeps its name although it was killed for good, or a supervisor above it.
+#[test]
+fn killed_nested_supervisor_gets_its_names_back() {
+    for above in [&["nested"][..], &["nested", "inner"]] {
+        let handle = without_threads();
+        start_chain(&handle, above);
+        let nested = handle.whereis("nested").unwrap();
+        let below: Vec<_> = above[1..].iter().copied().chain(["leaf"]).collect();
+        let pids = |handle: &Handle| -> Vec<_> {
+            let pids = below.iter().map(|name| handle.whereis(name).unwrap());
+            pids.collect()
+        };
+        let earlier = pids(&handle);
+        let slow: Vec<_> = earlier
+            .iter()
+            .map(|pid| take_token(&handle, *pid))
+            .collect();
+        handle.kill(nested);
+        run_ready(&handle.shared);
+        let restarts = |pid| handle.inspect(pid).map(|info| info.restarts);
+        assert_eq!(restarts(nested), Some(1));
+        let later = pids(&handle);
+        assert!(earlier.iter().all(|pid| !later.contains(pid)));
+        for (pid, name) in later.iter().zip(&below) {
+            assert_eq!(handle.inspect(*pid).unwrap().names, [*name]);
+        }
+        for pid in &earlier {
+            assert!(handle.inspect(*pid).unwrap().names.is_empty());
+        }
+        slow.into_iter()
+            .for_each(|token| handle.shared.injector.requeue(token));
+        run_ready(&handle.shared);
+        assert_eq!(pids(&handle), later);
+        assert!(earlier.iter().all(|pid| restarts(*pid).is_none()));
+        assert_eq!(restarts(nested), Some(1));
+        end_all(&handle);
+    }
+}
+
+/// A supervisor is cancelled, and its child has stopped but is still in the tables when it ends.
+///
+/// Fails if a name is still taken after the end of a supervisor whose child had it.
+#[test]
+fn names_below_a_supervisor_are_free_at_its_end() {
+    let handle = without_threads();
+    start_chain(&handle, &["nested"]);
+    let is_outer = |pid: &Pid| handle.inspect(*pid).unwrap().names.is_empty();
+    let outer = handle.list().into_iter().find(is_outer).unwrap();
+    handle.cancel(outer);
+    while handle.inspect(outer).is_some() {
+        assert!(run_next(&handle.shared));
+    }
+    assert!(handle.whereis("nested").is_some());
+    let named = Spawn::new().name("nested");
+    assert!(handle.spawn_with(named, |(): (), _| ()).is_ok());
+    end_all(&handle);
+}
+
+/// A process that was killed, but not for good, keeps its name: its supervisor restarts it.
+///
+/// Fails if a name is free as soon as its process is killed.
+#[test]
+fn stopped_child_keeps_its_name() {
+    let handle = without_threads();
+    start_chain(&handle, &["nested"]);
+    let leaf = handle.whereis("leaf").unwrap();
+    let stranger = handle.spawn_fn(|(): (), _| ()).unwrap().pid();
+    handle.kill(leaf);
+    assert!(!handle.register("leaf", stranger));
+    run_ready(&handle.shared);
+    assert!(!handle.register("leaf", stranger));
+    assert_eq!(handle.whereis("leaf"), Some(leaf));
+    end_all(&handle);
+}
+
+/// A stranger takes the name of a child that was killed for good, before its supervisor restarts.
+/// The start of the supervisor then fails, as it does for any name that is taken.
+///
+/// Fails if a restarted supervisor takes a name from a process that is none of its earlier
+/// children.
+#[test]
+fn name_that_a_stranger_took_stays_with_the_stranger() {
+    let handle = without_threads();
+    start_chain(&handle, &["nested"]);
+    let stranger = handle.spawn_fn(|(): (), _| ()).unwrap().pid();
+    run_ready(&handle.shared);
+    let [nested, leaf] = ["nested", "leaf"].map(|name| handle.whereis(name).unwrap());
+    let slow = take_token(&handle, leaf);
+    handle.kill_for_good(leaf, ExitReason::Killed);
+    assert!(handle.register("leaf", stranger));
+    let exit = handle.exit_of(nested);
+    handle.kill(nested);
+    run_ready(&handle.shared);
+    // "outer" has tried ten times, and has failed then.
+    assert!(handle.inspect(nested).is_none());
+    assert_eq!(handle.whereis("leaf"), Some(stranger));
+    assert!(
+        exit.wait()
+            .to_string()
+            .contains("another process has the name")
+    );
+    handle.shared.injector.requeue(slow);
+    run_ready(&handle.shared);
+    assert_eq!(handle.whereis("leaf"), Some(stranger));
     end_all(&handle);
 }

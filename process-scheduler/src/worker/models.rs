@@ -17,16 +17,23 @@ use worker_idle::{
 
 /// Runs processes of a scheduler without threads until none is ready.
 pub(crate) fn run_ready(shared: &SchedulerShared) {
-    while let Some(runnable) = shared.injector.pop() {
-        let mut slice = Slice {
-            steps_left: shared.config.step_budget,
-            messages: shared.config.messages,
-            counters: &shared.counters.workers[0],
-        };
-        if let Some(left) = runnable.0.run(&mut slice) {
-            shared.injector.requeue(left);
-        }
+    while run_next(shared) {}
+}
+
+/// Runs the next process of a scheduler without threads. False if none is ready.
+pub(crate) fn run_next(shared: &SchedulerShared) -> bool {
+    let Some(runnable) = shared.injector.pop() else {
+        return false;
+    };
+    let mut slice = Slice {
+        steps_left: shared.config.step_budget,
+        messages: shared.config.messages,
+        counters: &shared.counters.workers[0],
+    };
+    if let Some(left) = runnable.0.run(&mut slice) {
+        shared.injector.requeue(left);
     }
+    true
 }
 
 struct Token;

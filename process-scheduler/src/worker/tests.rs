@@ -27,6 +27,9 @@ impl AnyCell for Panics {
         unreachable!()
     }
     fn kill(&self, _: ExitReason, _: bool) {}
+    fn ends_for_good(&self) -> bool {
+        false
+    }
     fn watch(&self, _: Watcher) -> Result<(), Watcher> {
         unreachable!()
     }

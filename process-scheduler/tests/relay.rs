@@ -1,0 +1,102 @@
+//! Two schedulers of one program, connected by a relay.
+use process_scheduler::{
+    CallError, Event, EventsOf, ExitReason, Loopback, NoCommand, OutputOf, Pid, Process, Reply,
+    Scheduler, Spawn, Step, StepOf,
+};
+use std::{sync::mpsc, time::Duration};
+
+const LONG: Duration = Duration::from_secs(600);
+
+/// Reports the ends of other processes.
+struct Watches(mpsc::Sender<(Pid, ExitReason)>);
+
+impl Process for Watches {
+    type Message = ();
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        for event in events {
+            match event {
+                Event::Exit { pid, reason } => self.0.send((pid, reason)).unwrap(),
+                Event::Cancel(_) => return Step::Done,
+                _ => {}
+            }
+        }
+        Step::Idle
+    }
+}
+
+fn connected(loopback: &Loopback) -> [Scheduler; 2] {
+    [1, 2].map(|node| {
+        let builder = Scheduler::builder().workers(1).node(node);
+        let scheduler = builder.relay(loopback.clone()).build();
+        loopback.connect(&scheduler);
+        scheduler
+    })
+}
+
+/// Nodes keep each other in memory until they are disconnected.
+fn part(loopback: &Loopback) {
+    [1, 2].iter().for_each(|&node| loopback.disconnect(node));
+}
+
+#[test]
+fn remote_process_gets_messages_calls_and_signals() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let spawn = || {
+        let process = there.spawn_fn(|(n, reply): (u32, Reply<u32>), _| {
+            let _ = reply.send(2 * n);
+        });
+        process.unwrap().pid()
+    };
+    let far = spawn();
+    let address = here.address::<(u32, Reply<u32>)>(far).unwrap();
+    assert_eq!(address.call(|reply| (21, reply), LONG).wait(), Ok(42));
+    assert!(here.try_send(far, "another type").is_err());
+    let end = there.exit_of(far);
+    assert!(here.cancel(far));
+    assert_eq!(end.wait(), ExitReason::Cancelled);
+    let far = spawn();
+    let end = there.exit_of(far);
+    assert!(here.kill(far));
+    assert_eq!(end.wait(), ExitReason::Killed);
+    assert!(!here.kill(far));
+    let call = address.call(|reply| (21, reply), LONG).wait();
+    assert_eq!(call, Err(CallError::Closed));
+    part(&loopback);
+}
+
+/// Fails if the end of a remote process, or of its node, does not reach a process here that
+/// monitors it or is linked to it, or reaches it twice.
+#[test]
+fn remote_end_and_a_lost_node_are_reported() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let (sender, ends) = mpsc::channel();
+    let trap = Spawn::new().trap_exits(true);
+    let near = here.spawn_process(Watches(sender), trap).unwrap().pid();
+    let plain = here.spawn_fn(|(): (), _| ()).unwrap().pid();
+    let plain_end = here.exit_of(plain);
+    let [killed, monitored, linked] =
+        [(); 3].map(|()| there.spawn_fn(|(): (), _| ()).unwrap().pid());
+    here.monitor(near, killed);
+    here.monitor(near, monitored);
+    here.link(near, linked);
+    here.link(plain, linked);
+    there.kill(killed);
+    assert_eq!(ends.recv(), Ok((killed, ExitReason::Killed)));
+    loopback.disconnect(2);
+    let mut lost: Vec<_> = ends.iter().take(2).collect();
+    lost.sort_by_key(|(pid, _)| *pid);
+    let mut expected = [monitored, linked].map(|pid| (pid, ExitReason::NodeDown));
+    expected.sort_by_key(|(pid, _)| *pid);
+    assert_eq!(lost, expected);
+    assert_eq!(plain_end.wait(), ExitReason::NodeDown);
+    here.monitor(near, monitored);
+    assert_eq!(ends.recv(), Ok((monitored, ExitReason::NoProcess)));
+    assert!(ends.try_recv().is_err());
+    part(&loopback);
+}
