@@ -3,7 +3,11 @@
 //! The program has no unit tests, because it would be compiled twice. The files below have some,
 //! and are part of this test, too.
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::{
+    process::{Command, Output},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    thread,
+};
 
 #[path = "../src/names.rs"]
 mod names;
@@ -38,7 +42,10 @@ fn names_of(list: &Value) -> Vec<&str> {
 #[test]
 fn row_on_runtime_that_has_it_ends() {
     let list = json(&bench("list --json"));
-    for row in list["rows"].as_array().unwrap() {
+    let (rows, next) = (list["rows"].as_array().unwrap(), AtomicUsize::new(0));
+    // Ordering: Relaxed, as each thread only needs a row of its own.
+    let take = || rows.get(next.fetch_add(1, Relaxed));
+    let check = |row: &Value| {
         let name = row["name"].as_str().unwrap();
         let without = row["without"].as_array().unwrap();
         for rt in names::RUNTIMES {
@@ -51,7 +58,13 @@ fn row_on_runtime_that_has_it_ends() {
             assert!(sample["operations"].as_u64() > Some(0), "{sample}");
             assert!(sample["value"].as_f64() > Some(0.0), "{sample}");
         }
-    }
+    };
+    // Samples may disturb each other, as the test does not compare their figures.
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| std::iter::from_fn(take).for_each(check));
+        }
+    });
 }
 
 #[test]
