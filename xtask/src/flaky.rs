@@ -2,9 +2,9 @@
 //!
 //! A test that passes once may count on time, on the allocator, or on threads being quick. So the
 //! binaries run alone, beside busy loops, and on one processor, as on a machine that is slower or
-//! smaller than its author's. The tests of a binary share a process, as under `cargo test`: what one
-//! test leaves behind meets the others. One binary runs at a time. Where each binary has only one
-//! processor, as many run at a time as there are processors.
+//! smaller than its author's. The tests of a binary share a process, as under `cargo test`: what
+//! one test leaves behind meets the others. One binary runs at a time. Where each binary has only
+//! one processor, as many run at a time as there are processors.
 use crate::{interrupt, test};
 use anyhow::{Context, Result, ensure};
 use project::{
@@ -72,8 +72,8 @@ const SETTINGS: [Setting; 3] = [Setting::Alone, Setting::Busy, Setting::One];
 
 const BUSY_LOOPS: usize = 2;
 
-/// How often a run repeats the scenario of a model: less often than the usual 200 times, as the runs
-/// of this command repeat it, too.
+/// How often a run repeats the scenario of a model: less often than the usual 200 times, as the
+/// runs of this command repeat it, too.
 const MODEL_RUNS: &str = "50";
 
 /// Repeats the tests that the options name; returns `false` when one failed.
