@@ -131,20 +131,15 @@ impl Model {
         });
     }
 
-    /// Explores `SELVEDGE_ITERATIONS` schedules, 1,000 by default: half of them random, half by
-    /// priorities that change at three places. `SELVEDGE_SEED` repeats a run.
+    /// Explores [`iterations`] schedules: half of them random, half by priorities that change at
+    /// three places. `SELVEDGE_SEED` repeats a run.
     #[cfg(selvedge_shuttle)]
     fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
         use shuttle::{
             Config, Runner,
             scheduler::{PctScheduler, RandomScheduler},
         };
-        let number = |name: &str| {
-            let said = std::env::var(name).ok()?;
-            let number: u64 = said.parse().expect("the variable is a number");
-            Some(number)
-        };
-        let iterations = number("SELVEDGE_ITERATIONS").unwrap_or(1_000) as usize;
+        let iterations = iterations(1_000);
         let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
         let seed = number("SELVEDGE_SEED").unwrap_or_else(now);
         println!("\nseed: {seed}");
@@ -173,10 +168,25 @@ impl Model {
 
     #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
     fn explore(&self, runs: &Arc<AtomicU64>, scenario: impl Fn() + Send + Sync + 'static) {
-        for _ in 0..200 {
+        for _ in 0..iterations(200) {
             // Ordering: Relaxed, as in `report`.
             runs.fetch_add(1, Relaxed);
             scenario();
         }
     }
+}
+
+/// Returns the number of executions of a model where they are not all explored.
+/// `SELVEDGE_ITERATIONS` replaces the usual number.
+#[cfg(not(selvedge_loom))]
+fn iterations(usual: u64) -> usize {
+    number("SELVEDGE_ITERATIONS").unwrap_or(usual) as usize
+}
+
+/// Returns the number in a variable, if it is set.
+#[cfg(not(selvedge_loom))]
+fn number(variable: &str) -> Option<u64> {
+    let said = std::env::var(variable).ok()?;
+    let number = said.parse();
+    Some(number.unwrap_or_else(|_| panic!("{variable} is a number")))
 }

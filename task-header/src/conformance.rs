@@ -45,9 +45,7 @@ use core::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, Waker},
-    time::Duration,
 };
-use std::time::Instant;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
     conformance::{Account, LIMIT, Unseen, bury, check, explore},
@@ -411,6 +409,7 @@ struct Listener {
     /// The message that its last poll must see.
     message: Arc<AtomicUsize>,
     saw: std::sync::Arc<Unseen<usize>>,
+    turns: Turns,
 }
 
 impl Listener {
@@ -428,6 +427,7 @@ impl Listener {
             join,
             message,
             saw,
+            turns: Turns::default(),
         }
     }
 
@@ -435,13 +435,14 @@ impl Listener {
     /// message.
     fn woken_elsewhere(&self, times: usize) -> thread::JoinHandle<()> {
         let (seen, waker, message) = (self.seen.clone(), self.seen.waker(), self.message.clone());
+        let turns = self.turns.clone();
         thread::spawn(move || {
             for sent in 1..=times {
                 // Ordering: Relaxed, as for the load.
                 message.store(sent, Relaxed);
                 waker.wake_by_ref();
                 if sent < times {
-                    wait_for(|| seen.polls() > sent);
+                    turns.end_step(|| seen.polls() > sent);
                 }
             }
         })
@@ -457,14 +458,49 @@ impl Listener {
     }
 }
 
-/// Waits for another thread; outside of models only. It waits longer than any thread needs, so a
-/// condition that stays false means that something was lost.
-fn wait_for(mut done: impl FnMut() -> bool) {
-    if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
-        let begun = Instant::now();
-        while !done() && begun.elapsed() < Duration::from_secs(5) {
+/// The steps of another thread, and the worker's drains between them. In a model no thread waits:
+/// the model explores every order.
+#[derive(Clone, Default)]
+struct Turns(std::sync::Arc<Unseen<Turn>>);
+
+#[derive(Default)]
+struct Turn {
+    /// Steps that the other thread has ended.
+    ended: usize,
+    /// Steps that had ended before the worker's last drain began.
+    drained: usize,
+}
+
+impl Turns {
+    /// Ends a step of the other thread, and waits until its effect is seen, or was lost. A task
+    /// that this step queued is in the queue now. So it runs in the worker's next drain, or never.
+    fn end_step(&self, mut seen: impl FnMut() -> bool) {
+        if cfg!(any(selvedge_loom, selvedge_shuttle)) {
+            return;
+        }
+        self.0.lock().ended += 1;
+        let drained = || {
+            let turn = self.0.lock();
+            turn.drained == turn.ended
+        };
+        while !seen() && !drained() && !self.is_last() {
             thread::yield_now();
         }
+    }
+
+    /// Drains the queue until the other thread has dropped its `Turns`.
+    fn drain<S: Subject>(&self, check: &mut Check<S>) {
+        while cfg!(not(any(selvedge_loom, selvedge_shuttle))) && !self.is_last() {
+            let ended = self.0.lock().ended;
+            check.drain();
+            self.0.lock().drained = ended;
+            thread::yield_now();
+        }
+    }
+
+    /// Returns whether the other side is gone: it has ended, or a panic unwinds it.
+    fn is_last(&self) -> bool {
+        std::sync::Arc::strong_count(&self.0) == 1
     }
 }
 
@@ -480,10 +516,7 @@ pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     let other = listener.woken_elsewhere(2);
     also.waker().wake();
     check.drain();
-    wait_for(|| {
-        check.drain();
-        listener.seen.polls() > 2
-    });
+    listener.turns.drain(&mut check);
     other.join().expect("a wake doesn't panic");
     check.drain();
     also.forget();
@@ -547,19 +580,18 @@ pub fn a_spawn_and_an_abort_from_another_thread_are_not_lost<S: Subject>() {
         _token: check.account.token(),
     };
     let (scheduler, polled) = (check.subject.scheduler(), new.clone());
+    let turns = Turns::default();
+    let other_turns = turns.clone();
     seen.waker().wake();
     let other = thread::spawn(move || {
         let (task, spawned) = crate::new(future, scheduler);
         task.schedule();
-        wait_for(|| polled.polls() > 0);
+        other_turns.end_step(|| polled.polls() > 0);
         aborted.abort();
         (spawned, aborted)
     });
     check.drain();
-    wait_for(|| {
-        check.drain();
-        new.polls() > 0
-    });
+    turns.drain(&mut check);
     let (spawned, aborted) = other.join().expect("neither panics");
     check.drain();
     let (polls, ended) = (new.polls(), aborted.is_finished());

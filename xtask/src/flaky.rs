@@ -2,9 +2,10 @@
 //!
 //! A test that passes once may count on time, on the allocator, or on threads being quick. So the
 //! binaries run alone, beside busy loops, and on one processor, as on a machine that is slower or
-//! smaller than the test author's. One binary runs at a time, and its tests share a process, as
-//! under `cargo test`. So the state that one test leaves behind reaches the other tests.
-use crate::interrupt;
+//! smaller than the test author's. The tests of a binary share a process, as under `cargo test`. So
+//! the state that one test leaves behind reaches the other tests. One binary runs at a time. Where
+//! each binary has only one processor, as many run at a time as there are processors.
+use crate::{interrupt, test};
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
@@ -18,8 +19,8 @@ use std::{
     path::PathBuf,
     process::{Child, Command, ExitStatus},
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -64,13 +65,17 @@ enum Setting {
     Alone,
     /// Two threads of this command never block during the run.
     Busy,
-    /// The tests may use one processor only.
+    /// The tests of a binary have one processor. Other binaries use the other processors.
     One,
 }
 
 const SETTINGS: [Setting; 3] = [Setting::Alone, Setting::Busy, Setting::One];
 
 const BUSY_LOOPS: usize = 2;
+
+/// How often a run repeats the scenario of a model. This is less often than the usual 200 times,
+/// since this command repeats the runs, too.
+const MODEL_RUNS: &str = "50";
 
 /// Repeats the tests that the options name. Returns `false` when a test failed, or when the user
 /// interrupted the command.
@@ -82,44 +87,106 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         false => &options.settings,
     };
     interrupt::watch();
-    let mut failures = BTreeMap::<String, u32>::new();
+    let counts = Counts::default();
     for setting in settings {
-        let wrapper = match setting.wrapper() {
-            Ok(wrapper) => wrapper,
+        let wrappers = match setting.wrappers() {
+            Ok(wrappers) => wrappers,
             Err(why) => {
                 say!("not on one processor: {why}");
                 continue;
             }
         };
         let _busy = (*setting == Setting::Busy).then(|| BusyLoops::start(BUSY_LOOPS));
+        let first = Instant::now();
         for run in 1..=options.runs {
             let begun = Instant::now();
-            for binary in &binaries {
-                for failed in binary.run(&wrapper, options)? {
-                    let words = setting.words();
-                    say!("{words}, run {run}: {} {failed} failed", binary.name);
-                    *failures
-                        .entry(format!("{words}: {} {failed}", binary.name))
-                        .or_default() += 1;
-                }
-                if interrupt::came() {
-                    break;
-                }
+            run_each(&binaries, &wrappers, options, |binary, failed| {
+                counts.add(*setting, run, binary, failed);
+            })?;
+            if interrupt::came() {
+                break;
             }
-            let seconds = begun.elapsed().as_secs_f64();
-            say!("{}, run {run}: {seconds:.1} s", setting.words());
+            let left = first.elapsed() / run * (options.runs - run);
+            say!(
+                "{}, run {run} of {}: {:.1} s, {:.0} minutes left in this setting",
+                setting.words(),
+                options.runs,
+                begun.elapsed().as_secs_f64(),
+                left.as_secs_f64() / 60.0
+            );
+        }
+    }
+    let none_failed = counts.print();
+    if none_failed {
+        say!("no test failed in {} binaries", binaries.len());
+    }
+    Ok(none_failed && !interrupt::came())
+}
+
+/// Runs each binary once, one at a time by each wrapper, and reports those of its tests that
+/// failed. Stops early at Ctrl-C, or if a binary can't be run.
+fn run_each(
+    binaries: &[Binary],
+    wrappers: &[Vec<String>],
+    options: &Options,
+    report: impl Fn(&Binary, Vec<String>) + Sync,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let run_rest = |wrapper| {
+        // Ordering: Relaxed, as each thread only needs a binary of its own.
+        while let Some(binary) = binaries.get(next.fetch_add(1, Relaxed)) {
+            let failed = binary.run(wrapper, options);
+            // Ordering: as above. The other threads take no more binaries.
+            let failed = failed.inspect_err(|_| next.store(binaries.len(), Relaxed))?;
+            report(binary, failed);
             if interrupt::came() {
                 break;
             }
         }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = wrappers
+            .iter()
+            .map(|wrapper| scope.spawn(|| run_rest(wrapper)))
+            .collect();
+        let mut ends = threads.into_iter().map(|thread| thread.join());
+        ends.try_for_each(|end| end.expect("a thread that runs binaries does not panic"))
+    })
+}
+
+/// Counts of runs and of failures.
+#[derive(Default)]
+struct Counts {
+    /// The runs so far, for each setting and binary.
+    runs: Mutex<BTreeMap<(&'static str, String), u32>>,
+    /// The failures so far, for each setting, binary and test.
+    failures: Mutex<BTreeMap<(&'static str, String, String), u32>>,
+}
+
+impl Counts {
+    fn add(&self, setting: Setting, run: u32, binary: &Binary, failed: Vec<String>) {
+        let (words, name) = (setting.words(), &binary.name);
+        let mut runs = self.runs.lock().expect("no panic");
+        *runs.entry((words, name.clone())).or_default() += 1;
+        drop(runs);
+        for failed in failed {
+            say!("{words}, run {run}: {name} {failed} failed");
+            let mut failures = self.failures.lock().expect("no panic");
+            *failures.entry((words, name.clone(), failed)).or_default() += 1;
+        }
     }
-    for (test, count) in &failures {
-        say!("{test}: failed in {count} of {} runs", options.runs);
+
+    /// Prints each failure with its count; returns whether there is none.
+    fn print(self) -> bool {
+        let runs = self.runs.into_inner().expect("no panic");
+        let failures = self.failures.into_inner().expect("no panic");
+        for ((words, binary, test), count) in &failures {
+            let runs = runs[&(*words, binary.clone())];
+            say!("{words}: {binary} {test}: failed in {count} of {runs} runs");
+        }
+        failures.is_empty()
     }
-    if failures.is_empty() {
-        say!("no test failed in {} binaries", binaries.len());
-    }
-    Ok(failures.is_empty() && !interrupt::came())
 }
 
 /// A message of cargo about a target that it has built.
@@ -158,6 +225,11 @@ struct Binary {
 fn build(options: &Options) -> Result<Vec<Binary>> {
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
     chosen(packages.iter(), &options.packages, "tests")?;
+    let named = |name: &String| name == "selvedge";
+    let of_executor = options.packages.is_empty() || options.packages.iter().any(named);
+    if options.path.is_none() && of_executor {
+        ensure!(test::build_examples()?, "the examples do not build");
+    }
     let mut build = cargo();
     build
         .current_dir(&root)
@@ -216,6 +288,7 @@ impl Binary {
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("LD_LIBRARY_PATH", &self.libraries)
+            .env("SELVEDGE_ITERATIONS", MODEL_RUNS)
             .stdout(output.try_clone()?)
             .stderr(output);
         // Ctrl-C ends this command between two binaries, and must not make a test fail. So the
@@ -273,7 +346,7 @@ fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
             child.wait()?;
             return Ok(None);
         }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -295,37 +368,44 @@ impl Setting {
         }
     }
 
-    /// Returns the command that starts a binary in this setting. An error says why the setting is
-    /// not possible.
-    fn wrapper(self) -> Result<Vec<String>, String> {
+    /// Returns the commands that start a binary in this setting: one for each binary that runs at a
+    /// time. An error says why the setting is not possible.
+    fn wrappers(self) -> Result<Vec<Vec<String>>, String> {
+        let bound = |processor: u32| {
+            let words = ["taskset", "--cpu-list", &processor.to_string()];
+            words.map(str::to_owned).to_vec()
+        };
         match self {
-            Self::Alone | Self::Busy => Ok(Vec::new()),
-            Self::One => Ok(["taskset", "--cpu-list", &processor()?]
-                .map(str::to_owned)
-                .to_vec()),
+            Self::Alone | Self::Busy => Ok(vec![Vec::new()]),
+            Self::One => Ok(usable()?.into_iter().map(bound).collect()),
         }
     }
 }
 
-/// Finds a processor that this process may use, if a process can be bound to it.
-fn processor() -> Result<String, String> {
+/// Returns the processors that this process may use, if a process can be bound to one.
+fn usable() -> Result<Vec<u32>, String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let first = first_processor(&status).ok_or("the system names no processors")?;
+    let usable = processors(&status).ok_or("the system names no processors")?;
     let mut bound = Command::new("taskset");
-    let bound = bound.args(["--cpu-list", first, "true"]).output();
-    match bound {
-        Ok(output) if output.status.success() => Ok(first.to_owned()),
+    let bound = bound.args(["--cpu-list", &usable[0].to_string(), "true"]);
+    match bound.output() {
+        Ok(output) if output.status.success() => Ok(usable),
         Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         Err(error) => Err(format!("taskset (of util-linux) does not start: {error}")),
     }
 }
 
-/// Returns the first number in the value of a line such as `Cpus_allowed_list: 0-1,4`.
-fn first_processor(status: &str) -> Option<&str> {
+/// Returns the numbers in the value of a line such as `Cpus_allowed_list: 0-1,4`: at least one.
+fn processors(status: &str) -> Option<Vec<u32>> {
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let first = list.trim().split([',', '-']).next()?;
-    (!first.is_empty()).then_some(first)
+    let mut all = Vec::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        all.extend(first..=last);
+    }
+    (!all.is_empty()).then_some(all)
 }
 
 /// Threads of this process that never block. A drop ends them.
@@ -372,5 +452,14 @@ mod tests {
                     test result: FAILED.\n";
         assert_eq!(failures(said), ["a", "b::c"]);
         assert!(failures("thread panicked").is_empty());
+    }
+
+    #[test]
+    fn processors_are_read_from_the_kernels_list() {
+        let of = |list| processors(&format!("Name:\tx\nCpus_allowed_list:\t{list}\nz"));
+        assert_eq!(of("0-1,4"), Some(vec![0, 1, 4]));
+        assert_eq!(of("3"), Some(vec![3]));
+        assert_eq!(of(""), None);
+        assert_eq!(processors("Name:\tx\n"), None);
     }
 }

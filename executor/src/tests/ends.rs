@@ -502,7 +502,7 @@ fn waits_and_time(prefix: &str) -> Vec<(String, String)> {
 #[test]
 #[cfg(target_os = "linux")]
 fn an_idle_runtime_does_not_wake_up() {
-    for (count, name) in [(2, "idle-of-two"), (4, "idle-of-four")] {
+    let stays_idle = |count, name| {
         let runtime = Builder::new().workers(count).prestart().thread_name(name);
         let runtime = runtime.build().unwrap();
         let tasks: Vec<_> = (0..100).map(|n| runtime.spawn(async move { n })).collect();
@@ -516,7 +516,11 @@ fn an_idle_runtime_does_not_wake_up() {
             before.len() >= count && waits_and_time(name) == before
         });
         drop(runtime);
-    }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| stays_idle(2, "idle-of-two"));
+        scope.spawn(|| stays_idle(4, "idle-of-four"));
+    });
 }
 
 /// Makes a runtime of one worker, and a counter of the calls of its hook for ended tasks.

@@ -266,7 +266,7 @@ fn each_fault_is_found_and_named() {
             "lost: a spawned",
         ),
     ];
-    // The kits run at the same time, as some of them take as long as a check waits.
+    // The kits run at the same time.
     thread::scope(|scope| {
         let cases = cases.map(|(said, check, what)| (scope.spawn(said), check, what));
         for (said, check, what) in cases {
