@@ -77,8 +77,16 @@ pub fn stdout(output: &Output) -> &str {
 /// Runs a tool that may be missing, and returns what it prints; `None` if it is missing and
 /// nothing demands it.
 pub fn tool(name: &str, arguments: &[&str]) -> Option<String> {
-    match Command::new(name).args(arguments).output() {
-        Ok(output) => Some(stdout(&output).to_owned()),
+    let child = start_tool(name, arguments, Stdio::piped(), Stdio::piped())?;
+    Some(stdout(&child.wait_with_output().unwrap()).to_owned())
+}
+
+/// Starts a tool that may be missing; `None` if it is missing and nothing demands it.
+pub fn start_tool(name: &str, arguments: &[&str], out: Stdio, errors: Stdio) -> Option<Child> {
+    let mut tool = Command::new(name);
+    tool.args(arguments).stdin(Stdio::null());
+    match tool.stdout(out).stderr(errors).spawn() {
+        Ok(child) => Some(child),
         Err(error) if env::var_os("SELVEDGE_TOOLS").is_some_and(|value| value == "1") => {
             panic!("SELVEDGE_TOOLS=1 demands {name}, which does not start: {error}")
         }
