@@ -7,7 +7,11 @@ pub fn with_sources(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {
-        text += &format!(": {source}");
+        // Some errors show the message of their source as theirs.
+        let message = source.to_string();
+        if !text.ends_with(&message) {
+            text += &format!(": {message}");
+        }
         next = source.source();
     }
     text

@@ -105,3 +105,31 @@ pub fn expect_curl(arguments: &[&str], expected: &str) {
         assert_eq!(page, expected);
     }
 }
+
+/// Each program, with arguments that are wrong, says so in a line and exits with 2; `--help` shows
+/// what is right.
+#[test]
+fn wrong_arguments_exit_with_2_and_show_the_help() {
+    for (program, wrong) in [
+        (env!("CARGO_BIN_EXE_axum_app"), "-x"),
+        (env!("CARGO_BIN_EXE_grpc"), "sing"),
+        (env!("CARGO_BIN_EXE_http_client"), "--cacert"),
+        (env!("CARGO_BIN_EXE_sqlx"), "-x"),
+        (env!("CARGO_BIN_EXE_static_files"), "-x"),
+        (env!("CARGO_BIN_EXE_tls"), "-x"),
+        (env!("CARGO_BIN_EXE_tokio_bound"), "-x"),
+        (env!("CARGO_BIN_EXE_tower"), "-x"),
+        (env!("CARGO_BIN_EXE_websocket"), "-x"),
+    ] {
+        let output = run(program, &[wrong]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{program}: {errors}");
+        let help = run(program, &["--help"]);
+        let help = stdout(&help);
+        assert!(help.contains("\nUsage: "), "{program}: {help}");
+        assert!(
+            errors.starts_with("error: ") && errors.ends_with(help),
+            "{program}: {errors}"
+        );
+    }
+}
