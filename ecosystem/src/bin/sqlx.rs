@@ -17,10 +17,14 @@ use futures_util::TryStreamExt;
 use selvedge::{Builder, JoinSet};
 use sqlx::{
     Row, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use std::{error::Error, mem, process::ExitCode};
+use std::{error::Error, mem, process::ExitCode, time::Duration};
 use tokio_thread::tokio_thread;
+
+/// How long a task waits for a connection, and a connection for its turn to write: a disk may be
+/// slow.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 const HELP: &str = "\
 Fills a table of SQLite by 100 tasks, and reads it.
@@ -49,9 +53,17 @@ async fn run(file: Option<&str>) -> Result<(), Box<dyn Error>> {
         None => (SqliteConnectOptions::new().in_memory(true), 1),
         Some(file) => (SqliteConnectOptions::new().filename(file), 4),
     };
-    let options = options.create_if_missing(true);
-    let pool = SqlitePoolOptions::new().max_connections(connections);
-    let pool = pool.connect_with(options).await?;
+    let options = options
+        .create_if_missing(true)
+        // One file synchronisation for many rows.
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .busy_timeout(PATIENCE);
+    let pool = SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        .connect_with(options)
+        .await?;
     let table = "create table if not exists squares (n integer primary key, square integer)";
     sqlx::query(table).execute(&pool).await?;
 

@@ -4,12 +4,12 @@ use async_compat::Compat;
 use sqlx::{Row, sqlite::SqlitePoolOptions};
 use std::{env, fs, path::PathBuf, process};
 
-/// A database that is removed at the end.
-struct Database(PathBuf);
+/// The folder of a database, which is removed at the end.
+struct Folder(PathBuf);
 
-impl Drop for Database {
+impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -19,9 +19,11 @@ fn sqlx_fills_and_reads_tables_on_entered_workers() {
     let expected = "100 rows, whose squares are 338350 together\n";
     assert_eq!(stdout(&run(program, &[])), expected);
 
-    let name = format!("selvedge-sqlx-{}.db", process::id());
-    let database = Database(env::temp_dir().join(name));
-    let file = database.0.to_str().unwrap();
+    let name = format!("selvedge-sqlx-{}", process::id());
+    let folder = Folder(env::temp_dir().join(name));
+    fs::create_dir(&folder.0).unwrap();
+    let file = folder.0.join("squares.db");
+    let file = file.to_str().unwrap();
     // The second time, the file and its rows are there.
     for _ in 0..2 {
         assert_eq!(stdout(&run(program, &[file])), expected);
