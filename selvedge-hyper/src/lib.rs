@@ -6,6 +6,8 @@ mod client;
 mod connection;
 mod connections;
 mod executor;
+#[cfg(feature = "http2")]
+mod idle;
 mod io;
 mod listener;
 mod serve;

@@ -1,4 +1,6 @@
 //! `serve` makes a server from a listener and a service.
+#[cfg(feature = "http2")]
+use crate::idle::{Idle, LimitIdle};
 use crate::{
     LimitWrites, Listener, SelvedgeTimer,
     connection::{Connection, OnError},
@@ -24,6 +26,9 @@ use std::{
 
 /// How long the server waits after an error of `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a client may take for the head of a request, unless the caller says otherwise.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long connections may take to finish, unless the caller says otherwise.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -101,7 +106,7 @@ where
     M: FnMut(&L::Io) -> S,
 {
     let mut http1 = http1::Builder::new();
-    http1.timer(SelvedgeTimer);
+    http1.timer(SelvedgeTimer).header_read_timeout(HEAD_TIMEOUT);
     Serve {
         listener,
         make,
@@ -111,6 +116,8 @@ where
             http1,
             #[cfg(feature = "http2")]
             http2: None,
+            #[cfg(feature = "http2")]
+            idle_timeout: Some(HEAD_TIMEOUT),
             connection_limit: usize::MAX,
             shutdown_timeout: Some(SHUTDOWN_TIMEOUT),
             on_error: None,
@@ -185,6 +192,9 @@ struct Options {
     http1: http1::Builder,
     #[cfg(feature = "http2")]
     http2: Option<Http2>,
+    /// How long an HTTP/2 connection may have no request.
+    #[cfg(feature = "http2")]
+    idle_timeout: Option<Duration>,
     connection_limit: usize,
     shutdown_timeout: Option<Duration>,
     on_error: Option<OnError>,
@@ -205,13 +215,25 @@ impl<L: Listener, M> Serve<L, M> {
         self
     }
 
-    /// Sets how long an HTTP/1 client may take for the head of a request: 30 seconds by default, or
-    /// without limit for `None`.
+    /// Sets how long a client may take for the head of a request: 30 seconds by default, or without
+    /// limit for `None`.
     ///
-    /// The time begins with the connection, and again with the end of each response; so it limits
-    /// idle connections too.
+    /// Over HTTP/1 the time begins with the connection, and again with the end of each response; so
+    /// it limits idle connections too.
+    ///
+    /// Over HTTP/2 it limits connections without a request, also those whose client never sends
+    /// HTTP/2, or only pings. A connection that never had a request closes after the limit; any
+    /// other closes one to two limits after the end of its last response. The server first sends
+    /// `GOAWAY`, and still answers requests that were on their way. If the client does not end the
+    /// connection within one to two limits more, the server drops it; that is no error. A
+    /// connection with a tunnel (a successful `CONNECT`) has no such limit.
     pub fn header_read_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        let limit = limit.into();
         self.options.http1.header_read_timeout(limit);
+        #[cfg(feature = "http2")]
+        {
+            self.options.idle_timeout = limit;
+        }
         self
     }
 
@@ -421,7 +443,8 @@ where
             let on_error = options.on_error.clone();
             #[cfg(feature = "http2")]
             if let Some(http2) = &options.http2 {
-                let connection = http2.serve_connection(io, service);
+                let (idle, service) = Idle::new(options.idle_timeout, service);
+                let connection = LimitIdle::new(http2.serve_connection(io, service), idle);
                 selvedge::spawn_detached(Connection::new(connection, guard, on_error));
                 continue;
             }

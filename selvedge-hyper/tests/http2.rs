@@ -7,15 +7,23 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, client::conn::http2};
 use hyper::{
     Response,
+    body::{Body, Frame},
     rt::{Read, ReadBufCursor, Write},
     service::service_fn,
 };
-use selvedge::net::{TcpStream, UnixStream};
-use selvedge_hyper::{Listener, SelvedgeExecutor, SelvedgeIo, SelvedgeTimer, WriteTimedOut, serve};
+use net_driver::{Driver, time::ClockHold};
+use selvedge::{
+    net::{TcpStream, UnixStream},
+    time,
+};
+use selvedge_hyper::{
+    LimitWrites, Listener, SelvedgeExecutor, SelvedgeIo, SelvedgeTimer, WriteTimedOut, serve,
+};
 use std::{
     convert::Infallible,
     error::Error,
     io::{self, IoSlice, Read as _, Write as _},
+    iter,
     os::unix::net,
     pin::Pin,
     sync::{
@@ -64,6 +72,154 @@ fn client_that_never_reads_ends_with_kind_and_text() {
     let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
     assert_eq!(source.kind(), io::ErrorKind::TimedOut);
     assert_eq!(source.to_string(), "the peer took no byte for 20ms");
+}
+
+/// A server of HTTP/2 that waits for its connections without limit. Its clock skips the time in
+/// which nothing happens, once the guard is dropped.
+fn paused_server() -> (Server, ClockHold) {
+    let server = Server::with(|serve| serve.http2_only(|http2| http2).shutdown_timeout(None));
+    let hold = server.runtime.block_on(async {
+        time::pause();
+        hold_clock()
+    });
+    (server, hold)
+}
+
+/// Keeps the clock while a packet may be on its way, which the runtime cannot see.
+fn hold_clock() -> ClockHold {
+    Driver::current().unwrap().hold_clock()
+}
+
+// Fails if such a client keeps its connection, or if it keeps the server from its end.
+#[test]
+fn client_that_never_sends_http2_is_dropped() {
+    let (server, hold) = paused_server();
+    drop(hold);
+    let mut client = server.connect();
+    // The server's settings come first.
+    client.0.read_to_end(&mut Vec::new()).unwrap();
+
+    let mut client = server.connect();
+    client.0.read_exact(&mut [0; 9]).unwrap();
+    server.end().unwrap();
+    let _ = client.0.read_to_end(&mut Vec::new());
+}
+
+/// Reads a frame, and returns its kind; `None` at the end.
+fn kind_of_frame(from: &mut impl io::Read) -> Option<u8> {
+    let mut head = [0; 9];
+    from.read_exact(&mut head).ok()?;
+    let len = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    from.read_exact(&mut vec![0; len as usize]).ok()?;
+    Some(head[3])
+}
+
+// Fails if the server waits for the answer to its ping.
+#[test]
+fn client_without_request_gets_goaway_and_is_dropped() {
+    let (server, hold) = paused_server();
+    let mut client = server.connect();
+    let bytes = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[]),
+        frame(6, 0, 0, &[0; 8]),
+    ];
+    client.0.get_mut().write_all(&bytes.concat()).unwrap();
+    while kind_of_frame(&mut client.0) != Some(6) {}
+    drop(hold);
+    let kinds: Vec<u8> = iter::from_fn(|| kind_of_frame(&mut client.0)).collect();
+    assert!(kinds.contains(&7), "no GOAWAY: {kinds:?}");
+    server.end().unwrap();
+}
+
+// Fails if a request that takes hours counts as none, or if the connection outlives it for long.
+#[test]
+fn request_of_an_hour_keeps_its_connection() {
+    let (server, hold) = paused_server();
+    server.runtime.block_on(async {
+        let stream = TcpStream::connect(server.address).await.unwrap();
+        let mut builder = http2::Builder::new(SelvedgeExecutor);
+        builder.timer(SelvedgeTimer);
+        let (mut sender, connection) = builder.handshake(SelvedgeIo::new(stream)).await.unwrap();
+        let connection = selvedge::spawn(connection);
+        let wait = Request::get("http://a/wait").body(Full::<Bytes>::default());
+        let waiting = selvedge::spawn(sender.send_request(wait.unwrap()));
+        server.state.begun.1.recv().await.unwrap();
+        drop(hold);
+        time::sleep(Duration::from_secs(3_600)).await;
+        let hold = hold_clock();
+        server.state.gate.0.send(()).await.unwrap();
+        let response = waiting.await.unwrap().unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, "waited");
+        drop(hold);
+        // The server ends it, though the client would send more requests.
+        let _ = connection.await.unwrap();
+        assert!(sender.is_closed());
+    });
+    server.end().unwrap();
+}
+
+/// A body without end, which counts the bytes that it has made.
+struct Endless(Arc<AtomicUsize>);
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        const PIECE: &[u8] = &[0; 16 << 10];
+        self.0.fetch_add(PIECE.len(), SeqCst);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(PIECE)))))
+    }
+}
+
+// Fails if a client that opens the largest windows for all its streams, and reads nothing, makes
+// the server buffer more than `max_send_buf_size` for each stream.
+#[test]
+fn streams_that_nobody_reads_fill_their_buffers_alone() {
+    const STREAMS: u8 = 100;
+    const BUFFER: usize = 64 << 10;
+    let runtime = selvedge::Builder::new_current_thread().build().unwrap();
+    let made = Arc::new(AtomicUsize::new(0));
+    let (mut client, near) = net::UnixStream::pair().unwrap();
+    let mut bytes = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]),
+        frame(8, 0, 0, &[0x7f, 0xff, 0, 0]),
+    ]
+    .concat();
+    for n in 0..STREAMS {
+        bytes.extend(frame(1, 5, 2 * n + 1, &[0x82, 0x86, 0x84, 0x41, 1, b'a']));
+    }
+    client.write_all(&bytes).unwrap();
+    let stall = Duration::from_millis(20);
+    let (failed, errors) = async_channel::unbounded();
+    runtime.block_on(async {
+        near.set_nonblocking(true).unwrap();
+        let listener = Counting {
+            stream: Some(UnixStream::from_std(near).unwrap()),
+            writes: Arc::default(),
+        };
+        let answer = made.clone();
+        let service = service_fn(move |_| {
+            let body = Endless(answer.clone());
+            async { Ok::<_, Infallible>(Response::new(body)) }
+        });
+        let server = serve(listener, service)
+            .http2_only(|http2| http2.max_send_buf_size(BUFFER))
+            .write_timeout(stall)
+            .on_error(move |error| _ = failed.try_send(error));
+        selvedge::spawn_detached(server.into_future());
+        errors.recv().await.unwrap();
+    });
+    // A stream may exceed its buffer by a piece, and the socket takes some.
+    let most = usize::from(STREAMS) * (BUFFER + (32 << 10)) + (4 << 20);
+    let made = made.load(SeqCst);
+    assert!(made > 0 && made < most, "{made} bytes");
 }
 
 fn post(body: String) -> Request<Full<Bytes>> {
@@ -129,6 +285,12 @@ impl Listener for Counting {
             }
             None => Poll::Pending,
         }
+    }
+}
+
+impl LimitWrites for CountingIo {
+    fn limit_writes(&mut self, limit: Duration) {
+        self.0.limit_writes(limit);
     }
 }
 

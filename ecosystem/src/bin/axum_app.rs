@@ -7,6 +7,9 @@
 //!
 //! axum's own extractor for WebSockets spawns on tokio. So the handler here uses hyper's upgrade,
 //! which returns the `TcpStream` itself.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+
 use axum::{
     Router,
     extract::{Path, Request},
@@ -24,7 +27,7 @@ use selvedge::{
     net::{TcpListener, TcpStream},
 };
 use selvedge_hyper::{SelvedgeIo, serve};
-use std::{env, error::Error, io};
+use std::{error::Error, io, process::ExitCode};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{handshake::derive_accept_key, protocol::Role},
@@ -42,9 +45,22 @@ message.onchange = () => { socket.send(message.value); message.value = ""; };
 </script>
 "#;
 
-fn main() -> io::Result<()> {
-    let address = env::args().nth(1);
-    let address = address.unwrap_or_else(|| "127.0.0.1:8080".into());
+const HELP: &str = "\
+Serves a page and the WebSocket of the page, by axum. Ctrl-C ends it.
+
+Usage: axum_app [ADDRESS]
+
+ADDRESS  where it listens [127.0.0.1:8080]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let address = arguments.into_iter().next();
+        Ok(run(address.unwrap_or_else(|| "127.0.0.1:8080".into()))?)
+    })
+}
+
+fn run(address: String) -> io::Result<()> {
     let app = Router::new()
         .route("/", get(async || Html(PAGE)))
         .route("/hello/{name}", get(hello))

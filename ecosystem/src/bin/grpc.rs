@@ -9,16 +9,22 @@
 //!
 //! prost derives the messages, and the service is written by hand. `protoc` and `tonic-prost-build`
 //! would generate both from a `.proto` file.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+#[path = "../sources.rs"]
+mod sources;
+
 use axum::routing::get;
 use futures_util::{Stream, StreamExt, stream};
 use hyper_util::service::TowerToHyperService;
 use selvedge::{Runtime, net::TcpListener, time};
 use selvedge_hyper::{Connector, SelvedgeExecutor, serve};
+use sources::with_sources;
 use std::{
     convert::Infallible,
-    env,
     error::Error,
     pin::Pin,
+    process::ExitCode,
     task::{Context, Poll},
     time::Duration,
 };
@@ -44,15 +50,26 @@ struct Greeting {
     text: String,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let runtime = Runtime::new()?;
-    match arguments[..] {
-        ["serve", address] => runtime.block_on(run(address)),
-        ["call", server, name] => runtime.block_on(call(server, name)),
-        _ => Err("usage: grpc serve ADDRESS, or grpc call http://ADDRESS NAME".into()),
-    }
+const HELP: &str = "\
+Greets over gRPC: a server, which Ctrl-C ends, or a call of one.
+
+Usage: grpc serve ADDRESS
+       grpc call http://ADDRESS NAME";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 3)?;
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let runtime = Runtime::new()?;
+        match arguments[..] {
+            ["serve", address] => runtime.block_on(run(address)),
+            ["call", server, name] => {
+                let called = runtime.block_on(call(server, name));
+                Ok(called.map_err(|error| with_sources(&*error))?)
+            }
+            _ => Err(cli::Usage("serve or call?".into()).into()),
+        }
+    })
 }
 
 async fn run(address: &str) -> Result<(), Box<dyn Error>> {

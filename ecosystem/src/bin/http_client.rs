@@ -6,6 +6,11 @@
 //!
 //! `--cacert FILE` before the URLs names a PEM file of the authorities for `https:`. The program
 //! trusts no other authorities. For each URL it prints the status and the number of bytes.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+#[path = "../sources.rs"]
+mod sources;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::{StatusCode, Uri, body::Body};
@@ -17,23 +22,38 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 use selvedge_hyper::{Connector, client_builder};
-use std::{env, error::Error, process::ExitCode, sync::Arc, time::Duration};
+use sources::with_sources;
+use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 type Https = Client<HttpsConnector<Connector>, Empty<Bytes>>;
 
-fn main() -> Result<ExitCode> {
-    let mut urls: Vec<String> = env::args().skip(1).collect();
-    let mut roots = RootCertStore::empty();
-    if urls.first().is_some_and(|first| first == "--cacert") {
-        let file = urls.drain(..2.min(urls.len())).nth(1);
-        for certificate in CertificateDer::pem_file_iter(file.ok_or("--cacert needs a file")?)? {
-            roots.add(certificate?)?;
+const HELP: &str = "\
+GETs each URL, all at once, and says each status and length.
+
+Usage: http_client [--cacert FILE] URL...
+
+FILE  the authorities for https, in PEM [none]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |mut urls| {
+        let mut roots = RootCertStore::empty();
+        if urls.first().is_some_and(|first| first == "--cacert") {
+            let file = urls.drain(..2.min(urls.len())).nth(1);
+            let file = file.ok_or_else(|| cli::Usage("--cacert needs a file".into()))?;
+            let named = |error| format!("{file}: {error}");
+            for certificate in CertificateDer::pem_file_iter(&file).map_err(named)? {
+                roots.add(certificate.map_err(named)?)?;
+            }
         }
-    }
-    if urls.is_empty() {
-        return Err("usage: http_client [--cacert FILE] URL...".into());
-    }
+        cli::at_most(&urls, usize::MAX)?;
+        if urls.is_empty() {
+            return Err(cli::Usage("which URL?".into()).into());
+        }
+        run(roots, urls)
+    })
+}
+
+fn run(roots: RootCertStore, urls: Vec<String>) -> Result<(), Box<dyn Error>> {
     selvedge::Runtime::new()?.block_on(async {
         let client = https(roots)?;
         let bars = MultiProgress::new();
@@ -49,23 +69,26 @@ fn main() -> Result<ExitCode> {
                 (url, done)
             });
         }
-        let mut code = ExitCode::SUCCESS;
+        let mut failed = 0;
         while let Some(request) = requests.join_next().await {
             let (url, done) = request?;
             bars.suspend(|| match done {
                 Ok((status, bytes)) => println!("{} {bytes} {url}", status.as_u16()),
                 Err(error) => {
                     eprintln!("{url}: {}", with_sources(&*error));
-                    code = ExitCode::FAILURE;
+                    failed += 1;
                 }
             });
         }
-        Ok(code)
+        match failed {
+            0 => Ok(()),
+            failed => Err(format!("requests that failed: {failed}").into()),
+        }
     })
 }
 
 /// hyper-rustls over our connector.
-fn https(roots: RootCertStore) -> Result<Https> {
+fn https(roots: RootCertStore) -> Result<Https, Box<dyn Error>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -81,7 +104,11 @@ fn https(roots: RootCertStore) -> Result<Https> {
 }
 
 /// Reads the body, and drops it as it comes.
-async fn get(client: &Https, url: &str, bar: &ProgressBar) -> Result<(StatusCode, u64)> {
+async fn get(
+    client: &Https,
+    url: &str,
+    bar: &ProgressBar,
+) -> Result<(StatusCode, u64), Box<dyn Error + Send + Sync>> {
     let response = client.get(url.parse::<Uri>()?).await?;
     let status = response.status();
     let mut body = response.into_body();
@@ -96,15 +123,4 @@ async fn get(client: &Https, url: &str, bar: &ProgressBar) -> Result<(StatusCode
         }
     }
     Ok((status, bytes))
-}
-
-/// hyper-util's error says little; its source says which step of the connection failed.
-fn with_sources(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text += &format!(": {source}");
-        next = source.source();
-    }
-    text
 }

@@ -8,6 +8,9 @@
 //! A file is read by [`selvedge::fs`], 64 KiB at a time, and only when the client has taken the
 //! last piece. So a slow client of a large file costs two pieces of memory: the file's buffer, and
 //! the piece that is being sent.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+
 use bytes::Bytes;
 use futures_util::{AsyncReadExt, TryStreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -24,8 +27,9 @@ use selvedge::{
 };
 use std::{
     convert::Infallible,
-    env, io,
+    io,
     path::{Path, PathBuf},
+    process::ExitCode,
     sync::Arc,
 };
 
@@ -34,13 +38,28 @@ const PIECE: usize = 64 * 1024;
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-fn main() -> io::Result<()> {
-    let mut arguments = env::args().skip(1);
-    let Some(directory) = arguments.next() else {
-        return Err(io::Error::other("usage: static_files DIR [ADDRESS]"));
-    };
-    let root: Arc<Path> = Path::new(&directory).canonicalize()?.into();
-    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".into());
+const HELP: &str = "\
+Serves the files of a directory. Ctrl-C ends it.
+
+Usage: static_files DIR [ADDRESS]
+
+DIR      the directory; no link leads out of it
+ADDRESS  where it listens [127.0.0.1:8080]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 2)?;
+        let mut arguments = arguments.into_iter();
+        let directory = arguments.next();
+        let directory = directory.ok_or_else(|| cli::Usage("which directory?".into()))?;
+        let root = Path::new(&directory).canonicalize();
+        let root = root.map_err(|error| format!("{directory}: {error}"))?;
+        let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".into());
+        Ok(run(root.into(), address)?)
+    })
+}
+
+fn run(root: Arc<Path>, address: String) -> io::Result<()> {
     Runtime::new()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         println!("listens on {}", listener.local_addr()?);

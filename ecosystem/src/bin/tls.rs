@@ -6,6 +6,9 @@
 //! ```
 //!
 //! tokio-rustls runs over our stream: the feature `tokio` of `selvedge` gives it tokio's traits.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
@@ -23,23 +26,37 @@ use selvedge::{
 use selvedge_hyper::{Listener, serve};
 use std::{
     convert::Infallible,
-    env,
     error::Error,
     fs,
     future::Future,
     io::{self, IoSlice},
     pin::Pin,
+    process::ExitCode,
     sync::Arc,
     task::{Context, Poll, ready},
 };
 use tokio_rustls::{Accept, TlsAcceptor, server::TlsStream};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = env::args().skip(1);
-    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8443".into());
-    let file = arguments.next().unwrap_or_else(|| "localhost.pem".into());
+const HELP: &str = "\
+Says hello over TLS, with a certificate for localhost that it makes. Ctrl-C ends it.
+
+Usage: tls [ADDRESS [FILE]]
+
+ADDRESS  where it listens [127.0.0.1:8443]
+FILE     where it writes the certificate [localhost.pem]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 2)?;
+        let mut arguments = arguments.into_iter();
+        let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8443".into());
+        let file = arguments.next().unwrap_or_else(|| "localhost.pem".into());
+        run(address, &file)
+    })
+}
+
+fn run(address: String, file: &str) -> Result<(), Box<dyn Error>> {
     let made = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])?;
-    fs::write(&file, made.cert.pem())?;
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -50,6 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     Runtime::new()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
+        // Not before: another program at this address may use the old certificate.
+        fs::write(file, made.cert.pem()).map_err(|error| format!("{file}: {error}"))?;
         println!("listens on {}", listener.local_addr()?);
         serve(Tls { listener, acceptor }, service_fn(hello))
             .shutdown_on_ctrl_c()

@@ -12,18 +12,43 @@
 //!
 //! In both ways one thread drives tokio's sockets and sleeps. It wakes our tasks, which run on our
 //! workers; `tokio::spawn` in them spawns on that thread.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+#[path = "../sources.rs"]
+mod sources;
+#[path = "../tokio_thread.rs"]
+mod tokio_thread;
+
 use async_compat::Compat;
 use selvedge::Builder;
-use std::{env, error::Error, future::pending, io, mem, thread};
-use tokio::runtime::Handle;
+use sources::with_sources;
+use std::{error::Error, mem, process::ExitCode};
+use tokio_thread::tokio_thread;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-fn main() -> Result<()> {
-    let url = env::args().nth(1).ok_or("usage: tokio_bound URL")?;
-    println!("async-compat: {}", by_compat(&url)?);
-    println!("entered: {}", by_entered_handle(&url)?);
-    Ok(())
+/// A way to run reqwest.
+type Way = fn(&str) -> Result<String>;
+
+const HELP: &str = "\
+GETs a page by reqwest, in two ways, and says its status and its length.
+
+Usage: tokio_bound URL";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let url = arguments.first();
+        let url = url.ok_or_else(|| cli::Usage("which URL?".into()))?;
+        for (way, get) in [
+            ("async-compat", by_compat as Way),
+            ("entered", by_entered_handle),
+        ] {
+            let got = get(url).map_err(|error| with_sources(&*error))?;
+            println!("{way}: {got}");
+        }
+        Ok(())
+    })
 }
 
 /// GETs a page, and says its status and length.
@@ -55,14 +80,4 @@ fn by_entered_handle(url: &str) -> Result<String> {
     let by_main = runtime.block_on(get(url.to_owned()))?;
     assert_eq!(by_task, by_main);
     Ok(by_task)
-}
-
-/// Starts a thread that drives a tokio runtime until the process ends.
-fn tokio_thread() -> io::Result<Handle> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().build()?;
-    let handle = runtime.handle().clone();
-    let driver = thread::Builder::new().name("tokio".into());
-    driver.spawn(move || runtime.block_on(pending::<()>()))?;
-    Ok(handle)
 }

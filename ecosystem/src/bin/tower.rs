@@ -8,6 +8,9 @@
 //! - `tower::buffer`: `Buffer::new` spawns on tokio. `Buffer::pair` returns the worker: spawn it.
 //! - `tower::timeout`: it sleeps by tokio. `map_future` with our `timeout` is the same in one line.
 //! - `tower::limit::ConcurrencyLimit` and `tower::load_shed`: as they are.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, StatusCode, body::Incoming};
@@ -17,7 +20,7 @@ use selvedge::{
     net::TcpListener,
     time::{Elapsed, timeout},
 };
-use std::{env, future::pending, io, time::Duration};
+use std::{future::pending, io, process::ExitCode, time::Duration};
 use tower::{BoxError, ServiceBuilder, buffer::Buffer, load_shed::error::Overloaded};
 
 /// How long a request may take.
@@ -25,9 +28,22 @@ const LIMIT: Duration = Duration::from_millis(200);
 
 type Answer = Response<Full<Bytes>>;
 
-fn main() -> io::Result<()> {
-    let address = env::args().nth(1);
-    let address = address.unwrap_or_else(|| "127.0.0.1:8080".into());
+const HELP: &str = "\
+Says hello, behind middlewares of tower. Ctrl-C ends it.
+
+Usage: tower [ADDRESS]
+
+ADDRESS  where it listens [127.0.0.1:8080]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let address = arguments.into_iter().next();
+        Ok(run(address.unwrap_or_else(|| "127.0.0.1:8080".into()))?)
+    })
+}
+
+fn run(address: String) -> io::Result<()> {
     Runtime::new()?.block_on(async {
         let service = ServiceBuilder::new()
             .map_future(|future| async { timeout(LIMIT, future).await? })

@@ -6,17 +6,33 @@
 //!
 //! tokio-tungstenite runs over our stream: the feature `tokio` of `selvedge` gives it tokio's
 //! traits. It needs no runtime of tokio's.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+
 use futures_util::{SinkExt, StreamExt};
 use selvedge::{
     Runtime,
     net::{TcpListener, TcpStream},
 };
-use std::{env, io};
+use std::{io, process::ExitCode};
 use tokio_tungstenite::{accept_async, tungstenite};
 
-fn main() -> io::Result<()> {
-    let address = env::args().nth(1);
-    let address = address.unwrap_or_else(|| "127.0.0.1:8080".into());
+const HELP: &str = "\
+Answers each message of a WebSocket with the message itself. Ctrl-C ends it.
+
+Usage: websocket [ADDRESS]
+
+ADDRESS  where it listens [127.0.0.1:8080]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let address = arguments.into_iter().next();
+        Ok(run(address.unwrap_or_else(|| "127.0.0.1:8080".into()))?)
+    })
+}
+
+fn run(address: String) -> io::Result<()> {
     Runtime::new()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         println!("listens on {}", listener.local_addr()?);
@@ -29,12 +45,15 @@ fn main() -> io::Result<()> {
 
 async fn accept(listener: TcpListener) -> io::Result<()> {
     loop {
-        let (stream, peer) = listener.accept().await?;
-        selvedge::spawn_detached(async move {
-            if let Err(error) = echo(stream).await {
-                eprintln!("{peer}: {error}");
-            }
-        });
+        match listener.accept().await {
+            Ok((stream, peer)) => selvedge::spawn_detached(async move {
+                if let Err(error) = echo(stream).await {
+                    eprintln!("{peer}: {error}");
+                }
+            }),
+            // If no descriptor is free, the listener itself waits, and then goes on.
+            Err(error) => eprintln!("accept: {error}"),
+        }
     }
 }
 

@@ -77,8 +77,16 @@ pub fn stdout(output: &Output) -> &str {
 /// Runs a tool that may be missing, and returns what it prints; `None` if it is missing and
 /// nothing demands it.
 pub fn tool(name: &str, arguments: &[&str]) -> Option<String> {
-    match Command::new(name).args(arguments).output() {
-        Ok(output) => Some(stdout(&output).to_owned()),
+    let child = start_tool(name, arguments, Stdio::piped(), Stdio::piped())?;
+    Some(stdout(&child.wait_with_output().unwrap()).to_owned())
+}
+
+/// Starts a tool that may be missing; `None` if it is missing and nothing demands it.
+pub fn start_tool(name: &str, arguments: &[&str], out: Stdio, errors: Stdio) -> Option<Child> {
+    let mut tool = Command::new(name);
+    tool.args(arguments).stdin(Stdio::null());
+    match tool.stdout(out).stderr(errors).spawn() {
+        Ok(child) => Some(child),
         Err(error) if env::var_os("SELVEDGE_TOOLS").is_some_and(|value| value == "1") => {
             panic!("SELVEDGE_TOOLS=1 demands {name}, which does not start: {error}")
         }
@@ -95,5 +103,33 @@ pub fn tool(name: &str, arguments: &[&str]) -> Option<String> {
 pub fn expect_curl(arguments: &[&str], expected: &str) {
     if let Some(page) = tool("curl", &[&["-sS", "--max-time", "600"], arguments].concat()) {
         assert_eq!(page, expected);
+    }
+}
+
+/// Each program, with arguments that are wrong, says so in a line and exits with 2; `--help` shows
+/// what is right.
+#[test]
+fn wrong_arguments_exit_with_2_and_show_the_help() {
+    for (program, wrong) in [
+        (env!("CARGO_BIN_EXE_axum_app"), "-x"),
+        (env!("CARGO_BIN_EXE_grpc"), "sing"),
+        (env!("CARGO_BIN_EXE_http_client"), "--cacert"),
+        (env!("CARGO_BIN_EXE_sqlx"), "-x"),
+        (env!("CARGO_BIN_EXE_static_files"), "-x"),
+        (env!("CARGO_BIN_EXE_tls"), "-x"),
+        (env!("CARGO_BIN_EXE_tokio_bound"), "-x"),
+        (env!("CARGO_BIN_EXE_tower"), "-x"),
+        (env!("CARGO_BIN_EXE_websocket"), "-x"),
+    ] {
+        let output = run(program, &[wrong]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{program}: {errors}");
+        let help = run(program, &["--help"]);
+        let help = stdout(&help);
+        assert!(help.contains("\nUsage: "), "{program}: {help}");
+        assert!(
+            errors.starts_with("error: ") && errors.ends_with(help),
+            "{program}: {errors}"
+        );
     }
 }

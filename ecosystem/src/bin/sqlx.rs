@@ -1,0 +1,100 @@
+//! A pool of sqlx, with SQLite: our tasks insert rows and read them.
+//!
+//! ```sh
+//! cargo run --manifest-path ecosystem/Cargo.toml --bin sqlx -- squares.db
+//! ```
+//!
+//! sqlx needs tokio's runtime: its pool sleeps there, and a connection that is dropped returns to
+//! the pool by a task of tokio. So the handle is entered by each worker, and by `main` for the
+//! thread in `block_on`. [`async_compat::Compat`] would not do for a connection that leaves the
+//! future: to drop it outside panics.
+#[path = "../../../executor/examples/cli/mod.rs"]
+mod cli;
+#[path = "../tokio_thread.rs"]
+mod tokio_thread;
+
+use futures_util::TryStreamExt;
+use selvedge::{Builder, JoinSet};
+use sqlx::{
+    Row, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use std::{error::Error, mem, process::ExitCode, time::Duration};
+use tokio_thread::tokio_thread;
+
+/// How long a task waits for a connection, and a connection for its turn to write: a disk may be
+/// slow.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+const HELP: &str = "\
+Fills a table of SQLite by 100 tasks, and reads it.
+
+Usage: sqlx [FILE]
+
+FILE  the database, which is made if there is none [a database in memory]";
+
+fn main() -> ExitCode {
+    cli::run(HELP, |arguments| {
+        cli::at_most(&arguments, 1)?;
+        let tokio = tokio_thread()?;
+        let enter = tokio.clone();
+        let runtime = Builder::new()
+            // The guard would leave the handle. The worker keeps it until its end.
+            .on_thread_start(move || mem::forget(enter.enter()))
+            .build()?;
+        let _entered = tokio.enter();
+        runtime.block_on(run(arguments.first().map(String::as_str)))
+    })
+}
+
+async fn run(file: Option<&str>) -> Result<(), Box<dyn Error>> {
+    // Each connection to a database in memory has one of its own, so that there is only one.
+    let (options, connections) = match file {
+        None => (SqliteConnectOptions::new().in_memory(true), 1),
+        Some(file) => (SqliteConnectOptions::new().filename(file), 4),
+    };
+    let options = options
+        .create_if_missing(true)
+        // One file synchronisation for many rows.
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .busy_timeout(PATIENCE);
+    let pool = SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        .connect_with(options)
+        .await?;
+    let table = "create table if not exists squares (n integer primary key, square integer)";
+    sqlx::query(table).execute(&pool).await?;
+
+    let mut inserts = JoinSet::new();
+    for n in 1..=100 {
+        inserts.spawn(insert(pool.clone(), n));
+    }
+    while let Some(inserted) = inserts.join_next().await {
+        inserted??;
+    }
+
+    // A transaction that is dropped changes nothing.
+    let mut transaction = pool.begin().await?;
+    let emptied = sqlx::query("delete from squares");
+    emptied.execute(&mut *transaction).await?;
+    drop(transaction);
+
+    let mut squares = sqlx::query("select square from squares").fetch(&pool);
+    let (mut rows, mut sum) = (0, 0);
+    while let Some(row) = squares.try_next().await? {
+        (rows, sum) = (rows + 1, sum + row.try_get::<i64, _>(0)?);
+    }
+    drop(squares);
+    println!("{rows} rows, whose squares are {sum} together");
+    pool.close().await;
+    Ok(())
+}
+
+/// Waits for a connection, and inserts a row.
+async fn insert(pool: SqlitePool, n: i64) -> sqlx::Result<()> {
+    let insert = sqlx::query("insert or replace into squares values (?, ?)");
+    insert.bind(n).bind(n * n).execute(&pool).await?;
+    Ok(())
+}

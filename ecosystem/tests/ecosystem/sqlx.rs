@@ -1,0 +1,60 @@
+//! `sqlx`: a pool in our tasks, by an entered handle and by async-compat, and its panic without.
+use crate::program::{run, stdout};
+use async_compat::Compat;
+use sqlx::{Row, sqlite::SqlitePoolOptions};
+use std::{env, fs, path::PathBuf, process};
+
+/// The folder of a database, which is removed at the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn sqlx_fills_and_reads_tables_on_entered_workers() {
+    let program = env!("CARGO_BIN_EXE_sqlx");
+    let expected = "100 rows, whose squares are 338350 together\n";
+    assert_eq!(stdout(&run(program, &[])), expected);
+
+    let name = format!("selvedge-sqlx-{}", process::id());
+    let folder = Folder(env::temp_dir().join(name));
+    fs::create_dir(&folder.0).unwrap();
+    let file = folder.0.join("squares.db");
+    let file = file.to_str().unwrap();
+    // The second time, the file and its rows are there.
+    for _ in 0..2 {
+        assert_eq!(stdout(&run(program, &[file])), expected);
+    }
+    let output = run(program, &["/none/squares.db"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("unable to open"), "{errors}");
+}
+
+/// Asks a database in memory for a number.
+async fn query() -> sqlx::Result<i64> {
+    let pool = SqlitePoolOptions::new().max_connections(1);
+    let pool = pool.connect("sqlite::memory:").await?;
+    let row = sqlx::query("select 6 * 7").fetch_one(&pool).await?;
+    row.try_get(0)
+}
+
+#[test]
+fn sqlx_in_compat_returns_a_row() {
+    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    let task = runtime.spawn(Compat::new(query()));
+    assert_eq!(runtime.block_on(task).unwrap().unwrap(), 42);
+}
+
+// If this fails, sqlx no longer needs a handle.
+#[test]
+fn sqlx_without_a_handle_panics() {
+    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    let task = runtime.spawn(query());
+    let panic = runtime.block_on(task).unwrap_err().into_panic();
+    let message = panic.downcast_ref::<&str>();
+    assert!(message.unwrap().contains("Tokio context"), "{message:?}");
+}
