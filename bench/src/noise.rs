@@ -97,8 +97,8 @@ pub(crate) fn resident() -> Option<u64> {
 }
 
 /// The time for which the two threads of [`round_trip`] pass the line, if nothing disturbs them. A
-/// build with debug assertions is for tests, which do not read the figure. It takes the least number
-/// of stretches.
+/// build with debug assertions is for tests, which do not read the figure. It takes the least
+/// number of stretches.
 const BOUNCE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 0 } else { 2 });
 
 /// The most time for which the two threads pass the line, if other processes use a processor.
