@@ -19,7 +19,7 @@ pub fn model(scenario: impl Fn() + Send + Sync + 'static) {
 /// Asserts that the model of `scenario` fails with a message that contains `expected`.
 ///
 /// The scenario contains a bug on purpose. So the test shows that a model would find that bug. Only
-/// loom explores every execution, so the other backends skip it.
+/// loom explores every execution, so the other backends skip the scenario.
 pub fn model_must_fail(expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
     Model::new().must_fail(expected, scenario);
 }
@@ -77,7 +77,7 @@ impl Model {
     }
 
     /// Runs `scenario`, and panics if no execution fails, or if one fails with a message that does
-    /// not contain `expected`. Does nothing except under loom.
+    /// not contain `expected`. Except under loom, only prints the model's line.
     pub fn must_fail(self, expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
         let runs = Arc::new(AtomicU64::new(0));
         if cfg!(not(selvedge_loom)) {
