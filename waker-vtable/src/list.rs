@@ -74,11 +74,12 @@ impl<const N: usize> WakeList<N> {
         Ok(())
     }
 
-    /// Wakes all wakers, in order, and leaves the list empty. Do not call it under a lock: a waker
-    /// may run any code.
+    /// Wakes all wakers, in order, and leaves the list empty. Do not call this under a lock: a
+    /// waker may run any code.
     ///
     /// # Panics
-    /// If a waker panics, after the others were woken. A second panic aborts.
+    /// If a waker panics. The panic unwinds after the other wakers were woken. If a second waker
+    /// panics, the process aborts.
     pub fn wake_all(&mut self) {
         // The list is empty before the first waker runs, so that none is woken twice.
         let len = core::mem::take(&mut self.len);
