@@ -202,8 +202,8 @@ impl Drop for Executor {
     fn drop(&mut self) {
         self.state.injector.close();
         for slot in &self.state.slots {
-            // Without its parts, the slot belongs to a `run` that was leaked by `mem::forget`. Any
-            // other `run` has ended, as it borrows the executor, which is being dropped here.
+            // A slot without parts belongs to a `run` that was leaked by `mem::forget`. Any other
+            // `run` has ended, as it borrows the executor, which is being dropped here.
             let Some(Parts { mut owned, .. }) = slot.parts().take() else {
                 continue;
             };

@@ -11,8 +11,8 @@
 //!    fewer workers run until the next push, but no job is lost. A job that waits for the jobs that
 //!    it pushes must do so by `join` or a scope. If it blocks its thread instead, the pushed jobs
 //!    may never run.
-//! 3. An outside thread that has pushed notifies with a fence. So does a worker that has moved a
-//!    batch from the injector to its FIFO.
+//! 3. An outside thread that has pushed calls [`Idle::notify`], which begins with a fence. So does
+//!    a worker that has moved a batch from the injector to its FIFO.
 //! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs other jobs meanwhile. If
 //!    there are none, the worker sleeps as any idle worker does. The thread that sets the latch, or
 //!    ends the scope's last job, unparks the worker. A worker waits in the same way for a job of

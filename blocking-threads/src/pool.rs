@@ -382,9 +382,9 @@ impl<J: Job> Pool<J> {
     /// Changes the [cap](Settings::cap).
     ///
     /// If the cap is raised, jobs that waited for room get threads, as if they were submitted now.
-    /// If it is lowered, the threads above the new cap end as they finish their jobs; no job is
-    /// interrupted. With a cap of 0 the pool refuses submissions, and runs the jobs that were
-    /// submitted before one at a time.
+    /// If the cap is lowered, the threads above the new cap end as they finish their jobs; no job
+    /// is interrupted. With a cap of 0 the pool refuses submissions. It still runs the jobs that
+    /// were submitted before, one at a time.
     ///
     /// A thread that cannot be started is no error here: the pool tries to start one again when
     /// jobs have waited, or when another job comes.

@@ -164,7 +164,7 @@ impl VisitMut for HasReference {
 /// Removes the bindings of a pattern, and keeps the parts that it compares.
 struct Shape {
     /// Whether names that look like variables become `_`. If not, the pattern is matched by
-    /// reference, and such a name may be that of a constant.
+    /// reference, and a name stays, as it may be that of a constant.
     without_names: bool,
 }
 

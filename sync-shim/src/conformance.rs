@@ -5,7 +5,7 @@
 //!
 //! | term | is |
 //! |---|---|
-//! | *kit* | a set of checks, of other crates' implementations of a trait of this workspace |
+//! | *kit* | a set of checks for a trait of this workspace, which any implementation must pass |
 //! | *token* | an item that a check sends through the implementation ([`Token`]) |
 //! | *account* | the record of the tokens of one check ([`Account`]) |
 //!
@@ -180,8 +180,8 @@ impl Account {
         );
     }
 
-    /// Asserts that tokens came out in the promised order. `came` has their numbers, in the order
-    /// in which they came out. They must have gone in in the order of their numbers.
+    /// Asserts that tokens came out in the promised order. `came` has the numbers of the tokens, in
+    /// the order in which they came out. They must have gone in by increasing numbers.
     ///
     /// # Panics
     /// If the tokens came out in another order than `order`.

@@ -2,8 +2,8 @@
 //!
 //! Under that cfg, `counted(|| ..)` returns a closure's result and its `Counts`, and `total()`
 //! returns the counts of all threads so far. [`shared`], which exists under every backend, marks an
-//! atomic on a cache line that all workers share. A separate count has the operations on such
-//! atomics.
+//! atomic on a cache line that all workers share. The read-modify-writes on such atomics are also
+//! counted separately.
 #[cfg(selvedge_count)]
 pub use crate::backend::imp::{Counts, counted, total};
 

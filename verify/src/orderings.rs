@@ -1,4 +1,5 @@
-//! `cargo xtask orderings`: checks that each ordering is needed: with a weaker one a model fails.
+//! `cargo xtask orderings`: checks that each ordering is needed. With a weaker one a model must
+//! fail.
 //!
 //! The command finds the calls of a crate's atomics in the crate's text ([`sites`]), and builds the
 //! crate's models once. Each atomic operation goes through sync-shim, which records the operations
@@ -7,7 +8,7 @@
 //! models that reach its call, one process for each model, until a model fails ([`trial`]).
 //!
 //! `orderings.toml` also lists changes of the source. One copy of the workspace ([`tree`]) contains
-//! all these changes, and is built once. It applies the change that the environment names.
+//! all these changes, and is built once. Its models run with the change that the environment names.
 //!
 //! A mutant survives if the ordering is stronger than needed, if a scenario is missing, or if the
 //! checker can't see the difference. In the last case, `orderings.toml` lists the mutant with a

@@ -1,8 +1,8 @@
 //! `cargo xtask sanitize`: runs the tests under AddressSanitizer, ThreadSanitizer, LeakSanitizer,
 //! and valgrind's memcheck.
 //!
-//! First each tool runs a wrong program (`sync-shim/examples/probe.rs`). A tool that reports
-//! nothing there would report nothing elsewhere either.
+//! First each tool runs a wrong program (`sync-shim/examples/probe.rs`). If a tool reports nothing
+//! there, its silence about the tests means nothing.
 //!
 //! The sanitizers need a nightly toolchain, but not std's source. So std stays as it was compiled,
 //! and ThreadSanitizer doesn't see the orderings inside std. Therefore, under ThreadSanitizer:

@@ -164,8 +164,8 @@ fn resident(status: &str) -> Option<u64> {
 
 /// Returns whether the memory has grown too much. The most memory in the second half of the samples
 /// may exceed the most in the first half (without its beginning) by a quarter plus 16 MiB. A thread
-/// that is preempted in a bad place keeps some memory from being freed, which takes less. A leak of
-/// one byte an item takes more than 16 MiB in a round of the default length.
+/// that is preempted in a bad place keeps some memory from being freed, but less than that. A leak
+/// of one byte an item is more than 16 MiB in a round of the default number of items.
 fn grows(samples: &[u64]) -> bool {
     let (first, second) = samples.split_at(samples.len() / 2);
     let most = |samples: &[u64]| samples.iter().copied().max().unwrap_or(0);

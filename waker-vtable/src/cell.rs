@@ -189,8 +189,8 @@ impl WakerCell {
         drop(old);
     }
 
-    /// Takes the registered waker out. Returns `None` if there is none, or if another thread takes
-    /// it at this moment.
+    /// Takes the registered waker out. Returns `None` if no waker is registered, or if another
+    /// thread holds the cell at this moment. In the second case that other thread wakes the waker.
     ///
     /// The caller must wake the waker that it gets: other notifiers rely on that. Costs two
     /// read-modify-writes, or one if there is no waker.

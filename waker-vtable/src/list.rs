@@ -4,8 +4,8 @@ use core::{error::Error, fmt, mem::MaybeUninit, task::Waker};
 /// An array of up to `N` wakers: collected under a lock, woken after its release.
 ///
 /// Every waker that was pushed is woken, in order: by [`wake_all`](Self::wake_all), or when the
-/// list is dropped, even if one of the others panics. So a list that is declared before the lock's
-/// guard wakes after the release, however the function returns.
+/// list is dropped. This holds even if another waker panics. So a list that is declared before the
+/// lock's guard wakes after the release, however the function returns.
 ///
 /// ```
 /// use std::{collections::VecDeque, sync::Mutex, task::Waker};

@@ -6,7 +6,7 @@
 //!
 //! A runner that is polled does not count as searching while it polls its future. The future may
 //! block on a task that it has just spawned, and a push wakes no runner while one counts as
-//! searching. For the same reason a runner stops searching before it returns to its thread, unless
+//! searching. For the same reason a runner stops searching before it returns from its poll, unless
 //! it sleeps.
 use super::{CURRENT, Current, Parts, RING, State, Task};
 use queue_spmc::{Steal, StealLimit};

@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-/// The head of every job: the function that runs it, and its link in the injector.
+/// The head of every job: the function that runs the job, and the job's link in the injector.
 pub(super) struct Header {
     run: unsafe fn(NonNull<Header>),
     next: Cell<Option<NonNull<Header>>>,

@@ -1,4 +1,5 @@
-//! Latches. A job that lies in the stack frame of a waiting thread sets a latch when it is done.
+//! Latches. A job that lies in the stack frame of a waiting thread has a latch, and sets that latch
+//! when the job is done.
 //!
 //! The frame may end as soon as the latch is set. So the thread that sets a latch first copies
 //! everything that it still needs out of the latch. Afterwards it uses nothing of the frame.

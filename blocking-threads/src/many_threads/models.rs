@@ -11,7 +11,7 @@ use sync_shim::{
 const CAP: usize = 2;
 const SUBMITTERS: usize = 3;
 const TURNS: usize = 2;
-/// The number of jobs of all submitters: two in each turn of each, and one last job of each.
+/// The number of all jobs: each submitter submits two in each turn, and then one last job.
 const JOBS: usize = SUBMITTERS * (2 * TURNS + 1);
 
 #[derive(Default)]

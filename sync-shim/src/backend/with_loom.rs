@@ -122,8 +122,8 @@ pub mod thread {
     }
 
     /// Spawns a thread. The caller and the new thread then each do a read-modify-write on an atomic
-    /// made for the two, in either order. Without it, loom's partial-order reduction explores only
-    /// one order of some racing pairs of operations (loom issue 392).
+    /// made for the two, in either order. Without these operations, loom's partial-order reduction
+    /// explores some racing pairs of operations in one order only (loom issue 392).
     pub fn spawn<F, T>(f: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + 'static,

@@ -3,9 +3,9 @@
 //!
 //! Most models have a counterpart: the same program with one difference (a fence, an ordering, a
 //! store in place of an exchange) and another result. The two results show that the difference
-//! matters. A *blind spot* is a case in which loom and the language differ. Most blind spots are
-//! errors, or executions that the language allows, which loom does not show. The model of a blind
-//! spot needs no counterpart: it fails when a newer loom sees more.
+//! matters. A *blind spot* is a case in which loom and the language differ. In most blind spots
+//! loom does not show an error, or an execution that the language allows. The model of a blind spot
+//! needs no counterpart: it fails when a newer loom sees more.
 use crate::{
     Model,
     atomic::{
@@ -671,8 +671,8 @@ fn loom_limits_end_a_run_with_success() {
     message_passing_by_release_and_acquire_holds();
 }
 
-/// Runs each case in a process of its own, since loom reads the environment, which all threads
-/// share.
+/// Runs each case in a process of its own, since all threads of a process share the environment,
+/// which loom reads.
 #[test]
 fn loom_limits_in_the_environment_do_not_end_a_model() {
     let other = "litmus::models::message_passing_by_release_and_acquire_holds";

@@ -1,4 +1,4 @@
-//! loom's atomics. The module [`mutant`](super::mutant) may weaken one call of an operation.
+//! loom's atomics. The module [`mutant`](super::mutant) may weaken the operation at one call site.
 use super::mutant;
 use std::{
     cell::Cell,
@@ -17,8 +17,8 @@ std::thread_local! {
     static STEPS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Prepares a scenario. Creates `TURN` at the start. If a thread created it at its first fence, the
-/// creation would order that thread with others.
+/// Prepares a scenario. Creates `TURN` at the start. If a thread created `TURN` at its first fence,
+/// the creation would order that thread with others.
 pub(crate) fn begin(steps: bool) {
     let _: &loom::sync::atomic::AtomicUsize = &TURN;
     STEPS.set(steps);
