@@ -1,5 +1,5 @@
-//! Measures the kit's executor beside those of the crate async-executor. One thread runs the
-//! executor and spawns the tasks.
+//! Measures the kit `adopt::async_executor` beside the executors of the crate async-executor. One
+//! thread runs the executor and spawns the tasks.
 //!
 //! The host `async-executor` is the crate's `Executor`. It keeps a list of its tasks, so that its
 //! drop can cancel them, as the kit does. The host `async-executor static` is the crate's

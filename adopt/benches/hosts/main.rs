@@ -1,4 +1,5 @@
-//! Measures the kits beside the hosts' own crates: `cargo bench -p adopt`.
+//! Measures the kits beside the hosts' own crates: `cargo bench -p adopt`. A *kit* is a program of
+//! the crate `adopt`, in the shape of another project, its *host*.
 //!
 //! The options are `-- --row NAME` and `-- --rounds N`. By default a kit keeps the blocks of freed
 //! tasks for new ones. With `--no-default-features` the kits call the allocator for each task, as
