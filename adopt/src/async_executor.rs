@@ -2,21 +2,22 @@
 //! threads.
 //!
 //! A *runner* is a call of [`Executor::run`]. Each task is one allocation, and a node of the
-//! [`Injector`] that all runners share. Each runner has a [`ring`] for the tasks that its own tasks
-//! spawn and wake. After a push [`Idle`] chooses a sleeping runner, and the [`WakerCell`] of that
-//! runner's slot wakes it. There is no `unsafe` code.
+//! [`Injector`] that all runners share. Each runner has a [`ring`] for the tasks that are spawned
+//! or woken while it is polled. After a push [`Idle`] chooses a sleeping runner, and the
+//! [`WakerCell`] of that runner's slot wakes the runner. There is no `unsafe` code.
 //!
-//! 1. A runner has a slot from its first poll until its future is dropped. It leaves an empty ring,
-//!    and its list of tasks, to the slot's next runner.
-//! 2. While a runner is polled, its ring is in the thread's `CURRENT`, where wakes find it. A task
-//!    that is spawned or woken anywhere else goes to the injector.
-//! 3. A waiting task is in the list of the runner that polled it first. If it ends on another
+//! 1. A runner has a slot from the first poll of its `run` until that `run` completes or is
+//!    dropped. The runner leaves an empty ring, and its list of tasks, to the slot's next runner.
+//! 2. While a runner is polled, its ring is in the thread's `CURRENT`, where spawns and wakes find
+//!    the ring. A task that is spawned or woken anywhere else goes to the injector.
+//! 3. A waiting task is in the list of the runner that polled it first. If the task ends on another
 //!    runner, its cell stays in that list until the first runner is about to sleep, or has run 200
-//!    tasks. If the first runner sleeps already, the cell stays until that runner is polled again.
+//!    tasks. A first runner that sleeps already must be polled before it can do either.
 //! 4. The drop of the executor closes the injector, and cancels all tasks that are in a list or
-//!    queued. Then it waits for the tasks that other threads are about to queue.
-//! 5. No wake drops a task, though that would cancel it too. The wake would drop its future under
-//!    whatever lock the caller holds, and that drop may need the same lock (event-listener's does).
+//!    queued. Then the drop waits for the tasks that other threads are about to queue.
+//! 5. No wake drops a task, though that would cancel the task too. The task's future would be
+//!    dropped under whatever lock the thread that wakes holds. The future's drop may need the same
+//!    lock, as that of event-listener does.
 use queue_global::{Closed, Injector};
 use queue_spmc::ring;
 use std::{
@@ -45,8 +46,8 @@ type Task = Notified<Scheduler>;
 /// Capacity of a runner's ring.
 const RING: usize = 256;
 
-/// Runs tasks on the threads that call [`run`](Self::run). Its drop cancels the tasks that are
-/// left.
+/// Runs tasks on the threads that call [`run`](Self::run). The drop of the executor cancels the
+/// tasks that are left.
 ///
 /// ```
 /// use adopt::async_executor::Executor;
@@ -67,11 +68,11 @@ struct State {
     injector: Injector<Node<Scheduler>>,
     idle: Idle,
     slots: Box<[Slot]>,
-    /// Ends the wait of rule 4.
+    /// Unparks the thread that drops the executor and waits for tasks (rule 4).
     dropper: ThreadUnpark,
 }
 
-/// The parts of a runner, and the handles by which other threads reach it.
+/// The parts of a runner, and the handles by which other threads reach the runner.
 struct Slot {
     /// `None` while a runner uses the parts.
     parts: Mutex<Option<Parts>>,
@@ -137,7 +138,7 @@ impl Executor {
     /// Runs tasks until `future` is done.
     ///
     /// # Panics
-    /// When the executor already has as many runners as it was made for, and when `future` panics.
+    /// When the executor already has as many runners as it was made for, or when `future` panics.
     pub async fn run<F: Future>(&self, future: F) -> F::Output {
         let mut runner = Runner::new(&self.state);
         let mut future = pin!(future);
@@ -160,8 +161,8 @@ impl Schedule for Scheduler {
     }
 }
 
-/// Pushes the task to the ring of the runner that this thread polls. Returns the task if there is
-/// no such runner of this executor.
+/// Pushes the task to the ring of the runner that this thread polls. Returns the task if the thread
+/// polls no runner of the task's executor.
 fn push_here(task: Task) -> Option<Task> {
     let mut task = Some(task);
     let push = |current: &RefCell<Option<Current>>| {
@@ -169,10 +170,10 @@ fn push_here(task: Task) -> Option<Task> {
         let Current { state, ring } = current.as_mut()?;
         let task = task.take_if(|task| Arc::ptr_eq(state, &task.scheduler().0))?;
         ring.push_or_overflow(task, &state.injector);
-        // The waker runs after this borrow of the ring has ended, as it may push.
+        // The waker is called after this borrow of the ring has ended, as the waker may push.
         state.idle.notify().map(|slot| (state.clone(), slot))
     };
-    // A thread whose locals are gone polls no runner.
+    // A thread whose thread-locals are gone polls no runner.
     if let Ok(Some((state, slot))) = CURRENT.try_with(push) {
         state.slots[slot].waker.wake();
     }
@@ -201,8 +202,8 @@ impl Drop for Executor {
     fn drop(&mut self) {
         self.state.injector.close();
         for slot in &self.state.slots {
-            // If the parts are not there, a `run` was forgotten: an existing `run` borrows the
-            // executor, so it cannot be dropped.
+            // A slot without parts belongs to a `run` that was leaked by `mem::forget`. Any other
+            // `run` has ended, as it borrows the executor, which is being dropped here.
             let Some(Parts { mut owned, .. }) = slot.parts().take() else {
                 continue;
             };
@@ -219,7 +220,8 @@ impl Drop for Executor {
                 self.park.park(); // A thread in a wake holds a task, and is about to push it.
             }
         }
-        // This also cancels the queued tasks, even if the `run` of every slot was forgotten.
+        // If the `run` of every slot was forgotten, the loop above has cancelled no queued task.
+        // The drop of a queued task cancels it.
         iter::from_fn(|| self.state.injector.pop()).for_each(drop);
     }
 }

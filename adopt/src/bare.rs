@@ -1,14 +1,15 @@
 //! One core without an operating system, in the shape of a bare-metal executor.
 //!
-//! Nothing is allocated: the program pins the futures in its own frames, tasks and queues are
+//! Nothing is allocated: the program pins the futures in its own stack frames, tasks and queues are
 //! statics, and a waker is the address of a task. This file uses only `core` and the `no_std` API
-//! of the parts. Interrupts wake tasks: a wake sets a bit and sends an event. It needs atomic
-//! read-modify-writes, which some cores lack (thumbv6m).
+//! of the workspace's crates. Interrupts wake tasks: a wake sets a bit and sends an event. A wake
+//! needs an atomic read-modify-write, which some cores lack (thumbv6m).
 //!
-//! 1. A task's bit is set from its wake until the core takes the bits, right before the poll. A
-//!    wake during the poll sets it again.
+//! 1. A task's bit is set from its wake until the core takes all bits, right before it polls the
+//!    woken tasks. A wake during a task's poll sets the task's bit again.
 //! 2. The core waits for an event only after it has found no bit. An event that comes after that
-//!    look ends the wait at once, since it is remembered: by `wfe`, or as the token of a parker.
+//!    look ends the wait at once, since the event is remembered: by the core for `wfe`, or as the
+//!    token of a parker.
 use core::{
     fmt,
     future::{Future, poll_fn},
@@ -23,14 +24,15 @@ use queue_spmc::ring::{Borrowed, Full, Inline, Steal, Stealer, Worker};
 use waker_vtable::{WakeRef, WakerCell, from_static};
 use worker_idle::park::{Park, Unpark};
 
-/// The bits of the woken tasks, and the event that ends the core's wait. It belongs in a static.
+/// A core: the bits of the woken tasks, and the event that ends the core's wait. The value belongs
+/// in a static.
 pub struct Core<U> {
     ready: AtomicU32,
     runs: AtomicBool,
     event: U,
 }
 
-/// The target of a task's waker. It belongs in a static.
+/// The target of a waker: a task's core and its bit. The value belongs in a static.
 pub struct Task<U: 'static> {
     core: &'static Core<U>,
     bit: u32,
@@ -57,7 +59,7 @@ impl<U: Unpark> Task<U> {
     /// Makes the tasks of a core, up to 32.
     ///
     /// # Panics
-    /// When there are more. In a static's initialiser this is a compile error.
+    /// When `N` is above 32. In a static's initialiser this panic is a compile error.
     pub const fn all<const N: usize>(core: &'static Core<U>) -> [Self; N] {
         assert!(N <= 32, "a core has up to 32 tasks");
         let mut tasks = [Self { core, bit: 0 }; N];
@@ -71,8 +73,8 @@ impl<U: Unpark> Task<U> {
 }
 
 impl<U: Unpark> Core<U> {
-    /// Makes a core with no task woken. `event` ends its wait: it sends `sev`, or does nothing if
-    /// an interrupt ends the wait by itself.
+    /// Makes a core with no task woken. `event.unpark()` must end the core's wait: it executes
+    /// `sev`, or does nothing if each interrupt ends the wait by itself.
     pub const fn new(event: U) -> Self {
         Self {
             ready: AtomicU32::new(0),
@@ -103,7 +105,7 @@ impl<U: Unpark> Core<U> {
     /// ```
     ///
     /// # Panics
-    /// When the core runs already, when the tasks belong to another core, and when a future panics.
+    /// When the core runs already, when the tasks belong to another core, or when a future panics.
     pub fn run<const N: usize>(
         &'static self,
         tasks: &'static [Task<U>; N],
@@ -111,8 +113,8 @@ impl<U: Unpark> Core<U> {
         park: &mut impl Park,
     ) {
         assert!(tasks.iter().all(|task| core::ptr::eq(task.core, self)));
-        // Ordering: Acquire pairs with the Release store of `Running`, so that runs are in
-        // sequence.
+        // Ordering: Acquire pairs with the Release store of `Running`, so that this run sees what
+        // the previous run did.
         assert!(!self.runs.swap(true, Acquire), "the core runs already");
         let _running = Running(&self.runs);
         let wakers: [Waker; N] = tasks.each_ref().map(from_static);
@@ -154,8 +156,8 @@ pub struct Receiver<T, const N: usize> {
     reader: WakerCell,
 }
 
-/// The interrupt's end of a [`Receiver`]. Its drop also drops the items that the task has not
-/// taken, so keep it.
+/// The interrupt's end of a [`Receiver`]. Keep this value: its drop also drops the items that the
+/// task has not taken.
 pub struct Sender<T: Send + 'static> {
     ring: Worker<T, Borrowed<'static, T>>,
     reader: &'static WakerCell,
@@ -213,7 +215,7 @@ impl<T: Send> Reader<T> {
                 return Poll::Ready(item);
             }
             self.reader.register(cx.waker());
-            // The interrupt may have come before the waker was registered, so look once more.
+            // The interrupt may have pushed before the waker was registered, so look once more.
             self.take().map_or(Poll::Pending, Poll::Ready)
         })
         .await

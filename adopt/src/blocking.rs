@@ -33,8 +33,8 @@ pub fn set_max_threads(most: usize) {
     POOL.handle().set_cap(most.max(1));
 }
 
-/// A pool of your own, beside that of [`unblock`]. Its drop cancels the jobs that have not begun;
-/// the other jobs run to their end.
+/// A pool of your own, beside the static pool of [`unblock`]. The drop of a `Blocking` cancels the
+/// jobs that have not begun; the other jobs run to their end.
 pub struct Blocking {
     pool: Pool<Closure>,
 }

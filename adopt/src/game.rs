@@ -1,12 +1,14 @@
-//! A frame loop: jobs in parallel, then tasks for as long as the frame's budget lasts.
+//! A frame loop: jobs in parallel, then tasks for as long as the frame's time lasts.
 //!
-//! Work that must be done within a frame is forked on a [`Pool`], and the frame waits for it. Work
-//! that may take many frames (a path, a level that loads, a script) is a task of the game's thread,
-//! which need not be `Send`. The tasks for which a frame has no time go on in the next one.
+//! Work that must be done within a frame is forked on a [`Pool`], and the frame waits for that
+//! work. Work that may take many frames (a path, a level that loads, a script) is a task of the
+//! game's thread. Such a task need not be `Send`. The tasks for which a frame has no time go on in
+//! the next frame.
 //!
 //! 1. A wake, on any thread, sends the task to the game's list ([`LocalNotified::send`]), by one
-//!    read-modify-write. The frame takes all tasks that were sent, in order.
-//! 2. A frame runs at least one task, even with no time left. So each task runs in the end.
+//!    read-modify-write. A frame takes all tasks that were sent, in the order of their wakes.
+//! 2. A frame runs at least one queued task, even with no time left, and queued tasks run in the
+//!    order of the queue. So each queued task runs in the end.
 //! 3. A task that awaits [`Frames::next`] is woken once, at the start of the next frame.
 use crate::join_pool::{Pool, Scope};
 use std::{
@@ -21,11 +23,11 @@ use std::{
 };
 use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
-/// The jobs and tasks of a game. Its drop cancels the tasks.
+/// The jobs and tasks of a game. The drop of the game cancels the tasks.
 pub struct Game {
     pool: Pool,
     frames: Frames,
-    /// Declared before the list, which must outlive the queued tasks.
+    /// Declared before `tasks` and so dropped first: the list must outlive the queued tasks.
     queue: VecDeque<LocalNotified<InGame>>,
     tasks: LocalOwned<InGame>,
 }
@@ -50,7 +52,8 @@ struct Counted {
     waiting: RefCell<Vec<Waker>>,
 }
 
-/// The scheduler of the game's tasks. It needs no data, as a task can be sent to its list.
+/// The scheduler of the game's tasks. It needs no data, as a task knows the list to which it is
+/// sent.
 struct InGame;
 
 impl ScheduleLocal for InGame {
@@ -65,7 +68,7 @@ impl Frames {
         self.0.number.get()
     }
 
-    /// Waits for the next frame. Stores one waker until then, however often it is polled.
+    /// Waits for the next frame. The wait stores one waker until then, however often it is polled.
     pub async fn next(&self) {
         let number = self.number();
         let mut place = None;
@@ -83,7 +86,7 @@ impl Frames {
                     None
                 }
             };
-            drop(waiting); // The drop of a waker may use `waiting`.
+            drop(waiting); // Ends the borrow first, as the drop of a waker may use `waiting`.
             drop(before);
             Poll::Pending
         })
@@ -110,7 +113,7 @@ impl Game {
             pool: Pool::new(workers)?,
             frames: Frames::default(),
             queue: VecDeque::new(),
-            // Each frame looks at the list, so no waker is needed.
+            // Each frame looks at the list, so the list needs no waker.
             tasks: LocalOwned::new(Waker::noop().clone()),
         })
     }
@@ -130,8 +133,8 @@ impl Game {
         join
     }
 
-    /// Runs a frame: first the jobs that `update` spawns, and then tasks until `budget` is used up.
-    /// The budget includes the time of the jobs.
+    /// Runs a frame: first the jobs that `update` spawns, and then tasks until `budget` is used up
+    /// or no task is queued. The budget is a time, and includes the time of the jobs.
     ///
     /// ```
     /// use std::time::Duration;

@@ -6,18 +6,19 @@
 //!
 //! 1. A worker runs the jobs of its deque, then of its FIFO, then of the injector. Then it steals
 //!    the oldest jobs of other workers.
-//! 2. A worker runs the jobs that it pushes, unless a thief takes them. So its push needs no fence
-//!    before it reads the counts of sleepers: if it misses a sleeper, fewer workers run until the
-//!    next push, but no job is lost. A job must wait for the jobs that it pushes by means of this
-//!    pool (`join`, a scope): if it blocks its thread instead, they may never run.
-//! 3. A push from an outside thread notifies with a fence. So does a worker that takes a batch from
-//!    the injector.
+//! 2. A worker runs the jobs that it pushes, unless a thief takes them. So the worker needs no
+//!    fence between its push and its read of the count of sleepers. If the worker misses a sleeper,
+//!    fewer workers run until the next push, but no job is lost. A job that waits for the jobs that
+//!    it pushes must do so by `join` or a scope. If it blocks its thread instead, the pushed jobs
+//!    may never run.
+//! 3. An outside thread that has pushed calls [`Idle::notify`], which begins with a fence. So does
+//!    a worker that has moved a batch from the injector to its FIFO.
 //! 4. A worker that waits for a job (a latch) or for jobs (a scope) runs other jobs meanwhile. If
-//!    there are none, it sleeps as any idle worker does, and the thread that sets the latch unparks
-//!    it. A worker waits in the same way for a job of another pool, so pools may wait for each
-//!    other.
-//! 5. A thread leaves a stack frame only when no job that lies in it or borrows from it is queued
-//!    or runs. So a worker that unwinds out of its wait aborts the process.
+//!    there are none, the worker sleeps as any idle worker does. The thread that sets the latch, or
+//!    ends the scope's last job, unparks the worker. A worker waits in the same way for a job of
+//!    another pool, so pools may wait for each other.
+//! 5. A thread leaves a stack frame only when no job that lies in the frame, or borrows from it, is
+//!    queued or running. So a worker that unwinds out of its wait aborts the process.
 use queue_global::{Injector, List};
 use queue_spmc::{Steal, StealLimit, deque, fifo};
 use std::{
@@ -73,8 +74,8 @@ struct Remote {
     unpark: ThreadUnpark,
 }
 
-/// A worker, in the frame of its thread. Only that thread uses the cells, and no call that borrows
-/// one uses the worker again.
+/// A worker, on the stack of its thread. Only that thread uses the two `UnsafeCell`s, and no call
+/// that borrows the content of one uses the worker again.
 struct Worker {
     index: usize,
     shared: Arc<Shared>,
@@ -90,7 +91,8 @@ thread_local! {
 /// A condition that a worker waits for.
 trait Awaited {
     fn is_done(&self) -> bool;
-    /// Announces that the worker may park: the thread that completes the condition then unparks it.
+    /// Announces that the worker may park. From then on, the thread that makes the condition true
+    /// unparks the worker.
     fn will_sleep(&self) {}
 }
 
@@ -102,7 +104,7 @@ impl Awaited for AtomicBool {
 }
 
 /// Runs both closures, `b` on another worker if one is free, and returns both results. Outside of
-/// a pool, runs one after the other.
+/// a pool, runs `a` and then `b` on the caller's thread.
 ///
 /// If `a` panics, its panic is resumed once `b` has ended or will never begin. Otherwise a panic of
 /// `b` is resumed.
@@ -166,14 +168,15 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Runs `f` on a worker, waits for it, and returns its result or resumes its panic.
+    /// Runs `f` on a worker, waits until `f` has ended, and returns its result or resumes its
+    /// panic.
     ///
     /// If the caller is a worker of another pool, it runs that pool's jobs while it waits.
     pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         self.on_worker(|_| f())
     }
 
-    /// Runs `f` on a worker, and waits for it and for all jobs that it spawns in the scope.
+    /// Runs `f` on a worker, and waits for `f` and for all jobs of the scope.
     ///
     /// ```
     /// let pool = adopt::join_pool::Pool::new(2)?;
@@ -204,7 +207,7 @@ impl Pool {
     }
 
     /// Runs `f` on this thread if it is a worker of the pool, and otherwise waits for a worker to
-    /// run it. A worker of another pool runs that pool's jobs meanwhile; any other thread sleeps.
+    /// run `f`. A worker of another pool runs that pool's jobs meanwhile; any other thread parks.
     fn on_worker<R: Send>(&self, f: impl FnOnce(&Worker) -> R + Send) -> R {
         Worker::with_any(|worker| match worker {
             Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => f(worker),
@@ -223,8 +226,8 @@ impl Pool {
         })
     }
 
-    /// Runs `f` on a worker. `wait` must return only after the latch is set, which unparks the
-    /// caller.
+    /// Runs `f` on a worker. `wait` must return only after the latch is set. The worker that sets
+    /// the latch also unparks the caller, by `unpark`.
     fn wait_for<R: Send>(
         &self,
         f: impl FnOnce(&Worker) -> R + Send,
@@ -233,7 +236,8 @@ impl Pool {
     ) -> R {
         let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(unpark));
         let abort = AbortOnUnwind;
-        // SAFETY: `as_job` is called once, and the job stays in this frame until its latch is set.
+        // SAFETY: `as_job` is called once. Until the job's latch is set, the job stays in this
+        // frame, and this thread uses only the latch.
         self.shared.inject(unsafe { job.as_job() });
         wait(&job.latch);
         mem::forget(abort);
@@ -244,7 +248,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Ordering: Release pairs with the load in `is_done`.
+        // Ordering: Release pairs with the load in `AtomicBool`'s `is_done`.
         self.shared.closing.store(true, Release);
         self.shared
             .workers

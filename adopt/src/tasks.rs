@@ -1,16 +1,18 @@
 //! A thread that runs tasks, as users of async-task write it.
 //!
 //! async-task's `spawn(future, schedule)` returns a runnable, for a queue of your own, and a task
-//! to await. Its users have a channel of runnables. Here the tasks are the nodes of the queue, so a
-//! wake allocates nothing and takes no lock. The drop of a [`Task`] cancels it, as async-task's
-//! does.
+//! to await. Its users queue the runnables in a channel. Here the tasks are the nodes of the queue,
+//! so a wake allocates nothing and takes no lock. The drop of a [`Task`] cancels the task, as with
+//! async-task.
 //!
 //! 1. A wake pushes the task, then unparks the thread. The thread parks only when it has found the
 //!    queue empty. An unpark between that look and the park leaves a token, which ends the park.
 //! 2. A waiting task is in the thread's list. At its end the thread cancels all tasks of the list,
-//!    and then those that other threads were about to queue. It is done when the list is empty.
-//! 3. No wake drops a task, though that would cancel it too. The wake would drop its future under
-//!    whatever lock the caller holds, and that drop may need the same lock (event-listener's does).
+//!    and then those that other threads were about to queue. The thread ends when the list is
+//!    empty.
+//! 3. No wake drops a task, though that would cancel the task too. The task's future would be
+//!    dropped under whatever lock the thread that wakes holds. The future's drop may need the same
+//!    lock, as that of event-listener does.
 use queue_global::Injector;
 use std::{
     fmt,
@@ -25,8 +27,8 @@ use std::{
 use task_header::{Closure, JoinError, JoinHandle, Node, Owned, Ran, Runnable};
 use worker_idle::park::{self, Park, ThreadPark, ThreadUnpark, Unpark};
 
-/// A thread that runs tasks. Its drop cancels them all, and waits for the thread to end, unless it
-/// is dropped on that thread.
+/// A thread that runs tasks. The drop of a `TaskThread` cancels all its tasks. The drop also waits
+/// for the thread to end, except on that thread itself.
 ///
 /// ```
 /// use adopt::tasks::TaskThread;
@@ -48,7 +50,7 @@ struct Queue {
 
 impl Queue {
     fn push(&self, task: Runnable) {
-        self.tasks.requeue(task); // This works after the close too (rule 2).
+        self.tasks.requeue(task); // A closed injector accepts it too (rule 2).
         self.unpark.unpark();
     }
 
@@ -78,7 +80,7 @@ impl Queue {
 }
 
 impl TaskThread {
-    /// Starts a thread with that name.
+    /// Starts a thread called `name`.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -113,7 +115,7 @@ impl Drop for TaskThread {
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {
-            let _ = thread.join(); // The tasks' panics are caught.
+            let _ = thread.join(); // No error: the panics of tasks are caught.
         }
     }
 }

@@ -113,7 +113,7 @@ fn task_spawned_by_a_blocked_runner_is_stolen() {
             let here = thread::current().id();
             let (send, sent) = mpsc::channel();
             let task = executor.spawn(async move { send.send(thread::current().id()).unwrap() });
-            // This runner is blocked, so the task runs only if the other one steals it.
+            // This runner is blocked, so the task runs only if the other runner steals it.
             assert_ne!(sent.recv().unwrap(), here);
             task.await.unwrap();
         }));
@@ -181,7 +181,7 @@ fn dropped_runner_leaves_its_tasks_to_the_next() {
             }
             Poll::<()>::Pending
         });
-        // The run is dropped after one poll: between its tasks, or asleep.
+        // The run is dropped after one poll, in which it also runs the task. So its runner sleeps.
         assert!(pin!(executor.run(spawn)).poll(&mut cx).is_pending());
     }
     drop(send);

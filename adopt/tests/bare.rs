@@ -75,7 +75,7 @@ fn items_sent_by_interrupts_reach_tasks_in_order() {
                     thread::yield_now();
                 }
             }
-            sender // Its drop would drop the items that were not taken yet.
+            sender // The sender's drop would drop the items that were not taken yet.
         });
         interrupts.push(interrupt);
         reader

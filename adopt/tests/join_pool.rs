@@ -39,7 +39,8 @@ fn message_of(f: impl FnOnce()) -> &'static str {
     panic.downcast_ref::<&str>().expect("a message")
 }
 
-/// Forks until the flag is set. A push may miss a sleeper, and the next one notifies it.
+/// Forks until another thread has set the flag. A push may miss a sleeper; a later push then
+/// notifies that sleeper.
 fn wait_for(set: &AtomicBool) {
     while !set.load(Acquire) {
         join(thread::yield_now, || ());
@@ -154,7 +155,8 @@ fn scope_with_nested_spawns_waits_for_all_jobs() {
     assert_eq!(ran.into_inner(), 1_000);
 }
 
-/// Sometimes the owner sleeps while other workers run the jobs, and sometimes it runs the last one.
+/// Sometimes a scope's owner sleeps while other workers run the jobs, and sometimes the owner runs
+/// the last job.
 #[test]
 fn scopes_in_quick_succession_count_all_jobs() {
     let pool = pool(3);

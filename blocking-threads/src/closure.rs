@@ -55,11 +55,11 @@ pub struct Closure<H: OnPanic = ()>(Notified<Never<H>>);
 
 /// A hook for the panics of a closure.
 ///
-/// The hook is called when one of these panics: the closure, the drop of a closure that never ran,
-/// the drop of the output, or the join waker. If the closure or its drop panicked, the payload goes
-/// to the join handle after the call.
+/// The hook is called after a panic of the closure, of the drop of a closure that never ran, of the
+/// drop of the output, or of the join waker. If the closure or its drop panicked, the payload goes
+/// to the join handle after the call of the hook.
 pub trait OnPanic: Send + Sync + 'static {
-    /// Handles a panic, on the thread that caught it. That is a thread of the pool, the thread that
+    /// Handles a panic, on the thread that caught the panic: a thread of the pool, the thread that
     /// closes the pool, or the thread that has the join handle. If this function panics, its panic
     /// is caught and dropped.
     fn panicked(&self, payload: &(dyn Any + Send));
@@ -131,7 +131,7 @@ impl<H: OnPanic> Closure<H> {
 
 impl<H: OnPanic> Job for Closure<H> {
     fn run(self) {
-        // The future is polled once, and its panic is caught there.
+        // This polls the future once, and catches the panic of that poll.
         let (Ran::Complete | Ran::Pending | Ran::Notified(_)) = self.0.run();
     }
 }

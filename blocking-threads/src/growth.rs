@@ -13,42 +13,43 @@
 //! | state | condition | the watcher |
 //! |---|---|---|
 //! | *covered* | at most one wanted job more than ready threads | becomes a ready thread |
-//! | *moving* | at the present rate (rule 3) the queue is empty after at most [`PATIENCE`] intervals | starts none |
-//! | *stuck, starved* | stuck, and a ready thread has yet to take its job | starts none, at most [`PATIENCE`] checks in a row |
+//! | *moving* | at the present rate (rule 3) the queue is empty after at most [`PATIENCE`] intervals | starts no thread |
+//! | *stuck, starved* | stuck, and a ready thread has yet to take its job | starts no thread, at most [`PATIENCE`] checks in a row |
 //! | *stuck* | the queue lasts for more than [`PATIENCE`] intervals | starts threads |
 //!
 //! # Rules
 //!
-//! 1. The submission that makes the pool short starts the watcher (rule 2 of `pool.rs`). So
-//!    submissions and busy threads read no clock.
-//! 2. The watcher makes its first check after one interval. So at most one watcher is started in
-//!    that time.
+//! 1. A submission that leaves the pool short, and starts no ready thread, starts the watcher
+//!    (rule 2 of `pool.rs`). So submissions and busy threads read no clock.
+//! 2. The watcher of an open pool makes its first check after one interval. There is at most one
+//!    watcher at a time, so at most one is started in that interval.
 //! 3. The rate is the number of capped jobs that threads took since the last check, each right
 //!    after another job. The first job of a thread does not count, as no job ended before it.
 //! 4. A check that finds the pool stuck starts one thread, the next such check two, then four, and
 //!    so on. So a queue of `n` jobs that all block gets its `n` threads after log₂ `n` checks, plus
 //!    the time that the starts of `n` threads take. After a check that finds the pool moving, the
 //!    next start is of one thread again.
-//! 5. While a ready thread has yet to take its job, the system lacks CPUs rather than threads, so
-//!    such checks start none. One check in [`PATIENCE`] starts threads nevertheless, as the ready
-//!    thread may wait in a hook for a queued job.
-//! 6. The watcher of a covered pool becomes a ready thread. If one wanted job is left over, it
-//!    takes that job.
+//! 5. While a ready thread has yet to take its job, the system lacks CPUs rather than threads. So
+//!    a check that finds such a thread starts no other. After [`PATIENCE`] such checks in a row,
+//!    the next one starts threads nevertheless, as the ready thread may wait in a hook for a queued
+//!    job.
+//! 6. The watcher of a covered pool becomes a ready thread. If there is one wanted job more than
+//!    other ready threads, the former watcher takes a job.
 //!
 //! # Why no job waits forever for a thread that blocks
 //!
 //! 1. A pool that is short has a watcher (rule 2 of `pool.rs`).
-//! 2. If a check finds the pool not covered and moving, jobs were taken from the front of the queue
-//!    since the last check. If checks find it stuck, one of [`PATIENCE`] + 1 in a row starts
-//!    threads. So the number of jobs ahead of a waiting job decreases.
+//! 2. If a check finds the pool not covered and moving, threads have taken jobs from the front of
+//!    the queue since the last check. Of [`PATIENCE`] + 1 checks in a row that find the pool stuck,
+//!    one starts threads. So the number of jobs ahead of a waiting job decreases.
 //! 3. If no thread can be started, the watcher tries again at its next check.
 //!
 //! In a model no time passes, so there a check may happen at any moment.
 use crate::{Job, Pool, pool::State};
 use sync_shim::{sync::MutexGuard, thread};
 
-/// The number of intervals that a queue may last at the present rate. If it lasts longer, the pool
-/// is stuck.
+/// The number of intervals that a queue may last at the present rate. If the queue lasts longer,
+/// the pool is stuck.
 const PATIENCE: usize = if MODELLED { 1 } else { 16 };
 
 const MODELLED: bool = cfg!(any(selvedge_loom, selvedge_shuttle));
@@ -66,7 +67,7 @@ impl<J> State<J> {
 }
 
 impl<J: Job> Pool<J> {
-    /// Runs the watcher until it is a ready thread.
+    /// Runs the watcher until it becomes a ready thread.
     pub(crate) fn watch<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<J>>,
@@ -105,8 +106,8 @@ impl<J: Job> Pool<J> {
             .0
     }
 
-    /// Starts up to `most` threads while the pool is stuck. Unlocks after each start, as a start
-    /// takes long.
+    /// Starts up to `most` threads while the pool is stuck. Unlocks after each start, so that other
+    /// threads need not wait for all the starts.
     fn grow<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<J>>,

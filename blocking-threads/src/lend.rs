@@ -17,13 +17,14 @@
 //!
 //! # Why it is sound
 //!
-//! 1. *The value has one owner at a time.* While it is on offer no thread touches it. A thread owns
-//!    it once its exchange has replaced the address in the word, and for each offer only one
-//!    exchange does that. The offer releases the value and the exchange acquires it.
+//! 1. *The value has one owner at a time.* While the value is on offer no thread touches it. A
+//!    thread owns the value once the thread's exchange has replaced the address in the word. For
+//!    each offer only one exchange does so. The offer releases the value, and the exchange acquires
+//!    it.
 //! 2. *At most one helper is on its way.* An offer sets the bit, and asks its lender to request a
 //!    helper only if the bit was clear. The helper clears the bit in the same exchange that takes
 //!    the value. A lender that took its value back, and offers it again before the helper has come,
-//!    requests none: the first helper finds the second offer.
+//!    requests no other helper: the first helper finds the second offer.
 //! 3. *The word is an address, not a pointer.* With a pointer, `cancel_request` could clear the bit
 //!    only by a compare-exchange. If a new box has the address of an earlier one, that exchange may
 //!    store the pointer of the earlier box. So an offer exposes its box's provenance, and the
@@ -67,7 +68,7 @@ pub struct Offered<T> {
     /// The value that was on offer before, if any.
     pub before: Option<Box<T>>,
     /// Whether the caller must request a helper, a thread that calls [`accept`](Lent::accept).
-    /// False if one is on its way.
+    /// False if a helper is on its way already.
     pub request: bool,
 }
 

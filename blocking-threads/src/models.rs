@@ -1,5 +1,5 @@
-//! Models of submissions that race threads that become idle, and that race the pool's end. No time
-//! passes in a model, so no thread ends because its keep-alive is over.
+//! Models of submissions that race the pool's end, or race threads that become idle. No time passes
+//! in a model, so no thread ends because its keep-alive is over.
 use crate::{Pool, Refused, Settings};
 use sync_shim::{
     Model,
@@ -34,7 +34,7 @@ impl Scene {
         }))
     }
 
-    /// Closes the pool, waits for its end, and returns the number of jobs that came back.
+    /// Closes the pool, waits for its end, and returns the number of jobs that `close` returned.
     fn end(&self) -> usize {
         let left = self.pool.close().len();
         assert!(self.pool.wait(None));
@@ -58,7 +58,7 @@ fn job_racing_close_is_run_or_returned() {
     });
 }
 
-/// Fails if `finish` does not notify, or if a thread that finds the pool closed ends before it
+/// Fails if `finish` notifies no thread, or if a thread that finds the pool closed ends before it
 /// checks the queues.
 #[test]
 fn job_racing_finish_is_run_or_refused() {
@@ -76,10 +76,10 @@ fn job_racing_finish_is_run_or_refused() {
     });
 }
 
-/// A job is submitted while the one thread may be about to wait: the thread is notified, or finds
-/// the job.
+/// A job is submitted while the pool's one thread may be about to wait. The thread is notified, or
+/// finds the job.
 ///
-/// Fails if `submit` does not notify.
+/// Fails if `submit` notifies no thread.
 #[test]
 fn job_racing_a_thread_about_to_wait_is_run() {
     Model::new().bound(3).check(|| {
@@ -96,7 +96,7 @@ fn job_racing_a_thread_about_to_wait_is_run() {
 /// A spinning thread takes a job for which the submitter notified no thread. If two jobs wait for
 /// each other, the spinning thread takes one, and another thread takes the other.
 ///
-/// Fails if a spinning thread does not check the queues afterwards, or counts as two threads.
+/// Fails if a spinning thread does not check the queues after its hook, or counts as two threads.
 #[test]
 fn jobs_racing_a_spinning_thread_are_run() {
     Model::new().bound(2).check(|| {
@@ -126,7 +126,7 @@ fn jobs_racing_a_spinning_thread_are_run() {
     });
 }
 
-/// Waits for a second caller.
+/// Waits until two threads have called this function.
 fn meet(met: &(Mutex<u32>, Condvar)) {
     let mut here = met.0.lock();
     *here += 1;
@@ -156,11 +156,11 @@ fn two_jobs_that_wait_for_each_other_get_two_threads() {
     });
 }
 
-/// An urgent job waits for two capped jobs: one that was there before, and one that it submits
-/// itself. Meanwhile a thread becomes idle, or the cap is reached.
+/// An urgent job waits for two capped jobs: one that was submitted before it, and one that it
+/// submits itself. Meanwhile a thread becomes idle, or the cap is reached.
 ///
-/// Fails if urgent jobs count as busy, or if the pool leaves them to a ready thread that is on its
-/// way to a capped job (a `max` in place of the sum in `wanted`).
+/// Fails if threads with urgent jobs count as busy. Also fails if the pool leaves an urgent job to
+/// a ready thread that is on its way to a capped job (a `max` in place of the sum in `wanted`).
 #[test]
 fn urgent_job_that_waits_for_capped_jobs_completes() {
     Model::new().bound(2).check(|| {

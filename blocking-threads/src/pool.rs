@@ -29,28 +29,28 @@
 //!
 //! 1. At most one thread is the watcher, and at most one is spinning.
 //! 2. A submission that leaves the pool not short notifies a ready thread. A submission that leaves
-//!    it short starts a ready thread while the pool has fewer than
-//!    [`eager`](crate::Settings::eager) threads, or if [`grow_after`](crate::Settings::grow_after)
-//!    is zero. Otherwise it starts the watcher, unless there is one. So a pool that is short has a
-//!    watcher, which starts more threads once the jobs have waited (`growth.rs`).
+//!    it short starts a ready thread in two cases: fewer than [`eager`](crate::Settings::eager)
+//!    threads are busy or ready, or [`grow_after`](crate::Settings::grow_after) is zero. In all
+//!    other cases the submission starts the watcher, unless there is one. So a pool that is short
+//!    has a watcher, which starts more threads once the jobs have waited (`growth.rs`).
 //! 3. An urgent job never waits for the watcher: if the pool is short, its submission starts a
 //!    ready thread. Ready threads take urgent jobs first.
 //! 4. A spinning thread checks the queues under the lock when its hook returns. So a submitter does
 //!    not notify for a job that the spinning thread will find.
-//! 5. A thread that waits counts as ready until it holds the lock again, and then checks the
-//!    queues, also when its wait timed out.
+//! 5. A thread that waits counts as ready, also after its wait has ended, until it holds the lock
+//!    again. Then it checks the queues, even if its wait timed out.
 //! 6. The cap bounds busy threads, not all threads: an exempt thread that waits for a capped job
 //!    takes no room. A thread that finishes a job checks the queues itself, so the room that it
 //!    leaves is used.
 //! 7. A thread ends when its wait lasted for the keep-alive and it finds no wanted job. A thread
-//!    that finds none also ends while the pool has a *surplus*: threads above a cap that was
-//!    lowered.
-//! 8. `close` takes out the queued capped jobs, and leaves the urgent ones. `finish` leaves both.
-//!    The threads end once the queues are empty.
-//! 9. Jobs and hooks run, and jobs are dropped, without the lock. Only [`Settings::spawn`] may be
-//!    called under the lock. So a job for which no thread starts can go back to its submitter, and
-//!    a new thread finds its own handle in `handles`.
-//! 10. A thread that ends leaves its handle in `last`, and joins the handle that it finds there. So
+//!    that finds no wanted job also ends while the pool has a *surplus*: threads above a cap that
+//!    was lowered.
+//! 8. `close` takes out the queued capped jobs, and leaves the urgent jobs in their queue. `finish`
+//!    leaves the jobs in both queues. The threads end once the queues are empty.
+//! 9. Jobs and hooks run, and jobs are dropped, without the lock. One hook is an exception:
+//!    [`Settings::spawn`] may be called under the lock. So a job for which no thread starts can go
+//!    back to its submitter, and a new thread finds its own handle in `handles`.
+//! 10. A thread that ends moves its own handle to `last`, and joins the handle that was there. So
 //!     a caller that has joined the handle in `last`, and all handles in `handles`, has joined
 //!     every thread.
 //!
@@ -59,9 +59,9 @@
 //! 1. For each wanted job there is a ready thread or the watcher, as the pool is not short or has a
 //!    watcher (rules 2 and 3). If neither can be started, `submit` returns the job, unless another
 //!    thread will take it.
-//! 2. A ready thread cannot miss the job. Either it has yet to take the lock, and checks the queues
-//!    then, or it waits and is notified. If its wait timed out before the notification, it checks
-//!    the queues before it ends (rule 5).
+//! 2. A ready thread cannot miss the job. Either the thread has yet to take the lock, and then
+//!    checks the queues, or it waits and is notified. If the thread's wait timed out before the
+//!    notification, the thread checks the queues before it ends (rule 5).
 //! 3. A capped job without room waits for a busy thread, which checks the queues when its job ends
 //!    (rule 6).
 //! 4. A closed pool ends its threads only when they find no wanted job (rule 8), so the claims
@@ -79,8 +79,8 @@ use sync_shim::{
     thread,
 };
 
-/// A job for a [`Pool`]: a closure, or a type of your own. The pool catches a panic in it, and the
-/// thread continues with the next job.
+/// A job for a [`Pool`]: a closure, or a type of your own. The pool catches a panic of the job, and
+/// the thread continues with the next job.
 pub trait Job: Send + 'static {
     /// Runs the job.
     fn run(self);
@@ -96,8 +96,9 @@ impl<F: FnOnce() + Send + 'static> Job for F {
 pub struct Refused<J> {
     /// The job, as it was submitted.
     pub job: J,
-    /// Why no thread could be started for it: [`InvalidInput`](io::ErrorKind::InvalidInput) if the
-    /// thread's name contains a NUL. `None` if the pool is closed, or its cap is 0.
+    /// Why no thread could be started for the job. The error's kind is
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the thread's name contains a NUL. `None` if
+    /// the pool is closed, or its cap is 0.
     pub why: Option<io::Error>,
 }
 
@@ -148,28 +149,29 @@ pub(crate) struct State<J> {
     pub(crate) queue: VecDeque<J>,
     /// Urgent jobs.
     urgent: VecDeque<J>,
-    /// Own jobs, by the number of the thread that runs each of them first.
+    /// Own jobs, by the number of the thread that each was submitted for.
     own: BTreeMap<u64, J>,
-    /// Busy threads.
+    /// Number of busy threads.
     busy: usize,
-    /// Ready threads, the spinning one included.
+    /// Number of ready threads, the spinning one included.
     pub(crate) ready: usize,
     /// Whether there is a watcher. Its thread may not have begun yet.
     pub(crate) watched: bool,
-    /// Capped jobs that threads took right after another job, since the watcher's last check.
+    /// Number of capped jobs that threads took right after another job, since the watcher's last
+    /// check.
     pub(crate) taken: usize,
-    /// Threads that end as soon as they find no wanted job (rule 7).
+    /// Number of threads that are to end as soon as they find no wanted job (rule 7).
     surplus: usize,
     /// 1 while a thread is spinning, else 0.
     spinning: usize,
-    /// All threads that have not yet run their last job and hook.
+    /// Number of all threads that have not yet run their last job and hook.
     alive: usize,
-    /// Callers that wait for the last thread.
+    /// Number of callers that wait for the last thread.
     waiters: usize,
     pub(crate) closed: bool,
     /// The handles of the threads that have not ended, by number.
     handles: BTreeMap<u64, thread::JoinHandle<()>>,
-    /// Threads started so far: the number of the next one.
+    /// How many threads were started so far. The next thread gets this number.
     number: u64,
     /// The handle of the thread that ended last, until it is joined (rule 10).
     last: Option<thread::JoinHandle<()>>,
@@ -178,16 +180,16 @@ pub(crate) struct State<J> {
 /// The numbers of a pool's threads and queued jobs, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Threads, without those that run an urgent job or their own.
+    /// Number of threads, without those that run an urgent job or their own job.
     pub threads: usize,
-    /// Threads without a job: the ready ones and the watcher.
+    /// Number of threads without a job: the ready ones and the watcher.
     pub idle: usize,
-    /// Queued jobs of [`submit`](Pool::submit).
+    /// Number of queued jobs of [`submit`](Pool::submit).
     pub queue: usize,
 }
 
 impl<J> State<J> {
-    /// Returns how many more threads may be busy. With a cap of 0 it is one, for the jobs that were
+    /// Returns how many more threads may be busy. A cap of 0 counts as 1, for the jobs that were
     /// submitted before the cap was lowered.
     fn room(&self) -> usize {
         self.cap.max(1).saturating_sub(self.busy)
@@ -270,7 +272,7 @@ impl<J> StaticPool<J> {
         }
     }
 
-    /// Returns a handle to the pool. Free.
+    /// Returns a handle to the pool, at no cost.
     pub fn handle(&'static self) -> Pool<J> {
         Pool(Handle::Static(&self.0))
     }
@@ -293,7 +295,7 @@ impl<J: 'static> Pool<J> {
         &self.core().state
     }
 
-    /// Returns the condition at which the watcher waits between two checks.
+    /// Returns the condition variable on which the watcher waits between two checks.
     pub(crate) fn looks(&self) -> &Condvar {
         &self.core().looks
     }
@@ -316,10 +318,10 @@ impl<J: Job> Pool<J> {
 
     /// Queues a job behind the others.
     ///
-    /// An idle thread takes it, or a new one, or the first thread that finishes its job. At most
-    /// [`cap`](Self::cap) such jobs run at a time. When [`Settings::eager`] threads or more are
-    /// busy and none is idle, the pool starts another one only after jobs have waited for
-    /// [`Settings::grow_after`].
+    /// An idle thread takes the job, or a new thread, or the first thread that finishes its own
+    /// job. At most [`cap`](Self::cap) such jobs run at a time. When [`Settings::eager`] threads or
+    /// more are busy and none is idle, the pool starts another thread only after jobs have waited
+    /// for [`Settings::grow_after`].
     ///
     /// # Errors
     /// Returns the job if the pool is closed, if its cap is 0, or if no thread will take the job
@@ -380,12 +382,13 @@ impl<J: Job> Pool<J> {
     /// Changes the [cap](Settings::cap).
     ///
     /// If the cap is raised, jobs that waited for room get threads, as if they were submitted now.
-    /// If it is lowered, the threads above the new cap end as they finish their jobs; no job is
-    /// interrupted. With a cap of 0 the pool refuses submissions, and runs the jobs that were
-    /// submitted before one at a time.
+    /// If the cap is lowered, the threads above the new cap end as they finish their jobs; no job
+    /// is interrupted. With a cap of 0 the pool refuses submissions. It still runs the jobs that
+    /// were submitted before, one at a time.
     ///
-    /// A thread that cannot be started is no error here: the pool tries again when jobs have
-    /// waited, or when another job comes.
+    /// A thread that cannot be started is no error here: the pool tries to start one again when
+    /// jobs have waited, or when another job comes.
+    ///
     /// ```
     /// use blocking_threads::{Pool, Settings};
     /// use std::sync::{Arc, Barrier};
@@ -485,7 +488,8 @@ impl<J: Job> Pool<J> {
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<thread::JoinHandle<()>> {
         if name.contains('\0') {
-            drop(run); // Before the error exists, which a panic of this drop would leak.
+            // Dropped before the error exists: a panic of a later drop would leak the error.
+            drop(run);
             let why = "a thread name must not contain a NUL";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
@@ -567,8 +571,9 @@ impl<J: Job> Pool<J> {
         join(before);
     }
 
-    /// Unlocks before it notifies, as a notified thread first takes the lock. Does not notify if
-    /// no thread waits, as a notification costs a system call.
+    /// Counts a thread as ended. Unlocks before it notifies the callers of `wait`, as a notified
+    /// thread first takes the lock. Does not notify if none waits, as a notification costs a system
+    /// call.
     fn end(&self, mut state: MutexGuard<'_, State<J>>) {
         state.alive -= 1;
         let notify = state.alive == 0 && state.waiters > 0;
@@ -581,8 +586,8 @@ impl<J: Job> Pool<J> {
     /// Refuses jobs of [`submit`](Self::submit) and [`start`](Self::start) from now on, and returns
     /// the queued jobs of `submit`.
     ///
-    /// The threads finish the jobs that they run, and run those of
-    /// [`submit_now`](Self::submit_now). Then they end.
+    /// The threads finish the jobs that they run, and run the queued jobs of
+    /// [`submit_now`](Self::submit_now). Then the threads end.
     pub fn close(&self) -> Vec<J> {
         let mut state = self.state().lock();
         let left = std::mem::take(&mut state.queue);
@@ -620,8 +625,8 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// Waits at most for `limit` until all threads have run their last job and hook. Returns
-    /// whether they have.
+    /// Waits until all threads have run their last job and hook, but at most for `limit`. Returns
+    /// whether all threads have done so.
     ///
     /// Close the pool before the call: the threads of an open pool do not end. When this returns, a
     /// thread may still run the destructors of its thread-locals. A thread of the pool must not
@@ -644,9 +649,9 @@ impl<J: Job> Pool<J> {
 
     /// Waits until all threads have ended, their thread-locals' destructors included.
     ///
-    /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two threads join at
-    /// the same time, one may return before the last destructor has run. Those destructors must not
-    /// wait for the thread that calls this.
+    /// Like [`wait`](Self::wait) without a limit, but joins the threads. If two callers join at
+    /// the same time, one may return before the last destructor has run. The destructors of
+    /// thread-locals must not wait for a thread that calls `join`.
     ///
     /// # Panics
     /// If a thread of the pool calls this, it may panic or wait forever, as it would join itself.
@@ -685,7 +690,8 @@ fn join(thread: Option<thread::JoinHandle<()>>) {
     }
 }
 
-// A panic of a job or a hook is caught, and neither runs while the counts are being changed.
+// A panic of a job or a hook is caught. Neither a job nor a hook runs while the pool changes its
+// counts.
 impl<J> UnwindSafe for Pool<J> {}
 impl<J> RefUnwindSafe for Pool<J> {}
 impl<J> UnwindSafe for StaticPool<J> {}

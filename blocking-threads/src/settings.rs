@@ -9,11 +9,11 @@ pub type Spawn =
 /// The main function of a thread of the pool.
 type ThreadMain = Box<dyn FnOnce() + Send>;
 
-/// Waits a little for the next job before a thread parks.
+/// A hook that waits a little for the next job before a thread parks.
 ///
 /// The hook's argument is a function that returns true once there is a job or the pool is closed.
-/// The hook may call it any number of times, and chooses when to return. Then the thread takes a
-/// job if there is one, and parks otherwise.
+/// The hook may call this function any number of times, and chooses when to return. After the
+/// hook's return the thread takes a job if there is one, and parks otherwise.
 pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 
 /// Settings of a [`Pool`](crate::Pool).
@@ -24,7 +24,7 @@ pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 /// settings.name = "reader".into();
 /// ```
 ///
-/// A constant can set the numbers:
+/// A constant can hold settings without hooks:
 ///
 /// ```
 /// use blocking_threads::{Settings, StaticPool};
@@ -43,22 +43,22 @@ pub type BeforePark = dyn FnMut(&mut dyn FnMut() -> bool);
 #[non_exhaustive]
 pub struct Settings {
     /// The name of the threads that are started for jobs of [`Pool::submit`](crate::Pool::submit).
-    /// If it contains a NUL no thread starts, and jobs are refused.
+    /// If the name contains a NUL, no such thread starts, and the pool refuses these jobs.
     pub name: Cow<'static, str>,
-    /// The size of each thread's stack in bytes. `None` leaves it to [`std::thread`].
+    /// The size of each thread's stack in bytes. `None` leaves the size to [`std::thread`].
     pub stack_size: Option<usize>,
     /// The most jobs of [`Pool::submit`](crate::Pool::submit) that run at a time. With 0 the pool
-    /// refuses them. The cap does not bound other jobs. 512 by default.
-    /// [`Pool::set_cap`](crate::Pool::set_cap) changes it later.
+    /// refuses such jobs. The cap does not bound other jobs. 512 by default.
+    /// [`Pool::set_cap`](crate::Pool::set_cap) changes the cap later.
     pub cap: usize,
-    /// The number of threads that start without a delay, each for a job that found no idle one. 4
-    /// by default; 0 counts as 1.
+    /// The number of threads that start without a delay, each for a job that found no idle thread.
+    /// 4 by default; 0 counts as 1.
     pub eager: usize,
     /// How long jobs wait before another thread is started, once [`eager`](Self::eager) threads are
     /// busy. 1 ms by default.
     ///
-    /// The pool checks at this interval whether jobs wait. Zero starts a thread at once for each
-    /// job that finds no idle one.
+    /// The pool checks at this interval whether jobs wait. With zero, the pool starts a thread at
+    /// once for each job that finds no idle thread.
     pub grow_after: Duration,
     /// How long an idle thread waits for its next job before it ends. 10 s by default.
     pub keep_alive: Duration,
@@ -71,9 +71,9 @@ pub struct Settings {
     /// Starts the threads in place of [`std::thread`]: for priorities, a sandbox, or a test in
     /// which no thread starts.
     ///
-    /// If it returns an error or panics, it must not have run the closure; otherwise the pool
-    /// miscounts its threads. If it returns a handle, a thread must run the closure. It must not
-    /// call the pool, as it may be called under the pool's lock.
+    /// If the hook returns an error or panics, it must not have run the closure; otherwise the pool
+    /// miscounts its threads. If the hook returns a handle, a thread must run the closure. The hook
+    /// must not call a method of the pool, as the pool may call the hook under its lock.
     pub spawn: Option<Arc<Spawn>>,
 }
 

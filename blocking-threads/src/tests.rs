@@ -264,7 +264,7 @@ fn urgent_jobs_take_no_room_of_the_cap() {
     for _ in 0..3 {
         pool.submit_now(long(), "another").unwrap();
     }
-    // Each job has begun, so each thread has the name that was asked for.
+    // Now each job has begun. So no thread called `worker` or `another` is free for the jobs below.
     until(|| pool.counts().idle == 0);
     let (done, wait) = mpsc::channel();
     for _ in 0..2 {

@@ -1,5 +1,5 @@
-//! Asserts that these public types are covariant, and the auto traits of all generic ones.
-//! `src/variance.rs` asserts the invariant types.
+//! Asserts which public types are covariant, and the auto traits of all generic public types.
+//! `src/variance.rs` asserts which public types are invariant.
 use blocking_threads::{Lent, Offered, Pool, Refused, StaticPool};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::panic::{RefUnwindSafe, UnwindSafe};

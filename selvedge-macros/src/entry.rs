@@ -1,7 +1,8 @@
-//! The attributes: an async function becomes a plain one, which blocks on its body in a runtime.
+//! The attributes `main` and `test`: an async function becomes a plain function, which runs its
+//! former body in a runtime.
 //!
-//! The function keeps its name, its visibility and its attributes. Its body moves into an async
-//! block, with its own spans, so that the compiler's errors point at the user's lines. An error in
+//! The function keeps its name, its visibility and its attributes. The body moves into an async
+//! block and keeps its spans, so that the compiler's errors point at the user's lines. An error in
 //! an argument of the attribute points at that argument.
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -10,7 +11,7 @@ use syn::{
     Token, Type, parse::Parser, parse_quote, punctuated::Punctuated, spanned::Spanned,
 };
 
-/// The attribute.
+/// The attribute that is expanded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Main,
@@ -28,8 +29,8 @@ struct Settings {
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream, kind: Kind) -> TokenStream {
     let expanded = syn::parse2::<ItemFn>(item.clone())
         .and_then(|function| in_a_runtime(arguments, function, kind));
-    // The expansion keeps the item, so that the compiler also reports the item's own errors, and
-    // those of its uses.
+    // Beside the error, the expansion keeps the item. So the compiler also reports the item's own
+    // errors, and the errors of the code that uses the item.
     expanded.unwrap_or_else(|error| {
         let error = error.into_compile_error();
         quote! { #error #item }

@@ -38,10 +38,10 @@ pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::expand(arguments.into(), item.into(), entry::Kind::Test).into()
 }
 
-/// Awaits several futures at once, and runs the handler of the one that is ready first.
+/// Awaits several futures at once, and runs the handler of the future that is ready first.
 ///
 /// The arguments are the path of the crate `selvedge`, a `;`, and the arguments of
-/// `selvedge::select!`. That macro documents them, and passes them on with the crate's path.
+/// `selvedge::select!`. That macro documents its arguments, and passes them on after the path.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -1,6 +1,6 @@
 //! `select!`: the branches as the user wrote them, and the block that they expand to.
 //!
-//! The block, for two branches:
+//! For two branches this is the block:
 //!
 //! ```text
 //! {
@@ -20,9 +20,10 @@
 //! 1. A branch is disabled by its precondition, or by an output that its pattern refuses. So no
 //!    future is polled after its output.
 //! 2. The poll compares an output with the *shape* of the pattern: the pattern without the words
-//!    `mut` and `ref`, matched by reference, so that it moves nothing. The last `match` binds.
-//! 3. A handler runs after the futures were dropped, in the code of the caller: it may borrow what
-//!    they borrowed, await, return and break.
+//!    `mut` and `ref`. The comparison is by reference, so it moves nothing. The last `match` binds
+//!    the pattern's names.
+//! 3. A handler runs after the futures were dropped, in the code of the caller. So the handler may
+//!    borrow what the futures borrowed, and may await, return and break.
 //! 4. Each part of a branch keeps its spans, and the calls that the macro makes on a future have
 //!    that future's span. So the compiler's errors point at the user's lines.
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -35,7 +36,7 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-/// Limit of the number of branches: the bits of a word.
+/// The most branches: as many as a `u64` has bits.
 const MAX_BRANCHES: usize = 64;
 
 /// The arguments of `select!`.
@@ -163,7 +164,7 @@ impl VisitMut for HasReference {
 /// Removes the bindings of a pattern, and keeps the parts that it compares.
 struct Shape {
     /// Whether names that look like variables become `_`. If not, the pattern is matched by
-    /// reference, and such a name may be that of a constant.
+    /// reference, and a name stays, as it may be that of a constant.
     without_names: bool,
 }
 
@@ -199,15 +200,15 @@ impl VisitMut for Shape {
 }
 
 impl Branch {
-    /// Returns the `match` by which a poll compares `output` with the pattern. If they do not
-    /// match, it continues with the next branch.
+    /// Returns the `match` by which a poll compares `output` with the pattern. If `output` does not
+    /// match the pattern, the poll continues with the next branch.
     fn comparison(&self, output: &Ident) -> TokenStream {
         let mut pattern = self.pattern.clone();
         let mut has_reference = HasReference(false);
         has_reference.visit_pat_mut(&mut pattern);
         let HasReference(without_names) = has_reference;
         Shape { without_names }.visit_pat_mut(&mut pattern);
-        // In the edition 2024 a pattern that has a `&` is not matched by reference.
+        // The edition 2024 does not allow a pattern that has a `&` in a match by reference.
         let place = match without_names {
             true => quote! { #output },
             false => quote! { &#output },

@@ -1,5 +1,5 @@
-//! Makes one error, which the first argument names. A sanitizer must report it. If it does not, its
-//! silence about other programs means nothing.
+//! Makes one error, which the first argument names. A sanitizer must report that error. If the
+//! sanitizer does not, its silence about other programs means nothing.
 use std::{hint::black_box, thread};
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The one module that names a backend. Everything else in this crate goes through `imp`.
+//! The module that chooses the backend. The rest of this crate reaches its types through `imp`.
 
 macro_rules! backend_needs {
     ($cfg:ident, $feature:literal) => {

@@ -1,11 +1,11 @@
-//! The base of the parts' conformance kits: tokens whose loss is noticed, and a runner for a kit's
-//! checks. Feature `conformance`, for tests.
+//! The base of the conformance kits of this workspace's crates: tokens whose loss is noticed, and a
+//! runner for a kit's checks. Feature `conformance`, for tests.
 //!
 //! # Terms
 //!
 //! | term | is |
 //! |---|---|
-//! | *kit* | a set of checks of another crate's implementation of a part's trait |
+//! | *kit* | a set of checks for a trait of this workspace, which any implementation must pass |
 //! | *token* | an item that a check sends through the implementation ([`Token`]) |
 //! | *account* | the record of the tokens of one check ([`Account`]) |
 //!
@@ -13,9 +13,9 @@
 //!
 //! | state | meaning |
 //! |---|---|
-//! | *out* | the implementation under test has it |
-//! | *back* | it came out, and was settled |
-//! | *dropped* | it was dropped |
+//! | *out* | the implementation under test has the token |
+//! | *back* | the token came out, and was settled |
+//! | *dropped* | the token was dropped |
 //!
 //! # Rules
 //!
@@ -32,8 +32,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A lock for a check's own data. It is not a step of a model: the model does not see it, while
-/// ThreadSanitizer does. It cannot be poisoned.
+/// A lock for a check's own data. A model does not see the lock, so locking is not a step of the
+/// model. ThreadSanitizer sees the lock. It cannot be poisoned.
 #[derive(Debug, Default)]
 pub struct Unseen<T>(Lock<T>);
 
@@ -72,8 +72,8 @@ pub struct Account {
 #[derive(Debug)]
 pub struct Token {
     number: usize,
-    /// Dropped when the token first comes back or is dropped: a broken implementation may have made
-    /// two tokens of one.
+    /// Dropped only when the token first comes back or is dropped. A broken implementation may have
+    /// made two tokens of one, and then the token comes back or is dropped again.
     account: ManuallyDrop<Account>,
 }
 
@@ -134,7 +134,7 @@ impl Account {
         }
     }
 
-    /// Returns the tokens that are neither settled nor dropped.
+    /// Returns the numbers of the tokens that are neither settled nor dropped.
     pub fn missing(&self) -> Vec<usize> {
         self.with(|fates| {
             let all = fates.iter().enumerate();
@@ -180,11 +180,11 @@ impl Account {
         );
     }
 
-    /// Asserts that tokens came out in the promised order, if they went in in the order of their
-    /// numbers.
+    /// Asserts that tokens came out in the promised order. `came` has the numbers of the tokens, in
+    /// the order in which they came out. They must have gone in by increasing numbers.
     ///
     /// # Panics
-    /// If they did not.
+    /// If the tokens came out in another order than `order`.
     pub fn assert_order(&self, order: Order, came: &[usize]) {
         let right = match order {
             Order::Fifo => came.is_sorted(),
@@ -205,14 +205,15 @@ impl Token {
         self.number
     }
 
-    /// Sets the state, and returns the previous one. The account must not be used afterwards.
+    /// Sets the state, and returns the previous state. The token's account must not be used
+    /// afterwards.
     fn end(&mut self, fate: Fate) -> Fate {
         let number = self.number;
         let before = self
             .account
             .with(|fates| std::mem::replace(&mut fates[number], fate));
         if before == Fate::Out {
-            // SAFETY: this happens once a token, since its state never is `Out` again.
+            // SAFETY: this happens once for each token, since its state never is `Out` again.
             unsafe { ManuallyDrop::drop(&mut self.account) };
         }
         before
@@ -232,8 +233,8 @@ impl Drop for Token {
     }
 }
 
-/// Keeps a value forever, in a `static`, so that a leak checker still finds it. For a value that a
-/// broken implementation has doubled: it must not be dropped twice.
+/// Keeps a value forever, in a `static`, where a leak checker still finds the value. Use this for a
+/// value that a broken implementation has doubled, and that must not be dropped twice.
 pub fn bury(what: impl Send + 'static) {
     static GRAVES: Unseen<Vec<Box<dyn Send>>> = Unseen::new(Vec::new());
     let mut graves = GRAVES.lock();
@@ -252,10 +253,11 @@ pub fn check(name: &'static str, run: impl Fn() + Send + Sync + 'static) -> Chec
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a kit's checks as one model. Under loom it explores all executions of each check with up to
-/// `bound` preemptions. Elsewhere it runs each check a few hundred times, all within `limit`.
+/// `bound` preemptions. Under shuttle it runs each check under random schedules. On real threads it
+/// runs each check 200 times, all checks within `limit`.
 ///
 /// # Panics
-/// If a check fails, or if the checks do not end within `limit`.
+/// If a check fails, or, on real threads, if the checks do not end within `limit`.
 pub fn explore(limit: Duration, bound: usize, checks: impl IntoIterator<Item = Check>) {
     let now = Arc::new(Unseen::new(""));
     let named = |(name, run): Check| -> Box<dyn Fn() + Send + Sync> {

@@ -1,8 +1,9 @@
 //! Counts read-modify-writes and `SeqCst` fences, under `--cfg selvedge_count`.
 //!
-//! There, `counted(|| ..)` returns a closure's result and its `Counts`, and `total()` returns the
-//! counts of all threads so far. Under every backend [`shared`] marks an atomic on a cache line
-//! that all workers share, so that operations on it are counted separately.
+//! Under that cfg, `counted(|| ..)` returns a closure's result and its `Counts`, and `total()`
+//! returns the counts of all threads so far. [`shared`], which exists under every backend, marks an
+//! atomic on a cache line that all workers share. The read-modify-writes on such atomics are also
+//! counted separately.
 #[cfg(selvedge_count)]
 pub use crate::backend::imp::{Counts, counted, total};
 
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn counted_covers_read_modify_writes_and_fences_only() {
         let (own, all) = (AtomicUsize::new(0), shared(AtomicUsize::new(0)));
-        // Ordering: any, a thread counts only its own operations.
+        // Ordering: any would do, as `counted` counts only this thread's operations.
         let ((), counts) = counted(|| {
             own.store(1, Relaxed);
             own.load(Relaxed);

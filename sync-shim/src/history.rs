@@ -3,7 +3,7 @@
 //! A *history* is a list of calls with their results, and with the times when each call began and
 //! ended, by one clock. It is *linearizable* if there is an order of the calls with two properties.
 //! First, a sequential object ([`Sequential`]) gives the same results in that order. Second, a call
-//! that ended before another began comes before it.
+//! that ended before another call began also comes before it in that order.
 //!
 //! [`check`] looks for such an order, by the algorithm of Wing and Gong ("Testing and Verifying
 //! Concurrent Objects", 1993) with Lowe's table of tried states ("Testing for Linearizability",
@@ -33,7 +33,7 @@
 //! The clock is an atomic of std under every backend, so recording is not a step of a model. On
 //! real threads each recorded call begins and ends with a `SeqCst` read-modify-write, so the calls
 //! are ordered more strictly than without the recording. So a history checks the results of the
-//! calls, and not their orderings, which loom checks.
+//! calls. It does not check their memory orderings, which loom checks.
 use std::{
     collections::HashSet,
     fmt::Debug,
@@ -62,7 +62,8 @@ pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
     fn now(&self) -> u64 {
-        // Ordering: SeqCst, so that a call that ended before another began has the lower number.
+        // Ordering: SeqCst, so that the end of a call has a lower number than any call that begins
+        // after that end.
         self.0.fetch_add(1, SeqCst)
     }
 }
@@ -72,11 +73,11 @@ impl Clock {
 pub struct Event<S: Sequential> {
     /// The call.
     pub call: S::Call,
-    /// Its result.
+    /// The call's result.
     pub answer: S::Answer,
-    /// The time when it began.
+    /// The time when the call began.
     pub from: u64,
-    /// The time when it ended.
+    /// The time when the call ended.
     pub to: u64,
 }
 
@@ -121,7 +122,7 @@ impl<S: Sequential> Log<S> {
 pub struct NotLinearizable<S: Sequential> {
     /// The calls, in the order of the times when they began.
     pub events: Vec<Event<S>>,
-    /// The most calls for which an order was found.
+    /// The largest number of calls for which an order was found.
     pub explained: usize,
 }
 
@@ -169,7 +170,7 @@ pub fn check<S: Sequential>(
         if count == events.len() {
             return Ok(());
         }
-        // A call may come next if no other unplaced call ended before it began.
+        // A call may come next if no other unplaced call had ended when it began.
         let mut first_end = u64::MAX;
         for (index, event) in events.iter().enumerate() {
             if placed.has(index) {

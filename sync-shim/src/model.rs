@@ -1,9 +1,9 @@
 //! Runs a scenario under the backend: in all executions under loom, in many schedules elsewhere.
 //!
-//! A test that calls [`model`] is a *model*. When it ends it prints one line on standard output,
-//! `model: executions=N bound=B outcome=O`, which `cargo xtask loom` reads. `B` is `none` or the
-//! preemption bound. `O` is `complete`; for a negative model it is `failed-as-it-must`, or
-//! `not-here` under a backend that cannot tell.
+//! A test that calls [`model`] is a *model*. When a model ends it prints one line on standard
+//! output: `model: executions=N bound=B outcome=O`. `cargo xtask loom` reads this line. `B` is
+//! `none` or the preemption bound. `O` is `complete`. For a negative model, `O` is
+//! `failed-as-it-must`, or `not-here` under a backend that cannot tell.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,7 +19,7 @@ pub fn model(scenario: impl Fn() + Send + Sync + 'static) {
 /// Asserts that the model of `scenario` fails with a message that contains `expected`.
 ///
 /// The scenario contains a bug on purpose. So the test shows that a model would find that bug. Only
-/// loom explores every execution, so the other backends skip it.
+/// loom explores every execution, so the other backends skip the scenario.
 pub fn model_must_fail(expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
     Model::new().must_fail(expected, scenario);
 }
@@ -66,7 +66,7 @@ impl Model {
     }
 
     /// Runs several independent scenarios as [`check`](Self::check) does. The number of executions
-    /// is the sum of theirs, not the product.
+    /// is the sum of the scenarios' executions, not the product.
     #[cfg(feature = "conformance")]
     pub(crate) fn check_each(self, scenarios: Vec<Box<dyn Fn() + Send + Sync>>) {
         let runs = Arc::new(AtomicU64::new(0));
@@ -77,7 +77,7 @@ impl Model {
     }
 
     /// Runs `scenario`, and panics if no execution fails, or if one fails with a message that does
-    /// not contain `expected`. Does nothing except under loom.
+    /// not contain `expected`. Except under loom, only prints the model's line.
     pub fn must_fail(self, expected: &str, scenario: impl Fn() + Send + Sync + 'static) {
         let runs = Arc::new(AtomicU64::new(0));
         if cfg!(not(selvedge_loom)) {

@@ -1,7 +1,7 @@
 //! Functions that catch the panics of user code: of a task, a waker, a hook, a destructor.
 //!
-//! The payload of a panic is user code too: its drop may panic. So [`discard`] drops a payload that
-//! nobody waits for.
+//! The payload of a panic is user code too: its drop may panic. So a payload that nobody waits for
+//! is dropped by [`discard`], which also catches the panic of that drop.
 //!
 //! Without the feature `std` nothing can be caught, and a panic continues to unwind. The process
 //! then often aborts, as a `no_std` program does at each panic.
@@ -70,8 +70,8 @@ pub fn contain(f: impl FnOnce()) {
 
 /// Drops a payload that nobody waits for.
 ///
-/// A payload whose own drop panics is leaked, with the second payload, since that could repeat
-/// forever.
+/// If the drop of the payload panics, the payload of that second panic is leaked. Its drop could
+/// panic as well, and so on forever.
 ///
 /// ```
 /// use sync_shim::panics::{catch, discard};
@@ -95,8 +95,8 @@ pub fn discard(payload: Payload) {
     }
 }
 
-/// Drops a payload as [`discard`] does, and passes the payload of the drop's own panic to `report`
-/// before that is leaked. `report` must not panic.
+/// Drops a payload as [`discard`] does. If the drop panics, passes the payload of that second panic
+/// to `report`, and then leaks it. `report` must not panic.
 ///
 /// ```
 /// use sync_shim::panics::{catch, discard_and};

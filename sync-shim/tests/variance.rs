@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones. `src/variance.rs` has the
-//! invariant types.
+//! Asserts which public types are covariant, and the auto traits of all generic public types.
+//! `src/variance.rs` asserts which public types are invariant.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::marker::PhantomPinned;
 use sync_shim::{CachePadded, cell::UnsafeCell};
@@ -7,7 +7,7 @@ use sync_shim::{CachePadded, cell::UnsafeCell};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// Types that are only `Send`, and only `Sync`.
+/// A type that is `Send` and not `Sync`, and one that is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 

@@ -63,7 +63,7 @@ pub(crate) struct Model {
     pub(crate) package: String,
     pub(crate) binary: PathBuf,
     pub(crate) name: String,
-    /// A bound for this run of a model that has none.
+    /// A bound for this run of a model that has no bound of its own.
     pub(crate) bound: Option<u32>,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let file = options.json.as_deref();
         file.map_or(Ok(()), |file| results::write_json(file, &outcomes))
     };
-    // Written after each model, for a run that is cut off.
+    // The results so far are written after each model, as the run may be cut off.
     let outcomes = run_all(models, options.jobs, limit, &commit, |outcome| {
         let mut so_far = so_far.lock().expect("no job panics");
         so_far.push(outcome.clone());
@@ -173,7 +173,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The executions and the bound of a brief run: models with more executions get the bound.
+/// In a brief run, a model that took more executions than `LONG` gets the bound `BRIEF_BOUND`.
 const LONG: u64 = 50_000;
 const BRIEF_BOUND: u32 = 3;
 
@@ -191,8 +191,8 @@ fn bound_long(models: &mut [Model]) -> Result<()> {
     Ok(())
 }
 
-/// Finds the models that the options name. A list needs no optimised build, unless that is built
-/// already.
+/// Finds the models that the options name. To list them, builds without optimisation, unless the
+/// optimised build is there already.
 pub(crate) fn find(options: &Options) -> Result<Vec<Model>> {
     let (packages, root) = workspace::load_at(options.path.as_deref())?;
     let ours = workspace::load()?.1.join("target");
@@ -260,8 +260,7 @@ pub(crate) enum Speed {
     /// Not at all: the tests are only listed.
     Listed,
     /// The dependencies fully, and the packages a little. The checkers, which are dependencies,
-    /// take most of a model's time, and a full optimisation of its crate takes longer than it
-    /// saves.
+    /// take most of a model's time. To optimise the packages fully takes longer than it saves.
     Explored,
     /// All fully.
     Full,
@@ -471,9 +470,9 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     })
 }
 
-/// Waits for the child; returns `None` when it had to kill the child. The limit is on processor
-/// time, where the system reports it, so that the load of the machine makes no difference. A child
-/// that hangs is killed after ten times the limit by the clock.
+/// Waits for the child; returns `None` when this function had to kill the child. The limit is on
+/// the child's processor time, where the system reports that time, so that the load of the machine
+/// makes no difference. A child that hangs is killed after ten times the limit by the clock.
 fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {

@@ -1,11 +1,13 @@
 //! The project's verification: models, their mutants, random schedules, sanitizers and soak tests.
 //!
-//! `cargo xtask` hands the commands of this program over to it, so its messages name `cargo xtask`.
-//! README.md describes them. The program is apart from `xtask` for two reasons. Its commands are
-//! about one question, whether a protocol holds, and keep their results in `docs/verification`;
-//! those of `xtask` check the tree and build things. And a change of one part compiles only that
-//! part, so `cargo xtask test` begins sooner. This program uses `xtask`'s library. `xtask` knows
-//! only the command lines of this program.
+//! `cargo xtask` hands the commands of this program over to it, so the program's messages name
+//! `cargo xtask`. README.md describes the commands.
+//!
+//! This program and `xtask` are two programs for two reasons. First, the commands of this program
+//! are about one question, whether a protocol holds, and keep their results in `docs/verification`.
+//! The commands of `xtask` check the tree and build things. Second, after a change of one of the
+//! programs only that program is compiled, so `cargo xtask test` begins sooner. This program uses
+//! `xtask`'s library. `xtask` knows only the command lines of this program.
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -43,7 +45,7 @@ enum Command {
     Soak(soak::Options),
 }
 
-/// Returns the options of a command line of this program's.
+/// Returns the options that a command line of this program contains.
 fn command_line<T: clap::Args>(words: &str) -> T {
     let command = T::augment_args(clap::Command::new("verify").no_binary_name(true));
     let matches = command.get_matches_from(words.split_whitespace());

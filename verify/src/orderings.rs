@@ -1,12 +1,14 @@
-//! `cargo xtask orderings`: checks that each ordering is needed, so that a model fails without it.
+//! `cargo xtask orderings`: checks that each ordering is needed. With a weaker one a model must
+//! fail.
 //!
-//! The command finds the calls of a crate's atomics in its text ([`sites`]), and builds its models
-//! once. Each atomic operation goes through sync-shim, which records the operations of a model, and
-//! weakens the one that the environment names. Each model runs once without a mutant, which also
-//! measures its time. Then each mutant ([`mutants`]) runs against the models that reach its call,
-//! one process for each model, until a model fails ([`trial`]). `orderings.toml` also lists changes
-//! of the source. One copy of the workspace ([`tree`]) contains all of them, is built once, and
-//! applies the change that the environment names.
+//! The command finds the calls of a crate's atomics in the crate's text ([`sites`]), and builds the
+//! crate's models once. Each atomic operation goes through sync-shim, which records the operations
+//! of a model, and weakens the operation that the environment names. Each model runs once without a
+//! mutant. That run also measures the model's time. Then each mutant ([`mutants`]) runs against the
+//! models that reach its call, one process for each model, until a model fails ([`trial`]).
+//!
+//! `orderings.toml` also lists changes of the source. One copy of the workspace ([`tree`]) contains
+//! all these changes, and is built once. Its models run with the change that the environment names.
 //!
 //! A mutant survives if the ordering is stronger than needed, if a scenario is missing, or if the
 //! checker can't see the difference. In the last case, `orderings.toml` lists the mutant with a
@@ -166,8 +168,8 @@ impl Options {
     }
 }
 
-/// Runs the mutants; returns `false` when a mutant survives, or when an entry of the list names
-/// something that is gone or needs no reason.
+/// Runs the mutants. Returns `false` when a mutant survives, when an ordering can have no mutant,
+/// or when an entry of the list names something that is gone or needs no reason.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     ensure!(options.limit != Some(0), "--limit is at least 1");
     ensure!(options.mutant_limit > 0, "--mutant-limit is at least 1");
@@ -301,7 +303,7 @@ fn row_name(site: &str, operation: &str, ordering: &str, mutant: &str) -> (Strin
     (site.to_owned(), change)
 }
 
-/// Returns the verdicts, and the calls that models make but the text does not show.
+/// Returns the verdicts, and the atomic calls that models make but the source text does not show.
 fn run_mutants(
     options: &Options,
     package: &Package,
@@ -409,7 +411,7 @@ pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
 }
 
 /// Returns whether each entry of `orderings.toml` names something that exists, and gives a reason
-/// only where one is needed. Prints each entry that does not.
+/// only where a reason is needed. Prints each entry for which this is false.
 pub(crate) fn list_fits(rows: &[Row], stale: &[String]) -> bool {
     for what in stale {
         say!("STALE: orderings.toml {what}, which is gone");

@@ -1,8 +1,8 @@
 //! `cargo xtask report`: writes the results of the verification to `docs/verification.md`.
 //!
-//! The results are kept in `docs/verification/`. This command writes the results of the models and
-//! of the mutants, and runs those that have no result or a bad one. The other commands write their
-//! results with `--json docs/verification/NAME.json`. The page is written from these files.
+//! The results are kept in files in `docs/verification/`. This command runs the models and mutants
+//! that have no result or a bad one, and writes their results. The other commands write their
+//! results with `--json docs/verification/NAME.json`. The page is written from all these files.
 use crate::{
     command_line,
     loom::{self, Model, Outcome},
@@ -172,7 +172,8 @@ fn with_reasons_of(there: &[Row], known: Vec<Row>) -> Vec<Row> {
         .collect()
 }
 
-/// Returns whether a model kills each mutant that has a name. Prints each one that survives.
+/// Returns whether a model kills each mutant that has a name. Prints each such mutant that no model
+/// kills.
 fn names_are_killed(named: &[Named], mutants: &[Row]) -> bool {
     let lost = named.iter().filter(|named| {
         let mut of = mutants.iter().filter(|row| named.is(row));
@@ -226,7 +227,7 @@ fn key(model: &Outcome) -> (String, String) {
     (model.package.clone(), model.model.clone())
 }
 
-/// Returns the results of models that stay, and the models that have none.
+/// Returns the results that are kept, and the models that exist and have no kept result.
 fn kept_and_new(
     folder: &Path,
     there: &loom::Options,
@@ -249,11 +250,12 @@ fn kept_and_new(
     Ok((all, new))
 }
 
-/// Replaces the stored results by those of another run.
+/// Replaces stored results by the results that another run has written to `file`.
 fn take(folder: &Path, file: &Path) -> Result<()> {
     let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     if let Ok(rows) = serde_json::from_slice::<Vec<Row>>(&text) {
-        // The functions' other mutants may be gone, so their earlier rows are dropped, too.
+        // Other mutants of these functions may be gone. So all earlier rows of the functions are
+        // dropped.
         let taken: BTreeSet<_> = rows.iter().map(|row| row.function().to_owned()).collect();
         let mut all: Vec<Row> = read(folder, "mutants")?.unwrap_or_default();
         all.retain(|row| !taken.contains(row.function()));

@@ -1,4 +1,4 @@
-//! Files of results, which the page of the verification is written from.
+//! Files of results. `cargo xtask report` writes the page of the verification from them.
 use anyhow::{Context, Result};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fs, io, path::Path};
@@ -9,7 +9,8 @@ pub(crate) fn earlier<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         text => text.with_context(|| format!("reading {}", file.display()))?,
     };
-    // An earlier run that failed has only checked that it could write.
+    // A run first checks that it can write the file, which makes an empty file. A run that then
+    // failed has left the file empty.
     if text.is_empty() {
         return Ok(None);
     }

@@ -1,13 +1,13 @@
 //! `cargo xtask sanitize`: runs the tests under AddressSanitizer, ThreadSanitizer, LeakSanitizer,
 //! and valgrind's memcheck.
 //!
-//! First each tool runs a wrong program (`sync-shim/examples/probe.rs`). A tool that reports
-//! nothing there would report nothing elsewhere either.
+//! First each tool runs a wrong program (`sync-shim/examples/probe.rs`). If a tool reports nothing
+//! there, its silence about the tests means nothing.
 //!
 //! The sanitizers need a nightly toolchain, but not std's source. So std stays as it was compiled,
 //! and ThreadSanitizer doesn't see the orderings inside std. Therefore, under ThreadSanitizer:
 //!
-//! - The shim's locks are parking_lot's, and its fences are exchanges.
+//! - The shim's locks are parking_lot's, and its fences are read-modify-writes.
 //! - Only code that goes through the shim runs: the models, and the tests named `threads`.
 //! - ThreadSanitizer ignores copies by std's compiled code.
 //! - The two [suppressions](THREAD_SUPPRESSIONS) are for the fence in `Arc`.
@@ -57,12 +57,12 @@ pub(crate) enum Tool {
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-/// `Arc` frees after a fence, which ThreadSanitizer doesn't know.
+/// `Arc` frees its content after a fence, and ThreadSanitizer doesn't know fences.
 const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 
-/// Tests of documented leaks, and tests that leak on purpose: a list with tasks, guards that are
-/// forgotten, the payload of a panic whose drop panics, wakers that borrow for ever, and the leaks
-/// of an implementation that is wrong on purpose.
+/// Tests of documented leaks, and tests that leak on purpose. They leak a list with tasks, guards
+/// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow for ever.
+/// One of them tests an implementation that leaks by mistakes made on purpose.
 const LEAKS: [&str; 9] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
@@ -75,11 +75,11 @@ const LEAKS: [&str; 9] = [
     "panic_of_a_wakers_drop_keeps_the_deadline",
 ];
 
-/// A test that measures the use of the stack. The frames of AddressSanitizer are larger than its
-/// limit.
+/// A test that measures the use of the stack. With the larger stack frames of AddressSanitizer the
+/// use exceeds the test's limit.
 const DEEP: &str = "a_chain_of_outputs_takes_a_stack_as_deep";
 
-/// A tool that has reported nothing.
+/// The record of a tool's run without a report.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Clean {
     pub(crate) tool: String,
@@ -95,7 +95,7 @@ pub(crate) struct Clean {
     pub(crate) commit: Option<String>,
 }
 
-/// Replaces the file's row of this tool.
+/// Replaces the row of this tool in the file.
 fn record(file: &Path, clean: Clean) -> Result<()> {
     let mut all: Vec<Clean> = results::earlier(file)?.unwrap_or_default();
     all.retain(|known| known.tool != clean.tool);
@@ -166,8 +166,8 @@ impl Tool {
         }
     }
 
-    /// Returns the source of the task cells in its tests, except in the pass for the recycler. A
-    /// race shows with both.
+    /// Returns the source of the task cells in this tool's tests, except in the pass for the
+    /// recycler. A race shows with either source.
     fn cells(self) -> Cells {
         match self {
             Self::Thread => Cells::Recycled,
@@ -239,7 +239,7 @@ impl Tool {
             .env("RUSTFLAGS", self.flags(cells))
             .env("TSAN_OPTIONS", thread_options(&target));
         if self == Self::Valgrind {
-            // Valgrind is thirty times slower.
+            // Under valgrind the tests are thirty times slower.
             cargo
                 .env("PROPTEST_CASES", "8")
                 .env("SELVEDGE_ITEMS", "3000");
@@ -248,12 +248,13 @@ impl Tool {
     }
 }
 
-/// The source of a test's task cells.
+/// Where a test's task cells get their memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cells {
-    /// The allocator. A cell returns to it, so the tool sees each cell allocated and freed.
+    /// From the allocator, to which each cell returns. So the tool sees each cell allocated and
+    /// freed.
     Allocated,
-    /// The blocks that earlier cells have left.
+    /// From the blocks that earlier cells have left.
     Recycled,
 }
 
@@ -271,7 +272,7 @@ const VALGRIND: [&str; 7] = [
     "valgrind",
     "--quiet",
     "--error-exitcode=9",
-    // A burst of blocking closures starts as many threads as it may.
+    // A burst of blocking closures starts as many threads as the pool's cap allows.
     "--max-threads=2000",
     "--leak-check=full",
     "--show-leak-kinds=definite",
@@ -332,7 +333,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs the tests under a tool; returns the list of them if none failed.
+/// Runs the tests under a tool; returns the list of what ran if no test failed.
 fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<String>>> {
     let target = tool.target(root, tool.cells());
     fs::create_dir_all(&target).with_context(|| format!("making {}", target.display()))?;
@@ -340,14 +341,14 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
         fs::write(target.join("suppressions"), THREAD_SUPPRESSIONS).context("the suppressions")?;
     }
     probe(tool, root)?;
-    // The executor's own tests are not tests of a part, and are too slow there.
+    // The executor's own tests are too slow under valgrind.
     let names: Vec<_> = packages
         .iter()
         .filter(|package| tool != Tool::Valgrind || package.name != "selvedge")
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     if names.contains(&"selvedge") {
-        // The tests run these programs, and look for them next to their own binaries.
+        // The executor's tests run the examples, and look for them next to their own binaries.
         let mut build = tool.cargo(root, "build", tool.cells());
         build.args([
             "--quiet",
@@ -408,7 +409,7 @@ fn recycled(tool: Tool, root: &Path) -> Result<bool> {
     let test = |arguments: &[&str]| {
         let mut test = tool.cargo(root, "test", Cells::Recycled);
         test.args(["--quiet", "--all-features", "--package", RECYCLER]);
-        // The tests run in this process, one at a time.
+        // With this variable the tests run in the test binary's own process, one at a time.
         test.args(arguments).env("SELVEDGE_TEST_ALONE", "");
         test
     };
@@ -425,7 +426,8 @@ fn recycled(tool: Tool, root: &Path) -> Result<bool> {
     )
 }
 
-/// Runs the wrong programs, each of which the tool must report.
+/// Runs the wrong programs, each of which the tool must report. Before these, runs a program
+/// without a mistake, which the tool must not report.
 fn probe(tool: Tool, root: &Path) -> Result<()> {
     let run = |what: &str| {
         let mut run = tool.cargo(root, "run", tool.cells());

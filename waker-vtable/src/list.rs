@@ -4,8 +4,8 @@ use core::{error::Error, fmt, mem::MaybeUninit, task::Waker};
 /// An array of up to `N` wakers: collected under a lock, woken after its release.
 ///
 /// Every waker that was pushed is woken, in order: by [`wake_all`](Self::wake_all), or when the
-/// list is dropped, even if one of the others panics. So a list that is declared before the lock's
-/// guard wakes after the release, however the function returns.
+/// list is dropped. This holds even if another waker panics. So a list that is declared before the
+/// lock's guard wakes after the release, however the function returns.
 ///
 /// ```
 /// use std::{collections::VecDeque, sync::Mutex, task::Waker};
@@ -74,11 +74,12 @@ impl<const N: usize> WakeList<N> {
         Ok(())
     }
 
-    /// Wakes all wakers, in order, and leaves the list empty. Do not call it under a lock: a waker
-    /// may run any code.
+    /// Wakes all wakers, in order, and leaves the list empty. Do not call this under a lock: a
+    /// waker may run any code.
     ///
     /// # Panics
-    /// If a waker panics, after the others were woken. A second panic aborts.
+    /// If a waker panics. The panic unwinds after the other wakers were woken. If a second waker
+    /// panics, the process aborts.
     pub fn wake_all(&mut self) {
         // The list is empty before the first waker runs, so that none is woken twice.
         let len = core::mem::take(&mut self.len);

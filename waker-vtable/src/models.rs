@@ -1,6 +1,6 @@
-//! Models of a small counted target under clones, wakes and drops from two threads. Before it is
-//! freed, it retires its atomics, so that an access that is not ordered before the free fails the
-//! model.
+//! Models of a small counted target under clones, wakes and drops from two threads. Before the
+//! target is freed, its atomics are retired, so that an access that is not ordered before the free
+//! fails the model.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use crate::*;
@@ -60,11 +60,11 @@ unsafe impl<const STRONG: bool> WakeTarget for Target<STRONG> {
 
     unsafe fn ref_dec(this: NonNull<Self>) {
         if std::thread::panicking() {
-            return; // The model has found something; a second panic would hide it.
+            return; // The model has failed already; a second panic would hide the first.
         }
         // SAFETY: the caller has a reference.
         let refs = &unsafe { this.as_ref() }.refs;
-        // Ordering: AcqRel where it is sound: the last drop acquires all that the others released.
+        // Ordering: AcqRel with `STRONG`: the last drop acquires all that the others released.
         if refs.fetch_sub(1, Self::DROP) != 1 {
             return;
         }
@@ -120,9 +120,10 @@ fn clone_wake_and_drop<const STRONG: bool>() {
     assert_eq!(frees.load(Relaxed), 1);
 }
 
-/// Two threads clone, wake by and drop wakers: the target is freed once.
+/// Two threads clone wakers, wake by them and drop them: the target is freed once.
 ///
-/// Fails if `clone` does not call `ref_inc`, or if it has the ordering of the negative model below.
+/// Fails if `clone` does not call `ref_inc`, or if `ref_dec` has the ordering of the negative model
+/// below.
 #[test]
 fn last_waker_of_two_threads_frees_once() {
     model(clone_wake_and_drop::<true>);
@@ -177,11 +178,11 @@ impl ArcWake for Pushed {
     }
 }
 
-/// A task is woken by value on one thread, and by the borrowed waker of its poll on another. The
-/// queue then holds both references, and no waker holds one.
+/// A task is woken by value on one thread, and by a borrowed waker on another. The queue then holds
+/// two references to the task, and no waker holds a reference.
 ///
-/// Fails if `wake` leaks or clones the reference, if `wake_by_ref` drops it, or if a `WakerRef`
-/// drops its waker.
+/// Fails if `wake` leaks or clones its reference, if `wake_by_ref` drops a reference, or if a
+/// `WakerRef` drops its waker.
 #[test]
 fn arc_pushed_by_its_wakes_is_owned_by_the_queue() {
     model(|| {

@@ -1,9 +1,9 @@
-//! Wakers without `unsafe` over a `static`, which needs no count.
+//! Wakers over a `static`, which a caller makes without `unsafe`. A `static` needs no count.
 use core::task::{RawWaker, RawWakerVTable, Waker};
 
 /// A type that is woken by reference: by a waker of [`from_static`], or of `from_arc`.
 pub trait WakeRef: Send + Sync + 'static {
-    /// Wakes the target. Any thread may call it, any number of times.
+    /// Wakes the target. Any thread may call this, any number of times.
     fn wake(&self);
 }
 

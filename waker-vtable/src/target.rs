@@ -1,11 +1,11 @@
 //! Wakers over pointers to targets that count their own references.
 //!
-//! 1. A waker's data is a pointer to a target, which begins with a [`WakeHeader`]. Its vtable is
-//!    one static of this crate, the same for all targets. So `will_wake` is true of two wakers of
-//!    one target, no matter in which codegen unit they were made.
+//! 1. A waker's data is a pointer to a target, which begins with a [`WakeHeader`]. The waker's
+//!    vtable is one static of this crate, the same for all targets. So `will_wake` is true of two
+//!    wakers of one target, no matter in which codegen unit they were made.
 //! 2. The static's functions call the target's own functions, through the header. Only the target's
 //!    own functions know its type.
-//! 3. Each waker is one reference, except the one in a [`WakerRef`], which borrows.
+//! 3. Each waker is one reference, except the waker in a [`WakerRef`], which borrows the target.
 use core::{
     fmt,
     marker::PhantomData,
@@ -29,8 +29,8 @@ impl TargetVtable {
     pub const fn of<T: WakeTarget>() -> Self {
         Self {
             ref_inc: |this| {
-                // SAFETY: by the caller's contract; a pointer to a target's header is one to the
-                // target.
+                // SAFETY: by the caller's contract; a pointer to a target's header is a pointer to
+                // the target.
                 unsafe { T::ref_inc(this.cast()) }
             },
             ref_dec: |this| {
@@ -100,8 +100,9 @@ impl WakeHeader {
 /// - The functions may be called from any thread, several at a time, each by a holder of a
 ///   reference.
 ///
-/// A panic in these functions unwinds into the code that called the waker, which may be in any
-/// state: catch panics of user code. This crate keeps no state that a panic could break.
+/// A panic in these functions unwinds into the code that called the waker. That code may be in any
+/// state, so these functions should catch the panics of user code. This crate keeps no state that a
+/// panic could break.
 pub unsafe trait WakeTarget: Sized {
     /// Adds a reference: a waker was cloned.
     ///
@@ -131,9 +132,9 @@ pub unsafe trait WakeTarget: Sized {
 static WAKER: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 /// # Safety
-/// `data` is the data of a waker of this file, and the caller has its reference.
+/// `data` is the data of a waker of this file, and the caller has the waker's reference.
 unsafe fn parts(data: *const ()) -> (NonNull<WakeHeader>, &'static TargetVtable) {
-    // SAFETY: `waker` made it from a `NonNull`.
+    // SAFETY: `waker` made the data from a `NonNull`.
     let header = unsafe { NonNull::new_unchecked(data.cast_mut().cast::<WakeHeader>()) };
     // SAFETY: the reference keeps the target live.
     let vtable = unsafe { header.as_ref() }.0;
@@ -170,7 +171,7 @@ unsafe fn drop_waker(data: *const ()) {
     unsafe { (vtable.ref_dec)(target) };
 }
 
-/// Creates a waker that takes over one counted reference. No read-modify-write of its own.
+/// Creates a waker that takes over one counted reference. This costs no read-modify-write.
 ///
 /// # Safety
 /// The caller gives up a reference to the target.
@@ -203,10 +204,10 @@ pub struct WakerRef<'a> {
 }
 
 impl WakerRef<'_> {
-    /// Borrows a target. No read-modify-write, now or at the drop.
+    /// Borrows a target. This costs no read-modify-write, nor does the drop of the result.
     ///
     /// # Safety
-    /// Some reference keeps the target live for all of the lifetime.
+    /// Some reference keeps the target live for all of the result's lifetime.
     #[inline]
     pub unsafe fn new<T: WakeTarget>(this: NonNull<T>) -> Self {
         // SAFETY: the waker is never dropped, so it needs no reference of its own.
@@ -253,9 +254,10 @@ pub fn target_header(waker: &Waker) -> Option<NonNull<WakeHeader>> {
 /// Returns the target of a waker if its header names `vtable`. An executor recognises its own
 /// wakers by this.
 ///
-/// All targets share one waker vtable, so the header's table decides, by its address. That is exact
-/// for a `static` table. The address of a constant may differ between codegen units, or be the same
-/// as that of an equal table of another type: then use a field of the target to tell them apart.
+/// All targets share one waker vtable, so the address of the header's table decides. This is exact
+/// for a `static` table. The address of a constant table may differ between codegen units, or may
+/// be that of an equal table of another type. With a constant table, use a field of the target to
+/// tell the types apart.
 ///
 /// The result is live as long as the waker. Reading through it is sound if `vtable` belongs to `T`
 /// alone.

@@ -1,7 +1,9 @@
-//! Measures the executor beside async-executor: one thread runs the executor and spawns.
+//! Measures the kit `adopt::async_executor` beside the executors of the crate async-executor. One
+//! thread runs the executor and spawns the tasks.
 //!
-//! The host `async-executor` is its `Executor`, which keeps a list of its tasks to cancel them, as
-//! the kit does. The host `static` is its `StaticExecutor`, which keeps no list and lives forever.
+//! The host `async-executor` is the crate's `Executor`. It keeps a list of its tasks, so that its
+//! drop can cancel them, as the kit does. The host `async-executor static` is the crate's
+//! `StaticExecutor`, which keeps no such list and lives forever.
 use crate::Row;
 use adopt::async_executor::Executor;
 use async_executor::StaticExecutor;
@@ -14,7 +16,7 @@ const YIELDERS: usize = 100;
 const YIELDS: usize = 1_000;
 const ROUND_TRIPS: usize = 50_000;
 
-/// The work of the rows. `$done` maps the result of a handle to the task's output.
+/// The work of each row. `$done` maps the value that a task's handle returns to the task's output.
 macro_rules! work {
     (spawn_await, $executor:ident, $done:expr) => {{
         let tasks: Vec<_> = (0..TASKS)

@@ -86,12 +86,12 @@ pub fn scope_fifo() -> Row {
     )
 }
 
-/// Counts by a load and a store, as there is one worker.
+/// Adds one by a load and a store: as the pool has one worker, no other thread adds.
 fn count(ran: &AtomicUsize) {
     ran.store(ran.load(Relaxed) + 1, Relaxed);
 }
 
-/// Spawns from this thread, which is no worker, and waits for the last job.
+/// Spawns jobs from the caller's thread, which is no worker, and waits for the last job.
 macro_rules! inject_into {
     ($pool:expr) => {{
         let (done, wait) = mpsc::channel();

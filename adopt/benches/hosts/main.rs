@@ -1,12 +1,15 @@
-//! Measures the kits beside the hosts' own crates: `cargo bench -p adopt`.
+//! Measures the kits beside the hosts' own crates: `cargo bench -p adopt`. A *kit* is a program of
+//! the crate `adopt`, in the shape of another project, its *host*.
 //!
-//! The options are `-- --row NAME` and `-- --rounds N`. With `--no-default-features` the allocator
-//! allocates each task of the kits, as it does for the hosts.
+//! The options are `-- --row NAME` and `-- --rounds N`. By default a kit keeps the blocks of freed
+//! tasks for new ones. With `--no-default-features` the kits call the allocator for each task, as
+//! the hosts do.
 //!
 //! A row is one piece of work, done by a kit and by its host with one worker each. In a sample one
-//! of the two does the work once and goes to sleep. The figure is the processor time of the whole
-//! process: all threads, user and system. In a round each takes a sample, and the order alternates.
-//! A row's ratio is the median of its rounds' ratios; below 1 the kit is faster.
+//! of the two does the work once, and its threads fall asleep. The sample's figure is the processor
+//! time of the whole process: all threads, user and system. In a round the kit and the host take
+//! one sample each, and the order alternates between the rounds. A row's ratio is the median of the
+//! ratios of its rounds, kit to host. A kit with a ratio below 1 is faster.
 use std::{env, mem::MaybeUninit, thread, time::Duration};
 
 mod blocking;
@@ -105,7 +108,8 @@ fn measure(mut row: Row, rounds: usize) {
 fn sample(work: &mut dyn FnMut()) -> f64 {
     let before = processor_time();
     work();
-    thread::sleep(Duration::from_millis(1)); // Lets its threads fall asleep within the sample.
+    // Lets the threads that did the work fall asleep within the sample.
+    thread::sleep(Duration::from_millis(1));
     (processor_time() - before).as_secs_f64() * 1e3
 }
 

@@ -1,6 +1,6 @@
-//! Measures a thread of tasks beside one with async-task and std's channel.
+//! Measures the kit `adopt::tasks` beside a thread with async-task and std's channel.
 //!
-//! async-task's own example has a channel of flume, which is not measured.
+//! async-task's own example uses a channel of flume instead. That example is not measured.
 use crate::Row;
 use adopt::tasks::TaskThread;
 use async_task::{Runnable, Task};

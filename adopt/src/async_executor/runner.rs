@@ -1,11 +1,13 @@
 //! A runner: how it finds tasks, and how it sleeps.
 //!
-//! A runner is *running*, *searching* or *asleep*. [`Idle`] counts the last two states. So the drop
-//! of a runner in any state takes it out of the counts and passes its notification on.
+//! A runner is *running*, *searching* or *asleep*. [`Idle`] counts the runners of the last two
+//! states. So the drop of a runner takes the runner out of these counts. If there is work, the drop
+//! notifies another runner, as the dropped one may have been notified of that work.
 //!
-//! A runner does not count as searching while it polls its future, or between two of its own polls.
-//! The future may block on a task that it has just spawned, and a push wakes no runner while one
-//! counts as searching.
+//! A runner that is polled does not count as searching while it polls its future. The future may
+//! block on a task that it has just spawned, and a push wakes no runner while one counts as
+//! searching. For the same reason a runner stops searching before it returns from its poll, unless
+//! it sleeps.
 use super::{CURRENT, Current, Parts, RING, State, Task};
 use queue_spmc::{Steal, StealLimit};
 use std::{
@@ -18,8 +20,8 @@ use std::{
 };
 use task_header::{Owned, Ran};
 
-/// Number of tasks that a runner runs before its future is polled again, and before other futures
-/// on the thread get their turn.
+/// Number of tasks that a runner runs in one poll. Then its thread can poll other futures, and the
+/// runner's own future is polled again.
 const RUNS: usize = 200;
 
 /// A runner looks at the injector before its ring in every 61st run.
@@ -114,7 +116,8 @@ impl<'a> Runner<'a> {
                 with_current(|current| current.ring.extend(batch)),
             );
             debug_assert_eq!(left, moved, "the ring was empty");
-            self.state.notify(); // A look may have missed tasks that were in neither queue.
+            // While the batch was in neither queue, a runner may have looked at both and slept.
+            self.state.notify();
         }
         Some(first)
     }
@@ -158,8 +161,8 @@ impl<'a> Runner<'a> {
         self.asleep
     }
 
-    /// Ends the sleep, if the runner sleeps: from here on it counts as searching, however it was
-    /// woken.
+    /// Ends the sleep, if the runner sleeps. From here on the runner counts as searching, whether
+    /// [`Idle`](worker_idle::Idle) has chosen it or not.
     fn wake_up(&mut self) {
         if self.asleep {
             self.state.idle.wake_self(self.slot); // Does nothing if the runner was notified.
@@ -199,9 +202,11 @@ impl Drop for Runner<'_> {
     }
 }
 
-/// Keeps rule 2, even if a poll unwinds. A runner may be polled inside a task of another executor.
+/// Puts the runner's ring into `CURRENT`, and takes it back even if the poll unwinds (rule 2 of
+/// the parent module).
 struct Entered<'a, 'b> {
     runner: &'a mut Runner<'b>,
+    /// The previous content of `CURRENT`: a runner may be polled inside a task of another executor.
     outer: Option<Current>,
 }
 

@@ -1,8 +1,8 @@
 //! Jobs: the items of the queues.
 //!
 //! A [`Job`] is one word: the address of a [`Header`]. The closure follows the header, either in
-//! the frame of the thread that waits for it ([`StackJob`]) or in a box ([`boxed`]). The header has
-//! a link, so the injector queues a job without an allocation.
+//! the stack frame of the thread that waits for the job ([`StackJob`]) or in a box ([`boxed`]). The
+//! header has a link, so the injector queues a job without an allocation.
 use super::latch::Latch;
 use queue_global::Linked;
 use std::{
@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-/// The head of every job: the function that runs it, and its link in the injector.
+/// The head of every job: the function that runs the job, and the job's link in the injector.
 pub(super) struct Header {
     run: unsafe fn(NonNull<Header>),
     next: Cell<Option<NonNull<Header>>>,
@@ -27,15 +27,15 @@ impl Header {
     }
 }
 
-/// The handle of a job, which runs the job once. Each job has one handle.
+/// The handle by which a job is run, once. Each job has one handle.
 #[must_use = "a job that is dropped never runs"]
 pub(super) struct Job(NonNull<Header>);
 
-// SAFETY: both constructors require a closure that is `Send`, so it may run on any thread.
+// SAFETY: both constructors require a closure that is `Send`, so the job may run on any thread.
 unsafe impl Send for Job {}
 
 impl Job {
-    /// Runs the job. It does not unwind, as each kind of job catches its closure's panic.
+    /// Runs the job. This does not unwind, as each kind of job catches its closure's panic.
     #[inline]
     pub(super) fn run(self) {
         // SAFETY: this is the job's only handle, which keeps the job alive.
@@ -52,7 +52,7 @@ impl Job {
 }
 
 // SAFETY: a `Job` is the only handle of its header. The link is private and `None` at first, and
-// only the list that holds the handle uses it.
+// only the list that holds the handle uses the link.
 unsafe impl Linked for Header {
     type Handle = Job;
 
@@ -96,7 +96,8 @@ pub(super) unsafe fn boxed<F: FnOnce() + Send>(f: F) -> Job {
     Job(NonNull::from(Box::leak(Box::new(Boxed { header, f }))).cast())
 }
 
-/// Runs `f` and contains its panic. The payload's drop may panic as well.
+/// Runs `f`, catches its panic and drops the payload. If the payload's drop panics as well, the
+/// second payload is leaked.
 pub(super) fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
         && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
@@ -128,8 +129,8 @@ impl<F: FnOnce() -> R + Send, R: Send, L: Latch> StackJob<F, R, L> {
     /// Returns the job's handle, for the queues.
     ///
     /// # Safety
-    /// It is called once. Until the latch is set, or the caller has the handle back, the job is not
-    /// moved, and the caller uses only its latch.
+    /// `as_job` is called once. Until the latch is set, or the caller has the handle back, the job
+    /// is not moved, and the caller uses only the job's latch.
     #[inline]
     pub(super) unsafe fn as_job(&self) -> Job {
         Job(NonNull::from(self).cast())
@@ -147,7 +148,7 @@ impl<F: FnOnce() -> R + Send, R: Send, L: Latch> StackJob<F, R, L> {
         unsafe { L::set(&raw const job.latch) };
     }
 
-    /// Returns the closure of a job whose handle came back.
+    /// Returns the closure of a job whose handle the caller has popped back.
     #[inline]
     pub(super) fn into_closure(self) -> F {
         self.f.into_inner().expect("the job has not run")

@@ -1,7 +1,8 @@
-//! Latches: a job that lies in another thread's frame sets one when it is done.
+//! Latches. A job that lies in the stack frame of a waiting thread has a latch, and sets that latch
+//! when the job is done.
 //!
-//! The frame may end as soon as the latch is set. So the thread that sets a latch takes everything
-//! that it still needs out of the latch first, and uses nothing of the frame afterwards.
+//! The frame may end as soon as the latch is set. So the thread that sets a latch first copies
+//! everything that it still needs out of the latch. Afterwards it uses nothing of the frame.
 use super::{Awaited, Worker};
 use sync_shim::atomic::{
     AtomicU32,
@@ -18,13 +19,14 @@ pub(super) trait Latch {
     /// may be gone.
     ///
     /// # Safety
-    /// `this` is live. It is set once, by a worker.
+    /// `this` is live. The latch is set once, by a worker of its pool.
     unsafe fn set(this: *const Self);
 }
 
 /// A latch for a waiting worker, which runs other jobs meanwhile.
 pub(super) struct WorkerLatch {
-    /// 1 once the latch is set. The model sees the end of a frame in an integer, but not in a flag.
+    /// 1 once the latch is set. It is no `AtomicBool`, as the models could not retire one: they
+    /// would not notice its use after the end of the frame.
     done: AtomicU32,
     worker: usize,
 }
@@ -51,7 +53,7 @@ impl Latch for WorkerLatch {
         let worker = latch.worker;
         // Ordering: Release pairs with the load in `is_done`.
         latch.done.store(1, Release);
-        // From here on the latch may be gone. The workers are not, as this thread is one of them.
+        // From here on the latch may be gone. The pool is not gone, as this thread is its worker.
         Worker::with(|current| current.shared.workers[worker].unpark.unpark());
     }
 }

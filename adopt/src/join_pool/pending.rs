@@ -9,15 +9,16 @@ use sync_shim::atomic::{
 #[cfg(all(test, selvedge_loom))]
 mod models;
 
-/// The number of jobs that are not done: the sum of two halves. The owner spawns and runs most
-/// jobs, and counts them in its own half, without a read-modify-write.
+/// The number of jobs that are not done: the sum of two halves. The scope's owner, which is the
+/// worker that waits for the jobs, spawns and runs most of them. It counts them in its own half,
+/// without a read-modify-write.
 ///
 /// Whenever the owner reads the sum, each job that is counted as done is also counted as spawned.
 /// The owner counts its spawns before it reads the sum, and other threads count a job before they
-/// push it. A job that spawns another counts it before it is done itself. So if the owner sees a
-/// sum of 0, all jobs are done. A half alone may be below 0, so both wrap.
+/// push it. A job that spawns another job counts the new job before it is done itself. So if the
+/// owner sees a sum of 0, all jobs are done. A half alone may be below 0, so both halves wrap.
 ///
-/// Only the owner calls the methods whose names say so.
+/// Only the owner calls `owner_spawns`, `owner_ends_one`, `is_done` and `will_sleep`.
 pub(super) struct Pending {
     here: Cell<usize>,
     elsewhere: AtomicUsize,
@@ -50,14 +51,14 @@ impl Pending {
     }
 
     /// Counts a job that has ended on a thread other than the owner. Returns whether this thread
-    /// must now unpark the owner. The scope may be gone when this returns.
+    /// must now unpark the owner. The scope may be gone when this function returns.
     ///
     /// # Safety
     /// `this` is live until the job is counted.
     #[inline]
     #[must_use]
     pub(super) unsafe fn other_ends_one(this: *const Self) -> bool {
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller promises that `this` is live here.
         let elsewhere = unsafe { &(*this).elsewhere };
         // Ordering: Release pairs with the load in `is_done`.
         elsewhere.fetch_sub(1, Release) == 1
@@ -74,7 +75,7 @@ impl Awaited for Pending {
     /// Adds the owner's half to the other half, and sets the owner's half to 0. From then on, the
     /// thread that counts the other half down to 0 unparks the owner.
     fn will_sleep(&self) {
-        // Ordering: Relaxed. `is_done` is called after this.
+        // Ordering: Relaxed. The owner calls `is_done` before it parks, and that load acquires.
         self.elsewhere.fetch_add(self.here.take(), Relaxed);
     }
 }

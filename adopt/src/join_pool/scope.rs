@@ -1,4 +1,5 @@
-//! Scopes: jobs that borrow from a frame, and a thread that waits there for all of them.
+//! Scopes: jobs that borrow from a stack frame, and a worker that waits in that frame for all of
+//! them.
 use super::{Shared, Worker, job, pending::Pending};
 use std::{
     any::Any,
@@ -27,8 +28,8 @@ pub struct Scope<'scope> {
 unsafe impl Sync for Scope<'_> {}
 
 impl<'scope> Scope<'scope> {
-    /// Calls `f`, and runs any jobs until all jobs of the scope are done. Then it resumes the panic
-    /// of `f`, or else the first panic of a job.
+    /// Calls `f`, and runs any jobs until all jobs of the scope are done. Then resumes the panic of
+    /// `f`, or else the first panic of a job. Without a panic, returns the result of `f`.
     pub(super) fn run<R>(owner: &Worker, f: impl FnOnce(&Self) -> R) -> R {
         let scope = Self {
             owner,
@@ -51,8 +52,8 @@ impl<'scope> Scope<'scope> {
         self.spawn_by(Worker::push, f);
     }
 
-    /// Spawns a job. A worker runs its oldest of these jobs first, when it has no job of
-    /// [`spawn`](Self::spawn); thieves take half of them, the oldest.
+    /// Spawns a job. A worker runs jobs of `spawn_fifo` in the order of their spawns, when it has
+    /// no job of [`spawn`](Self::spawn). A thief takes the older half of them.
     pub fn spawn_fifo(&self, f: impl FnOnce(&Self) + Send + 'scope) {
         self.spawn_by(Worker::push_fifo, f);
     }
@@ -82,12 +83,13 @@ impl<'scope> Scope<'scope> {
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: the owner waits in the frame that holds this scope, so it is live. Its `shared`
-        // never changes, and is `Sync`.
+        // SAFETY: the owner waits in the frame that holds this scope, so the owner is live. Its
+        // `shared` never changes, and is `Sync`.
         unsafe { &(*self.owner).shared }
     }
 
-    /// Runs a job of the scope. It takes a pointer, as the scope may be gone before this returns.
+    /// Runs a job of the scope. Takes a pointer, as the scope may be gone before this function
+    /// returns.
     ///
     /// # Safety
     /// The scope has counted this job as spawned.
@@ -97,7 +99,8 @@ impl<'scope> Scope<'scope> {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| f(scope))) {
             scope.keep(payload);
         }
-        // From here on no reference to the scope is held, as it may be gone after the count.
+        // From here on this function holds no reference to the scope, which may be gone as soon as
+        // the job is counted.
         let (owner, index, pending) = (scope.owner, scope.index, &raw const scope.pending);
         Worker::with(|worker| {
             if ptr::eq(worker, owner) {
@@ -105,9 +108,9 @@ impl<'scope> Scope<'scope> {
                 unsafe { &*pending }.owner_ends_one();
                 return;
             }
-            // SAFETY: the scope is live until this counts the job.
+            // SAFETY: the scope is live until this call counts the job.
             if unsafe { Pending::other_ends_one(pending) } {
-                // The scope may be gone. The workers are not, as this thread is one of them.
+                // The scope may be gone. The pool is not gone, as this thread is its worker.
                 worker.shared.workers[index].unpark.unpark();
             }
         });

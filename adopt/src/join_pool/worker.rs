@@ -2,7 +2,7 @@
 use super::*;
 
 impl Worker {
-    /// Calls `f` with this thread's worker, if the thread is one.
+    /// Calls `f` with this thread's worker, or with `None` if the thread is no worker.
     #[inline]
     pub(super) fn with_any<R>(f: impl FnOnce(Option<&Worker>) -> R) -> R {
         let current = CURRENT.get();
@@ -10,7 +10,7 @@ impl Worker {
         f(unsafe { current.as_ref() })
     }
 
-    /// Calls `f` with this thread's worker. Only jobs call it, and jobs run on workers.
+    /// Calls `f` with this thread's worker. Only jobs call this, and jobs run on workers.
     pub(super) fn with<R>(f: impl FnOnce(&Worker) -> R) -> R {
         Self::with_any(|worker| f(worker.expect("a job runs on a worker")))
     }
@@ -37,8 +37,8 @@ impl Worker {
         RB: Send,
     {
         let job = StackJob::new(b, WorkerLatch::new(self.index));
-        // SAFETY: the job is made into a handle once, and it stays in this frame until its handle
-        // is back or its latch is set.
+        // SAFETY: `as_job` is called once. Until the handle is back or the latch is set, the job
+        // stays in this frame, and this thread uses only the latch.
         let handle = unsafe { job.as_job() };
         let address = handle.address();
         let abort = AbortOnUnwind;
@@ -141,7 +141,8 @@ impl Worker {
         if !batch.is_empty() {
             // SAFETY: as in `push`.
             unsafe { &mut *self.fifo.get() }.extend(batch);
-            self.shared.notify(); // Rule 3: a look may have missed jobs that were in neither queue.
+            // Rule 3: while the batch was in neither queue, a worker may have looked and slept.
+            self.shared.notify();
         }
         Some(first)
     }
@@ -175,8 +176,8 @@ impl Worker {
         }
     }
 
-    /// Sleeps until the worker is notified or the condition holds. Then the worker counts as
-    /// searching.
+    /// Sleeps until the worker is notified or the condition holds. Does not park if a queue has
+    /// work. Afterwards the worker counts as searching.
     fn sleep(&self, awaited: &impl Awaited, searching: bool) {
         let Shared { idle, .. } = &*self.shared;
         idle.sleep(self.index, searching);

@@ -1,5 +1,5 @@
-//! Models of a lender and the threads that take its value: one at a time owns the value, and sees
-//! all earlier changes.
+//! Models of a lender and the threads that take its value. One thread at a time owns the value, and
+//! sees all earlier changes.
 use super::*;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::AcqRel},
@@ -26,7 +26,7 @@ fn offered<T: Send>(offered: Offered<T>) -> bool {
     offered.request
 }
 
-/// Fails if a value is taken with a load and a store.
+/// Fails if a value is taken by a load and a store in place of an exchange.
 #[test]
 fn offered_value_is_taken_exactly_once() {
     model(|| {
@@ -72,7 +72,8 @@ fn returned_value_shows_the_other_threads_writes() {
     });
 }
 
-/// Two threads offer at a time: each owns the value that it replaced, with all changes to it.
+/// Two threads offer a value each at the same time. Each thread then owns the value that its offer
+/// replaced, and sees all changes to that value.
 ///
 /// Fails if `offer` is only Release.
 #[test]
@@ -101,14 +102,14 @@ fn replaced_value_shows_its_owners_writes() {
 /// requested arrives. The helper finds the second offer, and at most one helper is requested at a
 /// time.
 ///
-/// Fails if `accept` clears the bit only if a value was there, or if `take` clears it too.
+/// Fails if `accept` clears the bit only if a value was there, or if `take` clears the bit too.
 #[test]
 fn second_offer_is_found_by_the_first_request() {
     model(|| {
         let lent = Arc::new(Lent::new());
         let requests = Arc::new(AtomicUsize::new(0));
         let request = |first: bool| {
-            // Ordering: AcqRel, like the lock of a queue.
+            // Ordering: AcqRel, as the lock of a queue of requests would order it.
             let before = requests.fetch_add(usize::from(first), AcqRel);
             assert!(before == 0 || !first, "two helpers are requested at a time");
         };

@@ -11,7 +11,7 @@ use sync_shim::{
 const CAP: usize = 2;
 const SUBMITTERS: usize = 3;
 const TURNS: usize = 2;
-/// The jobs of all submitters: two in each turn, and a last one each.
+/// The number of all jobs: each submitter submits two in each turn, and then one last job.
 const JOBS: usize = SUBMITTERS * (2 * TURNS + 1);
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ struct Errand {
     is_under_cap: bool,
 }
 
-// Ordering: Relaxed, these are counts that are read after the joins.
+// Ordering: Relaxed, these are counts. The models read `ran` and `dropped` after the joins.
 impl Job for Errand {
     fn run(self) {
         let counted = usize::from(self.is_under_cap);
@@ -67,8 +67,8 @@ impl Drop for Errand {
     }
 }
 
-/// Submits two jobs at a time and waits for both, then submits one more and does not wait. Returns
-/// how many jobs came back.
+/// Submits two jobs at a time and waits for both, then submits one more job and does not wait for
+/// it. With `beyond` the last job is urgent. Returns how many jobs the pool refused.
 fn submit(pool: &Pool<Errand>, books: &Arc<Books>, beyond: bool) -> usize {
     let errand = |done: &Arc<Latch>, is_under_cap| Errand {
         books: books.clone(),
@@ -91,11 +91,11 @@ fn submit(pool: &Pool<Errand>, books: &Arc<Books>, beyond: bool) -> usize {
     usize::from(pool.submit(last).is_err())
 }
 
-/// Three submitters each wait for two jobs at a time, with a cap of two, and then submit one more
-/// while the pool closes. One of those is urgent. Each job is run once or comes back, and is
-/// dropped once.
+/// Three submitters each wait for two jobs at a time, with a cap of two. Then each submits one more
+/// job while the pool closes. One of these last jobs is urgent. Each job is run once or comes back,
+/// and is dropped once.
 ///
-/// Fails if `notify` does not notify, if a job is taken with `busy > cap`, if `close` drops the
+/// Fails if `notify` notifies no thread, if a job is taken with `busy > cap`, if `close` drops the
 /// queued jobs, or if `wanted` leaves out `urgent`.
 #[test]
 fn three_submitters_racing_close_lose_no_job() {

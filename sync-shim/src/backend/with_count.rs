@@ -1,17 +1,18 @@
 //! The counting backend: std's types, with atomics that count their operations.
 //!
-//! Each thread counts its read-modify-writes (including failed exchanges, which cost the same),
-//! those of them on cache lines that are marked as shared by all workers, and `SeqCst` fences.
+//! Each thread counts its read-modify-writes and its `SeqCst` fences. A failed exchange counts too,
+//! as it costs the same. A second count has only the read-modify-writes on cache lines that are
+//! marked as shared by all workers.
 use std::cell::Cell;
 
 /// The cost of a piece of code on its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Read-modify-writes, including failed exchanges.
+    /// Number of read-modify-writes, including failed exchanges.
     pub rmws: u64,
-    /// Read-modify-writes on cache lines that [`shared`](crate::count::shared) marked.
+    /// Number of read-modify-writes on cache lines that [`shared`](crate::count::shared) marked.
     pub shared_rmws: u64,
-    /// Calls of `fence(SeqCst)`.
+    /// Number of calls of `fence(SeqCst)`.
     pub seqcst_fences: u64,
 }
 
@@ -19,7 +20,7 @@ thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts { rmws: 0, shared_rmws: 0, seqcst_fences: 0 }) };
 }
 
-/// The costs of all threads so far: read-modify-writes, shared ones, fences.
+/// The counts of all threads so far, in the order of the fields of [`Counts`].
 static TOTAL: [std::sync::atomic::AtomicU64; 3] =
     [const { std::sync::atomic::AtomicU64::new(0) }; 3];
 
@@ -36,7 +37,7 @@ fn count(f: impl FnOnce(&mut Counts)) {
     let more = [more.rmws, more.shared_rmws, more.seqcst_fences];
     for (total, more) in TOTAL.iter().zip(more) {
         if more > 0 {
-            // Ordering: Relaxed, a count that is read when the threads are done, or as a snapshot.
+            // Ordering: Relaxed, a count. It is read when the threads are done, or as a snapshot.
             total.fetch_add(more, std::sync::atomic::Ordering::Relaxed);
         }
     }
@@ -83,7 +84,7 @@ pub mod atomic {
 
     macro_rules! counting {
         ($($name:ident $(<$g:ident>)?, $value:ty;)*) => {$(
-            /// Does what the method of std does, and counts it.
+            /// An atomic of std that counts its read-modify-writes.
             #[derive(Debug, Default)]
             pub struct $name$(<$g>)? {
                 inner: std_atomic::$name$(<$g>)?,
@@ -113,13 +114,13 @@ pub mod atomic {
                     self.inner.store(value, order);
                 }
 
-                /// Does what the method of std does, and counts it.
+                /// Does what the method of std does, and counts a read-modify-write.
                 pub fn swap(&self, value: $value, order: Ordering) -> $value {
                     self.rmw();
                     self.inner.swap(value, order)
                 }
 
-                /// Does what the method of std does, and counts it.
+                /// Does what the method of std does, and counts a read-modify-write.
                 ///
                 /// # Errors
                 /// Returns the current value.
@@ -134,7 +135,7 @@ pub mod atomic {
                     self.inner.compare_exchange(from, to, success, failure)
                 }
 
-                /// Does what the method of std does, and counts it.
+                /// Does what the method of std does, and counts a read-modify-write.
                 ///
                 /// # Errors
                 /// Returns the current value.
@@ -197,7 +198,7 @@ pub mod atomic {
         ($($name:ident, $value:ty: $($op:ident)*;)*) => {$(
             impl $name {
                 $(
-                    /// Does what the method of std does, and counts it.
+                    /// Does what the method of std does, and counts a read-modify-write.
                     pub fn $op(&self, value: $value, order: Ordering) -> $value {
                         self.rmw();
                         self.inner.$op(value, order)

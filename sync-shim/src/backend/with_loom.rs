@@ -1,4 +1,4 @@
-//! loom's mock types. A model needs `std`, so this backend does too.
+//! loom's mock types. A model needs `std`, so this backend needs `std` too.
 
 pub mod atomic;
 #[doc(hidden)]
@@ -22,15 +22,15 @@ pub mod cell {
     }
 
     impl<T: ?Sized> UnsafeCell<T> {
-        /// Runs `f` on the content for reading. A write that is not ordered before it fails the
-        /// model.
+        /// Runs `f` on the content for reading. A write that is not ordered with this read fails
+        /// the model.
         #[track_caller]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             self.0.with(f)
         }
 
-        /// Runs `f` on the content for writing. Any access that is not ordered before it fails the
-        /// model.
+        /// Runs `f` on the content for writing. Any access that is not ordered with this write
+        /// fails the model.
         #[track_caller]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             self.0.with_mut(f)
@@ -84,7 +84,7 @@ pub mod sync {
             Self(loom::sync::Condvar::new())
         }
 
-        /// Waits for a notification. The model makes no spurious ones.
+        /// Waits for a notification. The model makes no spurious notifications.
         pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
@@ -121,9 +121,9 @@ pub mod thread {
         park();
     }
 
-    /// Spawns a thread. Both threads then first do a read-modify-write on an atomic made for them,
-    /// in either order. Otherwise loom's partial-order reduction explores some racing pairs only
-    /// once (loom issue 392).
+    /// Spawns a thread. The caller and the new thread then each do a read-modify-write on an atomic
+    /// made for the two, in either order. Without these operations, loom's partial-order reduction
+    /// explores some racing pairs of operations in one order only (loom issue 392).
     pub fn spawn<F, T>(f: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + 'static,
@@ -144,7 +144,7 @@ pub mod thread {
         }
 
         fn enter(self) {
-            // Ordering: Relaxed, it is there to race, and orders nothing.
+            // Ordering: Relaxed. This operation is there to race, and orders nothing.
             self.0.fetch_add(1, Relaxed);
         }
 

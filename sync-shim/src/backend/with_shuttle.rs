@@ -1,5 +1,5 @@
-//! shuttle's threads and atomics, under random schedules. All orderings count as sequentially
-//! consistent there. Cells and allocation are std's.
+//! shuttle's threads and atomics, under random schedules. shuttle treats all orderings as
+//! sequentially consistent. Cells and allocation are std's.
 pub use super::with_std::{alloc, cell};
 
 pub mod atomic {

@@ -9,7 +9,8 @@ fn said(f: impl FnOnce()) -> String {
 
 /// Makes a second copy of a token.
 fn twin(token: &Token) -> Token {
-    // SAFETY: the account outlives both, and only the first end of the token drops it.
+    // SAFETY: the caller's account outlives both copies. Of the two copies, only the first one that
+    // ends drops its handle to that account.
     unsafe { std::ptr::read(token) }
 }
 

@@ -81,8 +81,8 @@ fn history_with_a_lost_item_is_rejected() {
     assert_eq!(explained([push(1, 0, 1), pop(None, 2, 3)]), Err(1));
 }
 
-/// A pop that returned nothing overlaps other calls: it is accepted only if the queue was empty at
-/// some moment during the pop.
+/// A pop that returned nothing overlaps other calls. The history is accepted only if the queue may
+/// have been empty at some moment during the pop.
 #[test]
 fn empty_answer_needs_a_moment_without_items() {
     let held = [push(1, 0, 1), push(2, 3, 4), pop(Some(1), 5, 6)];

@@ -1,10 +1,11 @@
-//! Each model pins a behaviour of the installed loom. If one fails, its name says what has changed,
-//! and the rules that rest on it must be checked again.
+//! Each model pins a behaviour of the installed loom. If a model fails, its name says which
+//! behaviour has changed, and the rules that rest on that behaviour must be checked again.
 //!
-//! Most cases have a counterpart: the same program with one difference (a fence, an ordering, a
-//! store in place of an exchange) and another result. That shows that the difference matters. A
-//! *blind spot* is an execution that the language allows, or an error, that loom does not show.
-//! Blind spots have no counterpart: they fail when a newer loom sees more.
+//! Most models have a counterpart: the same program with one difference (a fence, an ordering, a
+//! store in place of an exchange) and another result. The two results show that the difference
+//! matters. A *blind spot* is a case in which loom and the language differ. In most blind spots
+//! loom does not show an error, or an execution that the language allows. The model of a blind spot
+//! needs no counterpart: it fails when a newer loom sees more.
 use crate::{
     Model,
     atomic::{
@@ -97,12 +98,11 @@ fn store_buffering_with_seqcst_accesses_counts_as_acqrel() {
 
 fn message_passing(release: Ordering, acquire: Ordering) {
     let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0)));
-    // The cell is loom's, which checks the accesses. `Arc` is loom's too, and requires nothing of
-    // them.
+    // loom checks the accesses to its cell. loom's `Arc` does not require a content that is `Sync`.
     let other = {
         let data = data.clone();
         thread::spawn(move || {
-            // SAFETY: the flag orders it, or the model reports it.
+            // SAFETY: the flag orders this write before the read, or the model reports a race.
             data.0.with_mut(|value| unsafe { *value = 1 });
             data.1.store(1, release);
         })
@@ -160,7 +160,7 @@ fn release_sequence(second: fn(&AtomicUsize)) {
     let other = {
         let data = data.clone();
         thread::spawn(move || {
-            // SAFETY: the flag orders it, or the model reports it.
+            // SAFETY: the flag orders this write before the read, or the model reports a race.
             data.0.with_mut(|value| unsafe { *value = 1 });
             data.1.store(1, Release);
             second(&data.1);
@@ -189,7 +189,7 @@ fn relaxed_store_by_the_same_thread_ends_a_release_sequence() {
     });
 }
 
-/// Both orders are explored only because of this crate's `thread::spawn`.
+/// loom explores both orders only because of this crate's `thread::spawn`.
 #[test]
 fn load_and_store_beside_a_load_are_explored_in_both_orders() {
     outcomes(
@@ -205,12 +205,12 @@ fn load_and_store(x: &AtomicUsize) -> usize {
     seen
 }
 
-/// A blind spot of loom (issue 392): with loom's own spawn the same program is explored once. The
-/// shim's spawn removes it.
+/// A blind spot of loom (issue 392): with loom's own spawn, loom explores one execution of the same
+/// program. The shim's spawn removes this blind spot.
 #[test]
 fn load_and_store_beside_a_load_are_explored_once_by_raw_spawn() {
     let seen: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
-    // loom's own `model`: `cargo xtask loom` rejects a model of the shim's with one execution.
+    // loom's own `model`, as `cargo xtask loom` rejects a model of the shim with one execution.
     loom::model(move || {
         let x = Arc::new(AtomicUsize::new(0));
         let other = {
@@ -416,14 +416,15 @@ fn weak_exchange_never_fails_spuriously() {
     );
 }
 
-/// Runs three threads. The middle thread reads the flag with Relaxed, and sets a flag for the last
-/// thread. With `fenced`, the last thread fences after it has read that flag.
+/// Runs three threads. The middle thread reads the writer's flag with Relaxed, and sets a second
+/// flag for the last thread. With `fenced`, the last thread fences after it has read the second
+/// flag.
 fn fence_of_another(fenced: bool) {
     let data = Arc::new((UnsafeCell::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
     let writer = {
         let data = data.clone();
         thread::spawn(move || {
-            // SAFETY: the flag orders it, or the model reports it.
+            // SAFETY: the flag orders this write before the read, or the model reports a race.
             data.0.with_mut(|value| unsafe { *value = 1 });
             data.1.store(1, Release);
         })
@@ -460,7 +461,7 @@ fn acquire_fence_acquires_what_another_thread_has_read() {
     model(|| fence_of_another(true));
 }
 
-/// A blind spot: only the shim's and loom's own allocations are counted.
+/// A blind spot: loom counts only its own allocations and the shim's.
 #[test]
 fn leaked_box_is_not_seen() {
     model(|| {
@@ -517,8 +518,8 @@ fn wait_never_ends_without_a_notification() {
     });
 }
 
-/// Returns whether a thread that learns of a store, and then fences, may still not see the store,
-/// because the fence after the store comes later.
+/// Returns whether a reader may miss a store although it has learned of the store, and has fenced
+/// since. It may if the writer's own fence, which follows the store, has not happened yet.
 fn is_seen_before_its_fence(fenced: fn()) -> bool {
     let seen: &'static OnceLock<()> = Box::leak(Box::default());
     model(move || {
@@ -651,8 +652,8 @@ fn runs(limit: impl FnOnce(&mut loom::model::Builder)) -> usize {
     *runs.lock().unwrap()
 }
 
-/// A blind spot: the shim therefore does not use these limits. loom checks them only every
-/// `checkpoint_interval` executions.
+/// A blind spot: a run that one of loom's limits cuts short succeeds. So the shim does not use
+/// these limits. loom checks the limits only every `checkpoint_interval` executions.
 #[test]
 fn loom_limits_end_a_run_with_success() {
     let all = runs(|_| ());
@@ -670,8 +671,8 @@ fn loom_limits_end_a_run_with_success() {
     message_passing_by_release_and_acquire_holds();
 }
 
-/// Runs each case in a process of its own, since loom reads the environment, which all threads
-/// share.
+/// Runs each case in a process of its own, since all threads of a process share the environment,
+/// which loom reads.
 #[test]
 fn loom_limits_in_the_environment_do_not_end_a_model() {
     let other = "litmus::models::message_passing_by_release_and_acquire_holds";
@@ -692,7 +693,7 @@ fn loom_limits_in_the_environment_do_not_end_a_model() {
     message_passing_by_release_and_acquire_holds();
 }
 
-/// Each mutant runs in its own process, since the environment names it.
+/// Each mutant runs in its own process, since the process's environment names the mutant.
 #[test]
 fn mutant_of_one_call_site_fails_the_model() {
     let sites = std::env::temp_dir().join(format!("selvedge-sites-{}", std::process::id()));
@@ -747,7 +748,7 @@ fn mutant_of_one_call_site_fails_the_model() {
     message_passing_by_release_and_acquire_holds();
 }
 
-/// A blind spot: the shim cannot ignore the poison, since loom's own lock panics on it.
+/// A blind spot: the shim cannot ignore the poison of a lock, since loom's own lock panics on it.
 #[test]
 fn poisoned_lock_ends_the_model() {
     model_must_fail("PoisonError", || {

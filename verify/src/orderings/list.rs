@@ -31,8 +31,8 @@ pub(crate) struct Named {
 pub(crate) struct Justified {
     pub(crate) site: String,
     pub(crate) mutant: String,
-    /// The ordering that is written at the site; `None` for a structural mutant. When the source
-    /// changes, the reason needs a new look.
+    /// The ordering that is written at the site; `None` for a mutant that weakens no ordering. When
+    /// the source has another ordering, the entry no longer fits, as its reason needs a new look.
     pub(crate) written: Option<Order>,
     pub(crate) reason: String,
 }

@@ -2,9 +2,9 @@
 //!
 //! A call is a method of an atomic, or a fence, whose arguments name its orderings. sync-shim gets
 //! the place of a call from `std::panic::Location`. The key of a site contains no line: it is
-//! `crate/file/function#operation`, with a number from the function's second such call on, and with
-//! `.failure` for the ordering of a failed exchange. An ordering that is not an argument of a call
-//! is reported.
+//! `crate/file/function#operation`. A number follows from the function's second call of that
+//! operation on. `.failure` follows for the ordering of a failed exchange. An ordering that is not
+//! an argument of a call is reported.
 use super::{
     list::Listed,
     mutants::{Order, orderings_of, weaker},
@@ -86,7 +86,8 @@ impl Found {
                 );
             };
             let edits = edits.entry(&file.path).or_default();
-            // A `const fn` can make no choice at run time, and no listed change needs a `const fn`.
+            // Removes `const`: a `const fn` can make no choice at run time, and no listed change
+            // needs a `const fn`.
             let head = &file.module.source[function.start..range.start];
             if let Some(at) = head.find("const fn ") {
                 let word = function.start + at..function.start + at + "const ".len();
@@ -143,7 +144,7 @@ impl Found {
         let line: usize = parts.next()?.parse().ok()?;
         let path = Path::new(parts.next()?);
         let file = self.files.iter().find(|file| file.path == path)?;
-        // A call in a test is no part of the crate.
+        // A call in a test is no part of the crate: `code` is blank there.
         let is_code = file
             .module
             .code

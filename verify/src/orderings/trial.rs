@@ -1,5 +1,5 @@
-//! Runs the models of a crate: each model once without a mutant, then for each mutant until one
-//! fails.
+//! Runs the models of a crate: first each model once without a mutant; then, for each mutant, one
+//! model after the other until a model fails.
 use super::sites::Mutant;
 use crate::{
     jobs,
@@ -21,7 +21,7 @@ pub(crate) struct Judge {
     seconds: f64,
     /// The calls that the model makes, as sync-shim records them: place, name and orderings.
     pub(crate) calls: HashSet<String>,
-    /// The messages of its panics without a mutant: a model may panic on purpose.
+    /// The messages of the model's panics without a mutant: a model may panic on purpose.
     panics: HashSet<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum End {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) end: End,
-    /// The model that killed the mutant.
+    /// The model that killed the mutant, or that came to a limit.
     pub(crate) by: Option<String>,
     /// The first line of the panic's message, or how the process ended.
     pub(crate) said: Option<String>,
@@ -65,12 +65,12 @@ pub(crate) struct Bench<'a> {
     pub(crate) scratch: &'a Path,
     /// The test binary of the tree with the listed changes, if there is one.
     pub(crate) changed: Option<PathBuf>,
-    /// Returns the model that killed a mutant in an earlier run; it runs first.
+    /// Returns the model that killed a mutant in an earlier run. This model runs first.
     pub(crate) killer: &'a (dyn Fn(&Mutant) -> Option<&'a str> + Sync),
 }
 
 impl Bench<'_> {
-    /// Runs every model without a mutant. A model that must fail judges nothing.
+    /// Runs every model without a mutant. A model that must fail becomes no judge.
     pub(crate) fn judges(&self, models: &[Model]) -> Result<Vec<Judge>> {
         let judges = jobs::each(self.jobs, models, |model| {
             let file = self.scratch.join(model.name.replace(':', "-"));
@@ -94,9 +94,10 @@ impl Bench<'_> {
         Ok(judges.into_iter().flatten().collect())
     }
 
-    /// Runs a mutant against the models that reach its call, or against all models if it is a
-    /// change of the source. The model that killed it before runs first, then the models of the
-    /// site's own module, the quick ones first.
+    /// Runs a mutant against the models that reach its call, or against all models if the mutant is
+    /// a change of the source. The model that killed the mutant before runs first. The other models
+    /// follow, those nearest to the site's module first, and of equally near models the quick ones
+    /// first.
     pub(crate) fn verdict(&self, mutant: &Mutant, judges: &[Judge]) -> Result<Verdict> {
         let comes_by = |judge: &&Judge| {
             let is_there = |place: &String| {
@@ -161,7 +162,7 @@ impl Bench<'_> {
 /// Returns the end of a mutant's run against one model.
 fn end(status: Status, said: &str) -> End {
     match status {
-        // Loom's own message: the loop may be endless, or the path only longer.
+        // Loom's own message. The execution may be endless, or only longer than loom follows.
         Status::Failed if said.starts_with("Model exceeded maximum number of branches") => {
             End::Limit
         }

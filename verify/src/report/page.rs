@@ -351,7 +351,7 @@ fn version(lock: &toml::Table, name: &str) -> Option<String> {
         packages.iter().find(is)
     };
     let mut needed = find("sync-shim")?.get("dependencies")?.as_array()?.iter();
-    // The lockfile names the version only where there are several.
+    // The lockfile names the version of a dependency only if several versions are in the file.
     let needed = needed.find_map(|needed| {
         let mut words = needed.as_str()?.split(' ');
         (words.next() == Some(name)).then(|| words.next().map(str::to_owned))

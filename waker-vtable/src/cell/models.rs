@@ -67,7 +67,7 @@ fn register_and_wake<C: Cell>() {
     let notifier = {
         let shared = shared.clone();
         thread::spawn(move || {
-            // Ordering: Relaxed, the cell must order it.
+            // Ordering: Relaxed, the cell must order the condition.
             shared.1.store(true, Relaxed);
             shared.0.wake();
         })
@@ -100,7 +100,7 @@ struct Inline {
 impl WakeRef for Inline {
     fn wake(&self) {
         self.shared.0.register(&self.again);
-        // Ordering: Relaxed, the cell must order it.
+        // Ordering: Relaxed, the cell must order the condition.
         let seen = self.shared.1.iter().all(|set| set.load(Relaxed));
         // Ordering: Relaxed, the value is read after the join.
         self.seen.store(seen, Relaxed);
@@ -110,7 +110,7 @@ impl WakeRef for Inline {
 type TwoConditions = (WakerCell, [AtomicBool; 2]);
 
 fn notify(i: usize, shared: &TwoConditions) {
-    // Ordering: Relaxed, the cell must order it.
+    // Ordering: Relaxed, the cell must order the condition.
     shared.1[i].store(true, Relaxed);
     shared.0.wake();
 }
@@ -169,7 +169,7 @@ fn registration_beside_two_wakes_loses_neither() {
         });
         shared.0.register(&waker);
         drop(waker);
-        // Ordering: Relaxed, the cell must order it.
+        // Ordering: Relaxed, the cell must order the condition.
         let first = shared.1.iter().all(|set| set.load(Relaxed));
         for notifier in notifiers {
             notifier.join().unwrap();
@@ -182,8 +182,8 @@ fn registration_beside_two_wakes_loses_neither() {
     });
 }
 
-/// Two threads register at once, and a wake follows: it wakes a task, and one thread at a time
-/// touches the waker.
+/// Two threads register at once, and a wake follows. At least one of the two wakers is woken, and
+/// one thread at a time touches the cell's waker.
 ///
 /// Fails if a registration enters although `BUSY` is set.
 #[test]
@@ -225,8 +225,8 @@ fn registration_after_a_woken_one_is_ordered_after_it() {
     });
 }
 
-/// A task registers a new waker during a wake: the wake or the registration wakes it, or the task
-/// sees the condition.
+/// A task registers a new waker during a wake: the wake or the registration wakes the new waker, or
+/// the task sees the condition.
 ///
 /// Fails if a registration enters at `FULL | WOKEN`, or if the first step of `take` is `Relaxed`.
 #[test]
@@ -238,7 +238,7 @@ fn registration_during_a_take_is_not_lost() {
         let notifier = {
             let shared = shared.clone();
             thread::spawn(move || {
-                // Ordering: Relaxed, the cell must order it.
+                // Ordering: Relaxed, the cell must order the condition.
                 shared.1.store(true, Relaxed);
                 shared.0.wake();
             })
@@ -297,7 +297,7 @@ impl Cell for LooksFirst {
             // SAFETY: the scenario registers once, while the cell is not full.
             unsafe { *slot = new };
         });
-        // Ordering: AcqRel, which does not help: the load in `wake` takes no part in it.
+        // Ordering: AcqRel, which does not help: the load in `wake` may still read an older value.
         self.full.swap(true, AcqRel);
     }
 

@@ -14,9 +14,9 @@ use sync_shim::{
 const HANDS: usize = 4;
 const TURNS: usize = 3;
 
-/// Runs four threads that share a place for one waker. In each turn a thread wakes its target,
-/// swaps a clone into the place, and wakes and drops the waker that it took out. The first waker is
-/// dropped meanwhile. Returns the one waker that is left.
+/// Runs four threads that share a place for one waker. In each turn a thread wakes the target by
+/// its own waker, and swaps a clone of that waker into the place. It wakes, by value, the waker
+/// that it took out. `waker` is dropped meanwhile. Returns the one waker that is left.
 fn exchange_wakers(waker: Waker) -> Waker {
     let place = Arc::new(Mutex::new(None));
     let threads = [(); HANDS].map(|()| {

@@ -1,4 +1,4 @@
-//! Models of the frame of a waiting thread, which ends as soon as its latch is set.
+//! Models of the stack frame of a waiting thread. The frame ends as soon as its latch is set.
 use super::*;
 use sync_shim::{atomic::Retire, cell::UnsafeCell, model, model_must_fail, thread};
 use worker_idle::park::{Park, ThreadPark};
@@ -13,10 +13,11 @@ struct Frame {
 #[derive(Clone, Copy)]
 struct There(*mut Frame);
 
-// SAFETY: the models pass it to one thread, as a pool passes a job.
+// SAFETY: the models pass the address to one thread, as a pool passes a job.
 unsafe impl Send for There {}
 
-/// Runs a job on another thread, which sets the latch by `set`, and ends the frame after the wait.
+/// Runs a job on another thread, which then sets the latch by `set`. This thread waits for the
+/// latch, and ends the frame.
 fn job_in_a_frame(set: unsafe fn(*const OutsideLatch)) {
     let mut park = ThreadPark::new();
     let frame = There(Box::into_raw(Box::new(Frame {
@@ -31,18 +32,18 @@ fn job_in_a_frame(set: unsafe fn(*const OutsideLatch)) {
             // SAFETY: nobody reads the result before the latch is set.
             unsafe { *result = 7 };
         });
-        // SAFETY: as above, and it is set once.
+        // SAFETY: the frame lives until the latch is set, and the latch is set once.
         unsafe { set(&raw const (*frame).latch) };
     });
-    // SAFETY: this thread ends the frame below.
+    // SAFETY: the frame lives until this thread ends it below.
     let here = unsafe { &*frame.0 };
     while !here.latch.is_done() {
         park.park();
     }
-    // SAFETY: the job is done.
+    // SAFETY: the latch is set, so the other thread has written the result.
     let result = here.result.with(|result| unsafe { *result });
     assert_eq!(result, 7);
-    // SAFETY: as above. The other thread uses nothing of it any more.
+    // SAFETY: the latch is set, so the other thread uses nothing of the frame any more.
     let mut frame = unsafe { Box::from_raw(frame.0) };
     frame.latch.done.retire();
     drop(frame);
@@ -57,8 +58,7 @@ fn frame_that_ends_once_its_latch_is_set_is_not_used() {
     model(|| job_in_a_frame(|latch| unsafe { OutsideLatch::set(latch) }));
 }
 
-/// A setter with a bug looks at the latch again after it has set it, and so uses a frame that may
-/// be gone.
+/// A setter with a bug uses the latch again after setting it, and so uses a frame that may be gone.
 #[test]
 fn setter_that_uses_the_latch_afterwards_is_found() {
     model_must_fail("", || {

@@ -7,16 +7,16 @@ use worker_idle::park::{Park, ThreadPark, Unpark};
 #[derive(Clone, Copy)]
 struct There(*const Pending);
 
-// SAFETY: the models pass it to threads that use the atomic half alone.
+// SAFETY: the models pass the address to threads that use the atomic half alone.
 unsafe impl Send for There {}
 
-/// Spawns `jobs`, each of which ends on a thread of its own. Then waits as a worker without other
-/// jobs does, and ends the scope.
+/// Spawns `jobs` jobs, each of which ends on a thread of its own. Then waits as a worker without
+/// other jobs does, and ends the scope.
 fn jobs_elsewhere(jobs: usize) {
     let mut park = ThreadPark::new();
     let pending = Box::into_raw(Box::new(Pending::new()));
     let ended = Arc::new(sync_shim::atomic::AtomicU32::new(0));
-    // SAFETY: this thread is the owner, and ends the scope below.
+    // SAFETY: this thread is the owner, and the scope lives until this thread ends it below.
     let scope = unsafe { &*pending };
     let others: Vec<_> = (0..jobs)
         .map(|_| {
@@ -25,7 +25,7 @@ fn jobs_elsewhere(jobs: usize) {
             thread::spawn(move || {
                 let There(pending) = { there };
                 ended.fetch_add(1, Relaxed);
-                // SAFETY: the scope lives until the job is counted.
+                // SAFETY: the scope lives until the job is counted as done.
                 if unsafe { Pending::other_ends_one(pending) } {
                     unpark.unpark();
                 }
@@ -40,7 +40,7 @@ fn jobs_elsewhere(jobs: usize) {
         park.park();
     }
     assert_eq!(ended.load(Relaxed), jobs as u32);
-    // SAFETY: all jobs are counted, so no thread uses it any more.
+    // SAFETY: all jobs are counted as done, so no other thread uses the scope any more.
     let mut pending = unsafe { Box::from_raw(pending) };
     pending.elsewhere.retire();
     drop(pending);
@@ -49,7 +49,8 @@ fn jobs_elsewhere(jobs: usize) {
     }
 }
 
-/// The owner is unparked and sees the job's writes, and no thread uses the scope afterwards.
+/// The owner is unparked and sees the job's writes. The job's thread does not use the scope after
+/// it has counted the job as done.
 ///
 /// Fails if the subtraction in `other_ends_one` is Relaxed, or if a job unparks the owner only when
 /// the sum of both halves is 0.
@@ -58,7 +59,7 @@ fn owner_that_sleeps_for_a_job_elsewhere_wakes() {
     model(|| jobs_elsewhere(1));
 }
 
-/// The same with two jobs, of which each may be the last.
+/// The same with two jobs, either of which may be the last to end.
 #[test]
 fn owner_that_sleeps_for_two_jobs_elsewhere_wakes() {
     Model::new().bound(3).check(|| jobs_elsewhere(2));

@@ -10,9 +10,9 @@ use sync_shim::{
 const THREADS: usize = 4;
 const TURNS: usize = 3;
 
-/// Four threads take the value, change it and offer it again. A thread takes it as the helper if
-/// one is requested, and else as a lender that takes it back. At most one helper is on its way at a
-/// time, and no change is lost.
+/// Four threads take the value, change it and offer it again. If a helper is requested, a thread
+/// takes the value as that helper. Otherwise the thread takes the value back as a lender. At most
+/// one helper is on its way at a time, and no change is lost.
 ///
 /// Fails if `take` clears the bit too, or if each offer requests a helper.
 #[test]

@@ -1,4 +1,4 @@
-//! loom's atomics. Each operation is a call site, which [`mutant`](super::mutant) may weaken.
+//! loom's atomics. The module [`mutant`](super::mutant) may weaken the operation at one call site.
 use super::mutant;
 use std::{
     cell::Cell,
@@ -12,19 +12,20 @@ loom::lazy_static! {
 }
 
 std::thread_local! {
-    /// All threads of a model run on one real thread.
+    /// Whether a `SeqCst` fence has a step in front of it. It is the same for all threads of a
+    /// model, as they run on one real thread.
     static STEPS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Prepares a scenario. Creates `TURN` at the start. If a thread created it at its first fence, the
-/// creation would order that thread with others.
+/// Prepares a scenario. Creates `TURN` at the start. If a thread created `TURN` at its first fence,
+/// the creation would order that thread with others.
 pub(crate) fn begin(steps: bool) {
     let _: &loom::sync::atomic::AtomicUsize = &TURN;
     STEPS.set(steps);
 }
 
-/// Fences. For loom a fence is not a step of its own, so no other thread would run between it and
-/// the operation before it. A Relaxed operation in front of it adds the step.
+/// Fences. For loom a fence is not a step of its own, so no other thread would run between a fence
+/// and the operation before it. A Relaxed operation in front of a `SeqCst` fence adds the step.
 #[track_caller]
 pub fn fence(order: Ordering) {
     let ([order], how) = mutant::at("fence", [order]);
@@ -40,7 +41,7 @@ pub fn fence(order: Ordering) {
 
 macro_rules! atomics {
     ($($name:ident $(<$g:ident>)?, $value:ty;)*) => {$(
-        /// Does what the method of loom does.
+        /// An atomic of loom, whose calls [`mutant`](super::mutant) may weaken.
         pub struct $name$(<$g>)?(loom::sync::atomic::$name$(<$g>)?);
 
         impl$(<$g>)? $name$(<$g>)? {
@@ -117,8 +118,8 @@ macro_rules! atomics {
                 ([success, failure], how): ([Ordering; 2], Option<&str>),
             ) -> Result<$value, $value> {
                 if how.is_some() {
-                    // Ordering: Release is the strongest ordering of a store. So the mutant lacks
-                    // only the comparison.
+                    // Ordering: Release, the strongest ordering that loom gives a store. So the
+                    // mutant lacks only the load and the comparison.
                     self.0.store(to, Release);
                     return Ok(from);
                 }

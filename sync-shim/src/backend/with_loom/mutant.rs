@@ -1,11 +1,12 @@
 //! Weakens one call site, which the environment names. So one build of the models serves all
 //! mutants of their orderings.
 //!
-//! - `SELVEDGE_MUTANT` is `FILE:LINE:COLUMN INDEX HOW`: the place of a call, the index of one of
-//!   its orderings (1 is a failed exchange's), and a weaker ordering, `dropped` (the fence does
-//!   nothing) or `stored` (the exchange is a store). Or it is a name, for [`is_on`].
-//! - `SELVEDGE_SITES` is a file. When the process first reaches a call, it appends a line to the
-//!   file: the call's place, name and orderings.
+//! - `SELVEDGE_MUTANT` is `FILE:LINE:COLUMN INDEX HOW`. The first word is the place of a call.
+//!   `INDEX` is the index of one of the call's orderings (1 is that of a failed exchange). `HOW` is
+//!   a weaker ordering, or `dropped` (the fence does nothing), or `stored` (the exchange is a
+//!   store). Instead the whole variable can be the name of a source change, for [`is_on`].
+//! - `SELVEDGE_SITES` is a file. When the process first reaches a call, this module appends a line
+//!   to the file: the call's place, name and orderings.
 use std::{
     cell::RefCell,
     collections::HashSet,
@@ -32,7 +33,8 @@ static MUTANT: LazyLock<Option<Mutant>> = LazyLock::new(|| parse(&NAME));
 static SITES: LazyLock<Option<String>> = LazyLock::new(|| env::var("SELVEDGE_SITES").ok());
 
 std::thread_local! {
-    /// All threads of a model run on one real thread.
+    /// The places of the calls that are recorded. All threads of a model share this set, as they
+    /// run on one real thread.
     static SEEN: RefCell<HashSet<&'static Location<'static>>> = RefCell::default();
 }
 
@@ -54,8 +56,8 @@ pub fn is_on(name: &str) -> bool {
     *NAME == name
 }
 
-/// Returns the orderings for the caller's call, and `dropped` or `stored` if the mutant is one of
-/// these.
+/// Returns the orderings that the caller's call is to use. If the mutant of this call is `dropped`
+/// or `stored`, also returns that word.
 #[track_caller]
 pub(super) fn at<const N: usize>(
     operation: &str,

@@ -32,7 +32,7 @@ struct Shared {
 
 impl Shared {
     fn meet(&self, condition: usize) {
-        // Ordering: Relaxed, the cell must order it.
+        // Ordering: Relaxed, the cell must order the condition.
         self.conditions[condition].store(true, Relaxed);
     }
 
@@ -42,9 +42,10 @@ impl Shared {
     }
 }
 
-/// Four notifiers meet two conditions each, and wake the task: by the cell, or by a waker that they
-/// take from it. The task registers, checks, and sleeps until it is woken, so a lost wake leaves it
-/// asleep. Each of its wakers is dropped.
+/// Four notifiers meet two conditions each. After each condition a notifier wakes the task: by the
+/// cell, or by a waker that it takes from the cell. The task registers, checks the conditions, and
+/// sleeps until it is woken. So a lost wake leaves the task asleep. In the end each of the task's
+/// wakers is dropped.
 ///
 /// Fails if a registration during which a notifier came drops the waker instead of waking it.
 #[test]
