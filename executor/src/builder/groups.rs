@@ -10,7 +10,7 @@ impl Builder {
     /// run. 0.5 ms by default.
     ///
     /// A turn ends between two polls. With a shorter quota a group waits less for its turn, and
-    /// workers switch more often. With a quota of zero they switch after each poll.
+    /// workers switch groups more often. With a quota of zero, workers switch after each poll.
     ///
     /// ```
     /// let quota = std::time::Duration::from_micros(200);
@@ -25,11 +25,11 @@ impl Builder {
         self
     }
 
-    /// Sets whether workers steal no tasks from each other. Off by default: they steal.
+    /// Sets whether workers steal no tasks from each other. By default workers steal.
     ///
     /// Without steals the shares of groups are exact on each worker. A task stays on the worker
-    /// that it was spawned on, unless another thread wakes it, or the worker's ring overflows.
-    /// Tasks from outside go to any worker.
+    /// on which it was spawned, unless another thread wakes the task, or the worker's ring
+    /// overflows. Tasks from outside go to any worker.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(2).sharded(true).build()?;
