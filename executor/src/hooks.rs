@@ -129,7 +129,8 @@ impl Hooks {
 
     /// Whether spawns take the slow path: a hook observes them, or tasks report their panics.
     pub(crate) fn observe_spawns(&self) -> bool {
-        // For the other hooks of tasks, each task keeps its location.
+        // A hook for polls or for a task's end needs the task's location, which only the slow path
+        // keeps.
         self.on_spawn.is_some() || self.observe_polls() || self.observe_panics()
     }
 

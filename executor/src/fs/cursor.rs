@@ -165,7 +165,8 @@ impl Cursor {
         kind: Kind,
         job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
     ) {
-        // `enter` releases the lock, as a refused job ends inside `spawn_blocking`, and takes it.
+        // `enter` releases the lock. A refused job ends inside `spawn_blocking`, and its end takes
+        // the lock.
         let running = self.enter(state, kind);
         drop(spawn_blocking(|| running.run(job)));
     }
