@@ -19,10 +19,10 @@
 //! namespaces, the memory policy, the credentials and capabilities of a single thread, and seccomp
 //! filters. No thread can remove its seccomp filters.
 //!
-//! The runtime's own threads cannot be relied on to start the others: all of them may be in long
-//! polls, and a push must not wait for a poll. A thread that only starts others would be one more
-//! thread in each runtime. A program whose workers must inherit nothing from such threads lets
-//! `build` start all threads of workers ([`prestart`](crate::Builder::prestart)).
+//! The runtime's own threads cannot be relied on to start the other threads: all of them may be in
+//! long polls, and a push must not wait for a poll. A thread that only starts other threads would
+//! be one more thread in each runtime. A program whose workers must inherit nothing from a thread
+//! that pushes lets `build` start all threads of workers ([`prestart`](crate::Builder::prestart)).
 //!
 //! On other systems than Linux this module does nothing.
 #[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]

@@ -11,8 +11,8 @@
 //! 2. After the closure the thread takes the core back, if the core is still on offer. The thread
 //!    then goes on as before.
 //! 3. If the core is no longer on offer, the thread ends the poll without a core:
-//!    1. Tasks that the thread wakes or spawns go to the injector. So does the polled task if it
-//!       is to run again.
+//!    1. Tasks that the thread wakes or spawns go to the injector. So does the polled task if it is
+//!       to run again.
 //!    2. If the polled task waits, and is in no worker's list yet, the thread queues the task once
 //!       more, so that a worker lists it. If the polled task has ended, and is in a list, it goes
 //!       to the release stack of that list.

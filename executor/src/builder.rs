@@ -139,10 +139,10 @@ impl Builder {
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
     /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
-    /// thread that called `build`. It does so as far as the system permits: to raise a priority
-    /// again may need a privilege. The new thread inherits everything else from the thread that
-    /// pushes: for example seccomp filters, namespaces, and the credentials of a single thread. If
-    /// one of your threads is confined by such means and wakes tasks, use `prestart`.
+    /// thread that called `build`, as far as the system permits: to raise a priority again may need
+    /// a privilege. The new thread inherits everything else from the thread that pushes: for
+    /// example seccomp filters, namespaces, and the credentials of a single thread. If one of your
+    /// threads is confined by such means and wakes tasks, use `prestart`.
     ///
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();
@@ -269,8 +269,8 @@ impl Builder {
     ///
     /// By default the worker looks after at most 61 ticks. While its polls are long, it looks
     /// earlier: about every 30 µs, or after each poll that takes longer than that. To measure its
-    /// ticks it reads the clock, about once in 30 µs and at least once in 488 ticks. If this
-    /// setting is set, a worker does not read the clock to measure ticks. Nor does a
+    /// ticks it reads the clock, about once in 30 µs and at least once in 488 ticks. With this
+    /// setting a worker does not read the clock to measure ticks. Nor does a
     /// [driven worker](Self::build_driven), whose interval is 61 ticks by default. Any worker also
     /// looks after a poll in which a push from outside has nudged it.
     ///
@@ -384,7 +384,7 @@ impl Builder {
     /// let runtime = selvedge::Builder::new().workers(1).blocking_keep_alive(short).build()?;
     /// runtime.block_on(runtime.spawn_blocking(|| {})).unwrap();
     /// while runtime.metrics().blocking_threads > 0 {
-    ///     std::thread::yield_now(); // It ends soon.
+    ///     std::thread::yield_now(); // The idle thread ends soon.
     /// }
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -482,7 +482,7 @@ impl Builder {
     /// let task = runtime.spawn(async move { std::thread::sleep(while_busy) });
     /// runtime.block_on(task).unwrap();
     /// while runtime.metrics().busy < while_busy {
-    ///     std::thread::yield_now(); // It is counted when the worker goes to sleep.
+    ///     std::thread::yield_now(); // The time is counted when the worker goes to sleep.
     /// }
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -1,4 +1,4 @@
-//! A runtime without threads of its own for tasks: the thread in its `block_on` is its worker.
+//! A runtime without threads of its own for tasks: a thread in the runtime's `block_on` runs them.
 //!
 //! The runtime has one [driven worker](crate::Worker). A thread in `block_on` *drives* if it has
 //! taken that worker, and *waits* if another thread has it.

@@ -19,7 +19,7 @@ use std::{
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
-/// Reference to a runtime. It spawns tasks on the runtime, from any thread.
+/// Reference to a runtime. A handle spawns tasks on the runtime, from any thread.
 ///
 /// A handle does not keep the runtime running. After the runtime's end the handle still spawns, but
 /// each task is cancelled at once.
@@ -263,7 +263,7 @@ impl Handle {
     /// let handle = runtime.handle().clone();
     /// let task = runtime.spawn(async move {
     ///     handle.preempt(0);
-    ///     selvedge::task::consume_budget().await; // It waits behind the others.
+    ///     selvedge::task::consume_budget().await; // The task yields here.
     /// });
     /// runtime.block_on(task).unwrap();
     /// assert_eq!(runtime.metrics().slices_ended, 1);

@@ -35,7 +35,7 @@ pub enum UnhandledPanic {
     /// runtime.spawn_detached(async { panic!("oh no") });
     /// let waits = || runtime.block_on(std::future::pending::<()>());
     /// assert!(std::panic::catch_unwind(waits).is_err());
-    /// assert_eq!(runtime.block_on(async { 7 }), 7); // It never waits.
+    /// assert_eq!(runtime.block_on(async { 7 }), 7); // This future never waits.
     /// # Ok::<(), std::io::Error>(())
     /// ```
     Shutdown,

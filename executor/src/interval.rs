@@ -180,8 +180,8 @@ impl Interval {
     }
 
     /// Counts the time of ticks. One side's tasks ran in them: the worker's own, or those from
-    /// outside. That side is owed as much less. The other side is then owed the time if it was
-    /// long, and nothing otherwise.
+    /// outside. The time that this side is owed shrinks by the time of the ticks. The other side is
+    /// then owed the time of the ticks if that time was long, and nothing otherwise.
     fn share(&self, took: Duration, ticks: u64) {
         let to_own = took.min(MAX_OWED_TO_OWN).as_nanos() as u64;
         self.owed_to_own.set(match self.from_outside.get() {

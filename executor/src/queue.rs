@@ -7,9 +7,8 @@
 //!
 //! A queue is *plain* while it is one `WorkerQueue` and no more. Without `groups` it always is.
 //! With `groups` it is plain while the worker runs only tasks of the default group, *main*. The hot
-//! paths of a core use the plain queue
-//! directly. So a build with groups checks whether the queue is plain once for each decision about
-//! a task, and not in each operation.
+//! paths of a core use the plain queue directly. So a build with groups checks whether the queue is
+//! plain once for each decision about a task, and not in each operation.
 use crate::scheduler::Scheduler;
 #[cfg(not(feature = "groups"))]
 use crate::{core::Core, shared::Shared};

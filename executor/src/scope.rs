@@ -209,8 +209,8 @@ impl Guard {
 fn innermost<R>(mut look: impl FnMut(&In<'_>) -> Option<R>) -> Option<R> {
     let mut at = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
     loop {
-        // SAFETY: null, or a scope of the list, which is valid (`Scope::enter`): no scope leaves
-        // the list meanwhile.
+        // SAFETY: the pointer is null or names a scope of the list. The scopes of the list are
+        // valid (`Scope::enter`), and no scope leaves the list meanwhile.
         let scope = unsafe { at.as_ref() }?;
         if let Some(result) = look(&scope.is) {
             return Some(result);

@@ -49,8 +49,8 @@ pub struct Stall {
     pub times: Option<Times>,
     /// Tasks that wait in the worker's own queue.
     pub waiting: u64,
-    /// The number of reports that the monitor has held back since its last report. It makes at most
-    /// five a minute, or as many as
+    /// The number of reports that the monitor has held back since its last report. The monitor
+    /// makes at most five a minute, or as many as
     /// [`stall_reports_per_minute`](crate::Builder::stall_reports_per_minute) says.
     pub held_back: u64,
     /// The stack of the thread, if the monitor could capture it: on Linux, on x86-64 and 64-bit

@@ -5,10 +5,10 @@
 //!
 //! 1. The builder gives the core of such a worker to the unparker, and then announces the worker's
 //!    sleep. So a notifier that chooses the worker finds the core.
-//! 2. One exchange takes the core out again, for one thread. That is either a notifier, which
-//!    starts the worker's thread, or the thread that closes the runtime, which drops the core. Two
-//!    notifiers never take the same core: each has chosen a different worker, as a worker is chosen
-//!    once for each sleep.
+//! 2. One exchange takes the core out again, for one thread. A notifier takes the core to start the
+//!    worker's thread. The thread that closes the runtime takes the core to drop it. Two notifiers
+//!    never take the same core: each has chosen a different worker, as a worker is chosen once for
+//!    each sleep.
 //! 3. A worker counts as searching from the moment when it is chosen, and its thread begins as a
 //!    searcher. So only its notifier may start it. For wakes by any thread, at any time, there is
 //!    [`waker`](Unparker::waker), which starts no thread.

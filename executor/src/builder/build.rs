@@ -72,8 +72,8 @@ impl Builder {
             shared.events.open()?;
         }
         let runtime = Runtime::new_of(shared.clone());
-        // The first worker starts last, so that it finds the cores of the others when it notifies
-        // them.
+        // The first worker starts last, so that it finds the cores of the other workers when it
+        // notifies them.
         for (core, park) in cores.into_iter().rev() {
             let index = core.index;
             let park = park.with_timers(&shared.events, index);

@@ -27,9 +27,9 @@ impl Builder {
 
     /// Sets whether workers steal no tasks from each other. By default workers steal.
     ///
-    /// Without steals the shares of groups are exact on each worker. A task stays on the worker
-    /// on which it was spawned, unless another thread wakes the task, or the worker's ring
-    /// overflows. Tasks from outside go to any worker.
+    /// Without steals the shares of groups are exact on each worker. A task stays on the worker on
+    /// which it was spawned, unless another thread wakes the task, or the worker's ring overflows.
+    /// Tasks from outside go to any worker.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(2).sharded(true).build()?;
@@ -55,7 +55,7 @@ impl Builder {
     /// let task = spawn_in(&group, async move { time.fetch_add(1_000_000, Relaxed) });
     /// runtime.block_on(task.unwrap()).unwrap();
     /// while runtime.metrics().groups[1].runtime < Duration::from_millis(1) {
-    ///     std::thread::yield_now(); // It is charged when the turn ends.
+    ///     std::thread::yield_now(); // The time is charged when the turn ends.
     /// }
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -22,9 +22,9 @@ impl Builder {
     /// call of this method, the thread starts when a worker has a second task to run, when a second
     /// worker starts, or when a task makes a `syscall`. So the monitor does not watch a worker's
     /// first task then. If the thread cannot be started, the runtime goes on without a monitor, and
-    /// [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) is 1. The monitor's
-    /// thread does not call the [hooks for threads](Self::on_thread_start). A runtime with driven
-    /// workers has no monitor.
+    /// [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) is 1. The monitor's thread
+    /// does not call the [hooks for threads](Self::on_thread_start). A runtime with driven workers
+    /// has no monitor.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task};
@@ -34,7 +34,7 @@ impl Builder {
     /// let turns = runtime.spawn(async {
     ///     let (sender, receiver) = std::sync::mpsc::channel();
     ///     selvedge::spawn_detached(async move { sender.send(()).unwrap() });
-    ///     selvedge::spawn_detached(async {}); // It takes the LIFO slot.
+    ///     selvedge::spawn_detached(async {}); // This task takes the LIFO slot.
     ///     while receiver.try_recv().is_err() {
     ///         task::consume_budget().await;
     ///     }

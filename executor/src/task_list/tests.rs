@@ -53,7 +53,7 @@ fn named_task_is_listed_until_it_is_freed() {
 fn places_of_freed_tasks_are_used_again() {
     const TASKS: usize = 200;
     let runtime = listing(2);
-    // A large shard that becomes empty gives its places up. This task keeps the shard from that.
+    // A large shard that becomes empty gives its places up. This task keeps the shard in use.
     let stays = runtime.spawn(pending::<()>());
     for _ in 0..3 {
         let tasks: Vec<_> = (0..TASKS).map(|_| runtime.spawn(async {})).collect();
