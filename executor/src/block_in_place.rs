@@ -5,8 +5,8 @@
 //! | *running* | the one thread that runs the worker |
 //! | *lent*, or on offer | no thread: the lender may take it back, or another thread may accept it |
 //!
-//! 1. Before the closure the thread offers its core. It also requests a thread of the pool that
-//!    accepts the core, unless such a request is on its way already. The pool's cap does not bound
+//! 1. Before the closure the thread offers its core. It also requests that a thread of the pool
+//!    accept the core, unless such a request is on its way already. The pool's cap does not bound
 //!    the threads that accept cores.
 //! 2. After the closure the thread takes the core back, if the core is still on offer. The thread
 //!    then goes on as before.
@@ -22,7 +22,8 @@
 //! 4. After the poll the thread is a thread of the pool.
 //! 5. No thread runs the tasks of a core on offer. During the closure another thread may have
 //!    accepted the core, and may have offered it again because a task of that thread blocks, too.
-//!    Then the thread of the closure leaves the core on offer ([`call`](crate::call)).
+//!    Then the thread of the closure leaves the core on offer, and goes on by rule 3
+//!    ([`call`](crate::call)).
 //! 6. The closure has an unlimited budget. The closure may wait on this thread for a future. Under
 //!    a limited budget that future would never proceed once the budget is exhausted.
 use crate::{
@@ -51,9 +52,9 @@ use sync_shim::sync::Arc;
 ///
 /// Outside of a runtime, in `block_on`, and in a closure that may block anyway, there is no worker
 /// to give away: this function only runs the closure. A hook, and the drop of a future at its
-/// runtime's end, do not give their worker away. Nor does a driven worker's task. Then the worker's
-/// other tasks wait, unless other workers steal them. The other workers may steal the task in the
-/// LIFO slot at once.
+/// runtime's end, do not give their worker away. Nor does a driven worker's task. In these cases
+/// the worker's other tasks wait, unless other workers steal them. The other workers may steal the
+/// task in the LIFO slot at once.
 ///
 /// A panic of the closure is a panic of the task.
 ///

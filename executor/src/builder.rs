@@ -134,7 +134,7 @@ impl Builder {
     /// A [hook for thread starts](Self::on_thread_start) and a [driver](Self::driver) have the same
     /// effect. By default `build` starts one thread. A push that finds no other worker to wake
     /// starts one more thread, so a runtime for a few tasks is cheap. If that thread cannot be
-    /// started, the runtime gives its worker up, and wakes or starts another worker.
+    /// started, the runtime gives the thread's worker up, and wakes or starts another worker.
     /// [`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused) counts such failures.
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
@@ -204,8 +204,8 @@ impl Builder {
 
     /// Sets a function that returns the whole name of each thread that starts.
     ///
-    /// The function names the threads of workers and of blocking closures. The thread that starts
-    /// the new thread calls it. The monitor's thread keeps the name that
+    /// The function names the threads of workers and of blocking closures. It is called in the
+    /// thread that starts the new thread. The monitor's thread keeps the name that
     /// [`thread_name`](Self::thread_name) gives. If the function panics, or returns a name with a
     /// NUL character, the new thread is not started.
     ///
@@ -451,10 +451,11 @@ impl Builder {
     }
 
     /// Sets whether the runtime lists its tasks, for [`Handle::tasks`](crate::Handle::tasks). Off
-    /// by default, at no cost.
+    /// by default.
     ///
-    /// With a list, each task has about 150 bytes more. The spawn and the end of a task each take a
-    /// lock that few threads share. Each poll of a task adds to a count.
+    /// Without a list this costs nothing. With a list, each task has about 150 bytes more. The
+    /// spawn and the end of a task each take a lock that few threads share. Each poll of a task
+    /// adds to a count.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().list_tasks(true).build()?;

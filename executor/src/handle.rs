@@ -298,7 +298,7 @@ impl Handle {
 }
 
 impl<P: Park> Worker<P> {
-    /// Returns a handle of its runtime.
+    /// Returns a handle of the worker's runtime.
     ///
     /// ```
     /// let park = selvedge::park::ThreadPark::new();

@@ -153,7 +153,7 @@ impl Hooks {
         }
     }
 
-    /// Runs user code, and passes its panic to `on_panic`, as there is no join handle for it.
+    /// Runs user code, and passes its panic to `on_panic`, as no join handle gets that panic.
     pub(crate) fn contain(&self, f: impl FnOnce()) {
         if let Err(payload) = panics::catch(f) {
             self.panicked(&*payload);

@@ -218,7 +218,7 @@ impl Interval {
         self.repays.set(false);
     }
 
-    /// Notes whether a look found a task from outside, and whether it read the clock.
+    /// Notes whether a look has found a task from outside, and whether the look has read the clock.
     pub(crate) fn note_look(&self, has_found: bool, reads: bool) {
         self.from_outside
             .set(has_found && (reads || self.from_outside.get()));

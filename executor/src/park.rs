@@ -178,7 +178,7 @@ impl Core {
     }
 
     /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task
-    /// comes by the injector or by the release stack.
+    /// comes back through the injector or through the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
         let _asleep = Asleep::announce(self);
         if !self.has_leftovers() && !park.has_events() {

@@ -62,10 +62,10 @@ pub(crate) struct RunSettings {
 /// Runs a task, and those that follow it in the slot.
 ///
 /// The calling thread is a worker. `LENDABLE` says whether the worker's tasks may lend the core. No
-/// code reads it. It only makes a copy of this function, and of the closure in it, for each of the
-/// two kinds of workers. Each copy has one caller, so the compiler inlines the copy into that
-/// worker's loop. Without `LENDABLE` both kinds share the closure, and a poll takes 31 instructions
-/// more (Rust 1.95, x86-64), even with `inline(always)`.
+/// code reads `LENDABLE`. Because of it the compiler makes a copy of this function, and of the
+/// closure in the function, for each of the two kinds of workers. Each copy has one caller, so the
+/// compiler inlines the copy into that worker's loop. Without `LENDABLE` both kinds share the
+/// closure, and a poll takes 31 instructions more (Rust 1.95, x86-64), even with `inline(always)`.
 #[inline]
 pub(crate) fn run<const LENDABLE: bool>(
     shared: &Shared,

@@ -240,7 +240,8 @@ impl Runtime {
     /// Runs the tasks of a runtime of one thread until one has ended, or none is ready. Returns
     /// whether one has ended.
     ///
-    /// After the task that has ended it may run up to three more, which come through the LIFO slot.
+    /// After the end of that task, the call may run up to three more, which come through the LIFO
+    /// slot.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new_current_thread().build()?;

@@ -28,8 +28,8 @@
 //! 4. A scope that runs a closure is stored in the stack frame that runs it. A guard may be moved,
 //!    leaked, or dropped in any order. So its scope is stored in a box, and may leave the list from
 //!    any position. A leaked guard's scope stays in the list, and its box is never freed.
-//! 5. Only its own thread uses the list. The thread-locals here have no destructor, as destructors
-//!    of other thread-locals may use this module.
+//! 5. Only the thread itself uses its list. The thread-locals here have no destructor, as
+//!    destructors of other thread-locals may use this module.
 //! 6. `process::exit` may run the destructors of thread-locals while scopes are still in stack
 //!    frames. These frames then stay for good. Such a destructor may drop the runtime or the local
 //!    set that the caller has put into a thread-local. So the scope keeps its runtime or set alive.

@@ -162,12 +162,12 @@ impl Builder {
     /// Sets a hook for the payload of every panic of a task, a blocking closure or a hook.
     ///
     /// The panic may be of a poll or a closure, of the drop of a future or an output, or of a waker
-    /// that waits for the task. The thread where the panic surfaced calls the hook. A thread of
-    /// another runtime also calls the hook of this runtime. A panic of a poll or a closure also
-    /// goes to the join handle. Tasks of a [`LocalSet`](crate::LocalSet) belong to no runtime:
-    /// their panics go only to their handles.
+    /// that waits for the task. The thread where the panic surfaced calls the hook. If a task or a
+    /// closure has panicked, that thread is in this runtime during the call, even if it belongs to
+    /// another runtime. A panic of a poll or a closure also goes to the join handle. Tasks of a
+    /// [`LocalSet`](crate::LocalSet) belong to no runtime: their panics go only to their handles.
     ///
-    /// With this hook, or with a policy for panics, each task counts as a reference to the
+    /// With this hook, or with a policy other than `Ignore`, each task counts as a reference to the
     /// runtime's memory. This costs two more read-modify-writes of a cache line that all tasks
     /// share, and a waker that outlives the runtime keeps the runtime's memory.
     ///

@@ -453,12 +453,12 @@ fn write_queued(mut file: &fs::File, shared: &Shared) {
         if state.queued.is_empty() {
             state.job = Some(Kind::Other);
             bytes.clear();
-            state.queued = bytes; // Its memory serves the next write.
+            state.queued = bytes; // The memory of `bytes` serves the next write.
             return;
         }
         bytes.clear();
         mem::swap(&mut state.queued, &mut bytes);
-        state.wake_all(); // There is room.
+        state.wake_all(); // There is room in `queued`.
         result = file.write_all(&bytes);
     }
 }

@@ -247,7 +247,8 @@ impl DirBuilder {
         Self::default()
     }
 
-    /// Sets whether missing parents are made too. If so, a directory that exists is no error.
+    /// Sets whether missing parents are made too. If they are, it is no error that the directory
+    /// exists.
     pub fn recursive(&mut self, on: bool) -> &mut Self {
         self.recursive = on;
         self

@@ -43,7 +43,7 @@ impl Exit {
         Self::Thread { id, thread: None }
     }
 
-    /// Waits for an event, after which the child has ended as a rule.
+    /// Waits for an event. As a rule the child has ended by the time of the event.
     pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Pidfd(fd) => {
