@@ -4,8 +4,8 @@
 //! the first worker. A thread that pushes a task may start the thread of another worker, and a
 //! thread that submits a blocking closure may start one for the closure. The starting thread may be
 //! pinned to a CPU, block signals, or have a priority of its own. So each thread of the runtime
-//! first takes the attributes that the caller of `build` had. If it has them already, this costs a
-//! few system calls that change nothing.
+//! first takes the attributes that the caller of `build` had. A thread that has these attributes
+//! already makes a few system calls that change nothing.
 //!
 //! | attribute | the system refuses |
 //! |---|---|
@@ -14,16 +14,17 @@
 //! | policy and priority | a real-time policy without the privilege |
 //! | niceness | a lower value without the privilege |
 //!
-//! Where the system refuses, the thread keeps the attribute of the thread that started it. It also
-//! keeps everything else that it inherits from that thread: seccomp filters, which no thread can
-//! remove, namespaces, credentials and capabilities of a single thread, memory policy.
+//! Where the system refuses, the thread keeps the attribute of the thread that started it. The new
+//! thread also keeps everything else that it inherits from the starting thread. This includes
+//! namespaces, the memory policy, the credentials and capabilities of a single thread, and seccomp
+//! filters. No thread can remove its seccomp filters.
 //!
-//! The runtime's own threads cannot be relied on to start the others: all of them may be in long
-//! polls, and a push must not wait for a poll. A thread that only starts others would be one more
-//! thread in each runtime. A program that wants none of this lets `build` start all threads
-//! ([`prestart`](crate::Builder::prestart)).
+//! The runtime's own threads cannot be relied on to start the other threads: all of them may be in
+//! long polls, and a push must not wait for a poll. A thread that only starts other threads would
+//! be one more thread in each runtime. A program whose workers must inherit nothing from a thread
+//! that pushes lets `build` start all threads of workers ([`prestart`](crate::Builder::prestart)).
 //!
-//! On other systems than Linux this does nothing.
+//! On other systems than Linux this module does nothing.
 #[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) use linux::Attributes;
 
@@ -48,7 +49,7 @@ mod linux {
     };
     use std::{mem, ptr};
 
-    /// Attributes of a thread. `None` for one that the system did not return.
+    /// Attributes of a thread. An attribute that the system did not return is `None`.
     #[derive(Clone, Copy)]
     pub(crate) struct Attributes {
         signals: Option<sigset_t>,
@@ -112,7 +113,7 @@ mod linux {
         unsafe { libc::CPU_EQUAL(one, other) }
     }
 
-    /// Parameters with this priority. On some targets there are more fields, which are zero.
+    /// Returns parameters with this priority. Fields that exist only on some targets are zero.
     fn parameters(priority: i32) -> sched_param {
         // SAFETY: a `sched_param` consists of integers, for which zeros are valid.
         let mut param: sched_param = unsafe { mem::zeroed() };

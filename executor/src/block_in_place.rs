@@ -5,24 +5,27 @@
 //! | *running* | the one thread that runs the worker |
 //! | *lent*, or on offer | no thread: the lender may take it back, or another thread may accept it |
 //!
-//! 1. Before the closure the thread offers its core, and requests a thread of the pool to accept
-//!    it, unless such a request is on its way already. The pool's cap does not bound these threads.
-//! 2. After the closure the thread takes the core back if it is still on offer, and goes on as
-//!    before.
-//! 3. Otherwise the thread ends the poll without a core:
-//!    1. Tasks that it wakes or spawns go to the injector. So does the polled task if it is to run
-//!       again.
-//!    2. A task that waits and is in no worker's list yet is queued once more, so that a worker
-//!       lists it. A task that has ended and is in a list goes to the release stack of that list.
+//! 1. Before the closure the thread offers its core. It also requests that a thread of the pool
+//!    accept the core, unless such a request is on its way already. The pool's cap does not bound
+//!    the threads that accept cores.
+//! 2. After the closure the thread takes the core back, if the core is still on offer. The thread
+//!    then goes on as before.
+//! 3. If the core is no longer on offer, the thread ends the poll without a core:
+//!    1. Tasks that the thread wakes or spawns go to the injector. So does the polled task if it is
+//!       to run again.
+//!    2. If the polled task waits, and is in no worker's list yet, the thread queues the task once
+//!       more, so that a worker lists it. If the polled task has ended, and is in a list, it goes
+//!       to the release stack of that list.
 //!    3. For the rest of the poll the thread keeps the budget and the time slice of the worker that
 //!       it was. So a nudge of that worker may make one operation of this thread yield; the worker
 //!       then misses the nudge.
 //! 4. After the poll the thread is a thread of the pool.
-//! 5. A core on offer runs nothing. Meanwhile another thread may have accepted the core, and
-//!    offered it again as its own task blocks too. Then this thread leaves the core on offer
+//! 5. No thread runs the tasks of a core on offer. During the closure another thread may have
+//!    accepted the core, and may have offered it again because a task of that thread blocks, too.
+//!    Then the thread of the closure leaves the core on offer, and goes on by rule 3
 //!    ([`call`](crate::call)).
-//! 6. The closure has an unlimited budget. Under a limited one, a future that it waits for on this
-//!    thread would never proceed once the budget is exhausted.
+//! 6. The closure has an unlimited budget. The closure may wait on this thread for a future. Under
+//!    a limited budget that future would never proceed once the budget is exhausted.
 use crate::{
     blocking,
     call::{self, Call},
@@ -36,20 +39,22 @@ use sync_shim::sync::Arc;
 
 /// Runs a blocking closure inside a task, while another thread runs the worker's other tasks.
 ///
-/// The task itself waits, and with it futures that run beside the closure in the same task (by
-/// `join!`, say). Prefer [`spawn_blocking`](crate::spawn_blocking) if the closure can be `'static`.
+/// The task itself waits for the closure. So do the futures that run beside the closure in the same
+/// task (by `join!`, say). Prefer [`spawn_blocking`](crate::spawn_blocking) if the closure can be
+/// `'static`.
 ///
 /// To give the worker away and take it back costs two read-modify-writes, beside those of a
 /// reference count. It also costs a lock and the wake of a thread, unless a thread is on its way
-/// already. If the closure ends before that thread takes the worker over, the task keeps it. The
-/// threads that take workers over do not count for
-/// [`blocking_threads`](crate::Builder::blocking_threads). There is one for each task that blocks
-/// in place, and at most one on its way for each worker.
+/// already. If the closure ends before that thread takes the worker over, the task keeps the
+/// worker. The threads that take workers over do not count for
+/// [`blocking_threads`](crate::Builder::blocking_threads). There is one such thread for each task
+/// that blocks in place, and at most one on its way for each worker.
 ///
-/// If there is no worker to give away, this only runs the closure: outside of a runtime, in
-/// `block_on`, and in a closure that may block anyway. A worker is not given away in a hook, in the
-/// drop of a future at its runtime's end, or if it is driven. Then the worker's other tasks wait,
-/// unless other workers steal them. They may steal the task in its LIFO slot at once.
+/// Outside of a runtime, in `block_on`, and in a closure that may block anyway, there is no worker
+/// to give away: this function only runs the closure. A hook, and the drop of a future at its
+/// runtime's end, do not give their worker away. Nor does a driven worker's task. In these cases
+/// the worker's other tasks wait, unless other workers steal them. The other workers may steal the
+/// task in the LIFO slot at once.
 ///
 /// A panic of the closure is a panic of the task.
 ///
@@ -108,7 +113,7 @@ struct TakeBack {
     index: usize,
     call: usize,
     lender: trace::Lender,
-    /// The group of that task, which the rest of the poll keeps.
+    /// The group of the task that blocks. The rest of the poll keeps that group.
     #[cfg(feature = "groups")]
     inherited: Option<crate::groups::Inherited>,
     hold: Option<ClockHold>,

@@ -2,8 +2,9 @@
 //!
 //! A thread of the [pool](blocking_threads::Pool) runs queued jobs: closures and workers' cores. A
 //! core keeps its thread until the runtime ends or a task gives the core away. The pool's cap
-//! bounds closures, not cores. The jobs that are queued when the runtime ends are run: the closures
-//! were spawned in time, and the tasks of a core must be dropped.
+//! bounds the threads for closures, not those for cores. The pool also runs the jobs that are
+//! queued when the runtime ends, for two reasons: the closures were spawned in time, and the thread
+//! that runs a core drops the core's tasks.
 use crate::{
     core::Core,
     shared::{Job, PanicReporter, Shared},
@@ -19,8 +20,8 @@ use worker_idle::Backoff;
 
 /// Queues a closure.
 ///
-/// The pool refuses the closure if the pool is closed, or if it can start no thread at all. Then
-/// the closure is dropped here, and its handle says that it was cancelled.
+/// The pool refuses the closure if the pool is closed, or if the pool can start no thread at all.
+/// Then this function drops the closure, and the handle returns that the closure was cancelled.
 pub(crate) fn spawn<F, R>(
     shared: &Arc<Shared>,
     name: Option<Cow<'static, str>>,
@@ -63,7 +64,7 @@ pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
 
 /// Offers a core to the threads of the pool.
 ///
-/// If no thread can be started the core stays on offer, until this thread takes it back.
+/// If no thread can be started, the core stays on offer until the calling thread takes it back.
 pub(crate) fn offer(shared: &Arc<Shared>, core: Box<Core>) {
     let index = core.index;
     let lent = &shared.remotes[index].lent;
@@ -85,7 +86,8 @@ fn name(shared: &Shared, index: usize) -> String {
     format!("{}-{index}", shared.settings.thread_name)
 }
 
-/// Hook with which a thread waits a moment for the next closure, if such waits have paid.
+/// Makes a thread's hook, by which the thread waits a moment for the next closure before it parks,
+/// if such waits have paid so far.
 pub(crate) fn backoff(mut backoff: Backoff) -> Box<blocking_threads::BeforePark> {
     Box::new(move |look| {
         if backoff.is_due() {

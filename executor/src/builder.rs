@@ -18,7 +18,7 @@ use coop_budget::Budget;
 use std::{fmt, time::Duration};
 use worker_idle::Backoff;
 
-/// Settings of a [`Runtime`](crate::Runtime), which [`build`](Self::build) starts.
+/// Settings with which [`build`](Self::build) starts a [`Runtime`](crate::Runtime).
 ///
 /// ```
 /// let runtime = selvedge::Builder::new().workers(2).thread_name("crunch").build()?;
@@ -33,11 +33,11 @@ pub struct Builder {
     prestart: bool,
     #[cfg(feature = "test-util")]
     start_paused: bool,
-    /// Whether the interval of looks at the injector was set.
+    /// Whether the program has set the interval of looks at the injector.
     fixed_interval: bool,
-    /// Ticks between looks at sockets and timers, if that was set.
+    /// The most ticks between two looks at sockets and timers, if the program has set that number.
     event_interval: Option<u32>,
-    /// Returns a thread's whole name, if that was set.
+    /// The function that returns a thread's whole name, if the program has set one.
     thread_name_fn: Option<std::sync::Arc<dyn Fn() -> String + Send + Sync>>,
     ring_capacity: usize,
     pub(crate) settings: Settings,
@@ -114,8 +114,8 @@ impl Builder {
 
     /// Sets the number of workers.
     ///
-    /// The default is the environment variable `SELVEDGE_WORKERS`, or if that is not set, the
-    /// number of CPUs that this process may use.
+    /// The default is the number in the environment variable `SELVEDGE_WORKERS`. If the variable is
+    /// not set, the default is the number of CPUs that this process may use.
     ///
     /// # Panics
     /// If `workers` is 0, or above 65,535.
@@ -131,18 +131,18 @@ impl Builder {
 
     /// Starts the threads of all workers in `build`.
     ///
-    /// So does a [hook for thread starts](Self::on_thread_start). By default `build` starts one
-    /// thread. Each of the others is started by the first push that finds no other worker to wake,
-    /// so that a runtime for a few tasks is cheap. If such a thread cannot be started, the runtime
-    /// gives that worker up, which [`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused)
-    /// counts, and wakes or starts another.
+    /// A [hook for thread starts](Self::on_thread_start) and a [driver](Self::driver) have the same
+    /// effect. By default `build` starts one thread. A push that finds no other worker to wake
+    /// starts one more thread, so a runtime for a few tasks is cheap. If that thread cannot be
+    /// started, the runtime gives the thread's worker up, and wakes or starts another worker.
+    /// [`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused) counts such failures.
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
     /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
-    /// thread that called `build`. It does so as far as the system permits: to raise a priority
-    /// again may need a privilege. The thread inherits everything else from the thread that pushes:
-    /// seccomp filters, namespaces, credentials of a single thread. If one of your threads is
-    /// confined by such means and wakes tasks, use `prestart`.
+    /// thread that called `build`, as far as the system permits: to raise a priority again may need
+    /// a privilege. The new thread inherits everything else from the thread that pushes: for
+    /// example seccomp filters, namespaces, and the credentials of a single thread. If one of your
+    /// threads is confined by such means and wakes tasks, use `prestart`.
     ///
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();
@@ -174,8 +174,8 @@ impl Builder {
         self
     }
 
-    /// Sets the name of the runtime, which [`Handle::name`](crate::Handle::name) returns. It has
-    /// none by default. [`thread_name`](Self::thread_name) is for the names of its threads.
+    /// Sets the name of the runtime, which [`Handle::name`](crate::Handle::name) returns. A runtime
+    /// has no name by default. [`thread_name`](Self::thread_name) is for the names of its threads.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().name("requests").build()?;
@@ -190,7 +190,7 @@ impl Builder {
     /// Sets the prefix of the threads' names. "selvedge" by default.
     ///
     /// # Panics
-    /// If `name` contains a NUL character, which a thread's name cannot.
+    /// If `name` contains a NUL character: the name of a thread cannot contain one.
     #[track_caller]
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
@@ -204,9 +204,10 @@ impl Builder {
 
     /// Sets a function that returns the whole name of each thread that starts.
     ///
-    /// It is called in the thread that starts the other one, for threads of workers and of blocking
-    /// closures; the monitor keeps the name that [`thread_name`](Self::thread_name) gives. If it
-    /// panics, or returns a name with a NUL character, the thread is not started.
+    /// The function names the threads of workers and of blocking closures. It is called in the
+    /// thread that starts the new thread. The monitor's thread keeps the name that
+    /// [`thread_name`](Self::thread_name) gives. If the function panics, or returns a name with a
+    /// NUL character, the new thread is not started.
     ///
     /// ```
     /// let name = || format!("mine, of process {}", std::process::id());
@@ -220,7 +221,7 @@ impl Builder {
         self
     }
 
-    /// Sets the stack size of each thread, in bytes. By default that of [`std::thread`].
+    /// Sets the stack size of each thread, in bytes. The default is that of [`std::thread`].
     ///
     /// ```
     /// fn deep(left: u32) -> u32 {
@@ -238,8 +239,10 @@ impl Builder {
         self
     }
 
-    /// Sets the number of tasks in a worker's ring, above which half of them move to the injector.
-    /// 256 by default.
+    /// Sets the capacity of a worker's ring, in tasks. 256 by default.
+    ///
+    /// When a push finds the ring full, the pushed task and half of the ring's tasks move to the
+    /// injector.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).ring_capacity(4).build()?;
@@ -264,11 +267,12 @@ impl Builder {
 
     /// Sets after how many ticks a worker with tasks of its own looks at the injector.
     ///
-    /// By default it looks after at most 61 ticks, and earlier while its polls are long: about
-    /// every 30 µs, or after each poll that is longer. For this it reads the clock, about once in
-    /// 30 µs and at least once in 488 ticks. With the ticks set here a worker reads no clock for
-    /// this. Nor does a [driven worker](Self::build_driven), whose interval is 61 ticks by default.
-    /// Any worker also looks after a poll in which a push from outside has nudged it.
+    /// By default the worker looks after at most 61 ticks. While its polls are long, it looks
+    /// earlier: about every 30 µs, or after each poll that takes longer than that. To measure its
+    /// ticks it reads the clock, about once in 30 µs and at least once in 488 ticks. With this
+    /// setting a worker does not read the clock to measure ticks. Nor does a
+    /// [driven worker](Self::build_driven), whose interval is 61 ticks by default. Any worker also
+    /// looks after a poll in which a push from outside has nudged it.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
@@ -298,12 +302,13 @@ impl Builder {
         self
     }
 
-    /// Sets after how many ticks, at the latest, a busy worker looks for sockets and timers that
-    /// are due.
+    /// Sets after how many ticks, at the latest, a busy worker looks for sockets that are ready and
+    /// timers that are due.
     ///
-    /// A worker looks for these and at the injector together, once in an interval of ticks. So the
-    /// smaller one of this setting and of [`global_interval`](Self::global_interval) counts for
-    /// both. By default only the latter is set.
+    /// A worker looks for sockets and timers and at the injector together, once in an interval of
+    /// ticks. So the smaller one of this setting and of [`global_interval`](Self::global_interval)
+    /// is the interval of both looks. This setting has no default: without it only
+    /// `global_interval` counts.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).event_interval(16).build()?;
@@ -322,8 +327,8 @@ impl Builder {
 
     /// Sets whether workers have a LIFO slot. They have one by default.
     ///
-    /// With it the task that a worker woke or spawned last runs next, ahead of the worker's others,
-    /// at most three times in a row.
+    /// With a LIFO slot, the task that a worker woke or spawned last runs next, ahead of the
+    /// worker's other tasks, at most three times in a row.
     ///
     /// ```
     /// let order = |lifo| {
@@ -348,9 +353,9 @@ impl Builder {
 
     /// Sets the maximum number of threads for blocking closures. 512 by default.
     ///
-    /// A closure that finds no idle thread starts one at once, for the first four threads. More
-    /// threads start once closures have waited for a millisecond, so a burst of short closures
-    /// starts few.
+    /// A closure that finds no idle thread starts a thread at once while there are fewer than four.
+    /// More threads start only once closures have waited for a millisecond, so a burst of short
+    /// closures starts few threads.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).blocking_threads(1).build()?;
@@ -379,7 +384,7 @@ impl Builder {
     /// let runtime = selvedge::Builder::new().workers(1).blocking_keep_alive(short).build()?;
     /// runtime.block_on(runtime.spawn_blocking(|| {})).unwrap();
     /// while runtime.metrics().blocking_threads > 0 {
-    ///     std::thread::yield_now(); // It ends soon.
+    ///     std::thread::yield_now(); // The idle thread ends soon.
     /// }
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -392,7 +397,7 @@ impl Builder {
     ///
     /// With a budget of 0 every operation yields and none ever proceeds. [`Budget::UNLIMITED`] sets
     /// no limit. If a push comes from outside while all workers are busy, one operation may yield
-    /// earlier.
+    /// before the budget is used up.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task::consume_budget};
@@ -427,7 +432,7 @@ impl Builder {
     /// Sets whether workers measure each poll, for
     /// [`Snapshot::poll_times`](crate::Snapshot::poll_times). Off by default.
     ///
-    /// Costs two clock readings per poll.
+    /// This costs two clock readings per poll.
     ///
     /// ```
     /// use std::time::Duration;
@@ -446,10 +451,11 @@ impl Builder {
     }
 
     /// Sets whether the runtime lists its tasks, for [`Handle::tasks`](crate::Handle::tasks). Off
-    /// by default, at no cost.
+    /// by default.
     ///
-    /// With it each task has about 150 bytes more, its spawn and its end each take a lock that few
-    /// threads share, and each of its polls adds to a count.
+    /// Without a list this costs nothing. With a list, each task has about 150 bytes more. The
+    /// spawn and the end of a task each take a lock that few threads share. Each poll of a task
+    /// adds to a count.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().list_tasks(true).build()?;
@@ -468,8 +474,8 @@ impl Builder {
     /// Sets whether workers measure how long they are awake, for
     /// [`Snapshot::busy`](crate::Snapshot::busy). Off by default.
     ///
-    /// Costs two clock readings per sleep, and two every [`global_interval`](Self::global_interval)
-    /// ticks.
+    /// This costs two clock readings per sleep, and two every
+    /// [`global_interval`](Self::global_interval) ticks.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).measure_busy(true).build()?;
@@ -477,7 +483,7 @@ impl Builder {
     /// let task = runtime.spawn(async move { std::thread::sleep(while_busy) });
     /// runtime.block_on(task).unwrap();
     /// while runtime.metrics().busy < while_busy {
-    ///     std::thread::yield_now(); // It is counted when the worker goes to sleep.
+    ///     std::thread::yield_now(); // The time is counted when the worker goes to sleep.
     /// }
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -488,22 +494,23 @@ impl Builder {
 
     /// Sets a driver of your own in which workers wait, such as timers or a poller of sockets.
     ///
-    /// A driver is a [`Park`]. `build` calls `make` for each worker, counted from 0. Without a
-    /// driver of yours a worker waits in the runtime's own, for timers and sockets.
+    /// A driver is a [`Park`]. `build` calls `make` with the index of each worker, counted from 0.
+    /// Without a driver of yours, a worker waits in the runtime's own driver, for timers and
+    /// sockets.
     ///
-    /// A worker parks in its driver when it has nothing to run. While it is busy it polls the
-    /// driver every [`global_interval`](Self::global_interval) ticks. It then
-    /// [delivers](Park::deliver) the collected events: the tasks that this wakes go to the worker's
-    /// own queue, behind the tasks there. A task that [blocks in place](crate::block_in_place())
-    /// gives the driver away with the worker. `build` starts the threads of all workers, so that
-    /// each driver is parked or polled.
+    /// A worker parks in its driver when it has nothing to run. While the worker is busy, it polls
+    /// the driver every [`global_interval`](Self::global_interval) ticks. After a park or a poll
+    /// the worker [delivers](Park::deliver) the collected events. The tasks that the delivery wakes
+    /// go to the worker's own queue, behind the tasks there. A task that
+    /// [blocks in place](crate::block_in_place()) gives the driver away with the worker. `build`
+    /// starts the threads of all workers, so that each driver is parked or polled.
     ///
     /// A panic of a driver that parks, polls or delivers goes to [`on_panic`](Self::on_panic), and
     /// the worker goes on. A panic of `make` or `unparker` unwinds out of `build`. A panic of a
-    /// driver's drop is ignored. A driver whose `park` returns at once or panics each time keeps
-    /// its CPU busy.
+    /// driver's drop is ignored. A driver whose `park` returns at once each time, or panics each
+    /// time, keeps a CPU busy.
     ///
-    /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this.
+    /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this setting.
     ///
     /// ```
     /// use selvedge::park::{Park, ThreadPark, ThreadUnpark};
@@ -566,11 +573,12 @@ impl Builder {
     /// Puts a value into the runtime, for [`Handle::extension`](crate::Handle::extension) to find
     /// by its type.
     ///
-    /// It may be a driver's handle that sockets look for, for example. It replaces an earlier value
-    /// of the same type. Clones of the builder share it. It is dropped with the runtime's memory,
-    /// by the last thread or handle that refers to the runtime, unless it is still shared. A value
-    /// that contains a [`Handle`](crate::Handle) keeps that memory forever; one that contains the
-    /// [`Runtime`](crate::Runtime) keeps its threads, too.
+    /// The value may be a driver's handle that sockets look for, for example. A later value of the
+    /// same type replaces an earlier one. Clones of the builder share the value. The last thread or
+    /// handle that refers to the runtime frees the runtime's memory, and drops the value with it,
+    /// unless a clone of the builder or of the value's `Arc` still exists. A value that contains a
+    /// [`Handle`](crate::Handle) of this runtime keeps the runtime's memory forever. A value that
+    /// contains the [`Runtime`](crate::Runtime) keeps the runtime's threads, too.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().extend(7_u32).build()?;
@@ -582,9 +590,9 @@ impl Builder {
         self
     }
 
-    /// Sets how the sockets are polled: see [`Polling`](crate::net::Polling). It has no effect if
-    /// workers wait in a [driver](Self::driver) of your own or are driven: then a thread waits for
-    /// the sockets.
+    /// Sets how the sockets are polled: see [`Polling`](crate::net::Polling). This setting has no
+    /// effect if workers wait in a [driver](Self::driver) of your own, or are driven. In both cases
+    /// a thread waits for the sockets.
     ///
     /// ```
     /// use selvedge::{Builder, net::Polling};

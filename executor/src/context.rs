@@ -1,9 +1,9 @@
 //! The core of the current thread, if the thread is a worker.
 //!
 //! A thread-local points to the core while the worker's tasks are polled, so that their spawns and
-//! wakes find its queues. It is null while a closure of `block_in_place` runs, and in the rest of a
-//! poll if another thread has accepted the core meanwhile. [`scope`](crate::scope) has the other
-//! ways in which a thread may belong to a runtime.
+//! wakes find its queues. The thread-local is null while a closure of `block_in_place` runs. It
+//! stays null for the rest of the poll if another thread accepted the core during the closure.
+//! [`scope`](crate::scope) has the other ways in which a thread may belong to a runtime.
 use crate::{
     core::Core,
     events::ClockHold,
@@ -20,16 +20,16 @@ use worker_queue::RunQueue;
 
 sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
-    /// Whether a guard may have come or gone while the thread had no core. A call of `syscall` then
-    /// decides anew whether spawns take the slow path.
+    /// Whether an `EnterGuard` may have come or gone while the thread had no core. If so, a
+    /// `syscall` decides anew at its end whether spawns take the slow path.
     #[cfg(feature = "monitor")]
     static MISSED: Cell<bool> = const { Cell::new(false) };
-    /// Keeps a test's clock from jumping in the rest of a poll that has lost its core: the runtime
-    /// does not know of the thread.
+    /// Keeps a test's paused clock from jumping in the rest of a poll that has lost its core. The
+    /// runtime does not know of the poll's thread then.
     static CLOCK_HOLD: Cell<Option<ClockHold>> = const { Cell::new(None) };
 }
 
-/// Runs `f` as a worker: the core is this thread's until `f` returns, or a task gives it away.
+/// Runs `f` as a worker: this thread has the core until `f` returns, or a task gives the core away.
 ///
 /// # Safety
 /// The core is valid until `f` returns or a task gives the core away.
@@ -59,8 +59,8 @@ impl Core {
     }
 }
 
-/// Runs user code in the middle of an operation of this thread's core, which stays with this
-/// thread.
+/// Runs user code in the middle of an operation of this thread's core. The user code cannot give
+/// the core away.
 pub(crate) fn hold_core<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(Option<bool>);
     impl Drop for Restore {
@@ -74,14 +74,14 @@ pub(crate) fn hold_core<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs user code that must not find this thread's core: its wakes take the path of wakes from
-/// outside.
+/// Runs user code that must not find this thread's core: the wakes by that code take the path of
+/// wakes from outside.
 pub(crate) fn without_core<R>(f: impl FnOnce() -> R) -> R {
     let _outer = Outer(CORE.with(|at| at.replace(ptr::null())));
     f()
 }
 
-/// Sets the thread's core back to this one when it is dropped.
+/// Sets the thread-local back to this pointer when the value is dropped.
 pub(crate) struct Outer(*const Core);
 
 impl Drop for Outer {
@@ -95,8 +95,8 @@ fn set(core: *const Core) {
     update_special_spawns();
 }
 
-/// Decides whether the core's spawns take the slow path: a hook is set, or a guard redirects them.
-/// Called after each change of the scopes or of the core.
+/// Decides whether the core's spawns take the slow path: a hook is set, or an `EnterGuard`
+/// redirects the spawns. Called after each change of the thread's scopes or core.
 fn update_special_spawns() {
     let updated = with_core(|core| {
         let special = core.shared.settings.special_spawns || scope::is_guarded();
@@ -110,7 +110,7 @@ fn update_special_spawns() {
     let _: Option<()> = updated;
 }
 
-/// Returns this thread's core, if it is a worker.
+/// Returns this thread's core, if the thread is a worker.
 ///
 /// # Safety
 /// The caller does not use the reference after a call of user code in which a task may give the
@@ -118,33 +118,36 @@ fn update_special_spawns() {
 #[inline]
 pub(crate) unsafe fn core<'a>() -> Option<&'a Core> {
     let core = CORE.try_with(Cell::get).ok()?;
-    // SAFETY: null, or valid by the contract of `as_worker`. Only `take_core` ends that, and by the
-    // caller's contract the reference is not used after it.
+    // SAFETY: the pointer is null, or valid by the contract of `as_worker`. Only `take_core` and
+    // `take_core_for_call` take the core away before the end of `as_worker`. By the caller's
+    // contract the reference is not used after such a call.
     unsafe { core.as_ref() }
 }
 
-/// Runs `f` on this thread's core, if it is a worker.
+/// Runs `f` on this thread's core, if the thread is a worker.
 ///
 /// `f` calls no user code in which a task may give the core away.
 #[inline]
 pub(crate) fn with_core<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
-    // SAFETY: `f` calls no such code, as above.
+    // SAFETY: by the rule of this function, `f` calls no user code that may give the core away.
     unsafe { core() }.map(f)
 }
 
 /// Returns the list that keeps a task after its poll, if this thread is still a worker.
 #[inline]
 pub(crate) fn after_poll<'a>() -> Option<&'a mut Owned<Scheduler>> {
-    // SAFETY: the poll is over, and the list is not used after user code that the task's end calls.
+    // SAFETY: the poll is over. The caller does not use the list after the task's end has called
+    // user code.
     let core = unsafe { core() }?;
     // SAFETY: the poll is over, and the end of a run does not use the list across user code.
     Some(unsafe { core.owned() })
 }
 
-/// Yields in the poll that calls this, to which `waker` belongs.
+/// Yields in the poll that calls this function. `waker` is the waker of that poll.
 ///
-/// A task that this thread polls is requeued behind the others after its poll, without a wake. All
-/// others are woken: a part of a task with a waker of its own, and a future in `block_on`.
+/// If `waker` is that of the task that this thread polls, the task is requeued behind the others
+/// after its poll, without a wake. Any other `waker` is woken: that of a part of a task with a
+/// waker of its own, or that of a future in `block_on`.
 #[inline]
 pub(crate) fn yield_task(waker: &Waker) {
     if !task_header::yield_now(waker) {
@@ -156,15 +159,15 @@ pub(crate) fn yield_task(waker: &Waker) {
 pub(crate) enum TakenCore {
     /// The task may give the core away.
     Lendable(Box<Core>),
-    /// The core stays with this thread. The drop of this puts it back.
+    /// The core stays with this thread. The drop of this value puts the core back.
     Pinned(#[expect(dead_code, reason = "held for its drop")] Outer),
 }
 
-/// Takes the core out of the thread-local. If it is pinned, opens its LIFO slot to thieves.
+/// Takes the core out of the thread-local. If the core is pinned, opens its LIFO slot to thieves.
 pub(crate) fn take_core() -> Option<TakenCore> {
     let lendable = with_core(|core| {
-        // The core is lent even while the runtime ends: the closure may wait for a task in this
-        // ring, which the next thread drops.
+        // The core is lent even while the runtime ends: the closure may wait for the end of a task
+        // in the core's ring. The thread that accepts the core drops that task.
         let lendable = core.lendable.get();
         if !lendable {
             core.queue.open_slot(core);
@@ -175,8 +178,8 @@ pub(crate) fn take_core() -> Option<TakenCore> {
     if !lendable {
         return Some(TakenCore::Pinned(Outer(core)));
     }
-    // SAFETY: the loop of this thread made a lendable core from a box. Before the loop uses the
-    // core again, it looks in the thread-local whether it still has the core.
+    // SAFETY: `threads::drive` made the pointer of a lendable core from a box. Before this thread's
+    // loop uses the core again, it looks in the thread-local whether the thread still has the core.
     Some(TakenCore::Lendable(unsafe {
         Box::from_raw(core.cast_mut())
     }))
@@ -196,23 +199,23 @@ pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
     Some(unsafe { Box::from_raw(core.cast_mut()) })
 }
 
-/// Keeps the clock's hold until the poll of a thread that has lost its core is over.
+/// Keeps the hold of the clock until the end of this thread's poll, which has lost its core.
 pub(crate) fn keep_clock(hold: Option<ClockHold>) {
     CLOCK_HOLD.with(|at| at.set(hold));
 }
 
-/// Lets the clock go on, after the poll that has lost its core.
+/// Lets the clock go on, after this thread's poll that has lost its core.
 pub(crate) fn release_clock() {
     let _: Option<ClockHold> = CLOCK_HOLD.with(Cell::take);
 }
 
-/// Puts a core that was taken back into the thread-local.
+/// Puts a core into the thread-local, from which it was taken before.
 pub(crate) fn put_core(core: Box<Core>) {
     set(Box::into_raw(core));
 }
 
-/// Puts back a core that was only in `Remote::call` meanwhile. The scopes that decide about its
-/// spawns are as they were, unless a guard came or went.
+/// Puts back a core that was only in `Remote::call` since it was taken. The scopes that decide
+/// about the core's spawns are the same as then, unless an `EnterGuard` came or went.
 #[cfg(feature = "monitor")]
 #[inline]
 pub(crate) fn put_core_after_call(core: Box<Core>) {
@@ -230,8 +233,8 @@ fn catch_up() {
     update_special_spawns();
 }
 
-/// The scope of an `EnterGuard`, which also decides anew whether spawns of this thread's core take
-/// the slow path: after the scope is entered, and after it is left.
+/// The scope of an `EnterGuard`. After the scope is entered, and after it is left, this value
+/// decides anew whether spawns of this thread's core take the slow path.
 pub(crate) struct Entered {
     _scope: scope::Guard,
     _after: UpdateSpecialSpawns,
@@ -248,7 +251,7 @@ impl Entered {
     }
 }
 
-/// Dropped after the scope.
+/// Decides about the core's spawns at its drop, which comes after that of the scope.
 struct UpdateSpecialSpawns;
 
 impl Drop for UpdateSpecialSpawns {
@@ -270,8 +273,8 @@ impl OnExhausted for OnWorker {
     }
 }
 
-/// Queues a task on this thread's worker. Returns the task if this thread is not a worker of its
-/// runtime.
+/// Queues a task on this thread's worker. Returns the task if this thread is not a worker of the
+/// task's runtime.
 #[inline]
 pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
     let mut task = Some(task);

@@ -1,23 +1,24 @@
-//! A runtime without threads of its own for tasks: the thread in its `block_on` is its worker.
+//! A runtime without threads of its own for tasks: a thread in the runtime's `block_on` runs them.
 //!
 //! The runtime has one [driven worker](crate::Worker). A thread in `block_on` *drives* if it has
 //! taken that worker, and *waits* if another thread has it.
 //!
-//! 1. A thread that finds the worker takes it, and ticks it until its own future is ready. It polls
-//!    that future first, and again after each tick in which the future was woken.
+//! 1. A thread that finds the worker takes it, and ticks it until the thread's own future is ready.
+//!    The thread polls that future first, and again after each tick in which the future was woken.
 //! 2. A thread that finds no worker leaves its waker in the list and polls its future. A driving
 //!    thread that leaves puts the worker back and wakes every thread in the list, under one lock. A
 //!    waiting thread looks for the worker and enters the list under one lock, too. So either a
 //!    thread drives, or the worker is there for the next thread to take.
-//! 3. A push unparks a driving thread, as it does any worker, and so does the waker of the thread's
-//!    own future. The thread parks as a thread of a runtime does: in the reactor, if there are
-//!    sockets.
-//! 4. A thread that drives, and blocks in a task or in its own future, must not wait for the worker
-//!    that it has: its inner `block_on` panics.
+//! 3. A push unparks a driving thread, as it unparks any worker. The waker of the thread's own
+//!    future unparks the thread, too. The thread parks as a thread of another runtime does: in the
+//!    poller of the sockets, if there are sockets.
+//! 4. A thread that drives may call `block_on` again, in a task or in its own future. That inner
+//!    `block_on` panics, as it would wait for the worker that its own thread has.
 //! 5. A panic of user code outside of tasks, such as that of a waker, is contained, as in a thread
-//!    of a runtime. So the panic does not reach the `block_on` of a thread that did not cause it.
+//!    of another runtime. So the panic does not reach the `block_on` of a thread that did not cause
+//!    the panic.
 //! 6. A thread that waits does so in the `block_on` of the runtime's driver of timers, so that a
-//!    paused clock knows of it.
+//!    paused clock takes account of the thread.
 //! 7. The end of the runtime takes the worker, and the worker drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},
@@ -37,7 +38,7 @@ use sync_shim::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The worker of a runtime without threads, for whichever thread is in `block_on`.
+/// The worker of a runtime without threads of its own. A thread in `block_on` takes the worker.
 pub(crate) struct CurrentThread(Mutex<State>);
 
 struct State {
@@ -51,22 +52,24 @@ struct State {
     next_key: u64,
 }
 
-/// The length of a turn: the local tasks have this many polls, and then the runtime's own tasks
-/// have this many ticks, with their timers and sockets. A set polls as many tasks in a row.
+/// The length of a turn: the local tasks have at most this many polls. Then the runtime's own tasks
+/// have at most this many ticks, with their timers and sockets. A `LocalSet` also polls at most
+/// this many tasks in a row.
 pub(crate) const RUNS: usize = 61;
 
-/// The looks at timers and sockets in a row that call wakers and make no task ready. After so many
-/// a thread that runs what is ready gives up: perhaps each of the wakers makes a new event.
+/// The most looks at timers and sockets, in a row, that call wakers and make no task ready. After
+/// that many, a thread that runs only the ready tasks gives up: perhaps each waker makes a new
+/// event.
 pub(crate) const LOOKS: usize = 64;
 
 /// The progress of a thread that ran the tasks that were ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// None was ready.
+    /// No task was ready.
     None,
-    /// It ran tasks, until none was ready or its limit was reached.
+    /// The thread ran tasks, until none was ready or the limit of ticks was reached.
     Ran,
-    /// It ran tasks, until one ended.
+    /// The thread ran tasks, until one ended.
     Ended,
 }
 
@@ -98,8 +101,8 @@ impl Signal {
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
         // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`. This is
-        // no swap: the model checker would order the `false` of a swap after a wake that came
-        // before it.
+        // an exchange, not a swap. The model checker would order the `false` that a swap writes
+        // after a wake that came before the swap.
         self.woken
             .compare_exchange(true, false, Acquire, Relaxed)
             .is_ok()
@@ -120,7 +123,7 @@ impl Wake for Signal {
 }
 
 impl State {
-    /// Takes the worker for this thread, if no other has it.
+    /// Takes the worker for this thread, if no thread has it.
     fn take(&mut self) -> Option<Box<Worker<EventsPark>>> {
         let worker = self.worker.take()?;
         self.driver = Some(thread::current().id());
@@ -185,10 +188,10 @@ impl CurrentThread {
         worker
     }
 
-    /// Runs the tasks until `is_over`, or until the deadline.
+    /// Runs the tasks until `is_over` returns true, or until the deadline.
     pub(crate) fn run_until(&self, is_over: impl Fn() -> bool, deadline: Option<Instant>) {
         let Some(worker) = self.lock().take() else {
-            return; // A thread drives it, in a poll that has ended the runtime.
+            return; // A thread drives the worker. A poll of that thread has ended the runtime.
         };
         let mut driver = Driver::new(self, worker);
         let worker = driver.worker.as_mut().expect("only the drop takes it");
@@ -203,9 +206,9 @@ impl CurrentThread {
         }
     }
 
-    /// Runs the tasks, for at most `ticks` ticks, until none is ready after a look at timers and
-    /// sockets that found nothing. With `one`, stops once a task has ended. Does nothing while
-    /// another thread runs them.
+    /// Runs the tasks, for at most `ticks` ticks, until no task is ready and a look at timers and
+    /// sockets has found nothing. With `one`, stops once a task has ended. Does nothing while
+    /// another thread runs the tasks.
     pub(crate) fn run_ready(&self, one: bool, ticks: usize) -> Progress {
         let Some(worker) = self.lock().take() else {
             return Progress::None;
@@ -234,8 +237,8 @@ impl CurrentThread {
         }
     }
 
-    /// Ends the tasks, after the runtime has closed (rule 7). Gives up after `limit`: then the drop
-    /// of the worker ends the tasks that are left.
+    /// Ends the tasks, after the runtime has closed (rule 7), and returns true. Gives up after
+    /// `limit`: then the drop of the worker ends the tasks that are left.
     pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
         let worker = self.lock().worker.take();
         let Some(mut worker) = worker else {
@@ -284,7 +287,8 @@ impl<'a> Driver<'a> {
         let woken = Waker::from(signal.clone());
         let mut cx = Context::from_waker(&woken);
         loop {
-            // A wake after this sets the flag again, and its unpark ends the park below.
+            // A wake after the `take` sets the flag again, and the unpark of that wake ends the
+            // park below.
             if signal.take()
                 && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
             {
@@ -293,7 +297,8 @@ impl<'a> Driver<'a> {
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ran => {}
                 Tick::Idle => worker.contained(Worker::park).unwrap_or_default(),
-                // A panic has shut the runtime down, and the future may wait for it no longer.
+                // A panic has shut the runtime down. This thread waits for its future without the
+                // runtime's driver.
                 Tick::Ended => return ThreadPark::block_on(future),
             }
         }
@@ -321,11 +326,11 @@ mod models {
 
     struct Done(UnsafeCell<bool>);
 
-    // SAFETY: the model fails if two threads touch it at a time.
+    // SAFETY: the model fails if two threads access the value at a time.
     unsafe impl Sync for Done {}
 
-    /// A thread does something, and wakes the driver's own future: a driver that takes the wake
-    /// sees what was done.
+    /// A thread writes a value, and wakes the driver's own future: a driver that takes the wake
+    /// sees the write.
     ///
     /// Fails if the store in `wake`, or the exchange in `take`, is Relaxed.
     #[test]
@@ -339,7 +344,7 @@ mod models {
             let other = {
                 let (done, signal) = (done.clone(), signal.clone());
                 thread::spawn(move || {
-                    // SAFETY: the model reads it after the wake.
+                    // SAFETY: the other thread reads the value only after it has taken the wake.
                     done.0.with_mut(|done| unsafe { *done = true });
                     signal.wake();
                 })
@@ -392,7 +397,7 @@ mod tests {
         pin::pin,
     };
 
-    /// Gives up the task that it holds, and panics.
+    /// A waker that drops the task that it holds, and panics.
     struct Panics(Mutex<Option<Task>>);
 
     impl Wake for Panics {
@@ -402,10 +407,10 @@ mod tests {
         }
     }
 
-    /// The end of the runtime waits for a task that is held elsewhere. A sleep ends meanwhile, and
-    /// wakes a waker that is not the runtime's.
+    /// The end of the runtime waits for a task that the test's waker holds. Meanwhile a sleep ends,
+    /// and wakes that waker, which panics.
     ///
-    /// Fails if the park of the end lets a panic through (rule 5).
+    /// Fails if the park at the runtime's end lets a panic through (rule 5).
     #[test]
     fn panic_of_a_waker_stays_out_of_the_drop() {
         let runtime = crate::Builder::new_current_thread().build().unwrap();

@@ -1,19 +1,21 @@
-//! How a worker of a normal runtime waits: in the runtime's own driver ([`events`](crate::events)),
-//! or in the driver that the builder makes.
+//! How a worker with a thread of its own waits: in the runtime's own driver
+//! ([`events`](crate::events)), or in the driver that the builder makes.
 //!
 //! A parker belongs to its worker's core, and goes with the core to another thread
 //! ([`block_in_place`](crate::block_in_place())).
 //!
 //! 1. A worker that runs out of tasks parks in its driver. Meanwhile the driver collects events.
-//!    Its code does not find the core then, so its wakes take the path of wakes from outside.
+//!    The driver's code does not find the core then. So the wakes by that code take the path of
+//!    wakes from outside.
 //! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
 //!    unless the builder says otherwise).
-//! 3. After a park and after a poll, the worker delivers the collected events. It has left the
-//!    search by then, because wakers are user code. It is in its own scope, so the tasks that it
-//!    wakes go to its own queue, each behind the one before. The last one does not stay in the LIFO
-//!    slot: it goes behind the others, too.
+//! 3. After a park, and after a poll of the driver, the worker delivers the collected events. The
+//!    worker no longer counts as searching by then, because wakers are user code. The worker
+//!    delivers in its own scope. So the tasks that it wakes go to its own queue, each behind the
+//!    task before. The last task does not stay in the LIFO slot: it goes behind the others, too.
 //! 4. A panic of a driver is contained, as a panic of a hook is. The worker goes on. A panic of a
-//!    driver's drop is ignored: any thread may drop the core of a worker that was never started.
+//!    driver's drop is ignored, because any thread may drop the core of a worker that was never
+//!    started.
 use crate::{
     events::{DrivenEvents, Events, EventsPark},
     park::{Park, waker},

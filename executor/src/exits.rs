@@ -1,18 +1,21 @@
 //! The futures that a runtime runs at its end: [`Runtime::at_exit`].
 //!
-//! A runtime is *open*, *exiting* or *over*, as far as these futures go.
+//! With regard to these futures, a runtime is *open*, *exiting* or *over*. The *owner* here is the
+//! thread that drops the runtime or shuts it down.
 //!
 //! 1. The runtime's owner begins the exit, if there are futures. From then on spawns are refused,
-//!    and the workers go on with the tasks that there are. One task runs the futures, one after
-//!    another, the newest first. As spawns are refused by then, this task is requeued, not spawned.
-//! 2. That task closes the runtime when no future is left. It decides so under the lock, so a
-//!    future that is added meanwhile either runs, or is refused.
+//!    and the workers go on with the tasks that exist. The *exit task* runs the futures, one after
+//!    another, the newest first. As spawns are refused by then, the owner does not spawn the exit
+//!    task, but queues it as a task that has run already.
+//! 2. The exit task closes the runtime when no future is left. It checks for a next future, and
+//!    ends the exit if there is none, under one lock. So a future that is added meanwhile either
+//!    runs, or is refused.
 //! 3. Where the owner may wait for the runtime's end, it waits for the close, at most until its
-//!    deadline. If the runtime is not closed by then, the owner closes it. Where it may not wait,
-//!    it closes the runtime at once. With driven workers an owner without a deadline leaves the
-//!    close to the task: the workers may be on the owner's own thread.
+//!    deadline. If the runtime is not closed by then, the owner closes it. Where the owner may not
+//!    wait, it closes the runtime at once. With driven workers an owner without a deadline leaves
+//!    the close to the exit task: the workers may be on the owner's own thread.
 //! 4. The thread that closes the runtime drops the futures that are left, outside of the lock. The
-//!    close cancels the task, and so the future that it runs.
+//!    close cancels the exit task, and so the future that this task runs.
 //! 5. A runtime to which no future was ever added does none of this.
 use std::{
     future::Future,
@@ -35,8 +38,8 @@ pub(crate) struct Exits {
     state: Mutex<State>,
     /// Notified when the exit is over.
     over: Condvar,
-    /// Whether a future was ever added (rule 5). It is std's, so that the models of runtimes
-    /// without such futures do not branch at it.
+    /// Whether a future was ever added (rule 5). This is an atomic of std, so that the models of
+    /// runtimes without such futures do not branch at its loads.
     used: std::sync::atomic::AtomicBool,
 }
 
@@ -65,12 +68,12 @@ impl Exits {
     }
 
     pub(super) fn is_used(&self) -> bool {
-        // Ordering: Relaxed, as the caller of `at_exit` has returned before the owner ends the
-        // runtime, or else the two race, and either may win.
+        // Ordering: Relaxed. If the call of `at_exit` happens before the owner ends the runtime,
+        // the owner sees its store. Otherwise the two race, and either may win.
         self.used.load(Relaxed)
     }
 
-    /// Adds a future, or returns it if it would not run.
+    /// Adds a future, or returns the future if the exit is over.
     pub(super) fn add(&self, future: Exit) -> Result<(), Exit> {
         // Ordering: Relaxed, as in `is_used`.
         self.used.store(true, Relaxed);
@@ -105,7 +108,7 @@ impl Exits {
         next
     }
 
-    /// Ends the exit, or keeps it from beginning. Returns the futures that do not run.
+    /// Ends the exit, or keeps it from beginning. Returns the futures that are left.
     pub(super) fn end(&self) -> Vec<Exit> {
         let mut state = self.state.lock();
         state.stage = Stage::Over;
@@ -115,7 +118,7 @@ impl Exits {
         left
     }
 
-    /// Waits for the end, until the deadline.
+    /// Waits until the exit is over, or until the deadline.
     pub(super) fn wait(&self, deadline: Option<Instant>) {
         let mut state = self.state.lock();
         while state.stage != Stage::Over {

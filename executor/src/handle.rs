@@ -19,10 +19,10 @@ use std::{
 use sync_shim::sync::Arc;
 use task_header::JoinHandle;
 
-/// Reference to a runtime. It spawns tasks on the runtime, from any thread.
+/// Reference to a runtime. A handle spawns tasks on the runtime, from any thread.
 ///
-/// It does not keep the runtime running. After the runtime's end it still spawns, but the task is
-/// cancelled at once.
+/// A handle does not keep the runtime running. After the runtime's end the handle still spawns, but
+/// each task is cancelled at once.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -45,8 +45,8 @@ pub struct Handle {
     shared: Arc<Shared>,
 }
 
-// A panic cannot leave the shared state broken: it consists of atomics, and of values behind locks
-// that no panic poisons and within which no user code runs.
+// A panic cannot leave the shared state broken. That state consists of atomics, and of values
+// behind locks. No panic poisons these locks, and no user code runs within them.
 impl UnwindSafe for Handle {}
 impl RefUnwindSafe for Handle {}
 
@@ -101,13 +101,13 @@ impl Handle {
             })
     }
 
-    /// Makes this the thread's current runtime until the guard is dropped.
+    /// Makes the handle's runtime this thread's current one until the guard is dropped.
     ///
     /// [`spawn`](crate::spawn()) and similar functions then use this runtime, even where the thread
-    /// is in another one already, as in a task. If a thread holds several guards, the newest one
-    /// counts, in whatever order they are dropped. If a guard is leaked, the thread stays in the
-    /// runtime. While a worker's thread has a guard, held or leaked, the other tasks that it runs
-    /// are in the guard's runtime, too.
+    /// is in another runtime already, as in a task. If a thread holds several guards, the newest
+    /// one counts, in whatever order the guards are dropped. If a guard is leaked, the thread stays
+    /// in the runtime. While a worker's thread has a guard, held or leaked, the other tasks that
+    /// the worker runs are in the guard's runtime, too.
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -170,22 +170,23 @@ impl Handle {
 
     /// Blocks this thread on a future, which may spawn tasks on this runtime.
     ///
-    /// It polls the future on this thread, which sleeps in between. The thread must be one that may
+    /// This thread polls the future, and sleeps between the polls. The thread must be one that may
     /// block:
     /// - a thread in no runtime, or in one only by a guard of [`enter`](Self::enter);
     /// - a thread that runs a closure of [`spawn_blocking`](Self::spawn_blocking), of any runtime;
-    /// - a task inside [`block_in_place`](crate::block_in_place()).
+    /// - a thread that runs a closure of [`block_in_place`](crate::block_in_place()).
     ///
-    /// It also works after the runtime's end. The tasks that the future then spawns are cancelled.
+    /// `block_on` also works after the runtime's end. The tasks that the future then spawns are
+    /// cancelled.
     ///
     /// A future that is ready at its first poll costs no allocation, and two read-modify-writes of
-    /// the runtime's reference count. Any other future costs one allocation, for the parker, which
-    /// its waker shares.
+    /// the runtime's reference count. Any other future also costs one allocation, for the parker
+    /// that the future's waker unparks.
     ///
     /// # Panics
     /// - If the future panics.
-    /// - Where it would hold up other tasks, of any runtime: in a task, in a hook for tasks or for
-    ///   parking, inside another `block_on`, or while a local set is polled.
+    /// - Where `block_on` would hold up other tasks, of any runtime: in a task, in a hook for tasks
+    ///   or for parking, inside another `block_on`, or while a local set is polled.
     /// - If the future waits, and a panic shuts the runtime down or has done so: see
     ///   [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
     #[track_caller]
@@ -205,8 +206,8 @@ impl Handle {
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
-            // The budget of an outer poll would not be renewed before this returns, so the future
-            // has a budget of its own.
+            // The budget of an outer poll would not be renewed before this `block_on` returns. So
+            // the future has a budget of its own.
             let polls =
                 poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
             let polls = pin!(polls);
@@ -248,12 +249,12 @@ impl Handle {
     ///
     /// The task that the worker is polling yields at its next operation, and the tasks behind it
     /// have their turn. A task that does no operation goes on to the end of its poll. A monitor
-    /// calls this for a worker whose slice is long. It costs one exchange.
+    /// makes such a request for a worker whose slice is long. A request costs one exchange.
     ///
-    /// A time slice lasts until a request ends it. The worker begins another when it looks for its
-    /// next task. A request may also come while the worker is idle, or in a poll without
-    /// operations. The request then stays until the worker begins a slice. If a task does an
-    /// operation before that, the request refuses it, whichever task it is.
+    /// A time slice lasts until a request ends it. The worker begins another slice when it looks
+    /// for its next task. A request may also come while the worker is idle, or in a poll without
+    /// operations. The request then stays until the worker begins a slice. If any task of the
+    /// worker does an operation before that, the request refuses the operation.
     ///
     /// ```
     /// use selvedge::{Budget, Builder};
@@ -262,7 +263,7 @@ impl Handle {
     /// let handle = runtime.handle().clone();
     /// let task = runtime.spawn(async move {
     ///     handle.preempt(0);
-    ///     selvedge::task::consume_budget().await; // It waits behind the others.
+    ///     selvedge::task::consume_budget().await; // The task yields here.
     /// });
     /// runtime.block_on(task).unwrap();
     /// assert_eq!(runtime.metrics().slices_ended, 1);
@@ -297,7 +298,7 @@ impl Handle {
 }
 
 impl<P: Park> Worker<P> {
-    /// Returns a handle of its runtime.
+    /// Returns a handle of the worker's runtime.
     ///
     /// ```
     /// let park = selvedge::park::ThreadPark::new();
@@ -321,7 +322,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// Error of [`Handle::try_current`]: this thread is in no runtime. Its message says what to do.
+/// Error of [`Handle::try_current`]: this thread is in no runtime. The message says what to do.
 ///
 /// ```
 /// let error = selvedge::Handle::try_current().unwrap_err();
@@ -369,7 +370,7 @@ impl fmt::Display for TryCurrentError {
 
 impl std::error::Error for TryCurrentError {}
 
-/// Guard of [`Handle::enter`]: the thread is in the runtime until this is dropped.
+/// Guard of [`Handle::enter`]: the thread is in the runtime until the guard is dropped.
 ///
 /// ```
 /// use selvedge::Handle;
@@ -382,8 +383,8 @@ impl std::error::Error for TryCurrentError {}
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The guard stays on the thread that entered, which drops it. Another thread may have a reference
-/// to it, but does not enter the runtime by that.
+/// The guard stays on the thread that entered, and that thread drops it. Another thread may have a
+/// reference to the guard, but does not enter the runtime by that reference.
 #[must_use = "the thread leaves the runtime when this is dropped"]
 pub struct EnterGuard<'a> {
     _local: Option<scope::Entry>,
@@ -393,8 +394,8 @@ pub struct EnterGuard<'a> {
     stays: PhantomData<*mut ()>,
 }
 
-// SAFETY: the only operation on a shared guard is `Debug`, which reads none of its fields. Only the
-// drop uses its scope, in the thread that entered, as a guard is not `Send`.
+// SAFETY: the only operation on a shared guard is `Debug`, which reads none of the guard's fields.
+// Only the drop uses the guard's scope. A guard is not `Send`, so the thread that entered drops it.
 unsafe impl Sync for EnterGuard<'_> {}
 
 impl EnterGuard<'_> {

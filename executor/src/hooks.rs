@@ -35,7 +35,7 @@ pub enum UnhandledPanic {
     /// runtime.spawn_detached(async { panic!("oh no") });
     /// let waits = || runtime.block_on(std::future::pending::<()>());
     /// assert!(std::panic::catch_unwind(waits).is_err());
-    /// assert_eq!(runtime.block_on(async { 7 }), 7); // It never waits.
+    /// assert_eq!(runtime.block_on(async { 7 }), 7); // This future never waits.
     /// # Ok::<(), std::io::Error>(())
     /// ```
     Shutdown,
@@ -129,7 +129,8 @@ impl Hooks {
 
     /// Whether spawns take the slow path: a hook observes them, or tasks report their panics.
     pub(crate) fn observe_spawns(&self) -> bool {
-        // For the other hooks of tasks, each task keeps its location.
+        // A hook for polls or for a task's end needs the task's location, which only the slow path
+        // keeps.
         self.on_spawn.is_some() || self.observe_polls() || self.observe_panics()
     }
 
@@ -152,7 +153,7 @@ impl Hooks {
         }
     }
 
-    /// Runs user code, and passes its panic to `on_panic`, as there is no join handle for it.
+    /// Runs user code, and passes its panic to `on_panic`, as no join handle gets that panic.
     pub(crate) fn contain(&self, f: impl FnOnce()) {
         if let Err(payload) = panics::catch(f) {
             self.panicked(&*payload);

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// Identifies a runtime in this process. No two runtimes have had the same.
+/// Identifies a runtime in this process. No two runtimes have had the same id.
 ///
 /// ```
 /// let (one, other) = (selvedge::Runtime::new()?, selvedge::Runtime::new()?);
@@ -40,16 +40,16 @@ impl fmt::Debug for Id {
     }
 }
 
-/// Stands for the runtime that an address belongs to. [`shared`](crate::shared) makes such
-/// addresses, and it alone turns them back into references.
+/// Stands for the runtime that an address belongs to. The module [`shared`](crate::shared) makes
+/// such addresses, and alone turns them back into references.
 pub(crate) struct Address(());
 
 /// The address of a runtime, to be compared, or to be turned back while the runtime exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuntimePtr(pub(crate) NonNull<Address>);
 
-// SAFETY: it stands for a shared borrow of a `Shared`, which is `Sync`. The code that turns it back
-// proves that the runtime exists.
+// SAFETY: the pointer stands for a shared borrow of a `Shared`, which is `Sync`. The code that
+// turns the pointer back into a reference proves that the runtime exists.
 unsafe impl Send for RuntimePtr {}
 
 // SAFETY: as above.

@@ -5,15 +5,16 @@
 //!
 //! 1. *At the end of an interval*, a number of ticks. The builder sets the longest one. A worker
 //!    with a thread of its own reads the clock at the end of an interval, and estimates the length
-//!    of a tick. It then chooses the next interval so that it takes about [`TARGET`], and at least
-//!    one tick. So with long polls the worker looks earlier than after 61 ticks. Where intervals
-//!    are shorter than the target, it skips readings.
+//!    of a tick. The worker then chooses the next interval: one that takes about [`TARGET`], and at
+//!    least one tick. So with long polls the worker looks earlier than after 61 ticks. Where
+//!    intervals are shorter than the target, the worker reads the clock only at the end of some.
 //! 2. *At a signal*: another thread has set the flag of the worker's time slice, between two polls
 //!    or during one. A push from outside that finds all workers busy nudges one of them. So such a
 //!    push waits for one poll, whatever the interval.
 //!
 //! A slice ignores nudges after a look that found work, because the worker will look again soon
-//! (see [`Preempt`]). The interval says how soon, so a look at a signal begins a new interval.
+//! (see [`Preempt`]). The interval says how soon. So a look at a signal begins a new interval, if
+//! the worker reads the clock.
 //!
 //! While a worker's own polls are long, tasks from outside get as much of its time as its own
 //! tasks, by the clock. After its own ticks the worker *owes* as much time to tasks from outside.
@@ -23,11 +24,11 @@
 //!
 //! The worker's own tasks get their time, too. If a task from outside took longer than
 //! [`MAX_OWED`], the worker owes its own tasks as much, up to [`MAX_OWED_TO_OWN`]. Until they have
-//! had that time, the worker does not look. Otherwise a task with long polls that is requeued at
-//! the injector, as its slices end, would run before each short task of the ring.
+//! had that time, the worker does not look. Without this rule, a task with long polls could run
+//! before each short task of the ring: such a task is requeued at the injector, as its slices end.
 //!
-//! A driven worker reads no clock, so that its user may repeat a run exactly: its intervals have
-//! the builder's length.
+//! A driven worker reads no clock, so that a program may repeat a run exactly. The intervals of a
+//! driven worker have the length that the builder says.
 //!
 //! The worker records how long the work that it found had waited (`Core::record_wait`). The looks
 //! themselves are in [`look`](crate::look).
@@ -49,14 +50,16 @@ const TARGET: Duration = Duration::from_micros(30);
 const MAX_OWED: Duration = Duration::from_millis(1);
 
 /// The most time that the worker owes to its own tasks. Longer than [`MAX_OWED`], because this time
-/// also passes while the worker's thread waits for a CPU. For example, a thread that its tasks have
-/// woken may use that CPU.
+/// also passes while the worker's thread waits for a CPU. For example, a thread that the worker's
+/// tasks have woken may use that CPU.
 const MAX_OWED_TO_OWN: Duration = Duration::from_millis(10);
 
-/// The length of a tick, in nanoseconds, from which on its time is owed.
+/// The least average length of own ticks, in nanoseconds, at which the worker owes their time to
+/// tasks from outside.
 const LONG: u64 = 1_000;
 
-/// Tasks from outside that are taken one by one between two readings of the clock, less one.
+/// The number of tasks from outside that the worker takes one by one between two readings of the
+/// clock, minus one.
 const REPAYS: u64 = 3;
 
 /// The length of an interval, in ticks, while nothing is known of the ticks' length.
@@ -78,7 +81,7 @@ pub(crate) struct Interval {
     skips: Cell<u64>,
     /// The last reading, unless the worker has slept since.
     read: Cell<Option<Instant>>,
-    /// The time of own ticks, in nanoseconds, that tasks from outside have not had yet.
+    /// The time, in nanoseconds, that tasks from outside are owed.
     owed: Cell<u64>,
     /// The time, in nanoseconds, that the worker's own tasks are owed.
     owed_to_own: Cell<u64>,
@@ -130,7 +133,8 @@ impl Interval {
         false
     }
 
-    /// Begins the next interval, and reads the clock if that is due.
+    /// Begins the next interval. Reads the clock if `is_due`, or after the intervals that skip a
+    /// reading. A worker that reads no clock goes on with its interval if `is_due`.
     pub(crate) fn begin(&self, is_due: bool) -> Option<Reading> {
         if !self.adapts {
             if !is_due {
@@ -159,8 +163,8 @@ impl Interval {
         Some(Reading { now, before })
     }
 
-    /// Chooses the interval, and the time of the next reading, after this many ticks, which took
-    /// this long.
+    /// Chooses the length of the interval, and the intervals until the next reading. The last
+    /// `ticks` ticks took the time `took`.
     fn adapt(&self, took: Duration, ticks: u64) {
         let took = u64::try_from(took.as_nanos()).map_or(u64::MAX, |took| took.max(1));
         let target = TARGET.as_nanos() as u64;
@@ -175,9 +179,9 @@ impl Interval {
             .set((target / interval).saturating_sub(1).min(MAX_SKIPS));
     }
 
-    /// Counts the time of ticks. The side whose tasks ran in them, the worker's own or those from
-    /// outside, is owed that much less. The other side is then owed that time if it was long, and
-    /// else nothing.
+    /// Counts the time of ticks. One side's tasks ran in them: the worker's own, or those from
+    /// outside. The time that this side is owed shrinks by the time of the ticks. The other side is
+    /// then owed the time of the ticks if that time was long, and nothing otherwise.
     fn share(&self, took: Duration, ticks: u64) {
         let to_own = took.min(MAX_OWED_TO_OWN).as_nanos() as u64;
         self.owed_to_own.set(match self.from_outside.get() {
@@ -214,7 +218,7 @@ impl Interval {
         self.repays.set(false);
     }
 
-    /// Notes whether a look found a task from outside, and whether it read the clock.
+    /// Notes whether a look has found a task from outside, and whether the look has read the clock.
     pub(crate) fn note_look(&self, has_found: bool, reads: bool) {
         self.from_outside
             .set(has_found && (reads || self.from_outside.get()));
@@ -251,19 +255,19 @@ impl Interval {
 /// The flag of a worker's time slice, without the look-up in the runtime.
 pub(crate) struct Slice(NonNull<Preempt>);
 
-// SAFETY: it is a shared reference to a `Preempt`, which is `Sync`.
+// SAFETY: a `Slice` is a shared reference to a `Preempt`, which is `Sync`.
 unsafe impl Send for Slice {}
 
 impl Slice {
     /// # Safety
-    /// `slices` are alive, at the same address, while the result is.
+    /// `slices` stay alive, at the same address, as long as the returned value.
     pub(crate) unsafe fn of(slices: &Slices, worker: usize) -> Self {
         Self(NonNull::from(slices.of(worker)))
     }
 
     #[inline]
     pub(crate) fn get(&self) -> &Preempt {
-        // SAFETY: the runtime owns it at a fixed address, and is alive by the contract of `of`.
+        // SAFETY: the `Preempt` is alive, at a fixed address, by the contract of `of`.
         unsafe { self.0.as_ref() }
     }
 }

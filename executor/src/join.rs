@@ -1,9 +1,10 @@
 //! The code that `join!` and `try_join!` expand to.
 //!
-//! A *branch* is one future of a `join!`, pinned in the frame of the future that awaits it, and its
-//! output once it is ready. Nothing is allocated. A poll of the whole polls each branch that is not
-//! ready. Unless the macro is `biased`, each poll begins with another branch than the poll before.
-//! So no branch always uses the budget up before the others.
+//! A *branch* has one future of a `join!`, and that future's output once the future is ready. The
+//! future is pinned in the frame of the code that awaits the `join!`. Nothing is allocated. A poll
+//! of the `join!` polls each branch that is not ready. Unless the macro is `biased`, each poll
+//! begins with another branch than the poll before. So no branch always uses the budget up before
+//! the others.
 #![doc(hidden)]
 
 use std::{
@@ -75,7 +76,7 @@ impl<T, E, F: Future<Output = Result<T, E>>> Branch<'_, F> {
         self.output.take_if(|output| output.is_err())?.err()
     }
 
-    /// Takes the value of a future that is ready and no error.
+    /// Takes the value of a future that is ready, and whose output is `Ok`.
     #[doc(hidden)]
     pub fn value(&mut self) -> T {
         match self.output() {
@@ -99,7 +100,7 @@ pub enum Turns {
 #[doc(hidden)]
 pub type PollBranch<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> ControlFlow<(), bool>;
 
-/// Polls the branches, until one breaks. Returns whether one is pending.
+/// Polls the branches, until one breaks. Returns whether one is pending or has broken.
 #[doc(hidden)]
 pub fn poll(turns: &mut Turns, branches: &mut [PollBranch<'_>], cx: &mut Context<'_>) -> bool {
     let first = match turns {

@@ -11,8 +11,8 @@ use std::{
 
 /// Set of tasks that are awaited together, in the order in which they end.
 ///
-/// It spawns tasks, and has the methods of [`task_set::JoinSet`] as well. Its drop aborts all of
-/// its tasks.
+/// The set spawns tasks, and has the methods of [`task_set::JoinSet`] as well. The drop of the set
+/// aborts all of its tasks.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -76,7 +76,7 @@ impl<T> JoinSet<T> {
 impl<T: Send + 'static> JoinSet<T> {
     /// Spawns a task on the current runtime and adds it.
     ///
-    /// Costs a [`spawn`](crate::spawn()) and an [`insert`](task_set::JoinSet::insert).
+    /// This costs a [`spawn`](crate::spawn()) and an [`insert`](task_set::JoinSet::insert).
     ///
     /// # Panics
     /// If this thread is in no runtime.
@@ -132,7 +132,7 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// Runs a closure on a blocking thread of the runtime of `handle` and adds it.
     ///
-    /// As [`spawn_blocking`](Self::spawn_blocking) otherwise.
+    /// Otherwise acts as [`spawn_blocking`](Self::spawn_blocking).
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -176,7 +176,8 @@ impl<T: 'static> JoinSet<T> {
 }
 
 impl<T: 'static> JoinSet<T> {
-    /// Spawns a task into a local set, and adds it. It runs when that set is polled.
+    /// Spawns a task into the local set `set`, and adds the task to this set. The task runs when
+    /// the local set is polled.
     ///
     /// ```
     /// use selvedge::{JoinSet, LocalSet, Runtime};
@@ -226,7 +227,7 @@ impl<T: 'static> JoinSet<T> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl<T> JoinSet<T> {
-    /// Returns the number of tasks in the set, also of those that have ended.
+    /// Returns the number of tasks in the set, including those that have ended.
     pub fn len(&self) -> usize {
         self.set.len()
     }

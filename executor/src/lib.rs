@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Few tests are built to count, so some of their helpers are unused then.
+// Few tests are built with `selvedge_count`, so some test helpers are unused in that build.
 #![cfg_attr(selvedge_count, allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,8 +1,8 @@
 //! Tasks that stay on their thread: `LocalSet` and `LocalRuntime`.
 //!
 //! A set is polled as one future. Yet each poll of one of its tasks, and of the future that is
-//! awaited with them, has a budget of its own: the current runtime's, or the default. It takes
-//! nothing from the budget of the task that polls the set.
+//! awaited with them, has a budget of its own. That budget is as large as the current runtime says,
+//! or else the default. Such a poll takes nothing from the budget of the task that polls the set.
 use crate::{
     JoinHandle, Runtime, UnhandledPanic,
     current_thread::{LOOKS, Progress, RUNS},
@@ -32,8 +32,8 @@ type Tasks = Rc<LocalTasks>;
 /// The tasks run in a runtime's `block_on`, while the set itself or a future in
 /// [`run_until`](Self::run_until) is awaited. The set's drop cancels the tasks that are left.
 ///
-/// The futures are also dropped in the set: their drops may call [`spawn_local`], but not
-/// [`block_in_place`](crate::block_in_place()). A task that they spawn in the set's own drop is
+/// The tasks' futures are dropped in the set, too: their drops may call [`spawn_local`], but not
+/// [`block_in_place`](crate::block_in_place()). A task that they spawn during the set's own drop is
 /// cancelled.
 ///
 /// ```
@@ -91,7 +91,7 @@ impl LocalSet {
         .await
     }
 
-    /// Blocks this thread on a future, in a runtime, and runs the tasks meanwhile.
+    /// Blocks this thread on a future, in a runtime, and runs the set's tasks meanwhile.
     ///
     /// # Panics
     /// As [`Handle::block_on`](crate::Handle::block_on).
@@ -122,8 +122,8 @@ impl LocalSet {
     /// Lets [`spawn_local`](crate::spawn_local()) of this thread spawn into this set, until the
     /// guard is dropped.
     ///
-    /// The tasks run when the set is next polled. While this thread polls another set, its spawns
-    /// go into that other set.
+    /// The tasks run when this set is next polled. While this thread polls another set, the
+    /// thread's spawns go into that other set.
     ///
     /// ```
     /// use selvedge::{Runtime, LocalSet, spawn_local};
@@ -215,7 +215,7 @@ impl LocalSet {
     }
 }
 
-/// Spawns of this thread go into a [`LocalSet`] while this lives. See [`LocalSet::enter`].
+/// While this guard lives, spawns of this thread go into a [`LocalSet`]. See [`LocalSet::enter`].
 ///
 /// Guards may be dropped in any order.
 ///
@@ -257,7 +257,7 @@ impl Drop for LocalSet {
     }
 }
 
-/// Future that is dropped in the scope of a set, as it is polled there.
+/// Future that is dropped in the scope of the set in which it is polled.
 struct DropsInSet<'a, F>(&'a LocalSet, Pin<&'a mut Option<F>>);
 
 impl<F> Drop for DropsInSet<'_, F> {
@@ -284,7 +284,7 @@ impl<F: Future> Future for Budgeted<F> {
 }
 
 pin_project! {
-    /// Future of a task, which reports a panic of its polls to its set.
+    /// Future of a task. It reports a panic of a poll to the task's set.
     struct Reporting<F> {
         #[pin]
         future: F,
@@ -320,7 +320,7 @@ impl fmt::Debug for LocalSet {
     }
 }
 
-/// Runtime of one thread, the caller of [`block_on`](Self::block_on). It starts no thread.
+/// Runtime of one thread: the thread that calls [`block_on`](Self::block_on). It starts no thread.
 ///
 /// ```
 /// let runtime = selvedge::LocalRuntime::new();
@@ -353,8 +353,8 @@ impl LocalRuntime {
     /// Tasks that have not ended by then go on in the next `block_on`.
     ///
     /// # Panics
-    /// As [`Handle::block_on`](crate::Handle::block_on). Also in a waker that this runtime calls
-    /// because of a timer or a socket.
+    /// As [`Handle::block_on`](crate::Handle::block_on). A call inside a waker also panics, if this
+    /// runtime calls the waker because of a timer or a socket.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on();
@@ -363,8 +363,9 @@ impl LocalRuntime {
 
     /// Runs the tasks until none is ready, and does not wait for any.
     ///
-    /// It also looks for timers and sockets that are due. So a loop of your own, such as a game's,
-    /// calls it once a frame. With a task that is always ready it does not return.
+    /// This method also looks for timers that are due and sockets that are ready. A loop of your
+    /// own, such as a game's, can call it once a frame. If a task is always ready, the call does
+    /// not return.
     ///
     /// ```
     /// let runtime = selvedge::LocalRuntime::new();
@@ -378,8 +379,8 @@ impl LocalRuntime {
     /// ```
     ///
     /// # Panics
-    /// Where [`block_on`](Self::block_on) does. Also if a waker panics that another executor has
-    /// left with a timer or a socket.
+    /// Where [`block_on`](Self::block_on) does. Also if a waker panics: one that another executor
+    /// has left with a timer or a socket.
     #[track_caller]
     pub fn run_until_stalled(&self) {
         scope::assert_may_block_on();
@@ -406,10 +407,10 @@ impl LocalRuntime {
         self.run_ready(true)
     }
 
-    /// Runs ready tasks until none is ready after a look at timers and sockets that found nothing.
-    /// With `one`, stops once a task has ended. Returns whether one has.
+    /// Runs ready tasks until no task is ready and a look at timers and sockets has found nothing.
+    /// With `one`, stops once a task has ended. Returns whether one has ended.
     ///
-    /// It looks after each [`RUNS`] polls, as a task may yield until a timer has fired.
+    /// The looks come after each [`RUNS`] polls, as a task may yield until a timer has fired.
     #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
         let mut looks = 0;

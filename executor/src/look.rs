@@ -13,8 +13,8 @@ impl Core {
 
     /// Looks because of a signal.
     ///
-    /// A refused operation also leads here. If there was no signal, the operation was refused
-    /// because the budget is used up. Then the interval goes on.
+    /// A refused operation also leads to this call. If there was no signal, the operation was
+    /// refused because the budget is used up. Then the interval goes on.
     #[cold]
     #[inline(never)]
     pub(crate) fn look_at_signal(&self) -> Option<Task> {
@@ -73,15 +73,15 @@ impl Core {
     /// nudged this worker, or from the worker's last reading of the clock if that is later.
     fn record_wait(&self, reading: &Reading) {
         let nudged = &self.remote.nudged_at;
-        // Ordering: Relaxed, as the time orders nothing. A look that does not see the nudger's
-        // stamp yet counts from the last reading, so the wait may come out too long.
+        // Ordering: Relaxed, as the stamp orders no other data. A look that does not see the
+        // nudger's stamp yet counts from the last reading, so the wait may come out too long.
         let nudge = match nudged.load(Relaxed) {
             0 => None,
             at => self.shared.begun.checked_add(Duration::from_nanos(at)),
         };
-        // Ordering: Relaxed, as above. This store may overwrite a newer stamp. It is the stamp of a
-        // push that waits for the next look, or a late stamp of the push that this look has found.
-        // In both cases the wait counts from the last reading, as above.
+        // Ordering: Relaxed, as above. This store may overwrite a newer stamp. The newer stamp is
+        // that of a push that waits for the next look, or a late stamp of the push that this look
+        // has found. In both cases the wait counts from the last reading, as above.
         nudged.store(0, Relaxed);
         if let Some(since) = nudge.max(reading.before) {
             let waited = reading.now.saturating_duration_since(since);

@@ -1,11 +1,11 @@
 //! `pin!`, `join!` and `try_join!`, with tokio's syntax.
 //!
-//! [`join`](crate::join) is the code that the latter two expand to.
+//! `join!` and `try_join!` expand to calls of the code in [`join`](crate::join).
 
 /// Pins futures in the current function, each under the name that it has. As tokio's.
 ///
-/// `pin!(a, b)` pins the variables `a` and `b`, and `pin! { let c = future; }` declares one that
-/// is pinned. To pin an expression use [`std::pin::pin!`].
+/// `pin!(a, b)` pins the variables `a` and `b`. `pin! { let c = future; }` declares a variable `c`
+/// whose future is pinned. To pin an expression use [`std::pin::pin!`].
 ///
 /// ```
 /// async fn three() -> u32 {
@@ -42,8 +42,9 @@ macro_rules! pin {
 
 /// Awaits several futures at once, in one task, and returns their outputs as a tuple. As tokio's.
 ///
-/// They take turns in the task's polls, in an order that changes. `join!(biased; a, b)` keeps the
-/// order of the arguments. Nothing is allocated. To run them in parallel, spawn them first.
+/// Each poll of the task polls the futures one after another, in an order that changes.
+/// `join!(biased; a, b)` keeps the order of the arguments. Nothing is allocated. To run the futures
+/// in parallel, spawn them first.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -91,8 +92,8 @@ macro_rules! join {
 
 /// Awaits several futures of results at once, until all are `Ok` or one is an error. As tokio's.
 ///
-/// It returns a tuple of their values, or the first error; then the other futures are dropped.
-/// Otherwise as [`join!`](crate::join).
+/// It returns a tuple of the futures' values. At the first error it returns that error, and drops
+/// the other futures. In all else it acts as [`join!`](crate::join).
 ///
 /// ```
 /// async fn parse(text: &str) -> Result<u32, std::num::ParseIntError> {

@@ -34,7 +34,7 @@ fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
     )
 }
 
-/// A spawn from outside races a worker that goes to sleep: the task runs.
+/// A spawn from outside races a worker that goes to sleep: the spawned task runs.
 ///
 /// Fails if a worker skips the last look before it sleeps.
 #[test]
@@ -149,11 +149,11 @@ fn spawn_racing_the_end_of_two_workers_ends() {
     });
 }
 
-/// A task keeps its worker busy until a task from outside has run. So one of the two starts the
-/// second worker's thread: the push, which finds the first worker busy, or the first worker, as it
-/// stops searching.
+/// A task keeps its worker busy until a second task from outside has run. So one of two events must
+/// start the second worker's thread: the push of that task, if it finds the first worker busy, or
+/// the end of the first worker's search.
 ///
-/// Fails if a push from outside, or the end of a search, notifies nobody.
+/// Fails if a push from outside, or the end of a search, notifies no worker.
 #[test]
 fn spawn_beside_a_busy_worker_starts_the_second() {
     bounded(0).check(|| {
@@ -213,8 +213,9 @@ fn tasks_spawned_by_one_of_two_workers_run_once() {
     });
 }
 
-/// A task offers its worker's core, for a closure that returns at once. The other task runs, on
-/// either thread. The task itself goes on, with or without its core. The runtime ends.
+/// A task offers its worker's core, for a closure that returns at once. The task that it has
+/// spawned runs, on either thread. The first task goes on, with or without its core. The runtime
+/// ends.
 #[test]
 fn core_on_offer_racing_its_return_loses_no_task() {
     offer_a_core(1);
@@ -241,10 +242,11 @@ fn offer_a_core(preemptions: usize) {
     });
 }
 
-/// A task without its core waits for the first time, and races the end: it is cancelled.
+/// A task whose thread may have lost the core waits for the first time, and races the runtime's
+/// end: the task is cancelled.
 ///
-/// Fails if `Shared::take_in` notifies nobody. For its check of the close see
-/// `requeue_racing_the_end_drops_the_task`.
+/// Fails if `Shared::take_in` notifies no worker. The model `requeue_racing_the_end_drops_the_task`
+/// covers the check of the close in `take_in`.
 #[test]
 fn task_without_a_core_racing_the_end_is_cancelled() {
     bounded(2).check(|| {

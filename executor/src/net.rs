@@ -1,8 +1,9 @@
-//! Sockets, under tokio's names: those of [`net_driver::net`]. On Unix.
+//! Sockets, under tokio's names, from [`net_driver::net`]. This module exists on Unix.
 //!
-//! A socket is made in a task, in a runtime's `block_on`, or where its [`Handle`] was entered. It
-//! belongs to that runtime: one of its idle workers waits for all sockets, in the kernel's poller,
-//! and a busy one looks between its tasks. Each operation is charged to the task's budget.
+//! A socket is made in a task, in a runtime's `block_on`, or where a runtime's [`Handle`] was
+//! entered. The socket belongs to that runtime. One idle worker of the runtime waits for all of its
+//! sockets, in the kernel's poller. A busy worker looks at the sockets between its tasks. Each
+//! operation is charged to the task's budget.
 //!
 //! With the feature `tokio`, the streams also have tokio's `AsyncRead` and `AsyncWrite`.
 //!
@@ -39,7 +40,7 @@ pub use net_driver::{Interest, Polling, Ready};
 pub(crate) fn run_blocking(job: Box<dyn FnOnce() + Send>) {
     match Handle::try_current() {
         Ok(handle) => drop(handle.spawn_blocking(job)),
-        // A job that gets no thread is dropped, and its task sees that.
+        // A job that gets no thread is dropped, and the task that waits for the job notices this.
         Err(_) => drop(std::thread::Builder::new().spawn(job)),
     }
 }

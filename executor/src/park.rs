@@ -11,9 +11,9 @@
 //!
 //! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] requires.
 //!
-//! While a worker counts as searching, pushes rely on it. So it leaves the search before it calls
-//! user code here (hooks, drops). It calls the hook for its unpark when it has left the search that
-//! the unpark began: with a task in hand, or before it parks again.
+//! While a worker counts as searching, pushes wake no other worker. So a worker leaves the search
+//! before it calls user code here (hooks, drops). An unpark begins a search. The worker calls the
+//! hook for its unpark when it has left that search: once it has a task, or before it parks again.
 use crate::{
     context,
     core::Core,
@@ -51,9 +51,10 @@ impl Patience {
 }
 
 impl Core {
-    /// Waits briefly as a searcher before a park, if such waits pay. Returns whether work came.
+    /// Waits briefly as a searcher before a park, if such waits have paid so far. Returns whether
+    /// work came.
     ///
-    /// Pushes wake nobody meanwhile. One worker waits at a time.
+    /// Pushes wake no worker meanwhile. At most one worker waits in this way at a time.
     pub(crate) fn backoff(&self) -> bool {
         let shared = &self.shared;
         let mut backoff = self.backoff.get();
@@ -132,7 +133,8 @@ impl Core {
         let mut watch = self.watch();
         let was_notified = self.notified_at.take() == Some(self.counters().polls.get());
         if was_notified && watch.is_none() {
-            self.counters().false_wakes.add(1); // No work was left, and it need not watch.
+            // The notified worker found no work, and is not needed as a watcher.
+            self.counters().false_wakes.add(1);
         }
         let task = loop {
             let look = watch.as_ref().map(Watch::limit);
@@ -162,7 +164,7 @@ impl Core {
                 self.counters().false_wakes.add(1);
             }
             if let Patience::Once(_) = patience {
-                return None; // The next sleep is this one's continuation.
+                return None; // The next sleep continues this sleep.
             }
         };
         drop(watch);
@@ -171,12 +173,12 @@ impl Core {
     }
 
     pub(crate) fn has_releases(&self) -> bool {
-        // SAFETY: borrowed for this call, which runs no user code.
+        // SAFETY: the list is borrowed for this call, which runs no user code.
         unsafe { self.owned() }.has_releases()
     }
 
     /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task
-    /// comes by the injector or by the release stack.
+    /// comes back through the injector or through the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
         let _asleep = Asleep::announce(self);
         if !self.has_leftovers() && !park.has_events() {
@@ -188,7 +190,8 @@ impl Core {
     }
 }
 
-/// A worker among the sleepers. Its drop makes the worker a searcher, unless a notifier has.
+/// A worker among the sleepers. The drop of this value makes the worker a searcher, unless a
+/// notifier has done so.
 struct Asleep<'a>(&'a Core);
 
 impl<'a> Asleep<'a> {
@@ -204,7 +207,7 @@ impl<'a> Asleep<'a> {
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
         match self.0.shared.idle.wake_self(self.0.index) {
-            // A token may be left in the parker. It costs one turn of the next sleep's loop.
+            // A token may be left in the parker. The token costs one turn of the next sleep's loop.
             Woken::BySelf | Woken::ByNotifier => {}
         }
         self.0.shared.monitor.ring();

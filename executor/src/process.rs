@@ -1,9 +1,10 @@
-//! Children: other programs, their pipes and their ends, under tokio's names. On Linux.
+//! Child processes: programs that a task starts, their pipes and their ends, under tokio's names.
+//! This module exists on Linux.
 //!
-//! A child belongs to the runtime in which it is spawned. The runtime's driver waits for its pipes
-//! and for its end (by a descriptor of the process, `pidfd_open`), so a child takes no thread.
-//! Where the system has no such descriptors, before Linux 5.3, [`Child::wait`] starts a thread. No
-//! handler for `SIGCHLD` is installed.
+//! A child belongs to the runtime in which it is spawned. The runtime's driver waits for the
+//! child's pipes, and for its end by a descriptor of the process (`pidfd_open`). So a child takes
+//! no thread. Where the system has no such descriptors, before Linux 5.3, [`Child::wait`] starts a
+//! thread. No handler for `SIGCHLD` is installed.
 //!
 //! ```
 //! use selvedge::process::Command;
@@ -16,17 +17,19 @@
 //! ```
 //!
 //! # Children that are dropped
-//! A dropped [`Child`] runs on, unless [`Command::kill_on_drop`] says otherwise. It is reaped when
-//! it ends and leaves no zombie, also if the runtime has ended by then: one thread waits for all
-//! such children of the process. It is started for the first of them, and ends with the last.
+//! When a [`Child`] is dropped, the child's process runs on, unless [`Command::kill_on_drop`] was
+//! set. The process is reaped when it ends and leaves no zombie, even if the runtime has ended by
+//! then: one thread waits for all such children of this process. That thread starts for the first
+//! of them, and ends with the last. Before Linux 5.3 each of them has a thread of its own.
 //!
 //! # Descriptors
-//! The descriptors of the runtime are close-on-exec, so a child has only the three that its command
-//! says.
+//! The descriptors of the runtime are close-on-exec. So of these a child inherits none: it has the
+//! three standard streams that its command says.
 //!
 //! # Other code that reaps
-//! No other code of the process may reap its children: neither `waitpid(-1, ...)`, nor an ignored
-//! `SIGCHLD`, with which the system reaps them itself. [`Child::wait`] would fail with `ECHILD`.
+//! No other code of this process may reap the children: the program must not call
+//! `waitpid(-1, ...)`. Nor may it ignore `SIGCHLD`, because the system itself then reaps the
+//! children. In both cases [`Child::wait`] would fail with `ECHILD`.
 use std::{
     ffi::OsStr,
     fmt,
@@ -218,7 +221,7 @@ impl Command {
         self
     }
 
-    /// Puts the child into a group of processes; 0 makes a new one, which it leads.
+    /// Puts the child into a group of processes. 0 makes a new group, which the child leads.
     pub fn process_group(&mut self, group: i32) -> &mut Self {
         self.std.process_group(group);
         self
@@ -236,13 +239,14 @@ impl Command {
     /// ```
     ///
     /// # Safety
-    /// As of std's `CommandExt::pre_exec`: the child has one thread, and a lock or the allocator
-    /// may be held for ever. The hook may call only what a signal handler may call.
+    /// The rules of std's `CommandExt::pre_exec` hold. The child has one thread, and a lock (that
+    /// of the allocator, say) may be held for ever. The hook may call only functions that a signal
+    /// handler may call.
     pub unsafe fn pre_exec(
         &mut self,
         hook: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
     ) -> &mut Self {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the caller vouches for the hook.
         unsafe { self.std.pre_exec(hook) };
         self
     }
@@ -252,8 +256,8 @@ impl Command {
     /// The calling thread waits until the child has called `exec`; that takes about a millisecond.
     ///
     /// # Errors
-    /// If it cannot be started, or there is no descriptor for its pipes, or the runtime has shut
-    /// down. Then no child runs.
+    /// If the program cannot be started, or there is no descriptor for its pipes, or the runtime
+    /// has shut down. After an error no child is left running.
     ///
     /// # Panics
     /// Outside of a runtime.

@@ -1,14 +1,14 @@
 //! The queues of a runtime: the types that a core and the shared state name.
 //!
 //! A core uses its queue through the trait [`RunQueue`](worker_queue::RunQueue). These aliases
-//! choose the queue, so each build is compiled for one. A plain worker has one
-//! [`WorkerQueue`](worker_queue::WorkerQueue), whose shared end is a
-//! [`Stealer`](worker_queue::Stealer). With groups the queue is a `GroupQueue`.
+//! choose the type of the queue, so each build is compiled for one type. Without the feature
+//! `groups` a worker has one [`WorkerQueue`](worker_queue::WorkerQueue), whose shared end is a
+//! [`Stealer`](worker_queue::Stealer). With `groups` the queue is a `GroupQueue`.
 //!
-//! A queue is *plain* while it is one `WorkerQueue` and no more: always without groups, and with
-//! them while the worker runs main's tasks alone. The hot paths of a core use the plain queue
-//! directly. So a build with groups checks whether the queue is plain once for each decision about
-//! a task, and not in each operation.
+//! A queue is *plain* while it is one `WorkerQueue` and no more. Without `groups` it always is.
+//! With `groups` it is plain while the worker runs only tasks of the default group, *main*. The hot
+//! paths of a core use the plain queue directly. So a build with groups checks whether the queue is
+//! plain once for each decision about a task, and not in each operation.
 use crate::scheduler::Scheduler;
 #[cfg(not(feature = "groups"))]
 use crate::{core::Core, shared::Shared};
@@ -21,11 +21,11 @@ pub(crate) type Plain = worker_queue::WorkerQueue<Node<Scheduler>>;
 #[cfg(not(feature = "groups"))]
 pub(crate) type Queue = Plain;
 
-/// The part of a worker's queue that the others see.
+/// The part of a worker's queue that the other workers see.
 #[cfg(not(feature = "groups"))]
 pub(crate) type Stealer = worker_queue::Stealer<Node<Scheduler>>;
 
-/// The decisions about plain queues. Without groups there are none to make.
+/// The decisions about plain queues. Without groups the queue is always plain.
 #[cfg(not(feature = "groups"))]
 impl Core {
     /// Whether the worker shares its time among groups: then its queue is not plain.
@@ -46,7 +46,7 @@ impl Core {
         Some(Scheduler::of(&self.shared))
     }
 
-    /// Publishes the requeued task of a group. There is none.
+    /// Does nothing: with groups this publishes the requeued task of a group.
     #[inline(always)]
     pub(crate) fn publish_requeued_if(&self, _: impl FnOnce() -> bool) {}
 

@@ -1,14 +1,15 @@
 //! A run: the poll of a task, and of the tasks that follow it through the LIFO slot.
 //!
 //! 1. The slot's task runs right after the task that filled the slot, in the same budget. At most
-//!    three tasks in a row do so. The next one goes behind the others. A task that a hook, or a
-//!    drop between two runs, has put there begins a run of its own.
+//!    three tasks in a row do so. The next task from the slot goes behind the others. If a hook, or
+//!    a drop between two runs, has put a task into the slot, that task begins a run of its own.
 //! 2. A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So
 //!    nothing here holds on to the core across a poll: the thread's own
 //!    [`context`](crate::context) says after each poll whether the thread is still a worker.
 //! 3. A request that ends the time slice also ends the run. The worker begins the next slice when
-//!    it looks for its next task. The task that was interrupted goes behind the tasks of all
-//!    workers, if any wait.
+//!    it looks for its next task. The interrupted task goes to the end of the injector, if a task
+//!    waits there or in the worker's own queue. The task stays with its worker if no task waits, or
+//!    if the worker shares its time among groups.
 use crate::{
     context::{self, with_core},
     core::Core,
@@ -61,10 +62,10 @@ pub(crate) struct RunSettings {
 /// Runs a task, and those that follow it in the slot.
 ///
 /// The calling thread is a worker. `LENDABLE` says whether the worker's tasks may lend the core. No
-/// code reads it. It only makes a copy of this function, and of the closure in it, for each of the
-/// two kinds of workers. Each copy has one caller, so the compiler inlines it into that worker's
-/// loop. Without `LENDABLE` both kinds share the closure, and a poll takes 31 instructions more
-/// (1.95, x86-64), also with `inline(always)`.
+/// code reads `LENDABLE`. Because of it the compiler makes a copy of this function, and of the
+/// closure in the function, for each of the two kinds of workers. Each copy has one caller, so the
+/// compiler inlines the copy into that worker's loop. Without `LENDABLE` both kinds share the
+/// closure, and a poll takes 31 instructions more (Rust 1.95, x86-64), even with `inline(always)`.
 #[inline]
 pub(crate) fn run<const LENDABLE: bool>(
     shared: &Shared,
@@ -111,8 +112,8 @@ fn poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
 /// thread still has it.
 #[inline(always)]
 fn end_poll<'a>(shared: &Shared, ran: Ran<Scheduler>) -> Option<&'a Core> {
-    // SAFETY: the poll is over. No user code runs until the next poll, but for hooks, which cannot
-    // give the core away.
+    // SAFETY: the poll is over. Until the next poll the only user code is hooks, which cannot give
+    // the core away.
     let core = || unsafe { context::core() };
     // Each arm reads the core for itself, so that the compiler joins an arm with the place in the
     // run that leads to it.
@@ -145,8 +146,8 @@ fn count_end(shared: &Shared, core: Option<&Core>) {
     }
 }
 
-/// Polls a task with the hooks for polls. Measures the poll, if the builder says so, and counts it
-/// in the list of tasks.
+/// Polls a task, and calls the hooks for polls. Measures the poll, if the builder says so. Counts
+/// the poll in the list of tasks, if the task is in that list.
 #[cold]
 fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
     let (meta, hooks) = (TaskMeta::of(&task), &shared.hooks);

@@ -40,12 +40,12 @@ use task_header::JoinHandle;
 /// Async runtime with worker threads that run tasks.
 ///
 /// # Drop
-/// Its drop shuts it down:
-/// 1. It refuses further spawns. If there are futures of [`at_exit`](Self::at_exit), it waits until
-///    they have run.
+/// The drop of a runtime shuts the runtime down:
+/// 1. The runtime refuses further spawns. If there are futures of [`at_exit`](Self::at_exit), the
+///    drop waits until they have run.
 /// 2. The future of each task that is left is dropped, on a worker, or on the thread whose wake or
 ///    spawn comes last.
-/// 3. It waits for the threads. They first run all closures of
+/// 3. The drop waits for the runtime's threads. The threads first run all closures of
 ///    [`spawn_blocking`](Self::spawn_blocking) that were spawned before.
 ///
 /// In these places the drop does not wait, as if by
@@ -54,14 +54,15 @@ use task_header::JoinHandle;
 /// - in the runtime's own threads;
 /// - in a wake, which may drop a task that owns the runtime.
 ///
-/// It does wait where a thread of another runtime may block: in a blocking closure, in
-/// [`block_in_place`](crate::block_in_place()), and in a hook for threads that start or stop. Two
-/// runtimes that are each dropped in such a place of the other wait forever.
+/// The drop does wait where a thread of another runtime may block: in a blocking closure, in
+/// [`block_in_place`](crate::block_in_place()), and in a hook for threads that start or stop. If
+/// each of two runtimes is dropped in such a place of the other one, both drops wait forever.
 ///
 /// # Fork
-/// After a `fork` by an outside thread, the child has a runtime without threads. Tasks that it
-/// spawns there never run, and its drop does nothing. If a thread of the runtime held a lock at the
-/// `fork`, the child may wait for that lock forever, as for any lock.
+/// After a `fork` by an outside thread, the child process has a copy of the runtime without
+/// threads. Tasks that the child spawns there never run, and the drop of the copy does nothing. If
+/// a thread of the runtime held a lock at the `fork`, the child may wait for that lock forever, as
+/// for any lock.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -89,8 +90,8 @@ pub struct Runtime {
 impl Runtime {
     /// Starts a runtime with a worker for each CPU that this process may use.
     ///
-    /// The environment variable `SELVEDGE_WORKERS` overrides their number. The first worker's
-    /// thread starts at once, and the others when they are needed.
+    /// The environment variable `SELVEDGE_WORKERS` overrides the number of workers. The first
+    /// worker's thread starts at once, and the other threads start when they are needed.
     ///
     /// # Errors
     /// If the first thread cannot be started, or `SELVEDGE_WORKERS` is not a number from 1 to
@@ -195,12 +196,12 @@ impl Runtime {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
-    /// [`Handle::block_on`] says where it may be called, and what it costs.
+    /// [`Handle::block_on`] says where `block_on` may be called, and what it costs.
     ///
     /// # Panics
     /// - If the future panics.
-    /// - Where it would hold up other tasks, of any runtime: in a task, in a hook for tasks or for
-    ///   parking, inside another `block_on`, or while a local set is polled.
+    /// - Where `block_on` would hold up other tasks, of any runtime: in a task, in a hook for tasks
+    ///   or for parking, inside another `block_on`, or while a local set is polled.
     /// - If the future waits, and a panic shuts the runtime down or has done so: see
     ///   [`UnhandledPanic::Shutdown`].
     #[track_caller]
@@ -211,9 +212,10 @@ impl Runtime {
 
     /// Runs the tasks of a runtime of one thread until none is ready, and does not wait for any.
     ///
-    /// It also looks for timers and sockets that are due. So a loop of your own, such as a game's,
-    /// calls it once a frame. With a task that is always ready it does not return. It does nothing
-    /// while another thread is in `block_on`: that thread runs the tasks.
+    /// This method also looks for timers that are due and sockets that are ready. A loop of your
+    /// own, such as a game's, can call it once a frame. If a task is always ready, the call does
+    /// not return. The call does nothing while another thread is in `block_on`: that thread runs
+    /// the tasks.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new_current_thread().build()?;
@@ -229,7 +231,7 @@ impl Runtime {
     ///
     /// # Panics
     /// - If the runtime has threads of its own, or is [driven](crate::Builder::build_driven).
-    /// - Where [`block_on`](Self::block_on) would hold up others.
+    /// - Where [`block_on`](Self::block_on) would hold up other tasks.
     #[track_caller]
     pub fn run_until_stalled(&self) {
         while self.run_ready(false, usize::MAX) != Progress::None {}
@@ -238,7 +240,8 @@ impl Runtime {
     /// Runs the tasks of a runtime of one thread until one has ended, or none is ready. Returns
     /// whether one has ended.
     ///
-    /// It may run up to three more, which wait in the LIFO slot.
+    /// After the end of that task, the call may run up to three more, which come through the LIFO
+    /// slot.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new_current_thread().build()?;
@@ -274,7 +277,8 @@ impl Runtime {
         }
     }
 
-    /// Makes this the thread's current runtime until the guard is dropped. See [`Handle::enter`].
+    /// Makes this runtime the thread's current one until the guard is dropped. See
+    /// [`Handle::enter`].
     ///
     /// ```
     /// let runtime = selvedge::Runtime::new()?;
@@ -326,7 +330,7 @@ pub fn is_rt_shutdown_err(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Other && error.get_ref().is_some_and(is_it)
 }
 
-/// The text of such an error, of `net-driver`.
+/// The text of the error that `net-driver` returns for a socket whose runtime has shut down.
 const SHUT_DOWN: &str = "the driver of this socket has shut down";
 
 impl fmt::Debug for Runtime {

@@ -5,9 +5,9 @@
 //!
 //! | scope | the thread | names its runtime | if the thread blocks here |
 //! |---|---|---|---|
-//! | [`Worker`](In::Worker) | is a worker, up to the end of the poll in which it may lose its core | yes | it holds up tasks |
-//! | [`BlockOn`](In::BlockOn) | is in `block_on` | yes | it holds up the future |
-//! | [`LocalSet`](In::LocalSet) | polls the set | no | it holds up the set |
+//! | [`Worker`](In::Worker) | is a worker, up to the end of the poll in which it may lose its core | yes | the thread holds up tasks |
+//! | [`BlockOn`](In::BlockOn) | is in `block_on` | yes | the thread holds up the future |
+//! | [`LocalSet`](In::LocalSet) | polls the set | no | the thread holds up the set |
 //! | [`Closure`](In::Closure) | runs a closure of `spawn_blocking` | yes | that is allowed |
 //! | [`BlockInPlace`](In::BlockInPlace) | runs a closure of `block_in_place` | no | that is allowed |
 //! | [`LocalGuard`](In::LocalGuard) | holds a `LocalEnterGuard` | no | the next outer scope decides |
@@ -16,9 +16,10 @@
 //!
 //! 1. The current runtime is that of the innermost scope that names one.
 //! 2. The last column says whether a thread may block on a future. The innermost scope decides,
-//!    unless it leaves that to the next outer scope. If no scope decides, the thread may block.
-//! 3. A thread may wait for a runtime's end where it may block on a future, except where the end
-//!    may wait for the thread in turn:
+//!    unless it leaves the decision to the next outer scope. If no scope decides, the thread may
+//!    block.
+//! 3. A thread may wait for a runtime's end where the thread may block on a future. The exceptions
+//!    are the places where the end may wait for the thread in turn:
 //!    1. in a thread of that runtime, from its start until the last destructor of its
 //!       thread-locals has run;
 //!    2. in any scope of that runtime, however far out, other than a guard;
@@ -27,12 +28,13 @@
 //! 4. A scope that runs a closure is stored in the stack frame that runs it. A guard may be moved,
 //!    leaked, or dropped in any order. So its scope is stored in a box, and may leave the list from
 //!    any position. A leaked guard's scope stays in the list, and its box is never freed.
-//! 5. Only its own thread uses the list. The thread-locals here have no destructor, as destructors
-//!    of other thread-locals may use this module.
+//! 5. Only the thread itself uses its list. The thread-locals here have no destructor, as
+//!    destructors of other thread-locals may use this module.
 //! 6. `process::exit` may run the destructors of thread-locals while scopes are still in stack
-//!    frames, which then stay for good. The caller may have put its runtime or local set into a
-//!    thread-local, so the scope keeps these alive. A driven [`Worker`](crate::Worker) that is
-//!    dropped in its own poll leaks its core, which the scope points to.
+//!    frames. These frames then stay for good. Such a destructor may drop the runtime or the local
+//!    set that the caller has put into a thread-local. So the scope keeps its runtime or set alive.
+//!    A driven [`Worker`](crate::Worker) that is dropped in its own poll leaks its core, because
+//!    the scope points to the core.
 use crate::{
     events::{Entered, Events},
     hooks::Hooks,
@@ -50,7 +52,7 @@ use worker_idle::announce;
 
 sync_shim::thread_local! {
     static INNERMOST: Cell<*const Scope<'static>> = const { Cell::new(ptr::null()) };
-    /// The hooks of the runtime that started this thread. Only compared.
+    /// The address of the hooks of the runtime that started this thread. It is only compared.
     static OWN_HOOKS: Cell<*const Hooks> = const { Cell::new(ptr::null()) };
 }
 
@@ -109,7 +111,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Address by which the list links it.
+    /// The address by which the list links this scope.
     fn link(&self) -> *const Scope<'static> {
         ptr::from_ref(self).cast()
     }
@@ -117,8 +119,8 @@ impl<'a> Scope<'a> {
     /// Puts the scope at the front of this thread's list.
     ///
     /// # Safety
-    /// The scope is in no list. Until this thread [leaves](Self::leave) it, it is not moved or
-    /// freed.
+    /// The scope is in no list. Until this thread [leaves](Self::leave) the scope, the scope is not
+    /// moved or freed.
     unsafe fn enter(&self) {
         INNERMOST.with(|innermost| self.outer.set(innermost.replace(self.link())));
     }
@@ -128,8 +130,8 @@ impl<'a> Scope<'a> {
         INNERMOST.with(|innermost| {
             let mut at = innermost;
             while at.get() != self.link() {
-                // SAFETY: it was entered, so it is further down the list, and all scopes of the
-                // list are valid (`enter`).
+                // SAFETY: this scope was entered, so it is further down the list, and all scopes of
+                // the list are valid (`enter`).
                 at = &unsafe { &*at.get() }.outer;
             }
             at.set(self.outer.get());
@@ -146,7 +148,7 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
         }
     }
     let scope = Scope::new(is);
-    // SAFETY: it stays in this frame until `_leave` takes it out of the list.
+    // SAFETY: the scope stays in this frame until `_leave` takes it out of the list.
     unsafe { scope.enter() };
     let _leave = Leave(&scope);
     let (runtime, worker) = match &scope.is {
@@ -163,8 +165,8 @@ pub(crate) struct Entry(NonNull<Scope<'static>>);
 impl Entry {
     pub(crate) fn new(is: In<'static>) -> Self {
         let entry = Self(NonNull::from(Box::leak(Box::new(Scope::new(is)))));
-        // SAFETY: it is new, and stays in its box until the drop leaves it. The drop is in this
-        // thread, as an `Entry` is not `Send`.
+        // SAFETY: the scope is new, and stays in its box until the drop of this `Entry` leaves it.
+        // That drop is in this thread, as an `Entry` is not `Send`.
         unsafe { entry.scope().enter() };
         entry
     }
@@ -178,8 +180,8 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.scope().leave();
-        // SAFETY: it was made from a box, and is in no list by now. (This may drop the last handle,
-        // which frees the runtime, or the tasks of a local set.)
+        // SAFETY: the pointer was made from a box, and the scope is in no list by now. (The scope
+        // may have the last reference to its runtime, or to the tasks of its local set.)
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -207,8 +209,8 @@ impl Guard {
 fn innermost<R>(mut look: impl FnMut(&In<'_>) -> Option<R>) -> Option<R> {
     let mut at = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
     loop {
-        // SAFETY: null, or a scope of the list, which is valid (`Scope::enter`): no scope leaves
-        // the list meanwhile.
+        // SAFETY: the pointer is null or names a scope of the list. The scopes of the list are
+        // valid (`Scope::enter`), and no scope leaves the list meanwhile.
         let scope = unsafe { at.as_ref() }?;
         if let Some(result) = look(&scope.is) {
             return Some(result);
@@ -227,7 +229,7 @@ pub(crate) fn budget() -> Budget {
     innermost(|is| Some(is.runtime()?.settings.budget)).unwrap_or_default()
 }
 
-/// Whether the current runtime is a guard's.
+/// Whether an `EnterGuard` names the current runtime.
 pub(crate) fn is_guarded() -> bool {
     innermost(|is| Some((is.runtime()?, matches!(is, In::Guard(_))).1)) == Some(true)
 }
@@ -284,7 +286,7 @@ pub(crate) fn holds_up() -> HoldsUp {
 /// Checks that this thread may block on a future.
 ///
 /// # Panics
-/// If it may not (rule 2).
+/// If the thread may not block (rule 2).
 #[track_caller]
 pub(crate) fn assert_may_block_on() {
     match holds_up() {

@@ -12,7 +12,7 @@ use std::{
 #[doc(hidden)]
 pub use selvedge_macros::select as branches;
 
-/// Returns whether the task has used its budget up. If so, the task is woken by now.
+/// Returns whether the task has used its budget up. If so, the task has been woken by now.
 ///
 /// Without this check, a `select!` whose branches all charge the budget would poll each branch,
 /// only for each to be refused.
@@ -36,7 +36,7 @@ pub fn first_of(count: usize) -> usize {
     // In the destructors of thread-locals any order will do.
     STATE
         .try_with(|state| {
-            // Xorshift, by Marsaglia: never 0, as it was not 0 before.
+            // Xorshift, by Marsaglia. The state is never 0, as it does not begin at 0.
             let mut next = state.get();
             next ^= next << 13;
             next ^= next >> 7;
@@ -56,7 +56,8 @@ pub fn all_disabled() -> ! {
     panic!("all branches of a select! are disabled, and it has no `else`")
 }
 
-/// Awaits several futures at once, and runs the handler of the one that is ready first. As tokio's.
+/// Awaits several futures at once, and runs the handler of the future that is ready first. As
+/// tokio's.
 ///
 /// ```
 /// use std::time::Duration;
@@ -78,16 +79,16 @@ pub fn all_disabled() -> ! {
 /// ```
 ///
 /// # Branches
-/// There are 1 to 64 branches `pattern = future, if condition => handler`; the condition may be
-/// left out. `else => handler` may be the last one.
+/// There are 1 to 64 branches `pattern = future, if condition => handler`; `, if condition` may be
+/// left out. `else => handler` may follow the last branch.
 ///
 /// 1. All conditions are evaluated. A branch whose condition is false is *disabled*.
 /// 2. All expressions of futures are evaluated, also those of disabled branches.
 /// 3. The futures of the branches that are not disabled are polled in turn, in the current task.
-/// 4. If one is ready and its output matches its pattern, all futures are dropped, and its handler
-///    runs. The macro returns what the handler returns. If the output does not match, it is
-///    dropped, and the branch is disabled.
-/// 5. Once all branches are disabled the handler of `else` runs.
+/// 4. If a future is ready, and its output matches the branch's pattern, all futures are dropped,
+///    and the branch's handler runs. The macro returns what the handler returns. If the output does
+///    not match, the output is dropped, and the branch is disabled.
+/// 5. Once all branches are disabled, the handler of `else` runs.
 ///
 /// A handler is ordinary code of the caller: it may await, return or break. A handler that is a
 /// block needs no comma after it.
@@ -115,12 +116,12 @@ pub fn all_disabled() -> ! {
 /// ```
 ///
 /// # Fairness
-/// Each poll begins with a random branch, so that one that is always ready does not starve the
-/// others. After `biased;` the order is that of the branches, and no random number is made.
+/// Each poll begins with a random branch, so that a branch that is always ready does not starve the
+/// others. With `biased;` each poll begins with the first branch, and no random number is made.
 ///
 /// # Cancellation
-/// The futures that lose are dropped. To keep one for the next round, pin it outside and pass
-/// `&mut future`, with a condition that says whether it is still to be polled.
+/// The futures that lose are dropped. To keep a future for the next round, pin it outside of the
+/// macro and pass `&mut future`, with a condition that says whether it is still to be polled.
 ///
 /// # Budget
 /// If the task's [budget](crate::Budget) is used up, no branch is polled, and the task yields.

@@ -1,17 +1,19 @@
 //! The shutdown of a runtime: the close, the end of each worker, and the wait for the threads.
 //!
 //! A runtime is *open*, *exiting*, *closing* or *over*. It is exiting only while it runs futures of
-//! `at_exit` ([`exits`](crate::exits)): then it refuses spawns, and runs its tasks. Its drop, a
-//! shutdown by its owner, the policy for unhandled panics and the drop of a driven worker close it.
+//! `at_exit` ([`exits`](crate::exits)): then it refuses spawns, and runs its tasks. Four events
+//! close a runtime: its drop, a shutdown by its owner, an unhandled panic under the policy
+//! `Shutdown`, and the drop of a driven worker.
 //!
-//! 1. [`Shared::close`] refuses spawns from then on, and unparks every worker. It refuses no wake:
-//!    a task that is woken while the runtime is closing is queued, and ends in its queue.
+//! 1. From [`Shared::close`] on the runtime refuses spawns. `close` unparks every worker. Wakes are
+//!    not refused: a task that is woken while the runtime is closing is queued, and a thread ends
+//!    the queued task.
 //! 2. Each worker ends its own tasks ([`Core::end`]): those in its list, and those in the queues.
-//!    Their futures are dropped there, so no worker walks the list of another one.
+//!    The worker drops the futures itself, so no worker walks the list of another one.
 //! 3. A worker leaves when its list and the queues are empty after the fence in `end`. Until then
 //!    it waits: another thread may hold one of its tasks, which comes back through the injector or
 //!    through the release stack.
-//! 4. A worker that leaves first awaits the wakes from outside that are under way (rule 2 of
+//! 4. Before a worker leaves, it waits for the wakes from outside that are under way (rule 2 of
 //!    [`shared`](crate::shared)).
 //! 5. A core that was lent when the runtime closed ends on the thread that has it. A thread whose
 //!    poll has lost its core queues its task, and ends the queued tasks itself if the workers may
@@ -19,8 +21,8 @@
 //! 6. A driven worker that is dropped before its end closes the runtime, and ends the tasks that it
 //!    finds ([`Core::abandon`]). From then on a wake from outside may find no worker: then the
 //!    waking thread ends the queued tasks.
-//! 7. The runtime's owner waits for the threads where it may ([`scope`]). A wait that times out
-//!    leaves the threads to end by themselves, and they keep the memory that they need.
+//! 7. The runtime's owner waits for the threads where it may ([`scope`]). If the wait times out,
+//!    the threads end by themselves, and keep the memory that they need until then.
 use crate::{
     Runtime,
     core::Core,
@@ -43,9 +45,9 @@ use worker_queue::RunQueue;
 impl Runtime {
     /// Shuts the runtime down as its drop does, and waits no longer than `limit` for the threads.
     ///
-    /// It returns whether all threads have ended their work by then. If so, it also waits for the
-    /// destructors of their thread-locals, without a limit. Otherwise the remaining threads go on
-    /// until they are done, and keep the memory that they need.
+    /// It returns whether all threads have ended their work within the limit. If they have, it also
+    /// waits for the destructors of their thread-locals, without a limit. If they have not, the
+    /// remaining threads go on until they are done, and keep the memory that they need.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -79,7 +81,8 @@ impl Runtime {
         self.over = true;
         let shared = self.handle.shared();
         if shared.process != std::process::id() {
-            // This process is a fork: the threads, which may have held locks, are its parent's.
+            // `fork` has made this process. The threads are those of the parent process. They may
+            // have held locks, which stay locked in this process.
             return false;
         }
         // Without a wait each thread still ends by itself.
@@ -121,16 +124,18 @@ impl Shared {
     pub(crate) fn close(&self) {
         self.refuse_spawns();
         // Ordering: Release pairs with the fence of `Core::end`, which comes after a load of this
-        // flag: a worker that ends finds the injector closed, and so every task that was pushed
-        // before. Tasks that come in later are found by that fence and the one of `Idle::notify`,
-        // in `take_in`.
+        // flag. So a worker that ends finds the injector closed, and finds every task that was
+        // pushed before the close. For a task that comes in later (`take_in`), the fence of
+        // `Core::end` pairs with that of `Idle::notify`.
         self.closing.store(true, Release);
-        // This comes before the workers are unparked: they look at the pool when they end.
+        // The pool finishes before the workers are unparked: workers look at the pool when they
+        // end.
         self.blocking.finish();
         for (worker, remote) in self.remotes.iter().enumerate() {
             if remote.unparker.take_unstarted().is_some() {
-                // The worker counts as searching now. A notifier that relied on that is served by
-                // the others, which are unparked below.
+                // The worker counts as searching between these two calls. A notifier may rely on
+                // that, and wake no other worker. The other workers, which are unparked below, find
+                // the notifier's task.
                 self.idle.wake_self(worker);
                 self.idle.stop_searching();
             }
@@ -152,8 +157,8 @@ impl Shared {
     }
 
     /// Cancels the queued tasks on this thread. If the thread is in this loop already, the drop of
-    /// a future has queued a task, which the outer loop finds. Panics of the drops and of the hook
-    /// are contained, so the loop goes on.
+    /// a future has queued a task. Then this call returns, and the outer call's loop finds the
+    /// task. Panics of the drops and of the hook are contained, so the loop goes on.
     #[cold]
     pub(crate) fn end_queued(&self) {
         if scope::is_ending(self) {
@@ -174,7 +179,7 @@ impl Shared {
     /// to end that worker.
     pub(crate) fn abandon(&self) {
         // Ordering: Relaxed, the fence in `Core::end` pairs with that of the notification in
-        // `schedule`: a wake that comes in after the end's last check sees this.
+        // `schedule`: a wake that comes in after the last check of `Core::end` sees this store.
         self.abandoned.store(true, Relaxed);
         self.close();
     }
@@ -193,8 +198,8 @@ impl Core {
         self.clock_in();
         self.counters().set_polled(None);
         self.leave_search();
-        // SAFETY: borrowed for this call. The futures' drops may reach the queues, but no list: no
-        // task is polled here, and a core is lent only in a poll.
+        // SAFETY: the list is borrowed for this call. The futures' drops may reach the queues, but
+        // not the list: no task is polled here, and a core is lent only in a poll.
         let owned = unsafe { self.owned() };
         owned.close();
         owned.cancel_all_and(|id, spawned_at| self.ended(TaskMeta::new(id, spawned_at)));
@@ -206,14 +211,14 @@ impl Core {
         }
         owned.drain();
         self.clock_out();
-        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. It comes
-        // after this thread has seen the close.
+        // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. This
+        // fence comes after this thread has seen the close.
         fence(SeqCst);
         owned.is_empty() && !self.shared.has_injected() && self.queue.is_empty()
     }
 
-    /// Returns whether a second [`end`](Self::end), right after one that failed, would find
-    /// something to do.
+    /// Returns whether a second [`end`](Self::end) would find something to do, right after one that
+    /// has returned false.
     pub(crate) fn has_leftovers(&self) -> bool {
         self.shared.has_injected() || !self.queue.is_empty() || self.has_releases()
     }
@@ -224,7 +229,7 @@ impl Core {
         self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
     }
 
-    /// Waits in a thread of the runtime until another end may find more (rule 3).
+    /// Waits in a thread of the runtime until another call of `end` may find more tasks (rule 3).
     pub(crate) fn wait_in_thread(&self) {
         if let Some(mut parker) = self.park.take() {
             match &mut parker {
@@ -251,9 +256,9 @@ impl Core {
         let has_ended = self.as_worker(|| {
             loop {
                 let has_ended = self.end();
-                // If neither is true, a task came in after the check of its queue: from a thread
-                // that may not have seen that the worker is dropped, from a drop in this end, or
-                // from an end on another thread.
+                // If the loop goes on, a task came in after `end` had checked its queue. It came
+                // from a thread that may not have seen that the worker is dropped, from a drop in
+                // this `end`, or from an `end` on another thread.
                 if has_ended || !self.has_leftovers() {
                     return has_ended;
                 }
@@ -262,7 +267,7 @@ impl Core {
         if has_ended {
             Registry::wait_keeping(&shared.announcements, || shared.clone());
         } else {
-            // Tasks that other threads hold point to the runtime, so it is never freed.
+            // Other threads hold tasks that point to the runtime, so the runtime is never freed.
             std::mem::forget(shared);
         }
     }

@@ -19,9 +19,9 @@ use task_header::{JoinHandle, Node};
 impl Handle {
     /// Spawns a task, which runs whether its handle is awaited or not.
     ///
-    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError); dropping the
-    /// handle detaches the task. From a thread that is not a worker of the runtime it costs one
-    /// allocation, two read-modify-writes and a fence. To wake a sleeper costs two more
+    /// A panic of the task goes to the handle as a [`JoinError`](crate::JoinError). Dropping the
+    /// handle detaches the task. From a thread that is not a worker of the runtime, a spawn costs
+    /// one allocation, two read-modify-writes and a fence. To wake a sleeper costs two more
     /// read-modify-writes and an unpark.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
@@ -193,13 +193,13 @@ impl Handle {
 /// Tasks of a [`Handle::spawn_many`] that are not queued yet. The drop queues them.
 struct Batch<'a> {
     shared: &'a Shared,
-    /// The queue for all of them.
+    /// The injector for all of these tasks.
     to: &'a Injector<Node<Scheduler>>,
     tasks: List<Node<Scheduler>>,
 }
 
 impl Batch<'_> {
-    /// The most tasks that are held back.
+    /// The most tasks that the batch holds back before it queues them.
     const LIMIT: usize = 500;
 
     fn add(&mut self, task: Task) {
@@ -249,19 +249,19 @@ impl Shared {
     }
 }
 
-/// Spawns on a worker. It is not inlined: inlined code moves the handle among the caller's
-/// variables, and this costs as much as the rest of the spawn.
+/// Spawns on a worker. This function is not inlined: inlined code moves the handle among the
+/// caller's variables, and these moves cost as much as the rest of the spawn.
 ///
 /// # Safety
-/// `core` is this thread's core. It is a pointer because the drop of a refused future may lend the
-/// core: a reference would have to be valid until this function returns.
+/// `core` is this thread's core. The argument is a pointer because the drop of a refused future may
+/// lend the core: a reference would have to be valid until this function returns.
 #[inline(never)]
 #[cfg_attr(feature = "trace", track_caller)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: the caller's promise. The reference is not used after that drop.
+    // SAFETY: the caller's promise. The reference is not used after the drop of a refused future.
     let core = unsafe { &*core };
     let Some(scheduler) = core.plain_scheduler() else {
         // SAFETY: as above.
@@ -313,17 +313,17 @@ pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: the calls that use it run no user code, except the last one.
+    // SAFETY: the calls that use the reference run no user code, except the last call.
     match unsafe { context::core() } {
         Some(core) if !core.special_spawns.get() && !trace::enabled() => {
-            // SAFETY: it is this thread's core, by the call above.
+            // SAFETY: `core` is this thread's core, by the call above.
             unsafe { spawn_on(core, future) }
         }
         _ => Handle::current().spawn(future),
     }
 }
 
-/// Spawns a task without a join handle on the current runtime. It costs what [`spawn`] costs.
+/// Spawns a task without a join handle on the current runtime. This costs what [`spawn`] costs.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -49,10 +49,12 @@ pub struct Stall {
     pub times: Option<Times>,
     /// Tasks that wait in the worker's own queue.
     pub waiting: u64,
-    /// Reports that were held back since the last one, as there are at most five a minute.
+    /// The number of reports that the monitor has held back since its last report. The monitor
+    /// makes at most five a minute, or as many as
+    /// [`stall_reports_per_minute`](crate::Builder::stall_reports_per_minute) says.
     pub held_back: u64,
-    /// The stack of the thread, if it was captured: on Linux, on x86-64 and 64-bit ARM. None if the
-    /// worker has begun another poll meanwhile.
+    /// The stack of the thread, if the monitor could capture it: on Linux, on x86-64 and 64-bit
+    /// ARM. `None` if the worker had begun another poll by the time of the capture.
     #[cfg(feature = "backtrace")]
     #[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
     pub stack: Option<Stack>,

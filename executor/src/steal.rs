@@ -4,17 +4,19 @@
 //!    half of the workers search already. A worker that may not search goes to sleep, and checks
 //!    every queue on its way there.
 //! 2. A searcher looks at each other worker once, and takes half of the first ring that has tasks
-//!    (see [`RunQueue::steal`]). It does not touch their slots (see [`watch`](crate::watch)).
-//! 3. It then looks at the injector once more: a push in the meantime notified nobody, because
-//!    there was a searcher.
-//! 4. A searcher leaves the search before it runs the task that it found. The last one to leave
-//!    checks whether there are more tasks, or a filled slot that nobody watches. If so, it wakes
-//!    another worker, which does the same. So a burst that woke one worker soon wakes as many as it
-//!    needs.
+//!    (see [`RunQueue::steal`]). It does not touch the LIFO slots of the other workers (see
+//!    [`watch`](crate::watch)).
+//! 3. A searcher that stole nothing looks at the injector once more: a push in the meantime
+//!    notified no worker, because there was a searcher.
+//! 4. A searcher leaves the search before it runs the task that it found. The last searcher to
+//!    leave checks whether there are more tasks, or a filled slot while there is no watcher. If so,
+//!    it wakes another worker, which does the same. So a burst that woke one worker soon wakes as
+//!    many workers as it needs.
 //! 5. A searcher that finds nothing stays a searcher until it sleeps: it announces its sleep, and
 //!    then checks every queue again. Tasks that a thief is copying count as queued. So no task is
-//!    missed: one whose push notified nobody, because there was a searcher, is found by that
-//!    searcher, by rule 4, or by this check. [`worker_idle`] proves that for each order of events.
+//!    missed. If a push notified no worker, because there was a searcher, then its task is found by
+//!    that searcher, by rule 4, or by this check. [`worker_idle`] proves this for each order of
+//!    events.
 use crate::{
     core::Core,
     scheduler::Task,

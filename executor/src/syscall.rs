@@ -11,15 +11,16 @@
 //! 2. If the call takes long, the monitor retakes the core and offers it to the threads of the
 //!    pool, as the caller of `block_in_place` does. So a thread that comes back to an empty cell
 //!    takes the core from that offer, if no other thread has accepted it yet.
-//! 3. Otherwise the thread ends the poll without a core: rule 3 of `block_in_place`. Its task, if
-//!    it is to run again, goes to the injector. Then the thread is one of the pool: it takes the
-//!    next core on offer, or waits to be used again.
+//! 3. If another thread has accepted the core, the thread of the call ends the poll without a core:
+//!    rule 3 of `block_in_place`. The polled task, if it is to run again, goes to the injector.
+//!    Then the thread is one of the pool: it takes the next core on offer, or waits for a job.
 //! 4. A call within a call, or within `block_in_place`, finds no core and only runs its closure.
-//! 5. Another thread may have accepted the core meanwhile, and be in a call of its own with it. So
-//!    a thread that returns may find that core in its cell or on offer. It offers the core again,
-//!    and goes on by rule 3 ([`call`](crate::call)).
+//! 5. During the call another thread may have accepted the core, and may have begun a call of its
+//!    own with that core. So the first thread may find the core of the other call in the worker's
+//!    cell or on offer, when its own call ends. It then offers the core again, and goes on by
+//!    rule 3 ([`call`](crate::call)).
 //! 6. The closure runs in the scopes and in the budget of the poll: to leave them would cost more
-//!    than the call. So it may not block on a future.
+//!    than the call. So the closure may not block on a future.
 //! 7. Without a monitor the worker is handed over at once, by `block_in_place`.
 use crate::{
     block_in_place::block_in_place,
@@ -40,14 +41,14 @@ use std::ptr::NonNull;
 /// tasks wait for it, and after 10 ms otherwise. The runtime's monitor checks for this. For calls
 /// that usually take longer, use `block_in_place`, or [`spawn_blocking`](crate::spawn_blocking).
 ///
-/// The task itself waits meanwhile, and with it futures that run beside the call in the same task.
-/// The closure must not call [`block_on`](crate::Handle::block_on), which panics there:
-/// `block_in_place` is for that.
+/// The task itself waits meanwhile. So do the futures that run beside the call in the same task.
+/// The closure must not call [`block_on`](crate::Handle::block_on), which panics in this closure:
+/// use `block_in_place` for a closure that calls `block_on`.
 ///
-/// Where there is no worker to hand over, this only runs the closure: outside of a runtime, in
-/// `block_on`, in another call, in a closure that may block anyway. Where the worker cannot be
-/// handed over later, because there is [no monitor](crate::Builder::monitor) or the worker is
-/// driven, this is `block_in_place`.
+/// Outside of a runtime, in `block_on`, in another `syscall`, and in a closure that may block
+/// anyway, there is no worker to hand over: this function only runs the closure. Without a
+/// [monitor](crate::Builder::monitor), and on a driven worker, this function acts as
+/// `block_in_place`, because the worker cannot be handed over later.
 ///
 /// A panic of the closure is a panic of the task.
 ///
@@ -91,7 +92,7 @@ struct Exit {
     remote: NonNull<Remote>,
     call: usize,
     lender: trace::Lender,
-    /// The group of that task, which the rest of the poll keeps.
+    /// The group of the task that makes the call. The rest of the poll keeps that group.
     #[cfg(feature = "groups")]
     inherited: Option<crate::groups::Inherited>,
     hold: Option<ClockHold>,
@@ -100,8 +101,8 @@ struct Exit {
 impl Drop for Exit {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the thread's loop (`threads::drive`) has a counted runtime until this poll is
-        // over, and the runtime has its workers' `Remote`s.
+        // SAFETY: the thread's loop (`threads::drive`) has a counted reference to the runtime until
+        // this poll is over, and the runtime owns its workers' `Remote`s.
         let remote = unsafe { self.remote.as_ref() };
         match remote
             .call
@@ -126,7 +127,7 @@ impl Exit {
             core.counters().set_polled(task_header::current());
             core.clock_in();
             trace::take_back(&core, self.lender);
-            // The time slice of the call is over.
+            // The monitor has retaken the core during the call, so the estimate of ticks is stale.
             core.interval.forget();
             context::put_core(core);
         } else {

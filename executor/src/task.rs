@@ -36,10 +36,11 @@ mod local_key;
 use crate::{Handle, local};
 use std::{borrow::Cow, future::Future, panic::Location};
 
-/// Spawns tasks with a name and the place where they were spawned, for about 150 bytes more each.
+/// Spawns tasks that keep a name and the place of their spawn, for about 150 bytes more each.
 ///
-/// A task's handles return both, and a report of a stall has them. With the feature `tracing` the
-/// task's span has them as well. The spawn and the end of such a task take a lock of the runtime.
+/// A task's handles return the name and the place, and a report of a stall has both. With the
+/// feature `tracing` the task's span has them as well. The spawn and the end of such a task take a
+/// lock of the runtime.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

@@ -38,9 +38,9 @@ struct Shard {
 }
 
 enum Place {
-    /// With the next free place.
+    /// A place without a task. The field is the next free place.
     Free(Option<usize>),
-    /// Its task is about to be made.
+    /// The place of a task that is about to be made.
     Reserved,
     Used(Arc<Entry>, Id, Observer),
 }
@@ -64,7 +64,7 @@ pub(crate) struct Listed {
 }
 
 impl Entry {
-    /// Makes the entry of a task with this scheduler, whose group it has entered.
+    /// Makes the entry of a task with this scheduler. The task has entered the scheduler's group.
     pub(crate) fn new(
         name: Option<Cow<'static, str>>,
         location: &'static Location<'static>,
@@ -96,7 +96,7 @@ impl Entry {
         self.is_polled.store(true, Relaxed);
         // Ordering: as above.
         let polls = self.polls.load(Relaxed) + 1;
-        // Ordering: as above; no other thread writes it meanwhile.
+        // Ordering: as above; no other thread writes the count meanwhile.
         self.polls.store(polls, Relaxed);
     }
 
@@ -173,7 +173,8 @@ impl Shard {
         at
     }
 
-    /// Frees a place, and returns what was there, for a drop outside of the lock (rule 3).
+    /// Frees a place. Returns the values that the caller drops outside of the lock (rule 3): the
+    /// place's old content, and the places of a large shard that is now empty.
     fn release(&mut self, at: usize) -> (Place, Vec<Place>) {
         self.used -= 1;
         let released = mem::replace(&mut self.places[at], Place::Free(self.free));
@@ -193,7 +194,7 @@ impl Listed {
         &self.entry
     }
 
-    /// Adds the observer of the task that has this as metadata (rule 1).
+    /// Adds the observer of the task that has this `Listed` as metadata (rule 1).
     pub(crate) fn observe(&self, task: &Task) {
         let place = Place::Used(self.entry.clone(), task.id(), task.observer());
         self.list.0[self.shard].lock().places[self.place] = place;

@@ -42,10 +42,10 @@ fn workers(n: usize) -> Runtime {
     Builder::new().workers(n).build().unwrap()
 }
 
-/// Spawns a task that its own spawn does not nudge. The spawn of a task from outside may nudge the
+/// Spawns a task whose own spawn causes no nudge. The spawn of a task from outside may nudge the
 /// worker, and that nudge would make an operation of the task yield.
 ///
-/// An outer task takes that nudge, and then spawns this one on its worker.
+/// An outer task takes the nudge of its own spawn, and then spawns the task on its worker.
 fn spawn_unnudged<T: Send + 'static>(
     runtime: &Runtime,
     future: impl Future<Output = T> + Send + 'static,
@@ -55,8 +55,8 @@ fn spawn_unnudged<T: Send + 'static>(
         wait.recv().unwrap();
         coop_budget::consume().await;
         spawn(async {
-            // In the slot this task shares the budget of the outer one. After a yield it has a
-            // full one of its own.
+            // In the slot this task shares the budget of the outer task. After a yield it has a
+            // full budget of its own.
             yield_now().await;
             future.await
         })

@@ -38,7 +38,7 @@ pub(crate) fn drive(core: Box<Core>) {
         return;
     }
     Registry::wait_keeping(&shared.announcements, || shared.clone());
-    // SAFETY: made from a box above, and it is still this thread's.
+    // SAFETY: the pointer was made from a box above, and this thread still has the core.
     drop(unsafe { Box::from_raw(core) });
 }
 

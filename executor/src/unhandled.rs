@@ -6,15 +6,16 @@
 //! With [`UnhandledPanic::Shutdown`] a panic ends each `block_on` that waits in the runtime. One
 //! lock guards whether there was such a panic, and the wakers of the waiting `block_on`s:
 //!
-//! 1. At its first `Pending` a `block_on` adds its waker. If there was a panic already, it panics
-//!    instead.
+//! 1. At its first `Pending` a `block_on` adds its waker. If there was a panic already, the
+//!    `block_on` panics instead.
 //! 2. The thread that records a panic takes all wakers out. It then closes the runtime, and after
 //!    that wakes the wakers.
 //! 3. A `block_on` that has waited checks for a panic before it polls its future again.
-//! 4. So no `block_on` sleeps on. The lock orders its waker and the panic: a waker that was added
-//!    before the panic is taken out and woken, and a `block_on` that comes later finds the panic.
-//! 5. The future of a waiting `block_on` does not see the tasks that the shutdown cancels either:
-//!    they are cancelled after the panic was recorded, so the next check finds the panic first.
+//! 4. So no `block_on` sleeps on after a panic. The lock orders the addition of a waker and the
+//!    record of the panic: a waker that was added before the panic is taken out and woken, and a
+//!    `block_on` that comes later finds the panic.
+//! 5. The future of a waiting `block_on` does not see that the shutdown cancels tasks. They are
+//!    cancelled after the panic was recorded, so the check of rule 3 finds the panic first.
 use crate::{
     context::Entered,
     hooks::UnhandledPanic,
@@ -62,9 +63,10 @@ impl OnPanic for PanicReporter {
     }
 }
 
-/// Wraps the future of a `block_on`: it panics if it has to wait and a panic shut the runtime down.
+/// Wraps the future of a `block_on`. The wrapper panics if the future has to wait and a panic has
+/// shut the runtime down.
 ///
-/// With another policy a wait costs only a look at the policy.
+/// With a policy other than `Shutdown`, a wait costs only a look at the policy.
 pub(crate) fn or_panic<'a, F: Future>(
     shared: &'a Shared,
     mut future: Pin<&'a mut F>,

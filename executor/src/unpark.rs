@@ -5,9 +5,10 @@
 //!
 //! 1. The builder gives the core of such a worker to the unparker, and then announces the worker's
 //!    sleep. So a notifier that chooses the worker finds the core.
-//! 2. One exchange takes the core out again, for one thread. Either a notifier takes it, to start
-//!    the thread, or the thread that closes the runtime, to drop it. Two notifiers do not meet
-//!    here: each has chosen a different worker, as a worker is chosen once for each sleep.
+//! 2. One exchange takes the core out again, for one thread. A notifier takes the core to start the
+//!    worker's thread. The thread that closes the runtime takes the core to drop it. Two notifiers
+//!    never take the same core: each has chosen a different worker, as a worker is chosen once for
+//!    each sleep.
 //! 3. A worker counts as searching from the moment when it is chosen, and its thread begins as a
 //!    searcher. So only its notifier may start it. For wakes by any thread, at any time, there is
 //!    [`waker`](Unparker::waker), which starts no thread.
@@ -20,7 +21,8 @@ use std::task::Waker;
 
 /// A worker without a thread.
 pub(crate) trait Unstarted: Send {
-    /// Starts the worker's thread. Returns whether it could. If not, the worker is dropped.
+    /// Starts the worker's thread. If the thread cannot be started, drops the worker and returns
+    /// false.
     fn start(self: Box<Self>) -> bool;
 }
 
@@ -45,8 +47,8 @@ impl<C: Unstarted> Unparker<C> {
         drop(self.unstarted.offer(core));
     }
 
-    /// Unparks a worker that this thread has chosen, or starts its thread. Returns false if the
-    /// thread cannot be started (rule 4).
+    /// Unparks a worker that this thread has chosen, or starts the worker's thread. Returns false
+    /// if the worker's thread cannot be started (rule 4).
     pub(crate) fn unpark(&self) -> bool {
         match self.unstarted.take() {
             Some(core) => core.start(),

@@ -1,10 +1,11 @@
 //! A wake: from a task's waker to a queue.
 //!
 //! 1. A wake on a worker of the task's runtime goes to that worker's own queue: to the LIFO slot,
-//!    or behind the others ([`Core::schedule`](crate::core::Core::schedule)).
+//!    or behind the other tasks ([`Core::schedule`](crate::core::Core::schedule)).
 //! 2. A wake on any other thread goes to the injector. The thread announces itself first, because
 //!    the task may complete, and its runtime may end, as soon as the task is pushed (rule 2 of
-//!    [`shared`](crate::shared)). It then notifies a sleeping worker, or nudges a busy one.
+//!    [`shared`](crate::shared)). After the push the thread notifies a sleeping worker, or nudges a
+//!    busy one.
 //! 3. A wake that comes in after a driven worker was dropped may find no worker: then the waking
 //!    thread ends the queued tasks.
 use crate::{
@@ -96,10 +97,10 @@ impl Schedule for Scheduler {
 }
 
 impl Shared {
-    /// Called after a push into a queue that other workers can see. If no worker searches, wakes
-    /// one, or starts its thread. If the thread cannot be started, tries the next worker. Another
-    /// notifier may have relied on the refused worker as a searcher. The next worker finds that
-    /// notifier's task, or a busy worker does when it checks all queues before it parks.
+    /// Called after a push into a queue that other workers can see. If no worker searches, wakes a
+    /// sleeper, or starts its thread. If the thread cannot be started, tries the next worker.
+    /// Another notifier may have relied on the refused worker as a searcher. The next worker finds
+    /// that notifier's task, or a busy worker does when it checks all queues before it parks.
     pub(crate) fn notify(&self) {
         let next = self.idle.notify();
         if next.is_some() {
@@ -107,9 +108,10 @@ impl Shared {
         }
     }
 
-    /// Unparks a worker, or starts its thread ([`unpark`](crate::unpark)). This may be in the
-    /// middle of an operation of this thread's worker, and an unparker or the drop of a refused
-    /// worker's driver is user code. Its panic is contained, so that a waker's caller goes on.
+    /// Unparks a worker, or starts its thread ([`unpark`](crate::unpark)). The call may be in the
+    /// middle of an operation of this thread's worker. An unparker, and the drop of a refused
+    /// worker's driver, are user code. A panic of that code is contained, so that the caller of a
+    /// waker goes on.
     #[cold]
     fn call(&self, mut next: Option<usize>) {
         context::hold_core(|| {
@@ -121,7 +123,7 @@ impl Shared {
                 if has_thread {
                     return;
                 }
-                // This thread had the refused worker's core, so it is the counter's only writer.
+                // This thread had the refused worker's core, so no other thread writes the counter.
                 remote.counters.refused.add(1);
                 self.idle.stop_searching();
                 next = self.idle.notify();
@@ -130,13 +132,15 @@ impl Shared {
     }
 
     /// Notifies after a push into the injector by a thread that is not a worker. If all workers are
-    /// busy and the push was not taken at once, one worker is nudged. The next operation of the
-    /// task that it polls is refused, which usually ends the poll. After the poll the worker looks
-    /// at the injector. A worker that was just nudged ignores the nudge, and the task waits for
-    /// that worker's next look. If the task was taken meanwhile, the nudge costs a yield.
+    /// busy and the pushed task was not taken at once, one worker is nudged. The next operation of
+    /// the task that this worker polls is refused. This usually ends the poll. After the poll the
+    /// worker looks at the injector. A worker that was just nudged ignores the nudge, and the
+    /// pushed task waits for that worker's next look. If the pushed task was taken meanwhile, the
+    /// nudge only costs a yield.
     pub(crate) fn notify_from_outside(&self) {
         self.notify();
-        // Correctness does not depend on it, so the models leave it out. coop-budget models it.
+        // Correctness does not depend on the nudge, so the loom models leave it out. coop-budget
+        // has models of it.
         let nudges = cfg!(not(selvedge_loom));
         if nudges && self.idle.counts() == (0, 0) && self.has_injected() {
             self.nudge();

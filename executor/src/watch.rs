@@ -1,29 +1,30 @@
 //! The watch over the LIFO slots.
 //!
-//! A slot is its worker's alone, so that a chain of tasks that wake each other stays on one CPU.
-//! But a task in the slot waits for the poll in progress, which may be long. So a thief takes from
-//! a slot only once its task is *aged*: two looks, some time apart, find the same task in it and
-//! the same number of polls. (The task alone does not show this: it may have run in between.)
+//! As a rule only a slot's own worker takes its task, so that a chain of tasks that wake each other
+//! stays on one CPU. But a task in the slot waits for the poll in progress, which may be long. So a
+//! thief takes a task from a slot only once the task is *aged*: two looks, some time apart, find
+//! the same task in the slot and the same number of polls of the slot's worker. (The same task
+//! alone does not suffice: the task may have run between the looks.)
 //!
-//! [`Watch`] says which sleeper looks, and when. The *places* in its rules are the slots. A driven
-//! worker returns to its user at each look. Its next sleep continues the watch, unless something
-//! has ended it.
+//! [`Watch`] says which sleeper looks, and when. The *places* in the rules of `Watch` are the
+//! slots. A driven worker returns to its caller at each look. The worker's next sleep continues the
+//! watch, unless the watch has ended.
 //!
 //! The first push into a slot starts the thread of an unstarted worker, if no other worker sleeps.
 //! The thread starts only to watch. It cannot start later: while the only thread runs a poll, no
 //! other code of the runtime runs, so none could notice that the poll is long.
 //!
-//! If all this fails, the slot's task is not lost: it waits for its worker's poll to end. It may
-//! fail if a slot is filled in the nanoseconds in which the watcher leaves for work that keeps it
-//! busy. Then the filler still sees a watcher, and the watcher's own check as it leaves does not
-//! see the task yet. A fence at each push into a slot would prevent that, and cost every push. The
-//! next worker that goes to sleep looks again.
+//! If the watch fails, the slot's task is not lost: it waits for its worker's poll to end. The
+//! watch fails if a slot is filled in the nanoseconds in which the watcher leaves for work that
+//! keeps the watcher busy. Then the filler still sees a watcher, and the watcher's own check as it
+//! leaves does not see the task yet. A fence at each push into a slot would prevent this failure,
+//! and cost every push. The next worker that goes to sleep looks at the slots again.
 use crate::{core::Core, scheduler::Task, shared::Shared, trace};
 use std::mem;
 use worker_idle::Watch;
 
 impl Core {
-    /// Begins or continues a watch, after the sleep was announced, if this worker is to watch.
+    /// Begins or continues a watch, if this worker is to watch. The worker has announced its sleep.
     pub(crate) fn watch(&self) -> Option<Watch<'_>> {
         let shared = &self.shared;
         let watches = shared.watches_slots();
@@ -60,9 +61,9 @@ impl Core {
 }
 
 impl Shared {
-    /// Requests a watcher after a worker has filled its empty slot. Costs a load if there is a
-    /// watcher, and three if no sleeping worker could become one. It may start a thread: see
-    /// [`watch`](crate::watch).
+    /// Requests a watcher after a worker has filled its empty slot. This costs a load if there is a
+    /// watcher, and three loads if no sleeping worker could become one. The request may start a
+    /// thread: see [`watch`](crate::watch).
     pub(crate) fn call_watcher(&self) {
         if !self.idle.is_watched() && self.watches_slots() {
             self.idle.want_watcher();

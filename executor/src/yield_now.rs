@@ -1,5 +1,5 @@
-//! `yield_now`: requeues the current task behind the others. `yield_if_needed` does so when the
-//! task's time is over.
+//! `yield_now`: requeues the current task behind the others. `yield_if_needed` does so if the
+//! task's budget is used up or its time slice was asked to end.
 use crate::context;
 use std::{
     future::Future,
@@ -61,11 +61,11 @@ impl Future for YieldNow {
 
 /// Yields, as [`yield_now`], if the task's budget is used up or its time slice was asked to end.
 ///
-/// A loop that makes no operations calls this between its steps. So a task that computes for long
-/// lets the others run when the monitor requests it, after 10 ms, and with the feature `groups`
-/// when its group's quota is used up. Until then this costs a thread-local look-up and two loads:
-/// of the budget, and of the flag that [`need_preempt`](crate::task::need_preempt) reads (Relaxed).
-/// It charges no operation.
+/// A loop that makes no operations calls this function between its steps. So a task that computes
+/// for long lets the others run when the monitor requests it, after 10 ms. With the feature
+/// `groups`, the task also does so when its group's quota is used up. A call that does not yield
+/// costs a thread-local look-up and two loads: of the budget, and of the flag that
+/// [`need_preempt`](crate::task::need_preempt) reads (Relaxed). The call charges no operation.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

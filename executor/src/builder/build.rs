@@ -29,12 +29,13 @@ impl Builder {
     /// # Errors
     /// - If [`enable_io`](Self::enable_io) was called, and the kernel refuses the objects that
     ///   sockets need.
-    /// - If the number of workers comes from `SELVEDGE_WORKERS`, and that is not a number from 1 to
-    ///   65,535.
-    /// - If the thread of the first worker cannot be started, or any worker's thread, if all are
-    ///   started at once ([`prestart`](Self::prestart)). No thread is left then. (A `build` inside
-    ///   a task does not wait for the threads that had started, as this would hold up other tasks.
-    ///   These threads may end a little later.)
+    /// - If the number of workers comes from `SELVEDGE_WORKERS`, and the variable's value is not a
+    ///   number from 1 to 65,535.
+    /// - If the thread of the first worker cannot be started. If `build` starts all threads
+    ///   ([`prestart`](Self::prestart)), it fails when any worker's thread cannot be started. In
+    ///   both cases `build` leaves no thread behind. (A `build` inside a task does not wait for the
+    ///   end of the threads that it had started, because the wait would hold up other tasks. These
+    ///   threads may end a little later.)
     pub fn build(mut self) -> io::Result<Runtime> {
         if self.settings.current_thread {
             let enable_io = self.enable_io;
@@ -71,19 +72,21 @@ impl Builder {
             shared.events.open()?;
         }
         let runtime = Runtime::new_of(shared.clone());
-        // The first worker starts last, so that it finds the cores of the others when it notifies
-        // them.
+        // The first worker starts last, so that it finds the cores of the other workers when it
+        // notifies them.
         for (core, park) in cores.into_iter().rev() {
             let index = core.index;
             let park = park.with_timers(&shared.events, index);
             core.park.set(Some(park));
-            // The first worker, and one that is started by a notification, counts as searching
-            // before its thread runs. Pushes rely on that, so no hook may run in between: where all
-            // threads start at once, as they do with a hook, no worker counts as searching here.
+            // The first worker counts as searching before its thread runs. So does a worker whose
+            // thread a notification starts later. Pushes wake no worker while one searches, so no
+            // hook may delay such a worker's thread before its search. With a hook all threads
+            // start at once, and then no worker counts as searching here.
             core.searching
                 .set(!at_once && (index > 0 || shared.idle.try_search()));
             if at_once || index == 0 {
-                blocking::start(core)?; // The drop of the runtime waits for the others.
+                // At an error, the drop of the runtime waits for the threads that have started.
+                blocking::start(core)?;
             } else {
                 shared.remotes[index].unparker.start_later(core);
                 shared.idle.sleep(index, false);

@@ -15,21 +15,21 @@ impl Builder {
         self
     }
 
-    /// Removes the time limit of slices: the monitor then ends none for its length alone.
+    /// Removes the time limit of slices: the monitor then ends no slice for its length alone.
     #[cfg(all(test, feature = "monitor", feature = "groups", not(selvedge_loom)))]
     pub(crate) fn endless_slices(mut self) -> Self {
         self.monitor.endless_slices = true;
         self
     }
 
-    /// Lets threads wait a moment before each sleep, from the first one on.
+    /// Lets threads wait a moment before each sleep, from the first sleep on.
     #[cfg(test)]
     pub(crate) fn eager(mut self) -> Self {
         self.settings.backoff = Backoff::eager();
         self
     }
 
-    /// Lets one of the runtime's thread starts fail: the one with this number, counted from 0.
+    /// Lets one start of a runtime's thread fail: the start with this number, counted from 0.
     #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_thread(&mut self, thread: usize) {
         let started = sync_shim::atomic::AtomicUsize::new(0);

@@ -10,7 +10,7 @@ impl Builder {
     /// run. 0.5 ms by default.
     ///
     /// A turn ends between two polls. With a shorter quota a group waits less for its turn, and
-    /// workers switch more often. With a quota of zero they switch after each poll.
+    /// workers switch groups more often. With a quota of zero, workers switch after each poll.
     ///
     /// ```
     /// let quota = std::time::Duration::from_micros(200);
@@ -25,10 +25,10 @@ impl Builder {
         self
     }
 
-    /// Sets whether workers steal no tasks from each other. Off by default: they steal.
+    /// Sets whether workers steal no tasks from each other. By default workers steal.
     ///
-    /// Without steals the shares of groups are exact on each worker. A task stays on the worker
-    /// that it was spawned on, unless another thread wakes it, or the worker's ring overflows.
+    /// Without steals the shares of groups are exact on each worker. A task stays on the worker on
+    /// which it was spawned, unless another thread wakes the task, or the worker's ring overflows.
     /// Tasks from outside go to any worker.
     ///
     /// ```
@@ -55,7 +55,7 @@ impl Builder {
     /// let task = spawn_in(&group, async move { time.fetch_add(1_000_000, Relaxed) });
     /// runtime.block_on(task.unwrap()).unwrap();
     /// while runtime.metrics().groups[1].runtime < Duration::from_millis(1) {
-    ///     std::thread::yield_now(); // It is charged when the turn ends.
+    ///     std::thread::yield_now(); // The time is charged when the turn ends.
     /// }
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -24,8 +24,8 @@ impl Builder {
         self
     }
 
-    /// Sets a hook that each thread of the runtime calls before it ends, when it has left the
-    /// runtime.
+    /// Sets a hook that each thread of the runtime calls before it ends. By then the thread has
+    /// left the runtime.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::SeqCst}};
@@ -142,8 +142,8 @@ impl Builder {
     /// Sets a hook that the worker calls when a task has ended: completed, panicked, aborted, or
     /// dropped by the runtime's end.
     ///
-    /// By then another task may have the same id. The hook is not called for tasks that are dropped
-    /// elsewhere, such as those that the runtime refuses.
+    /// When the hook runs, another task may have the same id already. The hook is not called for a
+    /// task that the runtime refuses and drops at its spawn.
     ///
     /// ```
     /// let (sender, ended) = std::sync::mpsc::channel();
@@ -162,12 +162,12 @@ impl Builder {
     /// Sets a hook for the payload of every panic of a task, a blocking closure or a hook.
     ///
     /// The panic may be of a poll or a closure, of the drop of a future or an output, or of a waker
-    /// that waits for the task. The thread where the panic surfaced calls the hook, in this runtime
-    /// even if the thread is in another. A panic of a poll or a closure also goes to the join
-    /// handle. Tasks of a [`LocalSet`](crate::LocalSet) belong to no runtime: their panics go only
-    /// to their handles.
+    /// that waits for the task. The thread where the panic surfaced calls the hook. If a task or a
+    /// closure has panicked, that thread is in this runtime during the call, even if it belongs to
+    /// another runtime. A panic of a poll or a closure also goes to the join handle. Tasks of a
+    /// [`LocalSet`](crate::LocalSet) belong to no runtime: their panics go only to their handles.
     ///
-    /// With this hook, or with a policy for panics, each task counts as a reference to the
+    /// With this hook, or with a policy other than `Ignore`, each task counts as a reference to the
     /// runtime's memory. This costs two more read-modify-writes of a cache line that all tasks
     /// share, and a waker that outlives the runtime keeps the runtime's memory.
     ///

@@ -10,20 +10,21 @@ impl Builder {
     ///
     /// - ends a worker's time slice after 10 ms: the polled task yields at its next operation, and
     ///   the tasks behind it have their turn;
-    /// - hands a worker over to another thread if its task is in a [`syscall`](crate::syscall())
-    ///   that takes long;
+    /// - hands a worker over to another thread if the worker's task is in a
+    ///   [`syscall`](crate::syscall()) that takes long;
     /// - makes busy workers look at tasks from outside that have waited long;
     /// - fires timers and polls sockets when no worker waits for them and every awake worker is in
     ///   a long poll;
     /// - reports [long polls](Self::on_stall).
     ///
-    /// It looks at the workers every 1 to 10 ms while any is busy, and sleeps while all are idle.
-    /// With `true` its thread starts in [`build`](Self::build). Otherwise it starts when a worker
-    /// has a second task to run, when a second worker starts, or when a task makes a `syscall`. So
-    /// without `true` it does not watch a worker's first task. If it cannot be started the runtime
-    /// goes on without it, and [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) says
-    /// so. The monitor's thread does not call the [hooks for threads](Self::on_thread_start). A
-    /// runtime with driven workers has no monitor.
+    /// The monitor looks at the workers every 1 to 10 ms while any worker is busy, and sleeps while
+    /// all are idle. With `true` the monitor's thread starts in [`build`](Self::build). Without a
+    /// call of this method, the thread starts when a worker has a second task to run, when a second
+    /// worker starts, or when a task makes a `syscall`. So the monitor does not watch a worker's
+    /// first task then. If the thread cannot be started, the runtime goes on without a monitor, and
+    /// [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) is 1. The monitor's thread
+    /// does not call the [hooks for threads](Self::on_thread_start). A runtime with driven workers
+    /// has no monitor.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task};
@@ -33,7 +34,7 @@ impl Builder {
     /// let turns = runtime.spawn(async {
     ///     let (sender, receiver) = std::sync::mpsc::channel();
     ///     selvedge::spawn_detached(async move { sender.send(()).unwrap() });
-    ///     selvedge::spawn_detached(async {}); // It takes the LIFO slot.
+    ///     selvedge::spawn_detached(async {}); // This task takes the LIFO slot.
     ///     while receiver.try_recv().is_err() {
     ///         task::consume_budget().await;
     ///     }
@@ -52,13 +53,13 @@ impl Builder {
     /// Sets a hook for long polls: by default those of 25 ms or longer.
     ///
     /// The monitor calls the hook in its own thread while the poll goes on, and again each time the
-    /// poll's age has doubled. It does so at most [five times a
-    /// minute](Self::stall_reports_per_minute) over all workers. The hook must not block: with the
-    /// feature `backtrace` it lets another thread look up the names on the [stack](crate::Stall),
-    /// which may take long. A worker in a [`syscall`](crate::syscall()), or one that another thread
-    /// has taken over because its task [blocks in place](crate::block_in_place()), is not reported.
-    /// Without a hook the report goes to standard error. With the feature `tracing` it is also an
-    /// event, in either case.
+    /// poll's age has doubled. It calls the hook at most [five times a
+    /// minute](Self::stall_reports_per_minute) over all workers. The hook must not block. With the
+    /// feature `backtrace`, the lookup of the names on the [stack](crate::Stall) may take long, so
+    /// the hook should leave the lookup to another thread. The monitor does not report a task in a
+    /// [`syscall`](crate::syscall()), or one that [blocks in place](crate::block_in_place()) while
+    /// another thread has its worker. Without a hook the report goes to standard error. With the
+    /// feature `tracing` the report is also an event, with or without a hook.
     ///
     /// With this hook `build` starts the [monitor](Self::monitor).
     ///
@@ -98,8 +99,8 @@ impl Builder {
     }
 
     /// Sets how many stalls are [reported](Self::on_stall) in a minute, over all workers. 5 by
-    /// default. The others are counted ([`Snapshot::stalls`](crate::Snapshot::stalls)), and the
-    /// next report says how many there were.
+    /// default. [`Snapshot::stalls`](crate::Snapshot::stalls) counts the other stalls, too. The
+    /// next report says how many stalls were not reported.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().stall_reports_per_minute(u32::MAX).build()?;

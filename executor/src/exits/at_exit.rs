@@ -1,5 +1,5 @@
-//! `at_exit`, and the exit itself: what the runtime's owner does, and what the task that runs the
-//! futures does. [`exits`](super) has the rules.
+//! `at_exit`, and the steps of the exit: those of the runtime's owner, and those of the task that
+//! runs the futures. [`exits`](super) has the rules.
 use super::left;
 use crate::{
     Handle, Runtime,

@@ -22,10 +22,11 @@ impl Drop for Counted {
     }
 }
 
-/// A worker goes to sleep while the owner drops the runtime: it runs the future, and then ends.
+/// A worker goes to sleep while the owner drops the runtime: the worker runs the future, and then
+/// ends.
 ///
-/// Fails if the drop closes the runtime, if the task is queued without a notification, or if the
-/// task does not close the runtime.
+/// Fails if the drop closes the runtime at once, if the exit task is queued without a notification,
+/// or if the exit task does not close the runtime.
 #[test]
 fn exit_racing_a_sleep_runs_before_the_end() {
     Model::new().bound(2).branches(20_000).check(|| {
@@ -42,9 +43,10 @@ fn exit_racing_a_sleep_runs_before_the_end() {
     });
 }
 
-/// A future is added while the worker finds that none is left: it runs, or is dropped at once.
+/// A future is added while the worker finds that none is left: the added future runs, or is dropped
+/// at once.
 ///
-/// Fails if neither `next` nor `end` ends the exit under the lock: then the future is kept.
+/// Fails if neither `next` nor `end` ends the exit under the lock: then the added future is kept.
 #[test]
 fn exit_added_at_the_end_runs_or_is_dropped() {
     Model::new().bound(2).branches(20_000).check(|| {

@@ -6,11 +6,11 @@
 //! 1. A task starts a job only while there is none, and records the job's kind before it queues the
 //!    job. The job ends with [`Running::drop`], which removes the kind and wakes each task that
 //!    waits. So a job that no thread takes also ends.
-//! 2. While there is a job, tasks change only three parts of the state: the wakers; `write_error`,
-//!    which a write or a flush takes; and `queued`, to which [`Cursor::poll_write`] appends while
-//!    the kind is [`Kind::Write`]. The job changes the rest.
+//! 2. While there is a job, tasks change only three parts of the state: the wakers and their keys;
+//!    `write_error`, which a write or a flush takes; and `queued`, to which [`Cursor::poll_write`]
+//!    appends while the kind is [`Kind::Write`]. The job changes the rest.
 //! 3. A job of the kind [`Kind::Write`] writes until it finds `queued` empty. In the same critical
-//!    section it changes its kind, so no byte is appended that it does not see.
+//!    section the job changes its kind. So no task appends a byte that the job does not see.
 //! 4. A job drops its reference to the file before its kind is removed. So without a job the cursor
 //!    has the only reference.
 //! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
@@ -43,7 +43,8 @@ struct State {
     reader: Option<Waker>,
     /// The task that writes or flushes. It waits for the end of the job, or for room in `queued`.
     writer: Option<Waker>,
-    /// The other tasks that wait for the end of the job. A [`Waiting`] has each key.
+    /// The wakers of the other tasks that wait for the end of the job. Each task has its key in a
+    /// [`Waiting`].
     others: Vec<(u64, Waker)>,
     next_key: u64,
     buffer: Vec<u8>,
@@ -64,13 +65,13 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Read,
-    /// This job takes more bytes.
+    /// The job still takes the bytes that tasks append to `queued` (rule 3).
     Write,
     Seek(SeekFrom),
     Other,
 }
 
-/// The job, from before it is queued until its end.
+/// A job, from before it is queued until its end.
 struct Running {
     file: Option<Arc<fs::File>>,
     shared: Arc<Shared>,
@@ -164,7 +165,8 @@ impl Cursor {
         kind: Kind,
         job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
     ) {
-        // The lock is released: a job that is refused ends in the call.
+        // `enter` releases the lock. A refused job ends inside `spawn_blocking`, and its end takes
+        // the lock.
         let running = self.enter(state, kind);
         drop(spawn_blocking(|| running.run(job)));
     }
@@ -231,7 +233,8 @@ impl Cursor {
         Poll::Ready(state.write_error.take().map_or(Ok(()), Err))
     }
 
-    /// Seeks. If the last seek was cancelled and had the same place, takes its result.
+    /// Seeks. If the future of the last seek was dropped, and that seek was to the same place,
+    /// takes its result.
     pub(super) fn poll_seek(&self, cx: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
         let progress = ready!(poll_proceed(cx));
         loop {
@@ -273,8 +276,8 @@ impl Cursor {
         Poll::Ready(sought.map_or(Ok(last), |(_, result)| result))
     }
 
-    /// Runs `job` once all that was started has ended. Fails instead with the error of a buffered
-    /// write, if `reports` says so.
+    /// Runs `job` once every job that was started has ended. If `reports` is true and a buffered
+    /// write has failed, returns that write's error and does not run `job`.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         reports: bool,
@@ -307,7 +310,7 @@ impl Cursor {
         self.run(true, set).await
     }
 
-    /// Waits until all that was started has ended.
+    /// Waits until every job that was started has ended.
     pub(super) async fn idle(&self) {
         self.when_idle(|_| {}).await;
     }
@@ -339,7 +342,8 @@ impl Drop for Running {
         let mut state = self.shared.lock();
         let kind = state.job.take();
         match kind {
-            // A write that ends well changes its kind. So this one panicked: its bytes may be lost.
+            // A write job changes its kind before it returns. So this job panicked: its bytes may
+            // be lost.
             Some(Kind::Write) if self.began => {
                 state.fail_write(io::Error::other("the write panicked"));
             }
@@ -359,9 +363,9 @@ impl Shared {
     }
 }
 
-/// Wakes without the lock. A waker that panics keeps no other task waiting, and ends no job.
+/// Wakes tasks without the lock. A waker that panics keeps no other task waiting, and ends no job.
 trait Wakers {
-    /// Keeps the task's waker, and drops the one before without the lock.
+    /// Keeps the task's waker, and drops the waker that was there before without the lock.
     fn wait(self, cx: &Context<'_>, slot: fn(&mut State) -> &mut Option<Waker>);
 
     fn wake_all(self);
@@ -410,7 +414,8 @@ impl State {
         self.queued.len() - before
     }
 
-    /// Keeps the error, and drops the queued bytes: written later, they would leave a gap.
+    /// Keeps the error, and drops the queued bytes: if they were written later, the file would have
+    /// a gap before them.
     fn fail_write(&mut self, error: io::Error) {
         self.write_error = Some(error);
         self.queued.clear();
@@ -448,12 +453,12 @@ fn write_queued(mut file: &fs::File, shared: &Shared) {
         if state.queued.is_empty() {
             state.job = Some(Kind::Other);
             bytes.clear();
-            state.queued = bytes; // Its memory serves the next write.
+            state.queued = bytes; // The memory of `bytes` serves the next write.
             return;
         }
         bytes.clear();
         mem::swap(&mut state.queued, &mut bytes);
-        state.wake_all(); // There is room.
+        state.wake_all(); // There is room in `queued`.
         result = file.write_all(&bytes);
     }
 }
@@ -477,7 +482,8 @@ fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
     state.sought = Some((to, result));
 }
 
-/// Moves the file's position back to where tasks have read, and drops what was read ahead.
+/// Moves the file's position back to where tasks have read, and drops the bytes that were read
+/// ahead.
 fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
     let ahead = shared.lock().ahead.len() as i64;
     if ahead == 0 {

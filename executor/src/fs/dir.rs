@@ -15,7 +15,7 @@ use std::{
 use task_header::JoinHandle;
 
 /// The largest number of entries that one job collects. With names of usual length, two system
-/// calls read about as many. std keeps about 100 bytes for each entry.
+/// calls read about that many entries. std keeps about 100 bytes for each entry.
 const BATCH: usize = 1_024;
 
 /// Lists a directory.
@@ -99,7 +99,7 @@ impl ReadDir {
     /// Returns the next entry, or `None` at the end. A dropped future loses no entry.
     ///
     /// # Errors
-    /// If the directory cannot be read further, or if the runtime shuts down; the latter ends the
+    /// If the directory cannot be read further, or if the runtime shuts down. The shutdown ends the
     /// listing.
     pub async fn next_entry(&mut self) -> io::Result<Option<DirEntry>> {
         poll_fn(|cx| self.poll_next_entry(cx)).await
@@ -168,8 +168,8 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// Asks for the type on the thread that reads the directory, as std makes another system call
-    /// if the directory does not give the type.
+    /// Finds the type on the thread that reads the directory: std makes another system call for the
+    /// type if the directory does not give it.
     fn new(entry: fs::DirEntry) -> Self {
         let file_type = entry.file_type().ok();
         let entry = Arc::new(entry);
@@ -247,7 +247,8 @@ impl DirBuilder {
         Self::default()
     }
 
-    /// Sets whether missing parents are made too. If so, a directory that exists is no error.
+    /// Sets whether missing parents are made too. If they are, it is no error that the directory
+    /// exists.
     pub fn recursive(&mut self, on: bool) -> &mut Self {
         self.recursive = on;
         self

@@ -15,8 +15,8 @@ const BUFFER: usize = 2 * 1024 * 1024;
 
 /// An open file.
 ///
-/// It has the traits of `futures_io` for reading, writing and seeking, and tokio's with the feature
-/// `tokio`.
+/// `File` has the traits of `futures_io` for reading, writing and seeking. With the feature `tokio`
+/// it also has tokio's traits.
 ///
 /// ```
 /// use futures::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
@@ -27,7 +27,7 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// # selvedge::Runtime::new()?.block_on(async {
 /// let mut file = File::create(&at).await?;
 /// file.write_all(b"hello").await?;
-/// file.flush().await?; // Now it is in the file, or `flush` has failed.
+/// file.flush().await?; // Now the text is in the file, or `flush` has failed.
 /// file.sync_all().await?;
 ///
 /// let mut file = File::options().read(true).write(true).open(&at).await?;
@@ -42,28 +42,29 @@ const BUFFER: usize = 2 * 1024 * 1024;
 ///
 /// # Reads
 /// A read makes one system call for as much as its buffer takes, up to
-/// [`max_buf_size`](Self::max_buf_size): wrap the file in a `BufReader` for small reads. Bytes that
-/// arrive after the read's future was dropped are kept for the next read. A seek, a write,
+/// [`max_buf_size`](Self::max_buf_size). So wrap the file in a `BufReader` for small reads. Bytes
+/// that arrive after the read's future was dropped are kept for the next read. A seek, a write,
 /// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone) and [`into_std`](Self::into_std)
-/// first move the file's position back, if there are such bytes. So they act at the place up to
-/// which the program has read.
+/// first move the file's position back, if bytes were kept. So these operations act at the place up
+/// to which the program has read.
 ///
 /// # Writes
-/// **A write returns when its bytes are buffered.** They are on the way to the file then, and get
-/// there even if the `File` is dropped. Writes that come while a system call runs are gathered for
-/// the next one, up to `max_buf_size`; so a file has two such buffers at most, and small writes
-/// need no `BufWriter`. `flush` and `close` wait until the system has taken all bytes;
-/// [`sync_all`](Self::sync_all) waits until the disk has them.
+/// **A write returns when its bytes are buffered.** The buffered bytes are on the way to the file,
+/// and get there even if the `File` is dropped. Writes that come while a system call runs are
+/// gathered for the next system call, up to `max_buf_size` bytes. So a file has at most two buffers
+/// of that size for its writes, and small writes need no `BufWriter`. `flush` and `close` wait
+/// until the system has taken all bytes. [`sync_all`](Self::sync_all) waits until the disk has
+/// them.
 ///
 /// **If a buffered write fails**, the bytes that wait behind it are dropped. The error is returned
-/// once, by the first of these that follows: a write, `flush`, `close`,
+/// once, by the first of these operations that follows: a write, `flush`, `close`,
 /// [`sync_all`](Self::sync_all), [`sync_data`](Self::sync_data), [`set_len`](Self::set_len),
 /// [`try_clone`](Self::try_clone). Reads and seeks do not return it. A dropped `File` drops its
 /// error: end with a `flush`.
 ///
 /// # Cancellation
-/// A seek that is dropped and called again with the same argument takes place once. Any other
-/// operation acts as if the cancelled seek had ended before it.
+/// If the future of a seek is dropped, and the next operation is a seek with the same argument, the
+/// seek takes place once. Any other operation acts as if the first seek had ended before it.
 pub struct File {
     cursor: Cursor,
     limit: usize,
@@ -81,7 +82,7 @@ impl File {
             .map(Self::from_std)
     }
 
-    /// Opens a file for writing, and empties it or makes it.
+    /// Opens a file for writing. Empties the file if it exists, and makes it otherwise.
     ///
     /// # Errors
     /// As [`std::fs::File::create`].
@@ -142,7 +143,7 @@ impl File {
         }
     }
 
-    /// Writes the contents and the metadata to the disk, after all that was written before.
+    /// Writes the contents and the metadata to the disk, after all earlier writes.
     ///
     /// # Errors
     /// The error of a buffered write, or as [`std::fs::File::sync_all`].
@@ -173,7 +174,7 @@ impl File {
         self.cursor.run(true, fs::File::sync_data).await
     }
 
-    /// Cuts the file off at `size` bytes, or adds zeros up to it.
+    /// Cuts the file off at `size` bytes, or adds zeros up to that length.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -192,7 +193,7 @@ impl File {
         self.cursor.set_len(size).await
     }
 
-    /// Returns the file's metadata, with what was written before.
+    /// Returns the file's metadata, after all earlier writes.
     ///
     /// ```
     /// # selvedge::Runtime::new()?.block_on(async {
@@ -209,7 +210,7 @@ impl File {
         self.cursor.run(false, fs::File::metadata).await
     }
 
-    /// Returns another descriptor of the file. The two share their position.
+    /// Returns another descriptor of the file. Both descriptors share one position.
     ///
     /// ```
     /// # selvedge::Runtime::new()?.block_on(async {
@@ -230,7 +231,7 @@ impl File {
         })
     }
 
-    /// Returns the file of std, once all that was written is in it.
+    /// Returns the file of std, once all written bytes are in it.
     ///
     /// The error of a buffered write is lost, unless you call `flush` before.
     ///
@@ -342,8 +343,8 @@ impl File {
             .await
     }
 
-    /// Sets how many bytes one system call reads or writes at most: 2 MiB at first, and never less
-    /// than one.
+    /// Sets how many bytes one system call reads or writes at most. 2 MiB by default. Zero counts
+    /// as one.
     ///
     /// ```
     /// # selvedge::Runtime::new()?.block_on(async {
@@ -515,7 +516,7 @@ mod unix {
 
     impl FromRawFd for File {
         unsafe fn from_raw_fd(fd: RawFd) -> Self {
-            // SAFETY: the caller vouches that it is open, and gives it away.
+            // SAFETY: the caller vouches that `fd` is open, and gives up its ownership.
             Self::from_std(unsafe { fs::File::from_raw_fd(fd) })
         }
     }

@@ -95,7 +95,7 @@ impl OpenOptions {
 /// ```
 #[cfg(unix)]
 impl OpenOptions {
-    /// Sets the permissions of a file that it makes.
+    /// Sets the permissions of a file that [`open`](Self::open) makes.
     pub fn mode(&mut self, mode: u32) -> &mut Self {
         std::os::unix::fs::OpenOptionsExt::mode(&mut self.0, mode);
         self

@@ -1,8 +1,8 @@
-//! Models of a whole runtime of four workers, and two threads that spawn: more threads than the
-//! model checker supports.
+//! Models of a whole runtime of three or four workers, and two threads that spawn: more threads
+//! than the model checker supports.
 //!
-//! Each task keeps its worker until as many tasks run as there are workers. So every round needs
-//! all workers, and the model hangs if one stays asleep while a task waits for it.
+//! In the first model each task keeps its worker until as many tasks run as there are workers. So
+//! every round needs all workers. The model hangs if a worker stays asleep while a task is queued.
 use crate::{Builder, JoinError, JoinHandle, park};
 use std::{future::poll_fn, pin::Pin};
 use sync_shim::{
@@ -45,7 +45,7 @@ fn wait(task: JoinHandle<()>) {
     ended(task).unwrap();
 }
 
-/// Each task runs, each worker is woken for its share, and the runtime ends.
+/// Each task runs, each worker is woken for the tasks that need it, and the runtime ends.
 ///
 /// Fails if a worker announces its sleep and does not look at the queues.
 #[test]
@@ -78,7 +78,7 @@ fn four_workers_run_the_tasks_of_two_threads() {
 /// The runtime ends while two threads spawn tasks that each spawn one: each task runs or is
 /// cancelled, and no future is left.
 ///
-/// Fails if the runtime closes without unparking its workers, or leaves the injector's tasks there.
+/// Fails if the runtime closes without unparking its workers, or leaves tasks in the injector.
 #[test]
 fn spawns_of_two_threads_racing_the_end_leave_no_future() {
     model(|| {

@@ -59,9 +59,10 @@ pub struct Child {
     pub stderr: Option<ChildStderr>,
 }
 
-/// The child without its pipes. The drop gives a child that has not ended to [`orphans`].
+/// The child without its pipes. The drop gives the child to [`orphans`], unless a wait has returned
+/// the child's status.
 struct Process {
-    /// There until the drop.
+    /// `Some` until the drop.
     std: Option<std_process::Child>,
     exit: Exit,
     status: Option<ExitStatus>,
@@ -85,7 +86,8 @@ impl Child {
             std: Some(std),
             exit: Exit::by_thread(id),
             status: None,
-            // Set until the driver has everything, so that an error kills the child.
+            // True until the driver has the pipes and the descriptor, so that an error kills the
+            // child.
             kill_on_drop: true,
         };
         process.exit = Exit::of(id)?;
@@ -101,8 +103,8 @@ impl Child {
         })
     }
 
-    /// Returns the process's id, or `None` once a wait has returned its status: another process may
-    /// have the id then.
+    /// Returns the child's process id, or `None` once a wait has returned the child's status:
+    /// another process may have the id then.
     pub fn id(&self) -> Option<u32> {
         let running = self.process.status.is_none();
         self.process
@@ -112,11 +114,11 @@ impl Child {
             .map(std_process::Child::id)
     }
 
-    /// Sends `SIGKILL`. [`wait`](Self::wait) for the end.
+    /// Sends `SIGKILL`, and does not wait for the end: call [`wait`](Self::wait) for that.
     ///
     /// # Errors
-    /// `InvalidInput` if a wait has returned its status. It is no error if the child has ended and
-    /// no wait has noticed this yet.
+    /// `InvalidInput` if a wait has returned the child's status. It is no error if the child has
+    /// ended and no wait has noticed this yet.
     pub fn start_kill(&mut self) -> io::Result<()> {
         match self.process.status {
             None => self.process.std().kill(),
@@ -138,30 +140,32 @@ impl Child {
 
     /// Closes the pipe to the child's standard input, and waits for the child's end.
     ///
-    /// A dropped future loses nothing: wait again. If a status was returned once, it is returned
-    /// again.
+    /// A dropped future loses nothing: wait again. If a wait has returned the status, later waits
+    /// return it again.
     ///
     /// # Errors
-    /// If the runtime in which it was spawned shuts down; or `ECHILD`, if other code has reaped it.
+    /// - If the runtime in which the child was spawned shuts down.
+    /// - `ECHILD` if other code has reaped the child.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;
         poll_fn(|cx| self.process.poll_wait(cx)).await
     }
 
-    /// Returns the child's status, or `None` while the child runs. It leaves the pipe to the
-    /// child's standard input open.
+    /// Returns the child's status, or `None` while the child runs. Leaves the pipe to the child's
+    /// standard input open.
     ///
     /// # Errors
-    /// `ECHILD` if other code has reaped it.
+    /// `ECHILD` if other code has reaped the child.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
 
-    /// Closes the pipe to the child's standard input. Waits for the child's end, and for all that
-    /// the child writes to the pipes that are there.
+    /// Closes the pipe to the child's standard input. Waits for the child's end, and reads the
+    /// pipes from its standard output and error, if there are any, to their ends.
     ///
-    /// It reads both pipes at the same time, so the child never waits for room in one of them. The
-    /// pipes end when the last process that has them ends: a child's own child may keep them open.
+    /// The future reads both pipes at the same time, so the child never waits for room in one of
+    /// them. A pipe ends when the last process that has its writing end closes it: a child's own
+    /// child may keep the pipe open.
     ///
     /// # Errors
     /// As [`wait`](Self::wait), and those of a read.
@@ -190,7 +194,7 @@ impl Child {
     }
 }
 
-/// Polls a future until it has ended. Returns whether it has.
+/// Polls a future, unless it has ended already. Returns whether it has ended by now.
 fn poll_once<T>(
     ended: &mut Option<T>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<T>>,
@@ -221,8 +225,8 @@ impl Process {
             if let Some(status) = self.try_wait()? {
                 return Poll::Ready(Ok(status));
             }
-            // This takes the event. So the child has ended before the next `try_wait`, or its end
-            // brings another event.
+            // `poll_event` takes the event. So either the child has ended before the next
+            // `try_wait`, or its end brings another event.
             ready!(self.exit.poll_event(cx))?;
         }
     }

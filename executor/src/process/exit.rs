@@ -13,7 +13,7 @@ use std::{
 pub(super) enum Exit {
     /// The driver waits for the descriptor of the process.
     Pidfd(AsyncFd<OwnedFd>),
-    /// There is no such descriptor. A thread waits, from the first poll on.
+    /// There is no descriptor of the process. A thread waits, from the first poll on.
     Thread { id: u32, thread: Option<Arc<Ended>> },
 }
 
@@ -27,14 +27,14 @@ struct State {
 }
 
 impl Exit {
-    /// Prepares for a child that was not reaped.
+    /// Prepares to wait for a child that was not reaped yet.
     ///
     /// # Errors
     /// If the driver cannot wait for the descriptor: the runtime has shut down.
     pub(super) fn of(id: u32) -> io::Result<Self> {
         match pidfd_open(id) {
             Ok(fd) => AsyncFd::new(fd).map(Self::Pidfd),
-            // No such system call, or no descriptor left.
+            // The system has no such call, or this process has no descriptor left.
             Err(_) => Ok(Self::by_thread(id)),
         }
     }
@@ -43,7 +43,7 @@ impl Exit {
         Self::Thread { id, thread: None }
     }
 
-    /// Waits for an event, after which the child has ended as a rule.
+    /// Waits for an event. As a rule the child has ended by the time of the event.
     pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Pidfd(fd) => {
@@ -64,7 +64,7 @@ impl Exit {
         }
     }
 
-    /// Takes the descriptor of the process, if there is one, for another kind of wait.
+    /// Takes the descriptor of the process, if there is one, for the thread that waits for orphans.
     pub(super) fn take_pidfd(&mut self) -> Option<OwnedFd> {
         match std::mem::replace(self, Self::by_thread(0)) {
             Self::Pidfd(fd) => Some(fd.into_inner()),
@@ -94,8 +94,8 @@ impl Ended {
     }
 }
 
-/// Starts a thread that waits. It is no thread of the pool, because the runtime's shutdown would
-/// wait for such a thread.
+/// Starts a thread that waits for the child's end. The thread is not one of the runtime's pool,
+/// because the shutdown would wait for such a thread.
 fn wait_in_thread(id: u32) -> io::Result<Arc<Ended>> {
     let ended = Arc::new(Ended::default());
     let report = ended.clone();
@@ -107,7 +107,7 @@ fn wait_in_thread(id: u32) -> io::Result<Arc<Ended>> {
 
 fn wait_unreaped(id: u32) -> io::Result<()> {
     loop {
-        // SAFETY: zeros are a value of this type.
+        // SAFETY: all zeros are a valid value of this type.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let options = libc::WEXITED | libc::WNOWAIT;
         // SAFETY: the pointer is valid for a write.
@@ -122,12 +122,12 @@ fn wait_unreaped(id: u32) -> io::Result<()> {
     }
 }
 
-/// The descriptor is close-on-exec.
+/// Opens a descriptor of the process. The descriptor is close-on-exec.
 fn pidfd_open(id: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, id, 0) };
     match libc::c_int::try_from(fd) {
-        // SAFETY: the call has just opened it, and nobody else knows it.
+        // SAFETY: the call has just opened the descriptor, and no other code knows its number.
         Ok(fd @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }

@@ -1,16 +1,16 @@
 //! Children whose handles were dropped before they ended.
 //!
-//! Such a child must be reaped when it ends, even after the end of its runtime. A task cannot do
-//! that: its runtime drops it. A queue that is checked now and then leaves zombies between checks.
-//! So one thread waits for all orphans of the process. The thread exists only while there are
-//! orphans:
+//! Such a child, an *orphan*, must be reaped when it ends, even after the end of its runtime. A
+//! task cannot do that: the runtime drops its tasks when it ends. A queue that is checked now and
+//! then leaves zombies between checks. So one thread waits for all orphans of this process that
+//! have a descriptor. The thread exists only while there are orphans:
 //!
-//! 1. [`adopt`] adds to `arrived` under the lock. It starts the thread if there is none, and wakes
-//!    it otherwise.
-//! 2. The thread takes `arrived` under the lock. It ends only if nothing arrived and it has no
-//!    orphan left, and it records its end in the same critical section.
+//! 1. [`adopt`] adds the orphan to `arrived` under the lock. If there is no thread, `adopt` starts
+//!    it. Otherwise `adopt` wakes the thread, unless an earlier orphan in `arrived` has done so.
+//! 2. The thread takes `arrived` under the lock. The thread ends only if no orphan arrived and it
+//!    has no orphan left. It records its end in the same critical section.
 //!
-//! So an orphan that arrives is seen by the thread, or by the next one.
+//! So the thread takes each orphan that arrives, or else the next thread does.
 use super::exit::poll_readable;
 use std::{
     io::{self, PipeReader, PipeWriter, Read, Write},
@@ -34,7 +34,7 @@ struct Orphans {
 }
 
 struct Thread {
-    /// The process that has the thread. A copy of it that `fork` makes has none.
+    /// The process that has the thread. A copy of the process that `fork` makes has no thread.
     process: u32,
     wake: PipeWriter,
 }
@@ -46,7 +46,7 @@ struct Orphan {
 
 impl Orphan {
     fn has_ended(&mut self) -> bool {
-        // An error says that other code has reaped it.
+        // An error means that other code has reaped the child.
         !matches!(self.child.try_wait(), Ok(None))
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn adopt(mut child: Child, pidfd: Option<OwnedFd>) {
         return;
     }
     let Some(pidfd) = pidfd else {
-        // If there is no thread for it, it stays a zombie.
+        // If the thread cannot be started, the child becomes a zombie when it ends.
         let wait = thread::Builder::new().name("selvedge-orphan".into());
         drop(wait.spawn(move || child.wait()));
         return;
@@ -69,7 +69,7 @@ pub(super) fn adopt(mut child: Child, pidfd: Option<OwnedFd>) {
         .as_ref()
         .is_some_and(|thread| thread.process != process)
     {
-        // This process is a fork: the thread and the earlier orphans are its parent's.
+        // `fork` has made this process: the thread and the earlier orphans are those of the parent.
         orphans.thread = None;
         orphans.arrived.clear();
     }
@@ -79,7 +79,7 @@ pub(super) fn adopt(mut child: Child, pidfd: Option<OwnedFd>) {
         // There are two bytes in the pipe at most, so the write does not wait.
         Some(thread) if is_first => drop(thread.wake.write_all(b"!")),
         Some(_) => {}
-        // If there is no thread or descriptor, the next call tries again.
+        // If the system has no thread or no descriptor left, the next call of `adopt` tries again.
         None => orphans.thread = start().ok().map(|wake| Thread { process, wake }),
     }
 }
@@ -107,16 +107,17 @@ fn reap(mut woken: PipeReader) {
         }
         drop(orphans);
         let pidfds = mine.iter().map(|orphan| orphan.pidfd.as_fd());
-        // The call's only error is that there is no memory for it.
+        // The call fails only if the system has no memory for it.
         let is_woken = poll_readable(iter::once(woken.as_fd()).chain(pidfds)).unwrap_or(false);
         if is_woken {
-            // One byte, or two: a wake came before `arrived` was taken.
+            // The pipe has one byte, or two: an orphan may have arrived before this thread took
+            // `arrived`, and another one afterwards.
             drop(woken.read(&mut [0; 8]));
         }
         let before = mine.len();
         mine.retain_mut(|orphan| !orphan.has_ended());
         if !is_woken && mine.len() == before {
-            // An error, or an orphan that has ended and whose tracer has not taken its status.
+            // Either the poll failed, or an orphan has ended whose tracer has not taken its status.
             thread::sleep(Duration::from_millis(10));
         }
     }

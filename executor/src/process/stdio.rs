@@ -50,7 +50,7 @@ macro_rules! end {
             }
         }
 
-        /// For a standard stream of another child.
+        /// Makes the pipe usable as a standard stream of another child.
         impl TryFrom<$end> for Stdio {
             type Error = io::Error;
 
@@ -96,7 +96,7 @@ macro_rules! reading_end {
     };
 }
 
-/// The pipe to a child's standard input. A drop closes it; `close` does nothing.
+/// The pipe to a child's standard input. The drop closes the pipe; `close` does nothing.
 ///
 /// ```
 /// use futures::AsyncWriteExt;

@@ -6,9 +6,10 @@ use std::{io, mem::take, time::Duration};
 /// Settings of a runtime, with tokio's names and signatures.
 ///
 /// Each method changes the builder and returns it by reference, so that a program's `let mut
-/// builder = ...; builder.worker_threads(2);` ports. It calls the method of [`crate::Builder`] that
-/// its docs name. For settings that tokio does not have, set them on a [`crate::Builder`], and turn
-/// that into one of these with [`From`].
+/// builder = ...; builder.worker_threads(2);` ports. Each method calls the method of
+/// [`crate::Builder`] that its docs name. Settings that tokio does not have are methods of
+/// [`crate::Builder`] only. Call these methods first, and then turn that builder into this type
+/// with [`From`].
 ///
 /// ```
 /// use selvedge::runtime::Builder;
@@ -69,7 +70,7 @@ impl Builder {
         Self(crate::Builder::new_multi_thread())
     }
 
-    /// Starts the runtime. The builder can start further ones.
+    /// Starts the runtime. The builder can start further runtimes.
     ///
     /// ```
     /// let mut builder = selvedge::runtime::Builder::new_current_thread();
@@ -84,7 +85,7 @@ impl Builder {
         self.0.clone().build()
     }
 
-    /// Makes a runtime of this thread, which also takes futures that are not `Send`.
+    /// Makes a runtime of this thread. The runtime also takes futures that are not `Send`.
     ///
     /// ```
     /// use selvedge::runtime::{Builder, LocalOptions};
@@ -96,7 +97,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// None so far. tokio's can fail.
+    /// As for [`crate::Builder::build`].
     ///
     /// # Panics
     /// If the builder is one of [`new_multi_thread`](Self::new_multi_thread).
@@ -130,9 +131,9 @@ impl Builder {
         self
     }
 
-    /// Opens the kernel objects that sockets need when the runtime is built, so that `build`
-    /// reports the error if that fails. Without this call the first socket opens them. See
-    /// [`crate::Builder::enable_io`].
+    /// Lets [`build`](Self::build) open the kernel objects that sockets need. If the kernel refuses
+    /// them, `build` returns the error. Without this setting the first socket opens these objects.
+    /// See [`crate::Builder::enable_io`].
     #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
     #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
     pub fn enable_io(&mut self) -> &mut Self {
@@ -197,7 +198,7 @@ impl Builder {
     /// Sets the number of workers. See [`crate::Builder::workers`].
     ///
     /// # Panics
-    /// If it is not from 1 to 65,535.
+    /// If `workers` is not from 1 to 65,535.
     #[track_caller]
     pub fn worker_threads(&mut self, workers: usize) -> &mut Self {
         let builder = take(&mut self.0);
@@ -208,7 +209,7 @@ impl Builder {
     /// Sets the limit of threads for blocking closures. See [`crate::Builder::blocking_threads`].
     ///
     /// # Panics
-    /// If it is 0.
+    /// If `threads` is 0.
     #[track_caller]
     pub fn max_blocking_threads(&mut self, threads: usize) -> &mut Self {
         let builder = take(&mut self.0);
@@ -230,7 +231,7 @@ impl Builder {
     /// Sets the first part of the threads' names. See [`crate::Builder::thread_name`].
     ///
     /// # Panics
-    /// If it contains a NUL character.
+    /// If `name` contains a NUL character.
     #[track_caller]
     pub fn thread_name(&mut self, name: impl Into<String>) -> &mut Self {
         let builder = take(&mut self.0);
@@ -289,7 +290,7 @@ impl Builder {
     /// Sets the ticks between looks at the injector. See [`crate::Builder::global_interval`].
     ///
     /// # Panics
-    /// If it is 0.
+    /// If `ticks` is 0.
     #[track_caller]
     pub fn global_queue_interval(&mut self, ticks: u32) -> &mut Self {
         let builder = take(&mut self.0);
@@ -300,7 +301,7 @@ impl Builder {
     /// Sets the ticks between looks at sockets and timers. See [`crate::Builder::event_interval`].
     ///
     /// # Panics
-    /// If it is 0.
+    /// If `ticks` is 0.
     #[track_caller]
     pub fn event_interval(&mut self, ticks: u32) -> &mut Self {
         let builder = take(&mut self.0);

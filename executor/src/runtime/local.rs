@@ -24,13 +24,14 @@ pub struct LocalOptions {
 
 /// Runtime of one thread, which also takes futures that are not `Send`.
 ///
-/// It is a runtime of the flavor [`CurrentThread`](super::RuntimeFlavor::CurrentThread) with a
-/// [`LocalSet`]: tasks of either kind run in the thread that is in [`block_on`](Self::block_on).
-/// It has tokio's signatures. [`selvedge::LocalRuntime`](crate::LocalRuntime) is smaller: it has
-/// only tasks that stay in their thread.
+/// This type is a runtime of the flavor [`CurrentThread`](super::RuntimeFlavor::CurrentThread) with
+/// a [`LocalSet`]. The runtime's tasks and those of the set run in the thread that is in
+/// [`block_on`](Self::block_on). The methods have tokio's signatures.
+/// [`selvedge::LocalRuntime`](crate::LocalRuntime) is smaller: it has only tasks that stay in their
+/// thread.
 ///
 /// # Drop
-/// The tasks are dropped in this thread, inside the runtime. Then the runtime is
+/// The tasks of the set are dropped first, in this thread, inside the runtime. Then the runtime is
 /// [dropped](super::Runtime#drop).
 ///
 /// ```
@@ -69,12 +70,12 @@ impl LocalRuntime {
     /// ```
     ///
     /// # Errors
-    /// None so far. tokio's can fail.
+    /// None so far. tokio's function can fail.
     pub fn new() -> io::Result<Self> {
         crate::Builder::new_current_thread().build().map(Self::of)
     }
 
-    /// Returns a handle, which spawns from other threads, too.
+    /// Returns a handle, which can also spawn from other threads.
     ///
     /// ```
     /// let runtime = selvedge::runtime::LocalRuntime::new()?;
@@ -135,7 +136,7 @@ impl LocalRuntime {
     /// As [`Runtime::block_on`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        // For the tasks of the runtime, which may call `spawn_local`.
+        // The guard is for the tasks of the runtime, which may call `spawn_local`.
         let _entered = self.set.enter();
         self.runtime.block_on(self.set.run_until(future))
     }
@@ -179,11 +180,11 @@ impl LocalRuntime {
         self.run_ready(true)
     }
 
-    /// Runs the tasks of either kind in turns, as those of one kind may yield until one of the
-    /// other kind has run.
+    /// Runs the runtime's tasks and the set's tasks in turns: a task of one kind may yield until a
+    /// task of the other kind has run.
     ///
-    /// The runtime's come first in each round: the look at timers and sockets is theirs, and may
-    /// wake local tasks alone.
+    /// The runtime's tasks come first in each round. Their part of the round includes the look at
+    /// timers and sockets, which may wake tasks of the set only.
     #[track_caller]
     fn run_ready(&self, one: bool) -> bool {
         let _entered = self.set.enter();
@@ -201,7 +202,7 @@ impl LocalRuntime {
         }
     }
 
-    /// Makes this the thread's current runtime, and set, until the guard is dropped.
+    /// Makes this runtime and its set the thread's current ones until the guard is dropped.
     ///
     /// ```
     /// use selvedge::task;
@@ -247,8 +248,8 @@ impl LocalRuntime {
         self.shutdown_timeout(Duration::ZERO);
     }
 
-    /// Returns a live view of the runtime's counters. They leave the tasks of
-    /// [`spawn_local`](Self::spawn_local) out.
+    /// Returns a live view of the runtime's counters. They do not count the tasks of
+    /// [`spawn_local`](Self::spawn_local).
     ///
     /// ```
     /// let runtime = selvedge::runtime::LocalRuntime::new()?;

@@ -4,11 +4,11 @@
 //! null. A scope is a call of [`LocalKey::sync_scope`], or one poll or the drop of a
 //! [`TaskLocalFuture`].
 //!
-//! 1. Only a scope writes the slot ([`LocalKey::within`]): at its start, its own value's address;
-//!    at its end, also if it ends by a panic, the address that was there before. So the slot names
-//!    the innermost scope of this thread that has not ended.
-//! 2. A scope borrows its value, shared, until it has ended. It ends in the frame that began it. So
-//!    an address in the slot is valid, and no code moves, drops or changes the value.
+//! 1. Only a scope writes the slot ([`LocalKey::within`]). At its start it writes the address of
+//!    its own value. At its end, even if it ends by a panic, it writes the address that was there
+//!    before. So the slot names the innermost scope of this thread that has not ended.
+//! 2. A scope has a shared borrow of its value until the scope has ended. It ends in the frame that
+//!    began it. So an address in the slot is valid, and no code moves, drops or changes the value.
 //! 3. [`LocalKey::with`] lends the value for one call. Scopes that begin in that call end in it.
 //! 4. The slot has no destructor, so destructors of other thread-locals may read it. If
 //!    `process::exit` runs them in the middle of a scope, the frame of that scope stays for good.
@@ -24,8 +24,8 @@ use std::{
 
 /// Declares task-local values: statics of the type [`LocalKey`](crate::task::LocalKey).
 ///
-/// It has the syntax of tokio's macro. A value exists only in the scopes of its key, so it has no
-/// initial value. A task does not inherit the values of the task that spawns it.
+/// The macro has the syntax of tokio's. A value exists only in the scopes of its key, so a key has
+/// no initial value. A task does not inherit the values of the task that spawns it.
 ///
 /// ```
 /// selvedge::task_local! {
@@ -100,7 +100,7 @@ impl<T: 'static> LocalKey<T> {
 
     /// Returns a future in whose polls and drop this key has the value.
     ///
-    /// Costs two accesses of a thread-local for each poll, and no allocation.
+    /// This costs two accesses of a thread-local for each poll, and no allocation.
     ///
     /// ```
     /// selvedge::task_local! {
@@ -145,7 +145,8 @@ impl<T: 'static> LocalKey<T> {
     /// If this thread is in no scope of this key.
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let value = self.slot.with(|slot| slot.0.get());
-        // SAFETY: null, or valid and not written during this call (rules 2 and 3).
+        // SAFETY: the pointer is null, or it is valid and its value is not written during this call
+        // (rules 2 and 3).
         match unsafe { value.as_ref() } {
             Some(value) => Ok(f(value)),
             None => Err(AccessError(())),
@@ -175,7 +176,8 @@ impl<T: 'static> LocalKey<T> {
         self.try_with(T::clone)
     }
 
-    /// A scope (rule 1), which borrows the value until `f` has returned or unwound (rule 2).
+    /// Runs `f` in a scope (rule 1). The scope borrows the value until `f` has returned or unwound
+    /// (rule 2).
     fn within<R>(&'static self, value: Option<&T>, f: impl FnOnce() -> R) -> R {
         struct Restore<T: 'static>(&'static LocalKey<T>, *const T);
         impl<T> Drop for Restore<T> {
@@ -241,7 +243,7 @@ pin_project! {
     {
         key: &'static LocalKey<T>,
         value: Option<T>,
-        // Dropped in its scope, when it is ready.
+        // Dropped in the key's scope, as soon as it is ready.
         #[pin]
         future: Option<F>,
     }
@@ -260,8 +262,7 @@ pin_project! {
 }
 
 impl<T: 'static, F> TaskLocalFuture<T, F> {
-    /// Takes the value out, unless that was done before. Polls after this are in a scope without a
-    /// value.
+    /// Takes the value out, unless it was taken before. Later polls are in a scope without a value.
     ///
     /// ```
     /// use std::{future::ready, pin::pin};
@@ -283,7 +284,7 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
     type Output = F::Output;
 
     /// # Panics
-    /// If it is polled again after it was ready.
+    /// If the future is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
         this.key.within(this.value.as_ref(), || {

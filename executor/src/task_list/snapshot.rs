@@ -21,11 +21,11 @@ use task_header::Id;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// It waits for a wake.
+    /// The task waits for a wake.
     Waiting,
-    /// It waits for a worker: it was spawned, woken or aborted, or has yielded.
+    /// The task waits for a worker: it was spawned, woken or aborted, or has yielded.
     Runnable,
-    /// A thread polls it.
+    /// A thread polls the task.
     Executing,
 }
 
@@ -61,11 +61,11 @@ pub struct TaskSnapshot {
     pub name: Option<Cow<'static, str>>,
     /// The place in the source where the task was spawned.
     pub location: &'static Location<'static>,
-    /// The name of its scheduling group. None without the feature `groups`.
+    /// The name of the task's scheduling group. `None` without the feature `groups`.
     pub group: Option<String>,
-    /// Whether it waits, is queued or is polled.
+    /// Whether the task waits, is queued or is polled.
     pub state: TaskState,
-    /// How often it was polled. A poll that goes on counts, too.
+    /// How often the task was polled. A poll that goes on counts, too.
     pub polls: u64,
 }
 
@@ -87,10 +87,10 @@ impl Handle {
     /// Lists the tasks that have not ended, in no order, if the runtime was built to
     /// [list tasks](crate::Builder::list_tasks). Otherwise returns `None`.
     ///
-    /// It looks at the tasks one after another while they go on. So a state may be out of date by
-    /// the time this returns, and a task that is spawned or ends meanwhile may be missing. It takes
-    /// a lock for each worker, which spawns and the ends of tasks take, too, and holds each for a
-    /// few nanoseconds a task.
+    /// This method looks at the tasks one after another while they go on. So a state may be out of
+    /// date by the time the method returns, and a task that is spawned or ends meanwhile may be
+    /// missing. There is a lock for each worker, and one for all other threads. Spawns and the ends
+    /// of tasks take these locks, too. The method holds each lock for a few nanoseconds a task.
     ///
     /// Closures of [`spawn_blocking`](crate::spawn_blocking), futures in `block_on`, the tasks of a
     /// [`LocalSet`](crate::LocalSet), and the task that runs the futures of
@@ -121,7 +121,7 @@ impl Handle {
         let look = || shared.tasks.look();
         let seen = shared.settings.lists_tasks.then(look)?;
         let snapshots = seen.into_iter().filter_map(|(entry, id, state)| {
-            // Ordering: Relaxed, a look.
+            // Ordering: Relaxed, as the answer may be out of date anyway.
             let is_polled = entry.is_polled.load(Relaxed);
             let state = match state {
                 task_header::TaskState::Complete => return None,
@@ -135,7 +135,7 @@ impl Handle {
                 location: entry.location,
                 group: entry.group(),
                 state,
-                // Ordering: Relaxed, a count.
+                // Ordering: Relaxed, as it is only a count.
                 polls: entry.polls.load(Relaxed),
             })
         });

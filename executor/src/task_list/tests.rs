@@ -53,7 +53,7 @@ fn named_task_is_listed_until_it_is_freed() {
 fn places_of_freed_tasks_are_used_again() {
     const TASKS: usize = 200;
     let runtime = listing(2);
-    // A shard that becomes empty gives its places up. This task keeps the others in use.
+    // A large shard that becomes empty gives its places up. This task keeps the shard in use.
     let stays = runtime.spawn(pending::<()>());
     for _ in 0..3 {
         let tasks: Vec<_> = (0..TASKS).map(|_| runtime.spawn(async {})).collect();
@@ -115,7 +115,7 @@ fn task_that_blocks_in_place_counts_as_executing() {
         });
     });
     begins.recv().unwrap();
-    // Another thread has the worker by now, and runs this.
+    // Another thread has the worker by now, and runs this second task.
     runtime.block_on(runtime.spawn(async {})).unwrap();
     await_state(&runtime, TaskState::Executing);
     end.send(()).unwrap();
@@ -123,8 +123,8 @@ fn task_that_blocks_in_place_counts_as_executing() {
     assert!(states(&runtime).is_empty());
 }
 
-/// Fails if a task is not listed while its future is dropped, or is listed after its end, while its
-/// handle keeps it in memory with its output.
+/// Fails if a task is not listed while its future is dropped. Also fails if an ended task is listed
+/// while its handle keeps the task and its output in memory.
 #[test]
 fn task_is_listed_in_the_drop_of_its_future_and_not_later() {
     struct Lists(mpsc::Sender<usize>);

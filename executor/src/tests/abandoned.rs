@@ -6,7 +6,7 @@ use std::{
     task::{Context, RawWaker, RawWakerVTable, Waker},
 };
 
-/// Makes a runtime of driven workers, and a value that lives as long as its memory.
+/// Makes a runtime of driven workers, and a value of which the runtime's memory has a clone.
 fn driven<const N: usize>() -> (Runtime, [Worker<ThreadPark>; N], Arc<()>) {
     let memory = Arc::new(());
     let held = memory.clone();
@@ -45,7 +45,8 @@ impl<F: FnMut()> Drop for Calls<F> {
     }
 }
 
-/// The wake cancels the task, as a worker was dropped. So it drops the worker that the task owns.
+/// The wake cancels the task, because a worker was dropped before. So the thread of the wake drops
+/// the worker that the task owns.
 #[test]
 fn worker_dropped_in_a_wake_does_not_wait_for_that_wake() {
     let (runtime, [one, two, mut three], memory) = driven();
@@ -57,7 +58,7 @@ fn worker_dropped_in_a_wake_does_not_wait_for_that_wake() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
-/// Each of two threads drops a worker in its wake, while the other is in its own.
+/// Each of two threads drops a worker in a wake, while the other thread is in a wake, too.
 #[test]
 fn workers_dropped_in_two_wakes_do_not_wait_for_each_other() {
     let (runtime, [one, two, three, mut four], memory) = driven();
@@ -117,8 +118,8 @@ fn workers_dropped_in_wakes_of_two_runtimes_both_end() {
     );
 }
 
-/// The wake ends the runtime in the drop of a task that is queued before the woken one. The memory
-/// must outlive the wake.
+/// A task is queued before the woken task. The thread of the wake ends the runtime in the drop of
+/// that first task. The runtime's memory must outlive the wake.
 #[test]
 fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     let (runtime, [one, mut two], memory) = driven();
@@ -143,7 +144,8 @@ fn runtime_memory_outlives_the_worker_dropped_in_a_wake() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
-/// A drop in a wake does not wait for threads, as these may wait for that wake.
+/// A drop of the runtime in a wake does not wait for threads, as the threads may wait for that
+/// wake.
 #[test]
 fn runtime_dropped_in_a_wake_does_not_wait_for_closures() {
     let (runtime, [one, two, mut three], memory) = driven();
@@ -178,7 +180,7 @@ fn wake_on_a_plain_stack(waker: Option<Waker>) {
 }
 
 /// Each of 50,000 tasks wakes the next when its future is dropped. The thread of the first wake
-/// drops them all.
+/// drops the futures of all.
 #[test]
 fn tasks_that_wake_each_other_in_drops_end_in_a_loop() {
     const TASKS: usize = 50_000;
@@ -201,7 +203,7 @@ fn tasks_that_wake_each_other_in_drops_end_in_a_loop() {
     assert_eq!(Arc::strong_count(&memory), 1, "the runtime was not freed");
 }
 
-/// As above, but each task wakes one of the other runtime.
+/// As above, but each task wakes a task of the other runtime.
 #[test]
 fn tasks_of_two_runtimes_that_wake_each_other_end_in_a_loop() {
     const TASKS: usize = 50_000;
@@ -228,7 +230,7 @@ fn tasks_of_two_runtimes_that_wake_each_other_end_in_a_loop() {
     ends(&mut two_last);
 }
 
-/// A drop panics between two drops that wake: the loop goes on.
+/// Each drop wakes the next task, and then panics: the loop that drops the tasks goes on.
 #[test]
 fn drop_that_panics_in_a_wake_leaves_no_task_behind() {
     let (runtime, [one, mut two], _) = driven();
@@ -269,8 +271,9 @@ impl Drop for WakesWhenDropped {
     }
 }
 
-/// The worker frees a task that ended elsewhere, and with it a waker whose drop wakes another task.
-/// The task goes into this worker's queue when all others have ended.
+/// A worker frees a task that ended on the other worker, and with the task a waker. The drop of
+/// this waker wakes another task. That task goes into the first worker's queue after the first
+/// worker has ended all of its other tasks.
 #[test]
 fn worker_whose_last_drain_wakes_a_task_frees_the_runtime() {
     let (runtime, [mut one, mut two], memory) = driven();

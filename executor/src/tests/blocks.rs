@@ -155,7 +155,7 @@ fn a_runtime_dropped_by_a_task_that_lost_its_worker_ends() {
     ended.recv_timeout(LONG).unwrap();
 }
 
-/// Fails if the thread keeps the core while the runtime closes.
+/// Fails if the thread that blocks keeps the core while the runtime closes.
 #[test]
 fn task_that_blocks_at_the_end_for_a_queued_task_ends() {
     for workers_of in [1, 2] {
@@ -259,8 +259,8 @@ fn a_task_that_blocked_and_kept_its_core_waits_for_its_wake() {
     assert_eq!(kept, Some((2, true)));
 }
 
-/// Returns the polls of a task that blocks in its first poll and is woken once, and whether it kept
-/// its core.
+/// Returns the number of polls of a task that blocks in its first poll and is woken once. Also
+/// returns whether the task kept its core.
 fn polls_of_one_that_blocks() -> (usize, bool) {
     let runtime = workers(1);
     let (polls, kept) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
@@ -277,8 +277,8 @@ fn polls_of_one_that_blocks() -> (usize, bool) {
     while polls.load(SeqCst) == 0 {
         std::thread::yield_now();
     }
-    // Each of these tasks runs behind the task above, and behind a second entry of it that a wrong
-    // requeue would make.
+    // Each of these tasks runs behind the task above. If a wrong requeue had queued that task a
+    // second time, each of these would also run behind the second entry.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
     }
@@ -309,8 +309,9 @@ fn a_task_that_blocked_and_lost_its_core_waits_for_its_wake() {
     while polls.load(SeqCst) < 2 {
         std::thread::yield_now();
     }
-    // Each of these tasks runs behind the task above, and behind a second entry of it that a wrong
-    // requeue would make. The sleep lets a poll that lost its core end.
+    // Each of these tasks runs behind the task above. If a wrong requeue had queued that task a
+    // second time, each of these would also run behind the second entry. The sleep gives a poll
+    // that lost its core time to end.
     for _ in 0..3 {
         block_on(runtime.spawn(yield_now())).unwrap();
         std::thread::sleep(Duration::from_millis(5));
@@ -425,7 +426,7 @@ fn offered_worker_requests_no_second_thread() {
     });
     let called = block_on(task);
     is_held.store(false, SeqCst);
-    // The worker's own thread does not count, as it has a job.
+    // The metric does not count the worker's own thread, as that thread has a job.
     assert_eq!(called.unwrap(), 1);
 }
 

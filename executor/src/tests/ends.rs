@@ -11,8 +11,8 @@ impl Drop for Drops {
     }
 }
 
-/// Counts the threads of this process whose names begin with `prefix`, without monitors. (The
-/// system cuts names at 15 bytes.)
+/// Counts the threads of this process whose names begin with `prefix`, except monitors. (The system
+/// cuts names at 15 bytes.)
 fn threads_named(prefix: &str) -> usize {
     let names = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -70,7 +70,7 @@ fn runtime_goes_on_without_workers_whose_thread_is_refused() {
         let mut builder = Builder::new().workers(4);
         builder.fail_at_thread(fails);
         let runtime = builder.build().unwrap();
-        // Three tasks that wait for each other on as many threads.
+        // Three tasks wait for each other, each on a thread of its own.
         let all = Arc::new(std::sync::Barrier::new(3));
         let tasks = [(); 3].map(|()| {
             let all = all.clone();
@@ -93,7 +93,8 @@ fn a_runtime_whose_workers_never_began_is_freed() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// Tasks from outside run while the hook waits, too.
+/// A hook for a thread's start waits for a task that it spawns from outside. The other workers run
+/// that task.
 #[test]
 fn a_hook_for_a_start_may_wait_for_a_task() {
     for which in 0..3 {
@@ -163,7 +164,7 @@ fn a_shutdown_with_a_limit_says_whether_all_ended() {
         pending::<()>().await;
     });
     assert!(!runtime.shutdown_timeout(Duration::from_millis(200)));
-    // The task does not wait for the closure.
+    // The end of the task does not wait for the closure.
     until(|| drops.lock().unwrap().len() == 1);
     wait.0.send(()).unwrap();
     assert_eq!(block_on(closure).unwrap(), 7);
@@ -196,8 +197,8 @@ fn runtimes_that_are_dropped_by_each_others_tasks_end() {
     let (sent, ended) = mpsc::channel::<()>();
     for (handle, runtime) in handles.into_iter().zip([two, one]) {
         let sent = sent.clone();
-        // The other task may cancel this one before it runs. The runtime that it owns is still
-        // dropped.
+        // The task of the other runtime may cancel this task before this task runs. The runtime
+        // that this task owns is still dropped.
         handle.spawn_detached(async move {
             let _sent = sent;
             drop(runtime);
@@ -303,7 +304,8 @@ fn panics_in_drops_hooks_and_closures_reach_the_handler() {
     runtime.spawn_detached(async { Bomb });
     assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
     drop(runtime);
-    // Two starts, the two futures, the closure, the output.
+    // These panicked: two hooks for starts, the drops of two futures, the closure, and the drop of
+    // the output.
     assert_eq!(heard.load(SeqCst), 6);
 }
 
@@ -478,8 +480,8 @@ fn a_snapshot_accounts_for_every_task() {
     assert_eq!(metrics.polls, polls);
 }
 
-/// Returns for each thread of that name how often it gave up its CPU by itself, and how long it
-/// ran, in nanoseconds.
+/// For each thread whose name begins with `prefix`, returns how often the thread gave up its CPU by
+/// itself, and how long the thread ran, in nanoseconds.
 #[cfg(target_os = "linux")]
 fn waits_and_time(prefix: &str) -> Vec<(String, String)> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -735,7 +737,7 @@ fn block_on_of_a_local_set_panics_after_an_unhandled_panic() {
     assert!(text.contains(UNHANDLED), "{text}");
 }
 
-/// The only thread is busy, so the other closures wait for it. One of them was aborted.
+/// The only blocking thread is busy, so the other closures wait for it. One of them is aborted.
 #[test]
 fn closures_spawned_before_the_end_run_and_are_waited_for() {
     for end in 0..3 {

@@ -35,7 +35,8 @@ fn runtimes() -> [Runtime; 3] {
     builders.map(|builder| builder.build().unwrap())
 }
 
-/// Fails if the order is that of `at_exit`, or if the end closes the runtime first.
+/// Fails if the futures run in the order of the calls of `at_exit`, or if the end closes the
+/// runtime before they run.
 #[test]
 fn exits_run_at_the_drop_the_newest_first() {
     for runtime in runtimes() {
@@ -47,7 +48,7 @@ fn exits_run_at_the_drop_the_newest_first() {
     }
 }
 
-/// Fails if the end refuses no spawns before it runs the futures, or ends the tasks before.
+/// Fails if the end runs the futures before it refuses spawns, or after it has ended the tasks.
 #[test]
 fn exit_may_await_tasks_and_closures_but_may_not_spawn() {
     for runtime in runtimes() {
@@ -84,7 +85,7 @@ fn exit_after_one_that_panics_runs() {
     }
 }
 
-/// Fails if the owner waits for the future, or does not drop it.
+/// Fails if the owner waits for the end of the future, or if the future is not dropped.
 #[test]
 fn exit_that_never_ends_is_dropped_at_the_deadline() {
     for runtime in runtimes() {
@@ -103,7 +104,8 @@ fn exit_that_never_ends_is_dropped_at_the_deadline() {
         let handle = runtime.handle().clone();
         runtime.shutdown_timeout(Duration::from_millis(20));
         while handle.metrics().live > 0 {
-            std::thread::yield_now(); // The worker's thread ends it, or the drop of the worker.
+            // The worker's thread, or the drop of the worker, ends the task of the futures.
+            std::thread::yield_now();
         }
         let mut said = said(&log);
         said.sort_unstable();
@@ -142,7 +144,7 @@ fn exits_of_a_shutdown_without_wait_are_dropped() {
     }
 }
 
-/// Fails if the owner of driven workers waits, or closes the runtime.
+/// Fails if the owner of a runtime of driven workers waits, or closes the runtime.
 #[test]
 fn driven_workers_run_the_exits_and_end() {
     let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);

@@ -1,5 +1,5 @@
-//! Tests of the order in which tasks run, in counts. The tests tick the worker themselves, so they
-//! know which tasks are pushed between two ticks.
+//! Tests of the order in which tasks run. The tests count ticks and polls. Most of them tick the
+//! worker themselves, so they know which tasks are pushed between two ticks.
 use super::*;
 use crate::{Tick, Worker, park::ThreadPark};
 
@@ -87,7 +87,8 @@ fn two_tasks_that_wake_each_other_yield_after_four_polls() {
     }
     let turns = third.lock().unwrap();
     assert!(turns.len() > 40, "{turns:?}");
-    // One task came from the ring, and three from the slot.
+    // Between two turns of the third task, the worker polls one task from the ring, and at most
+    // three from the slot.
     assert!(
         turns.windows(2).all(|pair| pair[1] - pair[0] <= 4),
         "{turns:?}"
@@ -122,7 +123,7 @@ fn self_waking_and_yielding_tasks_starve_no_ready_task() {
         }
     });
     let mut ticks = |n| (0..n).for_each(|_| assert_eq!(worker.tick(), Tick::Ran));
-    // After that the injector is empty.
+    // After these ticks the injector is empty.
     ticks(122);
     let before = turns.load(SeqCst);
     ticks(300);
@@ -149,7 +150,7 @@ fn remote_spawns_and_tasks_that_are_always_ready_both_run() {
         });
         let [one, other] = hogs.each_ref().map(|(seen, _)| seen);
         let thread = |hog: &Mutex<Option<std::thread::ThreadId>>| *hog.lock().unwrap();
-        // Each runs on a worker of its own.
+        // Waits until each hog runs on a worker of its own.
         while thread(&one.1).is_none() || thread(&one.1) == thread(&other.1) {
             std::thread::yield_now();
         }
@@ -186,8 +187,8 @@ fn without_the_slot_five_spawns_run_in_order() {
     assert_eq!(runtime.metrics().lifo_hits, 0);
 }
 
-/// Returns whether a child in the slot of its parent's worker runs during the parent's poll, which
-/// spins until it does.
+/// Spawns a child, which goes into the slot of its parent's worker. Returns whether the child runs
+/// during the parent's poll. That poll spins until the child has run.
 async fn child_runs_meanwhile() -> bool {
     let ran = Arc::new(AtomicBool::new(false));
     let set = ran.clone();
@@ -371,8 +372,8 @@ fn push_from_outside_ends_a_poll_at_its_next_operation() {
     worker.run();
 }
 
-/// A thread pushes before each operation of a task. The task still completes an operation in at
-/// least every second poll, with any interval and in any scope.
+/// A thread pushes before each operation of a task. The task still completes an operation in about
+/// every second poll or more often, with any interval and in any scope.
 ///
 /// Fails if a slice takes every nudge, or if the worker does not learn of an operation that yielded
 /// in an inner scope.
@@ -413,7 +414,8 @@ fn task_under_constant_nudges_makes_progress() {
             let _ = worker.tick();
         }
         let (done, ran) = (done.load(SeqCst), ran.load(SeqCst));
-        // Each look finds nothing, so the next push nudges again: one operation for two polls.
+        // At an interval of 1, each look finds nothing, so the next push nudges again. Then the
+        // task completes one operation in two polls.
         let least = if interval == 1 { 40 } else { 100 };
         assert!(
             done >= least && ran >= 40,
@@ -515,7 +517,8 @@ fn yield_with_another_waker_wakes_that_waker() {
             }
             let mut part = std::task::Context::from_waker(&waker);
             assert!(std::pin::pin!(yield_now()).poll(&mut part).is_pending());
-            // This is another task's waker: that task is polled again before this one.
+            // The first task below yields with the waker of the second. So the second task is
+            // polled again before this task.
             let (sender, receiver) = mpsc::channel::<std::task::Waker>();
             let waker = cx.waker().clone();
             spawn_detached(async move {
@@ -527,7 +530,7 @@ fn yield_with_another_waker_wakes_that_waker() {
                 yield_now().await;
                 waker.wake();
             });
-            // The task goes into the slot, and so runs first.
+            // The second task goes into the slot, and so runs before the first.
             let mut sender = Some(sender);
             spawn_detached(poll_fn(move |cx| match sender.take() {
                 Some(sender) => {
@@ -606,7 +609,8 @@ fn pushes_beside_long_polls_wait_for_few_polls() {
 
 /// A task with long polls is requeued at the injector, while the worker has short tasks.
 ///
-/// Fails if each look takes the long task, so that the worker polls it before each of its own.
+/// Fails if each look takes the long task, so that the worker polls this task before each of its
+/// own.
 #[test]
 fn long_task_of_the_injector_leaves_time_to_own_tasks() {
     const TASKS: usize = 100;
@@ -620,8 +624,8 @@ fn long_task_of_the_injector_leaves_time_to_own_tasks() {
         while all.load(SeqCst) < TASKS {
             counted.fetch_add(1, SeqCst);
             std::thread::sleep(std::time::Duration::from_millis(2));
-            // The monitor would do the same. So the worker requeues this task behind those of all
-            // workers.
+            // This is the request that the monitor would make. Because of it the worker requeues
+            // this task at the injector.
             handle.shared().slices.of(0).request();
             yield_now().await;
         }

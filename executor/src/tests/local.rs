@@ -106,7 +106,7 @@ fn main_future_that_never_waits_lets_a_local_task_run() {
 
 #[test]
 fn local_tasks_that_never_wait_have_equal_turns() {
-    // As many tasks as the set runs in a round, so each round runs all of them.
+    // There are as many tasks as the set runs in a round, so each round runs all of them.
     let runtime = LocalRuntime::new();
     let turns = [0; 61].map(|_| Rc::new(Cell::new(0)));
     for count in turns.clone() {

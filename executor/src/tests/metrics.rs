@@ -98,7 +98,7 @@ fn polls_equal_spawns_plus_wakes_plus_yields() {
     assert_eq!((metrics.spawned, metrics.live), (4, 0));
     assert_eq!(metrics.remote_schedules, 1);
     assert_eq!(metrics.injected, 4 + 1);
-    // The second wake finds the task already notified.
+    // The second wake of `second` finds its task notified already, and so is not counted.
     assert_eq!(metrics.local_schedules, 2);
     assert_eq!(metrics.lifo_hits, 2);
     let yields = 2;

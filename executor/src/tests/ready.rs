@@ -1,4 +1,4 @@
-//! Runs of what is ready, without a wait; and spawns of many tasks.
+//! Tests of the methods that run ready tasks and do not wait, and of spawns of many tasks.
 use crate::{Builder, LocalRuntime, LocalSet, Runtime, UnhandledPanic, runtime, spawn, yield_now};
 use std::{
     future::{pending, poll_fn, ready},
@@ -58,7 +58,8 @@ fn run_until_stalled_fires_timers_that_are_due() {
     assert!(!long.is_finished());
 }
 
-/// Fails if `try_run_one` goes on after the end of a task that stands alone, or stops before it.
+/// Fails if `try_run_one` stops before a task has ended. Also fails if it goes on after a task has
+/// ended, while no task is in the LIFO slot.
 #[test]
 fn try_run_one_stops_at_the_first_end() {
     let (runtime, local) = (current_thread(), LocalRuntime::new());
@@ -96,7 +97,7 @@ fn local_runtime_runs_both_kinds_until_stalled() {
     assert!(!runtime.try_run_one());
 }
 
-/// Yields until the flag is set. Panics after more polls than the others need to set it.
+/// Yields until the flag is set. Panics after more polls than the other tasks need to set the flag.
 async fn yields_until(flag: Arc<AtomicBool>) {
     for _ in 0..10_000 {
         if flag.load(Relaxed) {
@@ -151,8 +152,8 @@ fn task_of_the_runtime_that_yields_lets_local_tasks_run() {
     }
 }
 
-/// Fails if `run_until_stalled` is not refused where it would hold up others, or in a runtime with
-/// threads.
+/// Fails if `run_until_stalled` does not panic inside `block_on`, where it would hold up the
+/// future, or if `try_run_one` does not panic in a runtime with worker threads.
 #[test]
 fn run_until_stalled_is_refused_where_it_cannot_run() {
     let runtime = current_thread();
@@ -163,7 +164,8 @@ fn run_until_stalled_is_refused_where_it_cannot_run() {
     runtime.run_until_stalled();
 }
 
-/// Fails if the policy is ignored, if other tasks go on, or if a ready future is not let through.
+/// Fails if the policy is ignored, or if other tasks of the set go on. Also fails if a later
+/// `block_on` panics although its future is ready.
 #[test]
 fn panic_of_a_local_task_ends_its_set_by_policy() {
     let runtime = current_thread();
@@ -183,7 +185,7 @@ fn panic_of_a_local_task_ends_its_set_by_policy() {
     assert!(set.is_empty());
 }
 
-/// Fails if the default policy ends the set, or another set's panic does.
+/// Fails if a panic ends a set with the default policy, or a set whose tasks have not panicked.
 #[test]
 fn panic_of_another_sets_task_leaves_a_set_alone() {
     let runtime = current_thread();
@@ -212,7 +214,7 @@ fn panic_of_a_task_that_entered_a_set_ends_its_own() {
     let bystander = other.spawn_local(async { 7 });
     let (enters, mut entered) = (other.clone(), Vec::new());
     own.spawn_local(poll_fn(move |_| -> Poll<()> {
-        entered.push(enters.enter()); // The future keeps it, so it outlives the panic.
+        entered.push(enters.enter()); // The future keeps the guard, which outlives the panic.
         panic!("on purpose")
     }));
     let waits = || own.block_on(&runtime, yield_now());
@@ -363,7 +365,7 @@ fn local_task_that_yields_lets_a_timer_fire() {
     }
 }
 
-/// Runs what is ready: all of it, or one task after another.
+/// The two ways to run all ready tasks: in one call, or one task after another.
 #[cfg(feature = "time")]
 const RUNS: [fn(&runtime::LocalRuntime); 2] = [
     |runtime| runtime.run_until_stalled(),
@@ -399,10 +401,10 @@ fn local_task_that_a_look_has_woken_runs_before_the_return() {
     }
 }
 
-/// Something becomes ready just after a look.
+/// A socket becomes ready just after a look.
 ///
-/// Fails, unless the thread is stopped for 500 microseconds, if a look returns at once because
-/// there was one a moment ago.
+/// Fails if a look returns at once because there was another look a moment ago. (If the thread is
+/// stopped for 500 microseconds between the two looks, the test does not notice that mistake.)
 #[cfg(all(feature = "net", unix, not(selvedge_shuttle)))]
 #[test]
 fn socket_that_becomes_ready_after_a_look_is_seen() {
@@ -469,7 +471,8 @@ fn poll_sleeps(
     use std::{future::Future, task::Context, time::Duration};
     let cx = &mut Context::from_waker(waker);
     let poll = |_| loop {
-        // If the thread is stopped here for as long, the sleep ends before its waker is known.
+        // If the thread is stopped here for `millis` milliseconds, the sleep ends in its first
+        // poll, before it keeps the waker. Then the loop makes another sleep.
         let mut sleep = Box::pin(crate::time::sleep(Duration::from_millis(millis)));
         if sleep.as_mut().poll(cx).is_pending() {
             break sleep;
@@ -478,7 +481,7 @@ fn poll_sleeps(
     (0..count).map(poll).collect()
 }
 
-/// Sleeps behind timers that wake something else.
+/// Sleeps behind `count` timers that wake `waker`.
 #[cfg(feature = "time")]
 async fn sleep_behind(count: usize, waker: std::task::Waker) {
     let _others = poll_sleeps(count, 20, &waker);
@@ -504,7 +507,7 @@ fn timers_of_foreign_wakers_do_not_end_the_look() {
     assert!(tasks.iter().all(|task| task.is_finished()));
 }
 
-/// Fails if wakers that panic keep those behind them from being called.
+/// Fails if wakers that panic keep the wakers behind them from being called.
 #[cfg(feature = "time")]
 #[test]
 fn wakers_that_panic_do_not_end_the_look() {
@@ -542,7 +545,8 @@ fn waker_that_a_look_calls_may_make_a_timer() {
     }
 }
 
-/// Fails if a waker can nest calls on a `LocalRuntime`: the inner call has no driver that lasts.
+/// Fails if a waker can call into the `LocalRuntime` that calls the waker. The inner call would
+/// have no driver that lasts.
 #[cfg(feature = "time")]
 #[test]
 fn local_runtime_refuses_a_waker_that_blocks_in_it() {

@@ -337,7 +337,7 @@ fn panic_shuts_down_only_the_runtime_with_that_policy() {
     assert_eq!(block_on(other.spawn(async { 1 })).unwrap(), 1);
 
     // The panic of a task shuts down the task's own runtime, even if the task has leaked a guard of
-    // another one.
+    // another runtime.
     let strict = Builder::new()
         .workers(1)
         .unhandled_panic(UnhandledPanic::Shutdown);

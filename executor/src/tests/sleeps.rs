@@ -45,7 +45,7 @@ impl Trap {
     }
 }
 
-/// Spawns a task from outside, which must run while the trap holds a thread.
+/// Spawns a task from outside. The task must run while the trap holds a thread.
 fn runs_meanwhile(runtime: &crate::Runtime, trap: &Trap) {
     let (done, ran) = mpsc::channel();
     runtime.spawn_detached(async move { done.send(()).unwrap() });
@@ -163,7 +163,7 @@ fn idle_driven_workers_have_no_wake_ups() {
     let begun = Instant::now();
     let parent = runtime.spawn(async { crate::spawn(async {}).await });
     runtime.block_on(parent).unwrap().unwrap();
-    // This waits until the watch over the slots, which the task caused, has ended.
+    // The spawn in the task began a watch over the slots. The loop waits until the watch has ended.
     loop {
         let before = runtime.metrics();
         thread::sleep(Duration::from_millis(300));
@@ -179,7 +179,7 @@ fn idle_driven_workers_have_no_wake_ups() {
     }
 }
 
-/// Parker that panics in its first wait.
+/// Parker that panics in its first wait, if its flag is set.
 struct Frail(ThreadPark, bool);
 
 impl Frail {
@@ -238,7 +238,7 @@ fn a_worker_whose_parker_panicked_goes_on_or_ends() {
     }
 }
 
-/// Unparker that panics when its flag is set.
+/// Unparker that panics once when its flag is set.
 #[derive(Clone)]
 struct Explosive(ThreadUnpark, Arc<AtomicBool>);
 
@@ -351,7 +351,7 @@ fn wake_up_for_a_task_run_by_another_counts_as_false() {
         woken.park();
         let ran = if stolen { Tick::Idle } else { Tick::Ran };
         assert_eq!(woken.tick(), ran);
-        woken.park(); // Its parker returns without a notification.
+        woken.park(); // The worker's parker returns without a notification.
         let counts = &runtime.metrics().per_worker[0];
         assert_eq!((counts.unparks, counts.parks), (1, 2));
         assert_eq!(counts.false_wakes, 1 + u64::from(stolen));

@@ -22,7 +22,7 @@ impl Unhandled {
         }))
     }
 
-    /// Records a panic, and returns the wakers.
+    /// Records a panic, and takes the wakers out.
     pub(super) fn record(&self) -> BTreeMap<u64, Waker> {
         let mut state = self.0.lock();
         state.panicked = true;
@@ -42,7 +42,7 @@ impl Unhandled {
     }
 }
 
-/// A `block_on` that has waited: its waker is removed when this is dropped.
+/// A `block_on` that has waited. The drop of this value removes the waker.
 pub(super) struct Waiting<'a> {
     pub(super) unhandled: &'a Unhandled,
     pub(super) key: u64,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 /// Settings under tokio's names.
 ///
-/// Each takes the builder and returns it. If you keep the builder in a variable, assign the result.
+/// Each method takes the builder and returns it. If you keep the builder in a variable, assign the
+/// result.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,10 +27,10 @@ impl Builder {
     /// that is in [`Runtime::block_on`](crate::Runtime::block_on).
     ///
     /// Tasks may be spawned from any thread, and run once a thread is in `block_on`. If several
-    /// threads are in `block_on`, one of them runs the tasks. When its future is ready, another
-    /// thread takes over. [`Handle::block_on`](crate::Handle::block_on) runs no task. The number of
-    /// workers is 1 whatever the builder says, and a driver of the builder's is not used. Blocking
-    /// closures run on threads of their own, as in other runtimes.
+    /// threads are in `block_on`, one of them runs the tasks. When the future of that thread is
+    /// ready, another thread takes over. [`Handle::block_on`](crate::Handle::block_on) runs no
+    /// task. The runtime ignores the builder's number of workers and driver: it has one worker.
+    /// Blocking closures run on threads of their own, as in other runtimes.
     ///
     /// ```
     /// let runtime = selvedge::runtime::Builder::new_current_thread().build()?;
@@ -87,10 +88,10 @@ impl Builder {
         self
     }
 
-    /// Makes the kernel objects that sockets need when the runtime is built, so that
-    /// [`build`](Self::build) reports the error if that fails. Sockets work in every runtime: by
-    /// default the first socket makes these objects, and the call that makes the socket returns the
-    /// error. This method exists where sockets do: with the feature `net`, on Unix.
+    /// Lets [`build`](Self::build) make the kernel objects that sockets need. If the kernel refuses
+    /// them, `build` returns the error. Sockets also work without this setting: the first socket
+    /// then makes these objects, and the call that makes the socket returns the error. This method
+    /// exists where sockets exist: with the feature `net`, on Unix.
     ///
     /// ```
     /// use selvedge::net::TcpListener;
@@ -107,7 +108,7 @@ impl Builder {
     }
 
     /// Returns the builder as it is: timers work in every runtime. This method exists where timers
-    /// do: with the feature `time`.
+    /// exist: with the feature `time`.
     ///
     /// ```
     /// use selvedge::time::{Duration, sleep};

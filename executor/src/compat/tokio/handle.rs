@@ -63,12 +63,12 @@ impl Handle {
     }
 }
 
-/// Returns the index of the worker that this thread is, if it is one.
+/// Returns the index of this thread's worker, if the thread is one.
 ///
-/// It is `None` outside of tasks and hooks of a worker, as in the future of `block_on`; inside
-/// [`block_in_place`](crate::block_in_place()) and [`syscall`](crate::syscall()); and in the rest of
-/// a poll that has lost its worker there. Indexes count from 0, as in
-/// [`Snapshot::per_worker`](crate::Snapshot::per_worker).
+/// Returns `None` outside of tasks and hooks of a worker, for example in the future of `block_on`.
+/// Also returns `None` inside [`block_in_place`](crate::block_in_place()) and
+/// [`syscall`](crate::syscall()), and in the rest of a poll that has lost its worker in one of
+/// these calls. Indexes count from 0, as in [`Snapshot::per_worker`](crate::Snapshot::per_worker).
 ///
 /// ```
 /// use selvedge::{Builder, runtime::worker_index};

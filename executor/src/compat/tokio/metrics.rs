@@ -8,9 +8,10 @@ use sync_shim::atomic::Ordering::Relaxed;
 
 /// Counters of a runtime, which each method reads when it is called.
 ///
-/// [`Handle::runtime_metrics`] returns it. It is cheap to clone, may outlive the runtime, and does
-/// not keep it running. The names are tokio's; [`Snapshot`] has more counters, under names of our
-/// own, and says what each counts. `worker` is an index, counted from 0.
+/// [`Handle::runtime_metrics`] returns this value. The value is cheap to clone, may outlive the
+/// runtime, and does not keep the runtime running. The methods' names are tokio's. [`Snapshot`] has
+/// more counters, under names of our own, and says what each counts. `worker` is an index, counted
+/// from 0.
 ///
 /// A counter of one worker costs a load. A number of the whole runtime costs a load for each
 /// worker, except the depths of queues. The numbers about blocking threads take the lock of their
@@ -102,7 +103,8 @@ impl RuntimeMetrics {
 
     /// Returns the number of tasks that were spawned and have not ended.
     pub fn num_alive_tasks(&self) -> usize {
-        // The ends are read first, so a task that is spawned between the two reads counts as alive.
+        // The count of ends is read before that of spawns. So a task that is spawned between the
+        // two reads counts as alive.
         let shared = self.0.shared();
         // Ordering: Relaxed, as the number is approximate.
         let outside = shared.ended_outside.load(Relaxed);
@@ -118,8 +120,8 @@ impl RuntimeMetrics {
         outside + self.sum(|remote| remote.counters.spawned.get())
     }
 
-    /// Returns the number of tasks in the injector. Those pushed since a worker last looked may
-    /// count as one.
+    /// Returns the number of tasks in the injector. Tasks that were pushed since a worker last
+    /// looked at the injector may count as one task together.
     pub fn global_queue_depth(&self) -> usize {
         let shared = self.0.shared();
         #[cfg(feature = "groups")]
@@ -128,15 +130,15 @@ impl RuntimeMetrics {
         shared.injector.len()
     }
 
-    /// Returns the number of wakes of tasks by threads that are not workers, and of spawns by them.
+    /// Returns how often threads that are not workers have woken or spawned a task.
     pub fn remote_schedule_count(&self) -> u64 {
         let shared = self.0.shared();
         // Ordering: Relaxed, as the number is approximate.
         shared.announcements.announced() + shared.spawned_outside.load(Relaxed)
     }
 
-    /// Returns the number of polls in which an operation yielded because the budget was exhausted,
-    /// or because tasks came from outside while all workers were busy.
+    /// Returns the number of polls in which an operation yielded for one of two reasons: the budget
+    /// was exhausted, or tasks came from outside while all workers were busy.
     pub fn budget_forced_yield_count(&self) -> u64 {
         self.sum(|remote| remote.counters.forced_yields.get())
     }
@@ -146,7 +148,7 @@ impl RuntimeMetrics {
         self.0.shared().blocking.counts().threads
     }
 
-    /// Returns the number of those threads that wait for a closure.
+    /// Returns the number of threads for blocking closures that wait for a closure.
     pub fn num_idle_blocking_threads(&self) -> usize {
         self.0.shared().blocking.counts().idle
     }
@@ -184,7 +186,8 @@ impl RuntimeMetrics {
         self.worker(worker).counters.parks.get()
     }
 
-    /// Returns how often the worker went to sleep or came back. An odd number says that it sleeps.
+    /// Returns how many of the worker's sleeps have begun, plus how many have ended. An odd number
+    /// means that the worker sleeps.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -197,7 +200,7 @@ impl RuntimeMetrics {
     #[track_caller]
     pub fn worker_park_unpark_count(&self, worker: usize) -> u64 {
         let counters = &self.worker(worker).counters;
-        // The ends are read first, so that they do not exceed the sleeps.
+        // The count of ended sleeps is read first, so that it does not exceed that of begun sleeps.
         let ended = counters.parks_ended.get();
         ended + counters.parks.get().clamp(ended, ended + 1)
     }
