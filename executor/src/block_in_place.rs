@@ -92,6 +92,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(feature = "groups")]
     let inherited = crate::groups::Inherited::of_turn(&core);
     core.clock_out();
+    let polled = core.counters().shown_as_polled();
     core.counters().set_polled(None);
     let lender = trace::lend(&core);
     blocking::offer(&shared, core);
@@ -99,6 +100,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         shared,
         index,
         call: call.id(),
+        polled,
         lender,
         #[cfg(feature = "groups")]
         inherited: Some(inherited),
@@ -112,6 +114,8 @@ struct TakeBack {
     shared: Arc<Shared>,
     index: usize,
     call: usize,
+    /// What the monitor was shown as the polled task.
+    polled: usize,
     lender: trace::Lender,
     /// The group of the task that blocks. The rest of the poll keeps that group.
     #[cfg(feature = "groups")]
@@ -123,7 +127,7 @@ impl Drop for TakeBack {
     fn drop(&mut self) {
         let offered = self.shared.remotes[self.index].lent.take();
         if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
-            core.counters().set_polled(task_header::current());
+            core.counters().restore_polled(self.polled);
             core.clock_in();
             trace::take_back(&core, self.lender);
             context::put_core(core);

@@ -10,8 +10,9 @@
 //! | its core, while it is in a [`syscall`](crate::syscall()) | the worker; the monitor retakes it |
 //!
 //! The task is not cleared at the end of a poll, which would cost each poll a store. So a worker
-//! that is awake between two polls counts as polling the last task. The time between two polls is
-//! long only if a hook or a driver blocks.
+//! that is awake between two polls counts as polling the last task, and during the hook before a
+//! poll as polling the next one. The time between two polls is long only if a hook or a driver
+//! blocks.
 //!
 //! # Rules
 //!

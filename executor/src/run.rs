@@ -112,8 +112,8 @@ fn poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
 /// thread still has it.
 #[inline(always)]
 fn end_poll<'a>(shared: &Shared, ran: Ran<Scheduler>) -> Option<&'a Core> {
-    // SAFETY: the poll is over. Until the next poll the only user code is hooks, which cannot give
-    // the core away.
+    // SAFETY: the poll is over. The user code that runs until the next poll is that of hooks and of
+    // unparkers, and neither can give the core away.
     let core = || unsafe { context::core() };
     // Each arm reads the core for itself, so that the compiler joins an arm with the place in the
     // run that leads to it.

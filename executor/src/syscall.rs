@@ -74,6 +74,7 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
     let exit = Exit {
         remote,
         call: call.id(),
+        polled: core.counters().shown_as_polled(),
         lender: trace::lend(&core),
         #[cfg(feature = "groups")]
         inherited: Some(crate::groups::Inherited::of_turn(&core)),
@@ -91,6 +92,8 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
 struct Exit {
     remote: NonNull<Remote>,
     call: usize,
+    /// What the monitor is shown as the polled task.
+    polled: usize,
     lender: trace::Lender,
     /// The group of the task that makes the call. The rest of the poll keeps that group.
     #[cfg(feature = "groups")]
@@ -124,7 +127,7 @@ impl Exit {
     fn exit_retaken(&mut self, remote: &Remote) {
         let offered = remote.lent.take();
         if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
-            core.counters().set_polled(task_header::current());
+            core.counters().restore_polled(self.polled);
             core.clock_in();
             trace::take_back(&core, self.lender);
             // The monitor has retaken the core during the call, so the estimate of ticks is stale.

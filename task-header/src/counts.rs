@@ -126,6 +126,22 @@ fn poll_that_wakes_itself_costs_two_and_going_on_none() {
 }
 
 #[test]
+fn poll_that_yields_costs_none() {
+    let yields = std::future::poll_fn(|cx| {
+        assert!(crate::yield_now(cx.waker()));
+        Poll::<()>::Pending
+    });
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut task = new_detached(yields, Local);
+    for expected in [1, 0, 0] {
+        let (ran, cost) = rmws(|| owned.run(task));
+        assert_eq!(cost, expected);
+        let Ran::Notified(again) = ran else { panic!() };
+        task = again;
+    }
+}
+
+#[test]
 fn completion_with_join_waker_costs_two_and_elsewhere_four() {
     let (future, slot) = waits(2);
     let (task, mut join) = new(future, Local);

@@ -205,7 +205,8 @@ pub enum LocalRan<S: ScheduleLocal> {
     Complete,
     /// The future waits for a wake.
     Pending,
-    /// The future was woken during its poll: queue the task again.
+    /// The future was woken during its poll, or it has [yielded](crate::yield_now): queue the task
+    /// again.
     Notified(LocalNotified<S>),
     /// Nothing was done: the task belongs to another list.
     NotOwned(LocalNotified<S>),

@@ -81,8 +81,9 @@ pub enum Ran<S: Schedule> {
     Complete,
     /// The future waits for a wake.
     Pending,
-    /// The future was woken during its poll, by itself or by others, or its run [goes
-    /// on](AfterPoll::again) for another reason: queue the task again.
+    /// The future was woken during its poll, by itself or by others, or it has
+    /// [yielded](crate::yield_now), or the runner lets its run [go on](AfterPoll::again): queue the
+    /// task again.
     Notified(Notified<S>),
 }
 
@@ -98,7 +99,8 @@ pub struct AfterPoll<'a, S> {
     ///
     /// This costs no read-modify-write, and neither does the task's next start, unless the task is
     /// woken meanwhile. A wake from within the poll would cost one, and so would the start after
-    /// it. So this is the cheap way for a future to yield, if the future can reach its runner.
+    /// it. So this is the cheap way to let every task of a kind go on. A
+    /// future that yields calls [`yield_now`](crate::yield_now) instead.
     pub again: bool,
 }
 
@@ -198,8 +200,8 @@ impl<S: Schedule> Notified<S> {
     /// scheduled a last time, as cancelled. Use [`Owned::run`] to keep such tasks and to find them
     /// at shutdown.
     ///
-    /// The start costs one read-modify-write, or none if the runner let the task go on
-    /// ([`AfterPoll::again`]) and nothing has woken it in or after that poll. The end costs one for
+    /// The start costs one read-modify-write, or none if the task has yielded
+    /// ([`yield_now`](crate::yield_now)) or the runner let it go on ([`AfterPoll::again`]) and nothing has woken it in or after that poll. The end costs one for
     /// `Pending`, or none if the task comes back. A completion costs none if no handle joins and no
     /// waker is left, one otherwise, two if it wakes a join waker.
     pub fn run(self) -> Ran<S> {
@@ -271,14 +273,19 @@ impl<S: Schedule> Notified<S> {
 
     /// Polls the future once, as [`run_in`](Self::run_in) does, for the loop of a worker.
     ///
-    /// Afterwards this thread has no [current](crate::current()) task. So a loop that may be called
-    /// in the poll of another task runs in [`without_current`](crate::without_current).
-    /// [`run_in`](Self::run_in) has no such rule, and costs two more accesses to a thread-local.
+    /// Call this while no task is [current](crate::current()). A loop that may be called in the poll
+    /// of another task runs in [`without_current`](crate::without_current). Otherwise that task
+    /// loses its id, and a [yield](crate::yield_now) that it has made in this poll, so it may never
+    /// be polled again. Debug builds check this. [`run_in`](Self::run_in) has no such rule, and
+    /// costs two more accesses to a thread-local.
     ///
     /// # Panics
-    /// If `owned` panics; the task is then cancelled.
+    /// If `owned` panics; the task is then cancelled. In debug builds also if a task is current.
     #[inline]
+    #[track_caller]
     pub fn run_in_loop<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
+        #[cfg(feature = "std")]
+        debug_assert_eq!(crate::current(), None, "it would lose its yield");
         let task = self.into_task();
         let answer = || run::Answer {
             keep: owned().map_or(Keep::Requeue, Owned::keep),

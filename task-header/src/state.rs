@@ -68,7 +68,7 @@
 //!    set, nobody writes the slot. `COMPLETE` with `JOIN_WAKER` set gives the waker to the running
 //!    thread for good; that thread moves the waker out and leaves the slot's bytes as they are.
 //! 8. A run need not end with its poll. If the task is to be polled again at once (it was woken in
-//!    the poll, or the runner asks for it), the run *goes on* in a `Notified`: `RUNNING` stays set,
+//!    the poll, or it has yielded there, or the runner asks for it), the run *goes on* in a `Notified`: `RUNNING` stays set,
 //!    and is the reference of that `Notified`. Its holder has the future alone, as the running
 //!    thread had; the hand-over makes the running thread's writes visible to it. A wake or an abort
 //!    in between sees `RUNNING`, as in a poll, and only sets bits. The next start is a load, unless

@@ -645,6 +645,26 @@ fn panic_in_the_choice_of_a_list_cancels_the_task() {
     assert!(error.is_cancelled());
 }
 
+// Fails if a task that has yielded counts as one whose future is gone.
+#[cfg(feature = "std")]
+#[test]
+fn panic_in_the_choice_of_a_list_cancels_a_task_that_yielded() {
+    let (dropped, held) = count();
+    let future = std::future::poll_fn(move |cx| {
+        let _held = &held;
+        assert!(crate::yield_now(cx.waker()));
+        Poll::<()>::Pending
+    });
+    let (task, join) = new(future, Queue::default());
+    let run = std::panic::AssertUnwindSafe(|| task.run_in_loop(|| panic!("no list")));
+    assert!(std::panic::catch_unwind(run).is_err());
+    assert_eq!(dropped.load(Relaxed), 1);
+    let Poll::Ready(Err(error)) = poll_once(join) else {
+        panic!()
+    };
+    assert!(error.is_cancelled());
+}
+
 #[test]
 fn task_from_raw_runs_and_is_dropped_once() {
     let (dropped, held) = count();

@@ -11,7 +11,8 @@ use crate::{
     spawn_detached, yield_now,
 };
 use std::{
-    future::{pending, poll_fn},
+    future::{Future, pending, poll_fn},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -352,4 +353,27 @@ fn only_yields_count_for_the_spin() {
     assert!(!finds_none(Waker::wake_by_ref, false));
     assert!(!finds_none(|_| spawn_detached(async {}), false));
     assert!(!finds_none(|_| (), true));
+}
+
+/// Fails if a tick inside a task's poll takes away the task's yield, or its id.
+#[test]
+fn tick_in_a_task_leaves_the_task_its_yield() {
+    let driven = || Builder::new().build_driven([ThreadPark::new()]);
+    let ((runtime, mut outer), (inner_runtime, mut inner)) = (driven(), driven());
+    inner_runtime.spawn_detached(yield_now());
+    let mut polls = 0;
+    let ticks = poll_fn(move |cx| {
+        polls += 1;
+        if polls == 2 {
+            return Poll::Ready(());
+        }
+        let id = crate::task::id();
+        assert!(pin!(yield_now()).poll(cx).is_pending());
+        assert_eq!(inner[0].tick(), Tick::Ran);
+        assert_eq!(crate::task::id(), id);
+        Poll::Pending
+    });
+    let task = runtime.spawn(ticks);
+    assert_eq!((outer[0].tick(), outer[0].tick()), (Tick::Ran, Tick::Ran));
+    assert!(task.is_finished());
 }
