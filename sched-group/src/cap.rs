@@ -3,15 +3,16 @@ use crate::tournament::{MAX_RANK, Tournament};
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
 
-/// A limit on a group's runtime, even if its siblings are idle: `budget` in each `period`.
+/// A limit on a group's runtime: a budget in each period, even if the group's siblings are idle.
 ///
-/// A period begins when the cap is set, and the next one when it ends. A group whose runtime in a
-/// period has reached the budget is *throttled*: it is not picked until a period begins in which it
-/// has budget left. Budget that a period does not use is lost. Runtime beyond the budget (at most
-/// the longest poll) is taken from the following periods. So in an interval in which n periods
-/// begin, a group runs for at most `(n + 1) × budget`, plus one poll. A group that always has work,
-/// and has no competitor, runs for at least `(n − 1) × budget`, less one poll, if the worker picks
-/// again at the time of [`Pick::Throttled`](crate::Pick::Throttled).
+/// The first period begins when a group without a cap gets one. Each later period begins when the
+/// one before it ends. A group whose runtime in a period has reached the budget is *throttled*: the
+/// group is not picked until a period begins in which it has budget left. Budget that a period does
+/// not use is lost. Runtime beyond the budget (at most the longest poll) is taken from the
+/// following periods. So in an interval in which n periods begin, a group runs for at most
+/// `(n + 1) × budget`, plus one poll. A group that always has work, and has no competitor, runs for
+/// at least `(n − 1) × budget`, less one poll, if the worker picks again at the time of
+/// [`Pick::Throttled`](crate::Pick::Throttled).
 ///
 /// The runtime of a descendant counts for the group's cap, and also for the descendant's own cap. A
 /// cap applies to one [`FairQueue`](crate::FairQueue): an executor with a queue for each worker
@@ -29,7 +30,7 @@ use core::{fmt, time::Duration};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
-    /// In nanoseconds, at least 1.
+    /// In nanoseconds, at least 1. So is `period`.
     budget: u64,
     period: u64,
 }
@@ -95,10 +96,10 @@ pub(crate) struct Caps {
 
 /// The state of a group's cap.
 ///
-/// 1. The runtime of a period is added to `used`. At the end of the period its budget is
-///    subtracted, down to zero.
-/// 2. `began` is the start of the current period, as of the group's last charge or the start of its
-///    last turn (rules in `queue.rs`), whichever is later. So the next charged runtime starts in
+/// 1. The runtime of a period is added to `used`. At the end of the period the budget is subtracted
+///    from `used`, down to zero.
+/// 2. `began` is the start of the period in which the group was last charged, or in which its last
+///    turn began if that was later (rules in `queue.rs`). So the next charged runtime starts in
 ///    that period.
 #[derive(Clone, Copy)]
 struct Usage {
@@ -139,9 +140,9 @@ impl Usage {
         for part in [first, whole, runtime - first - whole] {
             self.used = self.used.saturating_add(part);
             time += part;
-            // Charges all whole periods in one step. Period by period, `used` would end the same:
-            // each adds `period` and subtracts `budget`, which is smaller, so the subtraction never
-            // saturates.
+            // The part `whole` may be several periods. Charged one by one they would leave the same
+            // `used`: each period adds `period` and subtracts `budget`. As the budget is smaller
+            // than the period, no subtraction saturates.
             self.begin(time);
         }
     }
@@ -217,7 +218,7 @@ impl Caps {
         self.usages[leaf as usize].cap
     }
 
-    /// Returns the rest of the budget.
+    /// Returns the rest of the budget, or `u64::MAX` if the cap limits nothing.
     pub(crate) fn left(&mut self, leaf: u32, now: u64) -> u64 {
         let usage = &mut self.usages[leaf as usize];
         usage.begin(now);
@@ -237,8 +238,8 @@ impl Caps {
         self.throttle(leaf, now)
     }
 
-    /// Throttles a group that has used its budget, until a period begins in which it has some left.
-    /// Returns whether the group is throttled.
+    /// Throttles a group that has used up its budget, until a period begins in which the group has
+    /// budget left. Returns whether the group is throttled.
     fn throttle(&mut self, leaf: u32, now: u64) -> bool {
         let usage = &mut self.usages[leaf as usize];
         if usage.used < usage.cap.budget || !usage.cap.limits() {
@@ -274,7 +275,7 @@ impl Caps {
         Some((member, self.usages[leaf as usize].throttled))
     }
 
-    /// Returns when the group was throttled.
+    /// Returns when the group was last throttled.
     pub(crate) fn throttled(&self, leaf: u32) -> u64 {
         self.usages[leaf as usize].throttled
     }

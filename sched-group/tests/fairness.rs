@@ -11,7 +11,7 @@ struct Spec {
     /// The shares beside its siblings, and those of its own work beside its children.
     shares: [u32; 2],
     longest_poll: u64,
-    /// Repeated: how long it sleeps, and for how many polls it then has work.
+    /// How long the group sleeps, and for how many polls it then has work. The list is repeated.
     bursts: Vec<(u64, u32)>,
     /// The budget and the period of its cap.
     cap: Option<(u64, u64)>,
@@ -287,8 +287,9 @@ fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(
     }
 }
 
-/// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` in each interval in which siblings i and
-/// j both have work and the same shares.
+/// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` for siblings i and j. The bound holds in
+/// each interval in which both siblings have work and keep their shares. W is a sibling's runtime
+/// in the interval, s its shares, L its longest poll, and Q the quota.
 fn assert_fair(specs: &[Spec], reshares: bool, steps: usize) {
     let all = siblings(specs);
     let mut pairs: Vec<Pair> = Vec::new();
@@ -381,8 +382,8 @@ proptest! {
     }
 }
 
-/// Runs a lone group with a cap that always has work, in polls of random length. `check` sees the
-/// time and the group's runtime at each nanosecond in which it runs.
+/// Runs a lone group that has a cap and always has work, in polls of random length. `check` sees
+/// the time and the group's runtime at each nanosecond in which the group runs.
 fn run_capped(
     cap: Cap,
     quota: u64,
