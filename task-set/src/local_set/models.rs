@@ -196,8 +196,8 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
     });
 }
 
-/// Two threads wake one task each. The first push clears the stack's tag and wakes the set. If the
-/// second push finds the tag still clear, the same wake serves both.
+/// Two threads wake one task each. The first push on the stack wakes the set. If the second push
+/// comes before the set has looked at the stack, the same wake serves both.
 ///
 /// Fails if `List::take` clears the tag for good.
 #[test]

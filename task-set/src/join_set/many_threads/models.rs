@@ -15,7 +15,7 @@ struct Output(usize, Arc<AtomicUsize>);
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // Ordering: Relaxed; read after the joins.
+        // Ordering: Relaxed, as the count is read after the joins.
         self.1.fetch_add(1, Relaxed);
     }
 }
@@ -94,7 +94,7 @@ fn members_completed_by_many_threads_are_handed_out_once() {
         }
         assert_eq!(seen, [1; TASKS]);
         assert!(outputs >= TASKS - 2 && set.is_empty());
-        // Ordering: Relaxed; read after the joins.
+        // Ordering: Relaxed, as the threads were joined before.
         assert_eq!(drops.load(Relaxed), TASKS);
     });
 }
