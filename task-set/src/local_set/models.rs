@@ -178,7 +178,7 @@ fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
 
 /// Two threads wake one task each while their set is dropped: the set waits for both.
 ///
-/// Fails if `List::take` clears the tag for good.
+/// Fails if `List::take` clears the stack's tag for good: then no later push wakes the set.
 #[test]
 fn two_wakes_against_the_sets_drop_are_waited_for() {
     Model::new().bound(2).branches(3_000).check(|| {
@@ -199,7 +199,7 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
 /// Two threads wake one task each. The first push on the stack wakes the set. If the second push
 /// comes before the set has looked at the stack, the same wake serves both.
 ///
-/// Fails if `List::take` clears the tag for good.
+/// Fails if `List::take` clears the stack's tag for good: then no later push wakes the set.
 #[test]
 fn two_wakes_reach_a_sleeping_set() {
     Model::new().bound(2).branches(3_000).check(|| {
