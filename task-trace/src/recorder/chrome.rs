@@ -151,7 +151,7 @@ impl Slices<'_> {
             }
             Event::Unpark { notified } => {
                 let Some(begun) = self.asleep.take() else {
-                return Ok(()); // The begin of the sleep is lost.
+                    return Ok(()); // The begin of the sleep is lost.
                 };
                 let how = if notified { "a notification" } else { "itself" };
                 let args = format!("\"ended by\":\"{how}\"");
@@ -214,7 +214,7 @@ impl Slices<'_> {
         outcome: &str,
     ) -> io::Result<()> {
         let Some((task, named, begun)) = self.open.take() else {
-        return Ok(()); // No poll is open, or the begin of the poll is lost.
+            return Ok(()); // No poll is open, or the begin of the poll is lost.
         };
         let name = self.capture.name_of(task, begun, named);
         let args = format!("\"task\":\"{task:#x}\",\"outcome\":{}", Text(outcome));
