@@ -131,8 +131,8 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     );
 }
 
-/// Fails if `look` has no fence, or clears the nudge only at its end: the two broken variants
-/// below.
+/// Fails if `look` has no fence, or if it clears the nudge only at its end. The two models below
+/// show these mistakes.
 #[test]
 fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
     model(|| looks(|slice, look| slice.look(look)));

@@ -31,8 +31,9 @@
 //!    operations are granted even if threads nudge without a pause.
 //! 5. *A look and a nudge do not miss each other.* In a *nudged* slice, a look clears the nudge,
 //!    executes a fence, and then looks. A nudger pushes, executes a fence, and then nudges, if it
-//!    finds the slice *open*. One of the two `SeqCst` fences is first. If it is the nudger's, the
-//!    look sees the push. If it is the look's, the nudger finds the slice *open*.
+//!    finds the slice *open*. One of the two `SeqCst` fences is first. If the nudger's fence is
+//!    first, the look sees the push. If the look's fence is first, the nudger finds the slice
+//!    *open*.
 //! 6. *A nudge never replaces a request.* Every transition of a nudge is a compare-exchange from a
 //!    state other than *requested*.
 use sync_shim::atomic::{
@@ -101,7 +102,7 @@ impl Preempt {
     #[inline]
     pub fn request(&self) {
         // Ordering: Relaxed, as in `open_slice`. An exchange rather than a store: under loom, a
-        // nudge's exchange may read a value that is older than a store.
+        // nudge's exchange may read a value that is older than the store.
         self.0.swap(REQUESTED, Relaxed);
     }
 
@@ -137,8 +138,8 @@ impl Preempt {
     }
 
     /// Nudges the slice even if it ignores nudges: for a worker that has not looked for work for a
-    /// long time. Returns whether the nudge was made. Without a race the call costs at most two loads
-    /// and an exchange.
+    /// long time. Returns whether the nudge was made. Without a race the call costs at most two
+    /// loads and an exchange.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();

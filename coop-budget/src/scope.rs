@@ -77,7 +77,7 @@ struct Frame<'a> {
 impl Current {
     /// Reports the first refusal of the innermost scope to the scope's hook, and returns the hook.
     fn count_refusal(&self, why: Exhausted) -> Option<&dyn OnExhausted> {
-        // SAFETY: the frame is null, or live (rule 3): its scope calls this and has not ended.
+        // SAFETY: the frame is null, or live (rule 3), as its scope has not ended.
         let frame = unsafe { self.frame.get().as_ref() }?;
         let hook = frame.hook?;
         if !frame.refused.replace(true) {
@@ -90,8 +90,8 @@ impl Current {
     fn slice(&self) -> Option<&Preempt> {
         let slice = self.slice.get();
         let is_some = !preempt::NONE.is_null() || !slice.is_null();
-        // SAFETY: the pointer is live (rule 5), and not null: if `NONE` is not null no slice is,
-        // and otherwise the line above has tested this one.
+        // SAFETY: the pointer is live (rule 5). It is not null: either `NONE` is not null, and then
+        // no slice is null, or the line above has tested this pointer.
         is_some.then(|| unsafe { &*slice })
     }
 
@@ -129,7 +129,7 @@ impl Current {
 
     /// Returns the hook of the innermost scope.
     fn hook(&self) -> Option<&dyn OnExhausted> {
-        // SAFETY: the frame is null, or live (rule 3): its scope calls this and has not ended.
+        // SAFETY: the frame is null, or live (rule 3), as its scope has not ended.
         unsafe { self.frame.get().as_ref() }?.hook
     }
 }
@@ -193,8 +193,8 @@ pub trait OnExhausted {
 ///
 /// A nested scope keeps to the limits of its runtime. So a library may use one, for example to give
 /// one of several futures a share of its task's budget. A `block_on`, which keeps its thread until
-/// its future is done, takes an own scope. A budget around it is not renewed meanwhile, so a nested
-/// scope would refuse every operation once that budget is used up.
+/// its future is done, takes an own scope. A budget around the `block_on` is not renewed meanwhile,
+/// so a nested scope would refuse every operation once that budget is used up.
 ///
 /// A scope costs some loads and stores to a thread-local.
 ///
@@ -508,8 +508,8 @@ pub struct Turns<'a> {
 impl Turns<'_> {
     /// Runs `f`, usually the poll of a task, with this budget.
     ///
-    /// A turn within another turn, or within a limit, is a nested scope: what `f` does not use
-    /// returns to the scope around it. In any other turn what `f` does not use is lost. A turn
+    /// A turn within another turn, or within a limited scope, is a nested scope: what `f` does not
+    /// use returns to the scope around it. In any other turn what `f` does not use is lost. A turn
     /// costs some stores to a thread-local.
     #[inline]
     pub fn run<R>(&self, budget: Budget, f: impl FnOnce() -> R) -> R {
@@ -754,8 +754,8 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
 
 /// A granted operation, or a batch of them.
 ///
-/// If it is dropped, its charge is refunded to the scope that it came from, unless that scope has
-/// ended.
+/// If it is dropped, its charge is refunded to the scope that the charge came from, unless that
+/// scope has ended.
 ///
 /// ```
 /// use coop_budget::{Budget, Progress, Scope, has_remaining, poll_proceed};

@@ -16,7 +16,7 @@ use core::{fmt, time::Duration};
 ///
 /// The runtime of a descendant counts for the group's cap, and also for the descendant's own cap. A
 /// cap applies to one [`FairQueue`](crate::FairQueue): an executor with a queue for each worker
-/// divides the budget.
+/// divides the budget among its queues.
 ///
 /// ```
 /// use sched_group::Cap;
@@ -30,13 +30,13 @@ use core::{fmt, time::Duration};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
-    /// In nanoseconds, at least 1. So is `period`.
+    /// In nanoseconds, as is `period`. Both are at least 1.
     budget: u64,
     period: u64,
 }
 
 impl Cap {
-    /// Creates a cap of a budget of runtime in each period.
+    /// Creates a cap: a group may run for `budget` in each `period`.
     ///
     /// A budget of at least the period limits nothing.
     ///
@@ -88,7 +88,7 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
 
 /// The caps of a queue, and the times at which throttled groups are released.
 pub(crate) struct Caps {
-    /// Ranked by the time of the release. A group is present while it is throttled.
+    /// Ranks the groups by the times of their releases. A group is present while it is throttled.
     releases: Tournament,
     /// Indexed by leaf in `releases`.
     usages: Vec<Usage>,
@@ -106,7 +106,7 @@ struct Usage {
     cap: Cap,
     began: u64,
     used: u64,
-    /// When the group was throttled.
+    /// When the group was last throttled.
     throttled: u64,
 }
 
@@ -130,8 +130,8 @@ impl Usage {
         }
     }
 
-    /// Adds a runtime that spans several periods: the end of the first, whole periods, and the
-    /// rest.
+    /// Adds a runtime that spans several periods, in three parts: the part in the first period,
+    /// that in whole periods, and the rest.
     fn charge_periods(&mut self, runtime: u64, now: u64) {
         let mut time = now - runtime;
         let period = self.cap.period;

@@ -14,7 +14,8 @@ use crate::tournament::{MAX_RANK, Tournament};
 ///    its last turn began. Together with rule 1 this proves the bound on fairness in the README.
 pub(crate) struct Level {
     siblings: Tournament,
-    /// The floor while no sibling has work: the largest that a sibling without work has had.
+    /// The floor while no sibling has work: the largest virtual runtime that a sibling without work
+    /// has had.
     idle_floor: u128,
     /// The parent, or `NONE`.
     pub(crate) owner: u32,

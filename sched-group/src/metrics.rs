@@ -21,7 +21,7 @@ pub struct Metrics {
     /// How many turns took more than twice the quota, while another group had work or a cap
     /// applied. In such a turn a poll took longer than the quota.
     pub violations: u64,
-    /// How long turns ran beyond the quota in all, while another group had work or a cap applied.
+    /// How long, in all, turns ran beyond the quota while another group had work or a cap applied.
     pub overrun: Duration,
 }
 

@@ -23,7 +23,7 @@
 //! 3. A turn is *watched* if another group is active, or if a cap applies to the current group. The
 //!    clock is read between polls only in watched turns. A turn that was not watched is charged
 //!    before a second group becomes active. So the second group starts at the virtual runtime that
-//!    the current group has now, not at the one that it had at the start of its turn.
+//!    the current group has now, and not at that from the start of the current group's turn.
 //! 4. A group with a latency goal is present in `goals` while it *waits*: it is active and not
 //!    current, and neither it nor an ancestor is throttled. A turn that begins or goes on meanwhile
 //!    ends after the least of these goals, if that is less than the quota. `refresh_goal` restores
@@ -47,7 +47,7 @@ mod look;
 mod members;
 mod turns;
 
-/// The quota of a turn unless another one is set: half a millisecond.
+/// The quota of a turn unless another quota is set: half a millisecond.
 pub const DEFAULT_QUOTA: Duration = Duration::from_micros(500);
 
 /// The number that stands for no group, no level, no cap or no goal.
@@ -56,7 +56,7 @@ const NONE: u32 = u32::MAX;
 /// The level of the groups without a parent.
 const ROOT: u32 = 0;
 
-/// The leaf of a group's own work in its inner level: the first that is added.
+/// The leaf of a group's own work in its inner level: the first leaf that is added there.
 const OWN: u32 = 0;
 
 /// Names a group of the queue that returned the key.
@@ -115,7 +115,7 @@ struct Group<T> {
     children: u32,
     shares: Shares,
     own_shares: Shares,
-    /// `None` if there is no group of that index.
+    /// `None` if there is no group at this index.
     value: Option<T>,
 }
 
@@ -183,7 +183,7 @@ pub struct FairQueue<T, C> {
     began: u64,
     /// The time up to which the current group is charged.
     charged: u64,
-    /// When the quota of a watched turn is used up.
+    /// When a watched turn ends: by its quota, a cap or a latency goal.
     ends: u64,
     now: u64,
 }

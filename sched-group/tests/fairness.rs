@@ -120,7 +120,7 @@ struct View<'a> {
 struct Sim<'a> {
     specs: &'a [Spec],
     time: &'a Cell<u64>,
-    /// Work done, polls left, and the time of the next burst.
+    /// By group: the work done, the polls left, and the time of the next burst.
     work: Vec<u64>,
     polls: Vec<u32>,
     wakes: Vec<u64>,
@@ -186,8 +186,8 @@ impl Sim<'_> {
     }
 }
 
-/// Runs the groups for `steps` polls. With `reshares` some shares change now and then, also during
-/// polls.
+/// Runs the groups for `steps` polls or waits. With `reshares` some shares change now and then,
+/// also during polls.
 fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(&View<'_>)) {
     let time = Cell::new(0);
     let mut queue = FairQueue::with_quota(|| time.get(), Duration::from_nanos(QUOTA));

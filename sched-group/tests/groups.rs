@@ -165,7 +165,7 @@ fn goal_below_a_throttled_ancestor_does_not_count() {
     assert_eq!(queue.turn_end(), Some(time.get() + 3_000));
 }
 
-/// Fails if the goal of a group counts while its cap keeps it from running.
+/// Fails if the goal of a group counts while the group's own cap keeps the group from running.
 #[test]
 fn goal_of_a_throttled_group_does_not_count() {
     let time = Cell::new(0);

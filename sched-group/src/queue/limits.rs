@@ -15,8 +15,9 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Changes a group's shares, at once.
     ///
-    /// First the current group is charged for its runtime until now. The lead of the changed group
-    /// over its siblings is rescaled, as if the group had run for this lead at the new shares.
+    /// First the current group is charged for its runtime until now, at the old shares. Then the
+    /// lead of the changed group over its siblings is rescaled, as if the group had run for this
+    /// lead at the new shares.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.insert_at(ROOT, shares, value)
     }
 
-    /// Adds a group below another one, without work.
+    /// Adds a group without work below another group.
     ///
     /// The children of a group divide its time by their shares. The parent's own work counts as one
     /// more child, with the shares that [`set_own_shares`](Self::set_own_shares) sets. At first

@@ -89,10 +89,10 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Gives the turn to the active group with the least virtual runtime, and returns it.
     ///
-    /// Before that it ends and charges the turn of the current group, which still has work. The
-    /// same group may get the next turn. A pick descends from a group to its children, or to its
-    /// own work beside them. Among equals it takes the one that has waited longest. Reads the clock
-    /// once.
+    /// Before that, the call charges the current group, which still has work, and ends its turn.
+    /// The same group may get the next turn. A pick descends from a group to its children, or to
+    /// its own work beside them. Among equal groups it takes the one that has waited longest. Reads
+    /// the clock once.
     pub fn pick(&mut self) -> Pick {
         let now = self.read();
         self.pick_at(now)
