@@ -5,7 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `stat` | the thread's state |
-//! | `schedstat` | its CPU time, and the time that it waited for a CPU |
+//! | `schedstat` | the thread's CPU time, and the time that it waited for a CPU |
 //! | `syscall` | the number of the system call in which the thread blocks |
 //! | `wchan` | the function of the kernel in which the thread waits |
 //!

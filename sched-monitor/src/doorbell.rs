@@ -68,7 +68,7 @@ impl Doorbell {
     pub fn ring(&self) {
         // Ordering: SeqCst pairs with the fence in `sleep` (rule 1).
         fence(SeqCst);
-        // Ordering: Relaxed, as the fence orders this load.
+        // Ordering: Relaxed, as the fence above orders this load.
         if self.asleep.load(Relaxed) {
             self.wake();
         }
@@ -101,7 +101,7 @@ impl Doorbell {
         self.wake();
     }
 
-    /// Waits for a time, or until the monitor is hurried or stopped.
+    /// Waits for `limit`, or until the monitor is hurried or stopped.
     pub(crate) fn pause(&self, limit: Duration) {
         let mut state = self.state.lock();
         if !state.rung && !state.stopped {
@@ -112,7 +112,7 @@ impl Doorbell {
 
     /// Waits until a worker rings. Returns at once if a worker is busy, or the monitor was stopped.
     pub(crate) fn sleep(&self, all_idle: impl FnOnce() -> bool) {
-        // Ordering: Relaxed, as the fence orders this store.
+        // Ordering: Relaxed, as the fence below orders this store.
         self.asleep.store(true, Relaxed);
         // Ordering: SeqCst pairs with the fence in `ring` (rule 1).
         fence(SeqCst);

@@ -82,7 +82,7 @@ impl<T: Send> Handoff<T> {
         // Ordering: Acquire pairs with the store of `enter`, which another thread may have made.
         let value: *mut T = ptr::with_exposed_provenance_mut(self.inside.swap(0, Acquire));
         // SAFETY: `enter` exposed the box's provenance. Only one exchange replaces the box's
-        // address, and it is this thread's, so this thread owns the box (rule 1).
+        // address, and this thread has made that exchange, so it owns the box (rule 1).
         (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 

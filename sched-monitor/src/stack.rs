@@ -104,7 +104,7 @@ impl Stack {
         })
     }
 
-    /// Returns the addresses: the next instruction of the called function, and then the return
+    /// Returns the addresses: the next instruction of the innermost function, and then the return
     /// addresses of its callers.
     ///
     /// ```

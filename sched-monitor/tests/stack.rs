@@ -1,4 +1,4 @@
-//! Stacks of other threads, wherever they are interrupted.
+//! Captures the stacks of other threads, wherever those threads are interrupted.
 #![cfg(all(
     feature = "backtrace",
     target_os = "linux",
@@ -219,7 +219,8 @@ fn capture_of_a_thread_that_blocks_the_signal_gives_up() {
     capture_in(&stuck, "spins_until");
 }
 
-/// A signal that another sender sends reaches the handler that was there before. `errno` is kept.
+/// A signal that another sender sends reaches the handler that was installed before. `errno` is
+/// kept.
 #[test]
 fn signal_of_another_sender_reaches_the_previous_handler() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);

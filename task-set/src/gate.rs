@@ -13,8 +13,8 @@ use waker_vtable::WakeRef;
 /// processor.
 const YIELDS: u32 = 16;
 
-/// The shortest sleep. Each sleep is twice as long as the last, for [`DOUBLINGS`] times: up to 1.6
-/// ms.
+/// The shortest sleep. Each of the next [`DOUBLINGS`] sleeps is twice as long as the sleep before:
+/// up to 1.6 ms.
 const SHORTEST: Duration = Duration::from_micros(50);
 const DOUBLINGS: u32 = 5;
 

@@ -57,7 +57,7 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// assert_eq!(sum, 6);
 /// ```
 ///
-/// Without awaiting, in a loop of your own:
+/// The next example joins without awaiting, in a loop of its own:
 ///
 /// ```
 /// use std::task::{Context, Poll, Waker};

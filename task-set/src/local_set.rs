@@ -5,7 +5,7 @@
 //! | actor | what it does |
 //! |---|---|
 //! | poller | polls the set: a call of `run_until`, `block_until`, `try_run` or `cancel_all`; all polls by hand count as one poller |
-//! | the last poller | the poller that registered last, `last`; `waiter` holds its waker |
+//! | the last poller | the poller that registered last (`last`); `waiter` holds its waker |
 //! | other pollers | the pollers whose wakers were displaced and are kept in `others` |
 //! | waker | wakes a task of the set, on any thread |
 //!
@@ -281,7 +281,7 @@ impl LocalSet {
         }
     }
 
-    /// Drops the futures of all tasks at once, and those of tasks that they spawn meanwhile.
+    /// Drops the futures of all tasks at once, and those of the tasks that these drops spawn.
     ///
     /// The set's drop does the same. Call this earlier if the futures' drops need a context that is
     /// gone when the set is dropped. The call waits for threads that are in the middle of a wake,
@@ -394,7 +394,8 @@ impl LocalSet {
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
-            // If a task makes the future ready, it also wakes the future's waker, and so this call.
+            // If a task makes the future ready, the task also wakes the future's waker, which is
+            // that of this call.
             let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
@@ -403,7 +404,7 @@ impl LocalSet {
 
     /// Runs up to 61 ready tasks. Returns `Ready` when the set has no task left.
     ///
-    /// After 61 tasks the call wakes its own waker, as more tasks may be ready. It is for a set
+    /// After 61 tasks the call wakes the waker of `cx`, as more tasks may be ready. It is for a set
     /// that one place polls by hand: if two places do so, only the place that polled last is woken.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_tasks_as(BY_HAND, cx)

@@ -7,7 +7,7 @@
 //! # Rules
 //!
 //! 1. *The handler interrupts its thread anywhere.* So it neither allocates, nor locks, nor calls a
-//!    function that POSIX does not allow there. It keeps `errno`.
+//!    function that POSIX does not allow in a handler. It keeps `errno`.
 //! 2. *The handler cannot fault.* The kernel copies the stack (`process_vm_readv`), and stops where
 //!    the memory ends. So the thread may also run on a stack that it has made itself.
 //! 3. *Signals that others send reach their handler.* Our signal carries the request's address. For
@@ -215,7 +215,7 @@ fn copy_memory(from: u64, to: &mut [u64; WORDS]) -> usize {
     usize::try_from(bytes).unwrap_or(0) / 8
 }
 
-/// Calls the handler that was there before, if it is a function.
+/// Calls the handler that was installed before ours, if it is a function.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // `install` stores the replaced handler after it has installed ours. A signal that comes
     // between these two steps has no effect.

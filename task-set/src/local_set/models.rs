@@ -48,7 +48,7 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
 }
 
 /// Another thread wakes a task while the set polls and goes to sleep: the task is polled again, and
-/// sees the waker's writes.
+/// sees what the other thread wrote before its wake.
 ///
 /// Fails if `next` does not look again after it registers, or if `Releases::try_push` pushes with
 /// Relaxed.
