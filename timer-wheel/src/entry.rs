@@ -65,7 +65,7 @@ impl<T> fmt::Debug for Node<T> {
 /// - A handle is unique: `Handle` is not `Clone`, and safe code cannot make a second handle of an
 ///   entry before the first is gone. So an `Arc` is not a handle:
 ///   [`Wheel::insert`](crate::Wheel::insert) is safe, and would accept two clones. A newtype of an
-///   `Arc` is a handle, if its module makes only one of an entry at a time.
+///   `Arc` can be a handle, if its module makes only one handle of an entry at a time.
 /// - `into_ptr` returns a pointer to a live, aligned `Self`. From then until `from_ptr` the entry
 ///   neither moves nor is freed. A pinned entry whose owner may drop it earlier must
 ///   [`remove`](crate::Wheel::remove) itself in its `Drop`.

@@ -104,8 +104,8 @@ enum Content<V> {
 /// The wheel's handle of a timer: the timer is armed.
 struct Armed<V>(NonNull<Timer<V>>);
 
-// SAFETY: `Timers` makes one handle of a timer that it arms, and takes it back before it frees the
-// timer. A block does not move, and references are made only to the other fields of a timer.
+// SAFETY: `Timers` makes one handle of a timer that it arms, and takes the handle back before it
+// frees the timer. A block does not move, and no reference is made to a timer's node.
 unsafe impl<V> Entry for Timer<V> {
     type Handle = Armed<V>;
 

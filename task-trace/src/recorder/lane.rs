@@ -41,7 +41,7 @@ pub struct Lane {
 struct Writer {
     /// The task that is polled, or 0.
     current: AtomicU64,
-    /// Addresses of places of spawns, and their numbers.
+    /// The addresses of spawn places, each with the number of the place.
     known: [(AtomicU64, AtomicU64); KNOWN],
 }
 

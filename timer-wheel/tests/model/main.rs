@@ -12,10 +12,10 @@ use proptest::prelude::*;
 enum At {
     Past(u64),
     In(u64),
-    /// An offset from the tick before the next one whose lowest digits are 0. The first number says
-    /// how many digits these are.
+    /// An offset from the tick before the next tick whose lowest digits are 0. The first number
+    /// says how many digits these are.
     Turn(u32, i8),
-    /// An offset from the tick that is later than now by one unit of a level: a digit's place.
+    /// An offset from the tick that is 64ⁿ ticks after now. The first number is n, a level.
     Level(u32, i8),
     BeforeEnd(u64),
     Any(u64),
