@@ -10,9 +10,9 @@ use core::{fmt, time::Duration};
 /// group is not picked until a period begins in which it has budget left. Budget that a period does
 /// not use is lost. Runtime beyond the budget (at most the longest poll) is taken from the
 /// following periods. So in an interval in which n periods begin, a group runs for at most
-/// `(n + 1) × budget`, plus one poll. A group that always has work, and has no competitor, runs for
-/// at least `(n − 1) × budget`, less one poll, if the worker picks again at the time of
-/// [`Pick::Throttled`](crate::Pick::Throttled).
+/// `(n + 1) × budget`, plus one poll. If it always has work, and has no competitor, it runs for at
+/// least `(n − 1) × budget`, less one poll. This lower bound holds if the worker picks again at the
+/// time of [`Pick::Throttled`](crate::Pick::Throttled).
 ///
 /// The runtime of a descendant counts for the group's cap, and also for the descendant's own cap. A
 /// cap applies to one [`FairQueue`](crate::FairQueue): an executor with a queue for each worker

@@ -25,8 +25,8 @@
 //!    before a second group becomes active. So the second group starts at the virtual runtime that
 //!    the current group has now, and not at that from the start of the current group's turn.
 //! 4. A group with a latency goal is present in `goals` while it *waits*: it is active and not
-//!    current, and neither it nor an ancestor is throttled. A turn that begins or goes on meanwhile
-//!    ends after the least of these goals, if that is less than the quota. `refresh_goal` restores
+//!    current, and neither it nor an ancestor is throttled. While such groups wait, a turn ends
+//!    after the least of their goals, if that is less than the quota. `refresh_goal` restores
 //!    this rule for one group. `refresh_goals` restores it for a group whose `throttled` has
 //!    changed, and for all groups below that group.
 //! 5. `now` is the last reading of the clock. It is older than the last poll only in a turn that is

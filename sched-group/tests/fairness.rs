@@ -8,7 +8,7 @@ use std::{cell::Cell, time::Duration};
 struct Spec {
     /// The index of the parent, an earlier group, if it has one.
     parent: Option<usize>,
-    /// The shares beside its siblings, and those of its own work beside its children.
+    /// The group's shares beside its siblings, and the shares of its own work beside its children.
     shares: [u32; 2],
     longest_poll: u64,
     /// How long the group sleeps, and for how many polls it then has work. The list is repeated.
@@ -62,8 +62,8 @@ fn specs(nested: bool, capped: bool) -> impl Strategy<Value = Vec<Spec>> {
 /// A competitor in a level: a group with its descendants, or the own work of a group with children.
 struct Sibling {
     level: Option<usize>,
-    /// The groups whose work counts. The shares are those of the first group: those of its own work
-    /// if `is_own`.
+    /// The groups whose work counts. The sibling has the shares of the first group, or the shares
+    /// of that group's own work if `is_own`.
     members: Vec<usize>,
     is_own: bool,
     longest_poll: i128,
@@ -429,7 +429,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// In an interval in which n periods begin, a group runs for at most n + 1 budgets plus one
-    /// poll, and for at least n − 1 budgets less one poll.
+    /// poll. It runs for at least n − 1 budgets less one poll.
     #[test]
     fn lone_capped_group_gets_its_budgets((less, more, quota, longest_poll) in capped()) {
         let (budget, period) = (less.min(more), less.max(more) + 1);

@@ -308,8 +308,8 @@ fn sleep_without_fences_is_missed() {
 }
 
 /// The monitor observes a run and requests its end, while the worker begins the next run. The
-/// request reaches the observed run or a later one: the worker sees the request after its current
-/// poll at the latest, unless the worker has opened a slice since the request.
+/// request reaches the observed run or a later one. The worker sees the request between two polls
+/// at the latest, unless it has opened a slice since the request.
 ///
 /// Fails if the slice is opened after the run's number is published.
 #[test]

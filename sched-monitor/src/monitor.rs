@@ -50,8 +50,8 @@ pub struct Sample {
     pub state: State,
     /// The number of polls that the worker has begun.
     pub polls: u64,
-    /// The number of runs that the worker has begun: of polls, without those that inherit the time
-    /// slice of the poll before. Equal to `polls` if no poll inherits a time slice.
+    /// The number of runs that the worker has begun. A run is a poll together with the polls after
+    /// it that inherit its time slice. Equal to `polls` if no poll inherits a time slice.
     pub runs: u64,
     /// The number of annotated calls that the worker has begun.
     pub calls: u64,

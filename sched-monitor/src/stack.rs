@@ -91,8 +91,8 @@ impl Stack {
     /// continues. A system call in which the thread blocks is begun again, or fails with `EINTR` if
     /// it is one of those that signals always end, such as `poll` and `nanosleep`.
     ///
-    /// Returns `None` if the thread does not answer within `limit`: it has ended, it waits for a
-    /// CPU, it blocks the signal, or the system does not let it go on. One stack is captured at a
+    /// Returns `None` if the thread does not answer within `limit`. It may have ended, wait for a
+    /// CPU, or block the signal, or the system does not let it go on. One stack is captured at a
     /// time: a second caller waits for the first one, for at most `limit`.
     ///
     /// The first capture installs the handler for the whole process, and the handler stays. For a

@@ -31,7 +31,8 @@
 //!    moving ring. No entry expires, and `now` does not change, until the ring is empty.
 //! 6. Entries enter a ring at its end, leave it from anywhere, and move from its front. So entries
 //!    with the same `when` are in one ring, in the order in which they were inserted. While entries
-//!    move, such entries may be in two rings (rule 5): those already filed are the older ones.
+//!    move, entries with the same `when` may be in two rings (rule 5). The entries that are filed
+//!    already are the older ones.
 //!
 //! Each cascade files an entry at a lower level. After the first cascade, `when` and `now` differ
 //! only in the digits below the slot's level. So an entry moves at most once for each of these
@@ -291,7 +292,7 @@ impl<T: Entry> Wheel<T> {
     /// # Panics
     /// If the entry is in a wheel already, which the contract of [`Entry`] forbids. The entry
     /// stays there, and the second handle is leaked. This check does not replace the contract, as
-    /// another thread may use the other wheel.
+    /// another thread may use the wheel that has the entry.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn insert(&mut self, handle: T::Handle, deadline: u64) {

@@ -137,7 +137,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         (self.now >= self.ends).then(|| self.pick_at(self.now))
     }
 
-    /// Returns the group with the least virtual runtime, of those with work that are not throttled.
+    /// Returns the group with the least virtual runtime of the unthrottled groups with work.
     ///
     /// A thief should help this group first. The search descends as in [`pick`](Self::pick), but
     /// changes nothing and reads no clock. So the turn in progress is not charged, and a throttled

@@ -40,9 +40,9 @@ fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
 /// members go into the slots of two members that were handed out. The set hands out each member
 /// once, under the member's own id.
 ///
-/// Fails if `Member::wake` wakes the set only when `ready` was not empty, if `poll_done` registers
-/// the waker after its second `try_next`, or if `insert` leaves `free` as it is, so that a new
-/// member overwrites another.
+/// Fails if `Member::wake` wakes the set only when `ready` was not empty, or if `poll_done`
+/// registers the waker after its second `try_next`. Fails also if `insert` leaves `free` as it is,
+/// so that a new member overwrites another.
 #[test]
 fn members_completed_by_many_threads_are_handed_out_once() {
     model(|| {
