@@ -395,7 +395,7 @@ impl LocalSet {
                 return Poll::Ready(output);
             }
             // If a task makes the future ready, the task also wakes the future's waker, which is
-            // that of this call.
+            // the waker of this call.
             let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
