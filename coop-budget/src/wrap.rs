@@ -222,8 +222,9 @@ impl<F: Future> Future for Scoped<F> {
 ///
 /// It is for futures in a `FuturesUnordered`, a `join_all` or a `select`. A future that used up its
 /// share leaves the rest of the budget to the others. Once the task's budget is used up, the
-/// wrapper no longer polls its future, unlike [`scope`], so it also polls no future nested in that
-/// one. The wrapper wakes its waker and returns `Pending`, and the set of futures yields.
+/// wrapper does not poll its future any more, unlike [`scope`]. So no future that is nested in that
+/// future is polled either. The wrapper wakes its waker and returns `Pending`, and the set of
+/// futures yields.
 ///
 /// ```
 /// # use std::future::Future;

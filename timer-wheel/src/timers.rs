@@ -11,8 +11,8 @@
 //! 2. A timer is in one of the states above, so it is in this wheel or in none.
 //! 3. A key is a timer's index and generation. The generation changes when the timer is freed. A
 //!    timer that has used all generations is retired with the last one. So a key with the timer's
-//!    present generation names the timer that it was made for, or a retired one. It never names a
-//!    timer that was armed later.
+//!    present generation was made when the timer was armed last, or the timer is retired. No key
+//!    names a timer that was armed again after the key was made.
 use crate::{Entry, Node, Step, Wheel};
 use alloc::{boxed::Box, vec::Vec};
 use core::{

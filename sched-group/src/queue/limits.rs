@@ -74,11 +74,12 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Caps the runtime of a group and its descendants, or with `None` removes the group's cap.
     ///
-    /// The first period of a group's first cap begins now. A change of the cap keeps the present
-    /// period, and rescales the runtime that the group has used. So a debt takes as long to pay at
-    /// the new cap as at the old one. This lets a caller adjust a cap often: a throttled group
-    /// stays throttled for about as long, even if its budget is raised. A group without a cap is
-    /// not throttled, and a later cap does not count earlier runtime. The call may allocate.
+    /// If the group had no cap, its first period begins now. A change of the cap keeps the start of
+    /// the present period, and rescales the runtime that the group has used. So a debt takes as
+    /// long to pay at the new cap as at the old one. This lets a caller adjust a cap often: a
+    /// throttled group stays throttled for about as long, even if its budget is raised. A group
+    /// without a cap is not throttled, and a later cap does not count earlier runtime. The call may
+    /// allocate.
     ///
     /// # Errors
     ///
