@@ -12,10 +12,10 @@ use sync_shim::{
     thread,
 };
 
-/// Opens two slices of two polls each, while a monitor requests the end of the slice that it finds.
-/// `open` publishes the number of the slice, and the monitor reads it. The monitor then publishes
-/// the number of the slice whose end it requested, in `requested`. So a poll that reads its own
-/// slice's number in `requested` must see the flag.
+/// Opens two slices of two polls each, while a monitor requests the end of at most one of them.
+/// `open` opens a slice and publishes its number in `slice`. If the monitor reads a number there,
+/// it requests the end of the slice and then publishes that number in `requested`. So a poll that
+/// reads its own slice's number in `requested` must see the flag.
 fn slices(open: fn(&Preempt, &dyn Fn()), look: fn(&Preempt) -> bool) {
     let flag = Arc::new(Preempt::new());
     let slice = Arc::new(AtomicUsize::new(0));
@@ -52,7 +52,8 @@ fn open_then_publish(flag: &Preempt, publish: &dyn Fn()) {
     publish();
 }
 
-/// The worker sees a request inside a slice before its next poll, and before each later poll.
+/// The worker sees a request inside a slice before its next poll, and before each later poll of
+/// that slice.
 ///
 /// Fails in the two broken variants below, or if `request` does nothing.
 #[test]
@@ -114,7 +115,7 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     let pusher = {
         let (slice, pushed) = (slice.clone(), pushed.clone());
         thread::spawn(move || {
-            // Ordering: Relaxed, as the fence orders it before the nudge.
+            // Ordering: Relaxed, as the fence orders the push before the nudge.
             pushed.store(1, Relaxed);
             // Ordering: SeqCst pairs with the fence in `look`.
             fence(SeqCst);
@@ -130,8 +131,8 @@ fn looks(look: fn(&Preempt, &dyn Fn() -> Option<()>) -> Option<()>) {
     );
 }
 
-/// Fails if `look` has no fence, or clears the nudge only at its end: the two broken variants
-/// below.
+/// Fails if `look` has no fence, or if it clears the nudge only at its end. The two models below
+/// show these mistakes.
 #[test]
 fn item_pushed_before_a_nudge_is_found_or_the_nudge_stays() {
     model(|| looks(|slice, look| slice.look(look)));

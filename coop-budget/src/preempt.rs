@@ -8,30 +8,32 @@
 //!
 //! | state | set by | the next operation | a nudge |
 //! |---|---|---|---|
-//! | *open* | the worker, when it opens a slice; also the end of *ignoring* | is granted | sets *nudged* |
+//! | *open* | the worker, when it opens a slice or begins a look in *nudged*; two of the ends of *ignoring* (below) | is granted | sets *nudged* |
 //! | *requested* | a monitor | is refused, and so are all later ones | does nothing |
-//! | *nudged* | a nudger, in an open slice | is refused, and sets *ignoring* | does nothing |
+//! | *nudged* | a nudger, in an open slice; a monitor that insists | is refused, and sets *ignoring* | does nothing |
 //! | *ignoring* | the operation that a nudge refused; a look that found work | is granted | does nothing |
 //!
-//! *Ignoring* ends in three ways. If a look finds no work, or a budget is used up, the slice is
-//! *open*. If a monitor insists, it is *nudged*.
+//! Besides an opening and a request, three events end *ignoring*. A look that finds no work sets
+//! *open*, and so does an operation that is refused because a budget is used up. A monitor that
+//! insists ([`Preempt::insist`]) sets *nudged*.
 //!
 //! # Rules
 //!
 //! 1. Only opening a slice ends a request. A check does not end it, as one slice is checked many
 //!    times, between polls too.
-//! 2. *No request is lost.* The worker opens a slice before another thread can know of it. So a
-//!    request by a thread that knows of the slice follows the opening in the flag's modification
-//!    order, and stays until the next opening.
-//! 3. A request that races the opening of the next slice may end that one early. This costs a yield
-//!    and breaks nothing.
+//! 2. *No request is lost.* The worker opens a slice before another thread can know of that slice.
+//!    So a request by a thread that knows of the slice follows the opening in the flag's
+//!    modification order, and stays until the next opening.
+//! 3. A request that races the opening of the next slice may end the next slice early. This costs a
+//!    yield and breaks nothing.
 //! 4. A nudge is a hint. It ends with the operation that it refuses, so a poll that blocks its
 //!    thread, and tries the operation again, continues. The slice then ignores nudges, so that
 //!    operations are granted even if threads nudge without a pause.
-//! 5. *A look and a nudge do not miss each other.* A look clears an earlier nudge, fences, and then
-//!    looks. A nudger pushes, fences, and then nudges. Of two `SeqCst` fences one is first: either
-//!    the look sees the push, or the nudger finds the slice open. (If it finds another state it
-//!    does not nudge.)
+//! 5. *A look and a nudge do not miss each other.* In a *nudged* slice, a look clears the nudge,
+//!    executes a fence, and then looks. A nudger pushes, executes a fence, and then nudges, if it
+//!    finds the slice *open*. One of the two `SeqCst` fences is first. If the nudger's fence is
+//!    first, the look sees the push. If the look's fence is first, the nudger finds the slice
+//!    *open*.
 //! 6. *A nudge never replaces a request.* Every transition of a nudge is a compare-exchange from a
 //!    state other than *requested*.
 use sync_shim::atomic::{
@@ -53,7 +55,7 @@ const NUDGED: u32 = 3;
 ///
 /// let slice = Preempt::new();
 /// slice.open_slice();
-/// // A worker polls while `!slice.need_preempt()`. A monitor finds that it has run for long:
+/// // A worker polls while `!slice.need_preempt()`. A monitor finds that the slice lasts too long:
 /// slice.request();
 /// assert!(slice.need_preempt());
 /// assert!(slice.need_preempt(), "it stays until the next slice");
@@ -64,7 +66,7 @@ const NUDGED: u32 = 3;
 pub struct Preempt(AtomicU32);
 
 /// The flag of a thread without a slice, so that a check need not test for a slice. It is never
-/// set. A constant cannot make the atomics of a model checker, so there this is null.
+/// set. Under a model checker it is null, as a constant cannot create the checker's atomics.
 #[cfg(feature = "std")]
 pub(crate) const NONE: *const Preempt = {
     #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
@@ -86,7 +88,7 @@ impl Preempt {
         Self(AtomicU32::new(OPEN))
     }
 
-    /// Begins a slice, and clears earlier requests: they were for the last one. A store.
+    /// Begins a slice, and clears earlier requests, which were for the slice before. Costs a store.
     ///
     /// Open the slice before you let another thread know of it.
     #[inline]
@@ -96,18 +98,18 @@ impl Preempt {
         self.0.store(OPEN, Relaxed);
     }
 
-    /// Asks the slice to end. An exchange.
+    /// Asks the slice to end. Costs an exchange.
     #[inline]
     pub fn request(&self) {
         // Ordering: Relaxed, as in `open_slice`. An exchange rather than a store: under loom, a
-        // nudge's exchange may read a value that is older than a store.
+        // nudge's exchange may read a value that is older than the store.
         self.0.swap(REQUESTED, Relaxed);
     }
 
     /// Asks the worker to look for work: refuses the slice's next operation, and no other.
     ///
-    /// A hint: a slice that was nudged a moment ago ignores it. Returns whether the nudge was made.
-    /// A load, and an exchange if it was.
+    /// This is a hint: a slice that was nudged a moment ago ignores it. Returns whether the nudge
+    /// was made. Costs a load, and an exchange if the load finds the slice open.
     ///
     /// ```
     /// use coop_budget::{Budget, OnExhausted, Preempt, Scope, poll_proceed};
@@ -136,7 +138,8 @@ impl Preempt {
     }
 
     /// Nudges the slice even if it ignores nudges: for a worker that has not looked for work for a
-    /// long time. Returns whether the nudge was made. Two loads at most, and an exchange.
+    /// long time. Returns whether the nudge was made. Without a race the call costs at most two
+    /// loads and an exchange.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();
@@ -148,7 +151,8 @@ impl Preempt {
         self.transition(IGNORING, NUDGED) || self.nudge()
     }
 
-    /// Moves the flag from the state `from` to `to`, if it is in `from`. A load, and an exchange.
+    /// Moves the flag from the state `from` to `to`, if it is in `from`. Costs a load, and an
+    /// exchange if the load finds `from`.
     #[inline]
     fn transition(&self, from: u32, to: u32) -> bool {
         // Ordering: Relaxed, as in `open_slice`. The fences of rule 5 are around it.
@@ -157,11 +161,11 @@ impl Preempt {
             && self.0.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
     }
 
-    /// Looks for work, as a nudge asks, and clears an earlier nudge.
+    /// Clears an earlier nudge, and looks for work with `look`.
     ///
     /// If `look` finds something the slice ignores nudges, as the worker will look again soon. If
-    /// it finds nothing the slice accepts them again. At most three loads; an exchange if the state
-    /// changes; an exchange and a fence if there was a nudge.
+    /// `look` finds nothing the slice accepts nudges again. Costs at most three loads, an exchange
+    /// if the state changes, and an exchange and a fence if there was a nudge.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();
@@ -192,18 +196,18 @@ impl Preempt {
         let _ = self.transition(IGNORING, OPEN);
     }
 
-    /// Returns whether the slice was asked to end. A load.
+    /// Returns whether the slice was asked to end. Costs a load.
     #[inline]
     pub fn need_preempt(&self) -> bool {
-        // Ordering: Relaxed, as in `open_slice`. The caller reads nothing that depends on it.
+        // Ordering: Relaxed, as in `open_slice`. The caller reads nothing that depends on the flag.
         self.0.load(Relaxed) == REQUESTED
     }
 
-    /// Returns whether the slice was asked to end, or nudged. A load.
+    /// Returns whether the slice was asked to end, or nudged. Costs a load.
     ///
     /// If so, the next operation is refused. A worker checks this between two polls, too, as its
-    /// tasks may do no operations. If it is true, the worker opens a slice or [looks](Self::look)
-    /// for work.
+    /// tasks may do no operations. If this returns true, the worker opens a slice or
+    /// [looks](Self::look) for work.
     ///
     /// ```
     /// let slice = coop_budget::Preempt::new();

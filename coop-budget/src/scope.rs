@@ -2,17 +2,17 @@
 //!
 //! # States
 //!
-//! A thread is *outside* of all scopes, or *inside* one or several. A scope begins with
-//! [`Scope::run`] or [`Scope::turns`], and ends when that returns or panics. Scopes nest, so the
-//! newest one that has not ended is the *innermost*, and each has an *outer* one unless it is the
-//! first.
+//! A thread is *outside* of all scopes, or *inside* one or several. A scope begins with a call of
+//! [`Scope::run`] or [`Scope::turns`], and ends when that call returns or panics. Scopes nest: the
+//! newest scope that has not ended is the *innermost*, and each scope but the first has an *outer*
+//! one.
 //!
 //! | field of [`Current`] | outside | inside |
 //! |---|---|---|
 //! | `budget` | unlimited | what is left in the innermost scope |
 //! | `number` | 0 | the innermost scope's number, or 0 between two unlimited turns (rule 4) |
 //! | `frame` | null | the innermost scope's [`Frame`]: the outer scope's state, and the hook |
-//! | `slice` | [`preempt::NONE`] | the time slice that the innermost scope, or an outer one, has set |
+//! | `slice` | [`preempt::NONE`] | the time slice in force, or [`preempt::NONE`] (rule 5) |
 //!
 //! # Rules
 //!
@@ -20,21 +20,24 @@
 //!    did not use. So it never exceeds the outer budget, and its charges count there too. An *own*
 //!    scope takes nothing from the outer one and returns nothing.
 //! 2. A charge goes to the innermost scope. A [`Progress`] refunds its own charge, once, to the
-//!    scope that it came from. It finds that scope by number: it is the innermost scope, or an
-//!    outer one, whose budget is in a frame. If that scope has ended, no scope has the number, and
-//!    nothing is refunded. So refunds never exceed charges.
-//! 3. `Current::frame` points to the innermost scope's frame, and each frame to the outer one. All
-//!    frames of this chain are live: each is on the stack of a function, and leaves the chain
-//!    before that function returns.
+//!    scope that the charge came from. It finds that scope by number. The scope is the innermost
+//!    one, or an outer one: the budget of an outer scope is in the frame of the next inner scope.
+//!    If the scope has ended, no scope has the number, and nothing is refunded. So refunds never
+//!    exceed charges.
+//! 3. `Current::frame` points to the innermost scope's frame, and each frame points to the frame of
+//!    its outer scope. All frames of this chain are live: each is on the stack of a function, and
+//!    leaves the chain before that function returns.
 //! 4. Outside of all scopes every operation is granted. Between the turns of an unlimited [`Turns`]
-//!    every operation is granted too, unless the time slice is over. A turn of an unlimited `Turns`
-//!    is a scope without a frame of its own: it uses the frame of its `Turns`. It has a number of
-//!    its own, so a [`Progress`] of an earlier turn does not find it. Any other turn, in a `Turns`
-//!    with a limit or inside another turn, is a nested scope.
-//! 5. `Current::slice` is live, as frames are: the scope that set it borrows it. A scope without a
-//!    slice keeps the one around it. [`preempt::NONE`] stands for no slice: a flag that nobody else
-//!    can reach to set it, or null under a model checker. A nudge refuses an operation in any
-//!    scope, and is reported to the hook of the scope that set the slice.
+//!    every operation is granted too, unless the time slice refuses it. A turn of an unlimited
+//!    `Turns` is a scope without a frame of its own: it uses the frame of its `Turns`. Each turn
+//!    has a number of its own, so a [`Progress`] of an earlier turn does not find a later one. Any
+//!    other turn is a nested scope: a turn of a `Turns` with a limit, or a turn inside another turn
+//!    or scope.
+//! 5. `Current::slice` is live, as frames are: the scope that set the slice borrows it. A scope
+//!    without a slice keeps the slice around it, but an unlimited scope has none.
+//!    [`preempt::NONE`] stands for no slice: a flag that nobody else can reach to set it, or null
+//!    under a model checker. A nudge refuses an operation in any scope that has set or kept the
+//!    slice, and is reported to the hook of the scope that set it.
 use crate::{Budget, Preempt, preempt};
 use std::{
     cell::Cell,
@@ -61,7 +64,8 @@ struct Frame<'a> {
     outer_number: u64,
     outer_frame: *const Frame<'static>,
     outer_slice: *const Preempt,
-    /// Whether the budget is a part of the outer one, to which the rest returns.
+    /// Whether the budget is a part of the outer scope's budget. If so, the rest returns there when
+    /// this scope ends.
     is_nested: bool,
     hook: Option<&'a dyn OnExhausted>,
     /// Whether this scope has set the time slice.
@@ -71,9 +75,9 @@ struct Frame<'a> {
 }
 
 impl Current {
-    /// Reports the scope's first refusal to its hook, and returns the hook.
+    /// Reports the first refusal of the innermost scope to the scope's hook, and returns the hook.
     fn count_refusal(&self, why: Exhausted) -> Option<&dyn OnExhausted> {
-        // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
+        // SAFETY: the frame is null, or live (rule 3), as its scope has not ended.
         let frame = unsafe { self.frame.get().as_ref() }?;
         let hook = frame.hook?;
         if !frame.refused.replace(true) {
@@ -86,8 +90,8 @@ impl Current {
     fn slice(&self) -> Option<&Preempt> {
         let slice = self.slice.get();
         let is_some = !preempt::NONE.is_null() || !slice.is_null();
-        // SAFETY: not null: a slice is null only where `NONE` is null, which was checked. Live
-        // (rule 5).
+        // SAFETY: the pointer is live (rule 5). It is not null: either `NONE` is not null, and then
+        // no slice is null, or the line above has tested this pointer.
         is_some.then(|| unsafe { &*slice })
     }
 
@@ -102,15 +106,15 @@ impl Current {
         self.slice().is_some_and(Preempt::is_set)
     }
 
-    /// Returns why the slice refuses this operation, if it still does. Ends a nudge, and reports it
-    /// to the hook of the scope that set the slice.
+    /// Returns why the slice refuses this operation, if it still does. Ends a nudge, and reports
+    /// the nudge to the hook of the scope that set the slice.
     #[cold]
     fn take_refusal(&self) -> Option<Exhausted> {
         if !self.slice()?.take_nudge() {
             return self.is_over().then_some(Exhausted::Slice);
         }
         let mut next = self.frame.get();
-        // SAFETY: null, or live (rule 3).
+        // SAFETY: the frame is null, or live (rule 3).
         while let Some(frame) = unsafe { next.as_ref() } {
             if frame.has_slice {
                 if let Some(hook) = frame.hook {
@@ -125,7 +129,7 @@ impl Current {
 
     /// Returns the hook of the innermost scope.
     fn hook(&self) -> Option<&dyn OnExhausted> {
-        // SAFETY: null, or live (rule 3): the scope in which this was called has not ended.
+        // SAFETY: the frame is null, or live (rule 3), as its scope has not ended.
         unsafe { self.frame.get().as_ref() }?.hook
     }
 }
@@ -168,16 +172,16 @@ pub trait OnExhausted {
 
     /// Counts a forced yield and its reason.
     ///
-    /// Called once in a scope, at its first refusal. For a nudge it is called each time, on the
-    /// hook of the scope that set the time slice.
+    /// Called once in a scope or turn, at its first refusal. For a nudge it is called each time, on
+    /// the hook of the scope that set the time slice.
     fn forced_yield(&self, _why: Exhausted) {}
 }
 
-/// Limits the operations of a poll, or of several: a budget, and optionally a hook and a time
-/// slice.
+/// Limits the operations of a poll, or of several polls. A scope has a budget, and optionally a
+/// hook and a time slice.
 ///
-/// A runtime makes one for each poll, or for a chain of polls that share a budget, and
-/// [runs](Self::run) the poll in it. A loop that polls many tasks uses [`turns`](Self::turns).
+/// A runtime makes a scope for each poll, or for a chain of polls that share a budget, and
+/// [runs](Self::run) the polls in it. A loop that polls many tasks uses [`turns`](Self::turns).
 ///
 /// # Scopes in scopes
 ///
@@ -189,8 +193,8 @@ pub trait OnExhausted {
 ///
 /// A nested scope keeps to the limits of its runtime. So a library may use one, for example to give
 /// one of several futures a share of its task's budget. A `block_on`, which keeps its thread until
-/// its future is done, takes an own scope. A budget around it is not renewed meanwhile, so a nested
-/// scope would refuse every operation once that budget is used up.
+/// its future is done, takes an own scope. A budget around the `block_on` is not renewed meanwhile,
+/// so a nested scope would refuse every operation once that budget is used up.
 ///
 /// A scope costs some loads and stores to a thread-local.
 ///
@@ -237,8 +241,8 @@ impl<'a> Scope<'a> {
     /// Creates a nested scope of at most `budget` operations.
     ///
     /// An exhausted budget wakes the task at once, unless the scope has a [`hook`](Self::hook). The
-    /// hook of an outer scope is not called, as that scope may belong to another runtime, which
-    /// waits for this one.
+    /// hook of an outer scope is not called, as the outer scope may belong to another runtime,
+    /// which waits for the runtime of this scope.
     #[inline]
     pub const fn new(budget: Budget) -> Self {
         Self {
@@ -252,8 +256,8 @@ impl<'a> Scope<'a> {
     /// Creates a scope of `budget` operations, whatever is left around it.
     ///
     /// It is for runtimes that run inside a task of another runtime: for each task of a local set,
-    /// and for a `block_on`. Such a runtime delays the outer one by as many operations as it
-    /// grants. The time slice in progress still applies, unless this scope has its own: only
+    /// and for a `block_on`. Such a runtime delays the outer one by as many operations as its own
+    /// scopes grant. The time slice in progress still applies, unless this scope has its own: only
     /// [`unlimited`](Self::unlimited) lifts it.
     ///
     /// ```
@@ -279,8 +283,8 @@ impl<'a> Scope<'a> {
 
     /// Creates a scope that limits neither operations nor time.
     ///
-    /// It is for code that blocks its thread until a future is done: a limit would refuse its
-    /// operations forever.
+    /// It is for code that blocks its thread until a future is done: a limit would refuse the
+    /// future's operations forever.
     ///
     /// ```
     /// use coop_budget::{Budget, Scope, has_remaining};
@@ -295,7 +299,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Calls `hook` for each refused operation, in place of waking its waker.
+    /// Calls `hook` for each refused operation, instead of waking the task.
     ///
     /// ```
     /// use coop_budget::{Budget, OnExhausted, Scope, consume};
@@ -335,10 +339,10 @@ impl<'a> Scope<'a> {
     /// Limits the time too: operations are refused once `slice` was asked to end, however many are
     /// left.
     ///
-    /// It replaces the time slice of an outer scope. For a limit by time alone, use
-    /// [`Budget::UNLIMITED`]. The runtime opens the slice before the scope begins. If it polls
-    /// several tasks in one slice, it opens the slice once, and checks [`need_preempt`] between the
-    /// tasks.
+    /// `slice` replaces the time slice of an outer scope. For a limit by time alone, use
+    /// [`Budget::UNLIMITED`]. The runtime opens the slice before the scope begins. A runtime that
+    /// polls several tasks in one slice opens the slice once, and checks [`need_preempt`] between
+    /// the tasks.
     ///
     /// ```
     /// use coop_budget::{Budget, Exhausted, OnExhausted, Preempt, Scope, has_remaining};
@@ -370,7 +374,7 @@ impl<'a> Scope<'a> {
         self
     }
 
-    /// Runs `f`, a poll or several, in this scope.
+    /// Runs `f`, which does one poll or several, in this scope.
     #[inline]
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         CURRENT.with(|current| {
@@ -385,9 +389,9 @@ impl<'a> Scope<'a> {
     /// its own.
     ///
     /// For the loop of a worker: a turn costs less than a scope. The budget of this scope is
-    /// usually [`Budget::UNLIMITED`]. If it is limited, or the scope is nested in a limited one,
-    /// then each turn gets at most what is left of that limit, and operations between two turns are
-    /// charged to it too. Such a loop checks [`has_remaining`].
+    /// usually [`Budget::UNLIMITED`]. If the budget is limited, or the scope is nested in a limited
+    /// one, then each turn gets at most what is left of that limit. Operations between two turns
+    /// are charged to the limit too. A loop with such a limit checks [`has_remaining`].
     ///
     /// ```
     /// use coop_budget::{Budget, OnExhausted, Scope, remaining};
@@ -416,8 +420,8 @@ impl<'a> Scope<'a> {
                 if current.budget.get().is_unlimited() {
                     current.number.set(0);
                 }
-                // SAFETY: live (rule 3), as this runs inside the scope. The lifetime ends before
-                // it.
+                // SAFETY: the frame is live (rule 3), as this closure runs inside the scope. The
+                // reference is not used after the closure.
                 let frame = unsafe { &*current.frame.get() };
                 f(&Turns { current, frame })
             })
@@ -502,9 +506,11 @@ pub struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Runs `f`, usually the poll of a task, with this budget. What `f` does not use is lost.
+    /// Runs `f`, usually the poll of a task, with this budget.
     ///
-    /// A turn within a turn is a scope nested in it. Costs some stores to a thread-local.
+    /// A turn within another turn, or within a limited scope, is a nested scope: what `f` does not
+    /// use returns to the scope around it. In any other turn what `f` does not use is lost. A turn
+    /// costs some stores to a thread-local.
     #[inline]
     pub fn run<R>(&self, budget: Budget, f: impl FnOnce() -> R) -> R {
         let Self { current, frame } = *self;
@@ -527,8 +533,8 @@ impl Turns<'_> {
     }
 }
 
-/// Begins a turn in a turn, or in a limited scope: a scope of its own. It is a cold function, so
-/// that the state of such a scope costs the other turns nothing.
+/// Begins a turn that is a nested scope (rule 4). This is a cold function, so that the state of
+/// such a scope costs the other turns nothing.
 #[cold]
 #[inline(never)]
 fn nest<'a>(
@@ -542,7 +548,7 @@ fn nest<'a>(
     frame
 }
 
-/// A turn in progress: of an unlimited `Turns`, or a nested scope.
+/// A turn in progress. If the turn is a nested scope (rule 4), `nested` is its frame.
 struct Turn<'a> {
     current: &'a Current,
     nested: Option<&'a Frame<'a>>,
@@ -595,9 +601,9 @@ pub fn has_remaining() -> bool {
     CURRENT.with(|current| current.budget.get().has_remaining() && !current.is_over())
 }
 
-/// Returns whether the time slice in progress was asked to end. False without a slice.
+/// Returns whether the time slice in progress was asked to end. Returns false without a slice.
 ///
-/// A loop that makes no operations checks this, and yields when it is true.
+/// A loop that does no operations calls this, and yields when it returns true.
 ///
 /// ```
 /// use coop_budget::{Budget, Preempt, Scope, need_preempt};
@@ -624,9 +630,9 @@ pub fn need_preempt() -> bool {
 ///
 /// - `Ready` grants the operation. Call [`Progress::made_progress`] if the operation made progress.
 ///   If the [`Progress`] is dropped instead, its charge is refunded.
-/// - `Pending` refuses the operation, as the task has used up its budget. Return `Pending` too: the
-///   task is already woken, or its runtime's hook will wake it, and it is polled again after
-///   others.
+/// - `Pending` refuses the operation, as the budget is used up, or the time slice was asked to end
+///   or nudged. Return `Pending` too: the task is already woken, or its runtime's hook will wake
+///   it.
 ///
 /// Costs a few loads and stores to a thread-local. A refusal costs a wake, or a call of
 /// [`OnExhausted::defer`].
@@ -642,7 +648,7 @@ pub fn need_preempt() -> bool {
 ///             progress.made_progress();
 ///             Poll::Ready(item)
 ///         }
-///         None => Poll::Pending, // It keeps the waker, and the charge is refunded.
+///         None => Poll::Pending, // A real queue keeps the waker. The charge is refunded.
 ///     }
 /// }
 ///
@@ -653,8 +659,8 @@ pub fn need_preempt() -> bool {
 pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Progress> {
     let granted = CURRENT.with(|current| {
         let (left, is_charged) = current.budget.get().charged();
-        // The charge is stored before it is checked. So it is one instruction on a word that only
-        // this thread reads.
+        // The new budget is stored before the charge is checked. So the charge is one instruction
+        // on a word that only this thread reads.
         current.budget.set(left);
         (is_charged && !current.refuses()).then(|| Progress::new(current.number.get(), 1))
     });
@@ -672,8 +678,8 @@ fn proceed_slowly(cx: &mut Context<'_>) -> Poll<Progress> {
 
 /// Charges a batch of operations, if it is granted: up to `wanted`, and at least one.
 ///
-/// [`Progress::granted`] returns how many. [`Progress::made_progress_n`] refunds the operations
-/// that were not done. A batch of 0 is never refused.
+/// [`Progress::granted`] returns how many operations were granted. [`Progress::made_progress_n`]
+/// refunds those that were not done. A batch of 0 is never refused.
 ///
 /// ```
 /// use coop_budget::{Budget, Scope, poll_proceed_n, remaining};
@@ -706,8 +712,8 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
     })
 }
 
-/// Returns `Pending`, with `cx` woken, if no operation would be granted. A set of futures then
-/// yields at once, and does not poll each future to find out.
+/// Returns `Pending` and wakes the task if the budget is used up or the time slice is over. A set
+/// of futures then yields at once, and does not poll each future to find out.
 #[inline]
 pub(crate) fn poll_has_remaining(cx: &mut Context<'_>) -> Poll<()> {
     #[cold]
@@ -748,8 +754,8 @@ fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progr
 
 /// A granted operation, or a batch of them.
 ///
-/// If it is dropped, its charge is refunded to the scope that it came from, unless that scope has
-/// ended.
+/// If it is dropped, its charge is refunded to the scope that the charge came from, unless that
+/// scope has ended.
 ///
 /// ```
 /// use coop_budget::{Budget, Progress, Scope, has_remaining, poll_proceed};
@@ -812,7 +818,7 @@ impl Progress {
         self.charge
     }
 
-    /// Keeps the charge, as the operation made progress. Free.
+    /// Keeps the charge, as the operation made progress. The call costs nothing.
     ///
     /// ```
     /// use coop_budget::{Budget, Scope, has_remaining, poll_proceed};
@@ -871,11 +877,11 @@ fn refund(budget: &Cell<Budget>, operations: u32) {
     budget.set(more);
 }
 
-/// Refunds to an outer scope, which it finds by number.
+/// Refunds a charge to the outer scope that has the charge's number, if there still is one.
 #[cold]
 fn refund_outer(current: &Current, progress: &Progress) {
     let mut next = current.frame.get();
-    // SAFETY: null, or live (rule 3).
+    // SAFETY: the frame is null, or live (rule 3).
     while let Some(frame) = unsafe { next.as_ref() } {
         if frame.outer_number == progress.scope {
             return refund(&frame.outer_budget, progress.charge);

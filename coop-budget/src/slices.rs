@@ -55,7 +55,7 @@ impl Slices {
     /// first accepts no nudge.
     ///
     /// Push the work first, and then execute a `SeqCst` fence. Returns the worker that was nudged.
-    /// Two loads at most, and an exchange.
+    /// Without a race the call costs at most two loads and an exchange.
     ///
     /// ```
     /// let slices = coop_budget::Slices::new(1);
@@ -77,7 +77,8 @@ impl Slices {
     }
 }
 
-/// Returns a random start. Under a model checker it is 0, as each execution must be repeatable.
+/// Returns a random number, from which a thread begins to count its nudges. Under a model checker
+/// the number is 0, as each execution must be repeatable.
 #[cold]
 fn anywhere() -> u32 {
     if cfg!(any(selvedge_loom, selvedge_shuttle)) {

@@ -1,4 +1,4 @@
-//! Grants of operations, and refunds of charges.
+//! Tests of grants, refunds, scopes, hooks, time slices and nudges.
 use crate::*;
 use proptest::prelude::*;
 use std::{
@@ -101,7 +101,7 @@ fn refund_in_a_nested_scope_goes_to_its_own_scope() {
     });
 }
 
-/// Runs the closure in a scope of one kind, with a budget.
+/// A function that runs a closure in a scope of one kind, with the given budget.
 type RunIn<'a> = &'a dyn Fn(Budget, &mut dyn FnMut());
 
 /// A future whose poll calls a closure.
@@ -343,8 +343,8 @@ fn exhausted_budget_wakes_or_calls_its_own_scopes_hook() {
         ask();
         ask();
         assert_eq!(hook.take(), [2, 1, 0]);
-        // This scope stands for another runtime inside of this one. The outer runtime's hook must
-        // not get its refusals.
+        // This scope stands for another runtime inside the outer one. The outer runtime's hook must
+        // not get the inner scope's refusals.
         Scope::new(Budget::new(0)).run(ask);
         assert_eq!(hook.take(), [0, 0, 1]);
         ask();
@@ -386,7 +386,7 @@ fn each_turn_has_its_own_budget_and_between_turns_none() {
             assert!(poll_proceed(&mut cx()).is_ready());
         }
     });
-    // The hook is called once in a turn, however often the turn refused an operation.
+    // `forced_yield` is called once in a turn, however often the turn refused an operation.
     assert_eq!(hook.yields.load(Relaxed), 3);
 }
 
@@ -462,8 +462,8 @@ fn turns_in_a_slice_end_with_it_one_after_the_other() {
     assert_eq!(hook.yields.load(Relaxed), 2);
 }
 
-/// Fails if a nudge stays, if an operation in a nested scope ignores it, or if the hook is not
-/// called.
+/// Fails if a nudge stays after a refusal, if an operation in a nested scope ignores the nudge, or
+/// if the hook is not called.
 #[test]
 fn nudge_refuses_one_operation_in_any_scope_and_calls_hook() {
     let proceeds = || poll_proceed(&mut cx()).is_ready();
@@ -528,7 +528,7 @@ fn refused_operation_is_free_and_its_retry_charges_once() {
             slice.open_slice();
         });
     }
-    // The inner scope has a share of the outer budget, and uses it up.
+    // The inner scope has a share of the outer budget, and uses this share up.
     Scope::new(Budget::new(2)).run(|| {
         Scope::new(Budget::new(1)).run(|| {
             assert!(
@@ -577,7 +577,7 @@ fn nudged_slice_ignores_nudges_until_empty_look_or_exhaustion() {
 #[test]
 fn nudge_one_visits_the_workers_in_turn() {
     let slices = Slices::new(3);
-    // Counts the slices that do not take this nudge: they ignore nudges, or have one already.
+    // Nudges each slice, and counts those that refuse: they have a nudge already.
     let nudged = || (0..3).filter(|&worker| !slices.of(worker).nudge()).count();
     let worker = slices.nudge_one().unwrap();
     assert!(slices.of(worker).is_set());
@@ -586,7 +586,7 @@ fn nudge_one_visits_the_workers_in_turn() {
     (0..3).for_each(|_| assert!(slices.nudge_one().is_some()));
     assert_eq!(slices.nudge_one(), None);
     assert_eq!(nudged(), 3);
-    // One of two slices ignores nudges.
+    // One of two slices is nudged already.
     for ignoring in [0, 1] {
         let two = Slices::new(2);
         two.of(ignoring).nudge();
@@ -701,10 +701,10 @@ fn ticker_ends_slices_periodically_until_dropped() {
 #[derive(Clone, Debug)]
 enum Op {
     Proceed(u32),
-    /// Keeps that number of operations of the charge at this index.
+    /// Keeps the charge at this index for that number of operations, and refunds the rest.
     Keep(prop::sample::Index, u32),
     Return(prop::sample::Index),
-    /// Runs the operations in a nested scope, or in an own one.
+    /// Runs the operations in an own scope if the flag is true, and in a nested scope otherwise.
     Nest(bool, Option<u32>, Vec<Op>),
 }
 
@@ -745,7 +745,7 @@ struct Reference {
     /// The scopes in progress, innermost last.
     scopes: Vec<Open>,
     entered: usize,
-    /// Charges that are neither kept nor refunded yet, with their scope's number.
+    /// Charges that are neither kept nor refunded yet, each with its scope's number.
     open: Vec<(Progress, usize)>,
 }
 

@@ -1,7 +1,7 @@
 //! Futures that charge the budget, and futures that are exempt from it.
 //!
-//! Each has one pinned field, and projects to it by hand: `pin-project-lite` would be one more
-//! package in the lockfile of each user, for four lines.
+//! Each of these types has one pinned field, and projects to it by hand: `pin-project-lite` would
+//! be one more package in the lockfile of each user, for four lines.
 use crate::{Budget, Scope, poll_proceed, scope::poll_has_remaining};
 use std::{
     future::Future,
@@ -40,8 +40,8 @@ impl Future for Consume {
 
 /// Wraps a future whose resources know no budget: its completion costs one operation.
 ///
-/// A poll that returns `Pending` is free. With features it also wraps streams, sinks, readers and
-/// writers: see [`Cooperative`].
+/// A poll that returns `Pending` is free. With features of this crate, the function also wraps
+/// streams, sinks, readers and writers: see [`Cooperative`].
 ///
 /// ```
 /// # async fn example(mut receive: impl AsyncFnMut() -> Option<u64>) -> u64 {
@@ -101,8 +101,9 @@ impl<R> Cooperative<R> {
     /// assert_eq!(Pin::new(&mut reader).get_pin_mut().len(), 5);
     /// ```
     pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut R> {
-        // SAFETY: structural pinning. The field is pinned with the whole, nothing moves it while
-        // that is pinned, and the type has neither a `Drop` nor an `Unpin` of its own.
+        // SAFETY: the pinning is structural. The field is pinned while the wrapper is, nothing
+        // moves the field during that time, and the wrapper has neither a `Drop` nor an `Unpin` of
+        // its own.
         unsafe { self.map_unchecked_mut(|this| &mut this.0) }
     }
 
@@ -220,9 +221,10 @@ impl<F: Future> Future for Scoped<F> {
 /// poll.
 ///
 /// It is for futures in a `FuturesUnordered`, a `join_all` or a `select`. A future that used up its
-/// share leaves the rest of the budget to the others. Once the task's budget is used up, this polls
-/// neither the future nor those nested in it, unlike [`scope`]. It wakes its waker and returns
-/// `Pending`, so the set of futures yields.
+/// share leaves the rest of the budget to the others. Once the task's budget is used up, the
+/// wrapper does not poll its future any more, unlike [`scope`]. So no future that is nested in that
+/// future is polled either. The wrapper wakes its waker and returns `Pending`, and the set of
+/// futures yields.
 ///
 /// ```
 /// # use std::future::Future;

@@ -20,7 +20,8 @@ fn cx() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// Runs an operation with one operation left, which it uses. With none left it must be refused.
+/// Asserts that an operation is refused when the budget is used up, and that it uses the one
+/// operation of a budget of 1. Returns the result of the operation.
 fn costs_one<R, T>(
     resource: &mut Cooperative<R>,
     operation: impl Fn(Pin<&mut Cooperative<R>>, &mut Context<'_>) -> Poll<T>,

@@ -1,4 +1,5 @@
-//! Polls of a set's futures once the task's budget is used up, with shares and without.
+//! Counts how often a task with a budget polls the futures of a set. In some sets each future has a
+//! share of the budget, by `sub_budget`.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use coop_budget::{Budget, OnExhausted, Scope, consume, sub_budget};
 use futures::{
@@ -137,7 +138,7 @@ fn join_all_with_shares_costs_linear_polls() {
     );
 }
 
-/// Counts the polls of a tree of sets with `width` children a node: of nodes and leaves.
+/// Counts the polls of all nodes and leaves of a tree. Each node is a set of `width` children.
 fn tree(depth: u32, width: usize, shares: bool) -> u64 {
     fn node(
         depth: u32,

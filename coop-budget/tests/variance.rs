@@ -1,5 +1,5 @@
-//! Asserts that these public types are covariant, and the auto traits of all generic ones. No
-//! public type here is invariant.
+//! Asserts that the public types in the list below are covariant, and which auto traits the public
+//! types have. No public type of this crate is invariant.
 use coop_budget::{
     Cooperative, Preempt, Progress, Scope, Scoped, Slices, SubBudget, Turns, Unconstrained,
 };

@@ -1,10 +1,11 @@
-//! Measures the thread's CPU time of a switch, with a free clock and with the system's.
+//! Measures the CPU time of a switch between groups, with a clock that costs nothing and with the
+//! system's clock.
 //!
 //! `cargo bench -p sched-group --bench switch` runs these:
 //!
-//! - *pick/n*: a turn of one of n active groups of different shares ends, and the next one begins.
-//! - *instant/n*: the same with `Instant` as the clock, which each switch reads once.
-//! - *idle/n*: the current group has no more work, the next one gets the turn, and the first one
+//! - *pick/n*: a turn of one of n active groups of different shares ends, and the next turn begins.
+//! - *instant/n*: the same as *pick/n* with `Instant` as the clock, which each switch reads once.
+//! - *idle/n*: the current group runs out of work, another group gets the turn, and the first group
 //!   gets work again.
 //! - *check/n*: `switch` within a turn with `Instant` as the clock, while the current group is the
 //!   only one with work (*check/1*), and while a second one has work (*check/2*).

@@ -3,19 +3,20 @@ use crate::tournament::{MAX_RANK, Tournament};
 use alloc::vec::Vec;
 use core::{fmt, time::Duration};
 
-/// A limit on a group's runtime, even if its siblings are idle: `budget` in each `period`.
+/// A limit on a group's runtime: a budget in each period, even if the group's siblings are idle.
 ///
-/// A period begins when the cap is set, and the next one when it ends. A group whose runtime in a
-/// period has reached the budget is *throttled*: it is not picked until a period begins in which it
-/// has budget left. Budget that a period does not use is lost. Runtime beyond the budget (at most
-/// the longest poll) is taken from the following periods. So in an interval in which n periods
-/// begin, a group runs for at most `(n + 1) × budget`, plus one poll. A group that always has work,
-/// and has no competitor, runs for at least `(n − 1) × budget`, less one poll, if the worker picks
-/// again at the time of [`Pick::Throttled`](crate::Pick::Throttled).
+/// The first period begins when a group without a cap gets one. Each later period begins when the
+/// one before it ends. A group whose runtime in a period has reached the budget is *throttled*: the
+/// group is not picked until a period begins in which it has budget left. Budget that a period does
+/// not use is lost. Runtime beyond the budget (at most the longest poll) is taken from the
+/// following periods. So in an interval in which n periods begin, a group runs for at most
+/// `(n + 1) × budget`, plus one poll. If it always has work, and has no competitor, it runs for at
+/// least `(n − 1) × budget`, less one poll. This lower bound holds if the worker picks again at the
+/// time of [`Pick::Throttled`](crate::Pick::Throttled).
 ///
 /// The runtime of a descendant counts for the group's cap, and also for the descendant's own cap. A
 /// cap applies to one [`FairQueue`](crate::FairQueue): an executor with a queue for each worker
-/// divides the budget.
+/// divides the budget among its queues.
 ///
 /// ```
 /// use sched_group::Cap;
@@ -29,13 +30,13 @@ use core::{fmt, time::Duration};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
-    /// In nanoseconds, at least 1.
+    /// In nanoseconds, as is `period`. Both are at least 1.
     budget: u64,
     period: u64,
 }
 
 impl Cap {
-    /// Creates a cap of a budget of runtime in each period.
+    /// Creates a cap: a group may run for `budget` in each `period`.
     ///
     /// A budget of at least the period limits nothing.
     ///
@@ -87,7 +88,7 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
 
 /// The caps of a queue, and the times at which throttled groups are released.
 pub(crate) struct Caps {
-    /// Ranked by the time of the release. A group is present while it is throttled.
+    /// Ranks the groups by the times of their releases. A group is present while it is throttled.
     releases: Tournament,
     /// Indexed by leaf in `releases`.
     usages: Vec<Usage>,
@@ -95,17 +96,17 @@ pub(crate) struct Caps {
 
 /// The state of a group's cap.
 ///
-/// 1. The runtime of a period is added to `used`. At the end of the period its budget is
-///    subtracted, down to zero.
-/// 2. `began` is the start of the current period, as of the group's last charge or the start of its
-///    last turn (rules in `queue.rs`), whichever is later. So the next charged runtime starts in
+/// 1. The runtime of a period is added to `used`. At the end of the period the budget is subtracted
+///    from `used`, down to zero.
+/// 2. `began` is the start of the period in which the group was last charged, or in which its last
+///    turn began if that was later (rules in `queue.rs`). So the next charged runtime starts in
 ///    that period.
 #[derive(Clone, Copy)]
 struct Usage {
     cap: Cap,
     began: u64,
     used: u64,
-    /// When the group was throttled.
+    /// When the group was last throttled.
     throttled: u64,
 }
 
@@ -129,8 +130,8 @@ impl Usage {
         }
     }
 
-    /// Adds a runtime that spans several periods: the end of the first, whole periods, and the
-    /// rest.
+    /// Adds a runtime that spans several periods, in three parts: the part in the first period,
+    /// that in whole periods, and the rest.
     fn charge_periods(&mut self, runtime: u64, now: u64) {
         let mut time = now - runtime;
         let period = self.cap.period;
@@ -139,9 +140,9 @@ impl Usage {
         for part in [first, whole, runtime - first - whole] {
             self.used = self.used.saturating_add(part);
             time += part;
-            // Charges all whole periods in one step. Period by period, `used` would end the same:
-            // each adds `period` and subtracts `budget`, which is smaller, so the subtraction never
-            // saturates.
+            // The part `whole` may be several periods. Charged one by one they would leave the same
+            // `used`: each period adds `period` and subtracts `budget`. As the budget is smaller
+            // than the period, no subtraction saturates.
             self.begin(time);
         }
     }
@@ -217,7 +218,7 @@ impl Caps {
         self.usages[leaf as usize].cap
     }
 
-    /// Returns the rest of the budget.
+    /// Returns the rest of the budget, or `u64::MAX` if the cap limits nothing.
     pub(crate) fn left(&mut self, leaf: u32, now: u64) -> u64 {
         let usage = &mut self.usages[leaf as usize];
         usage.begin(now);
@@ -237,8 +238,8 @@ impl Caps {
         self.throttle(leaf, now)
     }
 
-    /// Throttles a group that has used its budget, until a period begins in which it has some left.
-    /// Returns whether the group is throttled.
+    /// Throttles a group that has used up its budget, until a period begins in which the group has
+    /// budget left. Returns whether the group is throttled.
     fn throttle(&mut self, leaf: u32, now: u64) -> bool {
         let usage = &mut self.usages[leaf as usize];
         if usage.used < usage.cap.budget || !usage.cap.limits() {
@@ -274,7 +275,7 @@ impl Caps {
         Some((member, self.usages[leaf as usize].throttled))
     }
 
-    /// Returns when the group was throttled.
+    /// Returns when the group was last throttled.
     pub(crate) fn throttled(&self, leaf: u32) -> u64 {
         self.usages[leaf as usize].throttled
     }

@@ -1,4 +1,5 @@
-//! The groups that compete: the children of one group, or of none.
+//! The groups that compete with each other: the children of one group, or the groups without a
+//! parent.
 use crate::tournament::{MAX_RANK, Tournament};
 
 /// Siblings, ranked by virtual runtime.
@@ -7,13 +8,14 @@ use crate::tournament::{MAX_RANK, Tournament};
 ///    sibling that gets work starts at the floor or above, so it has no credit for its idle time.
 /// 2. While no sibling has work, the floor is the largest virtual runtime that any sibling has had.
 ///    So all siblings start as equals, in whatever order they get work. A sibling that ran while
-///    the others were idle has no disadvantage from that. A disadvantage that it has from other
-///    times ends when no sibling has work any more.
+///    the others were idle has no disadvantage from that runtime. A disadvantage from other runtime
+///    ends when no sibling has work any more.
 /// 3. A sibling is at most one turn ahead of the floor, as it had the least virtual runtime when
 ///    its last turn began. Together with rule 1 this proves the bound on fairness in the README.
 pub(crate) struct Level {
     siblings: Tournament,
-    /// The floor while no sibling has work: the largest virtual runtime at the end of any work.
+    /// The floor while no sibling has work: the largest virtual runtime that a sibling without work
+    /// has had.
     idle_floor: u128,
     /// The parent, or `NONE`.
     pub(crate) owner: u32,
@@ -68,12 +70,13 @@ impl Level {
     /// Adds to the virtual runtime of a sibling that has run, and sets whether it has more work.
     #[inline]
     pub(crate) fn charge(&mut self, leaf: u32, charge: u128, present: bool) {
-        // Each is less than 2^126, so the sum does not overflow.
+        // The rank and the charge are each less than 2^126, so the sum does not overflow.
         let rank = (self.siblings.rank(leaf) + charge).min(MAX_RANK);
         self.set(leaf, rank, present);
     }
 
-    /// Sets whether a sibling has work. Returns whether the level was empty before, or is now.
+    /// Sets whether a sibling has work. Returns whether the level was empty before the change, or
+    /// is empty after it; false if nothing changes.
     pub(crate) fn set_present(&mut self, leaf: u32, present: bool) -> bool {
         if self.is_present(leaf) == present {
             return false;

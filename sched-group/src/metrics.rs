@@ -3,8 +3,8 @@ use core::time::Duration;
 
 /// The counters of a group since it was inserted.
 ///
-/// Counting needs no reading of the clock. So if a group gets work while another one runs,
-/// `waiting` and `starving` may be wrong by up to the poll in progress.
+/// The queue does not read the clock only to count. So if a group gets or loses work while another
+/// group runs, `waiting` and `starving` may be wrong by up to the length of the poll in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
@@ -19,13 +19,13 @@ pub struct Metrics {
     /// How many turns the group had for its own work.
     pub picked: u64,
     /// How many turns took more than twice the quota, while another group had work or a cap
-    /// applied: a poll took longer than a whole turn.
+    /// applied. In such a turn a poll took longer than the quota.
     pub violations: u64,
-    /// How long turns ran beyond the quota in all, while another group had work or a cap applied.
+    /// How long, in all, turns ran beyond the quota while another group had work or a cap applied.
     pub overrun: Duration,
 }
 
-/// The same in nanoseconds.
+/// The counters of a group, with times in nanoseconds.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) runtime: u64,

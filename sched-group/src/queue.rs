@@ -16,19 +16,19 @@
 //! # Rules
 //!
 //! 1. A group is present if it is not throttled and has work: it is active itself, or a sibling is
-//!    present in its inner level. `wants` is this rule. `refresh` restores it from a group up to
-//!    the first ancestor that does not change.
-//! 2. The current group is active. It stays present while it runs, as it is charged afterwards. A
-//!    charge during its turn may find that its cap throttles it, which ends the turn.
+//!    present in its inner level. `wants` computes this rule. `refresh` restores the rule from a
+//!    group up to the first ancestor that does not change.
+//! 2. The current group is active. It stays present while it runs, as it is charged afterwards. If
+//!    a charge during the turn finds that a cap throttles the group, the charge ends the turn.
 //! 3. A turn is *watched* if another group is active, or if a cap applies to the current group. The
 //!    clock is read between polls only in watched turns. A turn that was not watched is charged
 //!    before a second group becomes active. So the second group starts at the virtual runtime that
-//!    the current group has now, not at the one that it had at the start of its turn.
+//!    the current group has now, and not at that from the start of the current group's turn.
 //! 4. A group with a latency goal is present in `goals` while it *waits*: it is active and not
-//!    current, and neither it nor an ancestor is throttled. A turn that begins or goes on meanwhile
-//!    ends after the least of these goals, if that is less than the quota. `refresh_goal` restores
-//!    this for one group, and `refresh_goals` for a group whose `throttled` has changed and all
-//!    groups below it.
+//!    current, and neither it nor an ancestor is throttled. While such groups wait, a turn ends
+//!    after the least of their goals, if that is less than the quota. `refresh_goal` restores
+//!    this rule for one group. `refresh_goals` restores it for a group whose `throttled` has
+//!    changed, and for all groups below that group.
 //! 5. `now` is the last reading of the clock. It is older than the last poll only in a turn that is
 //!    not watched, or while no group is current. An operation reads the clock, which runs the
 //!    caller's code, before it changes anything.
@@ -47,23 +47,23 @@ mod look;
 mod members;
 mod turns;
 
-/// The quota of a turn unless another one is set: half a millisecond.
+/// The quota of a turn unless another quota is set: half a millisecond.
 pub const DEFAULT_QUOTA: Duration = Duration::from_micros(500);
 
-/// The number of no group, no level and no cap.
+/// The number that stands for no group, no level, no cap or no goal.
 const NONE: u32 = u32::MAX;
 
 /// The level of the groups without a parent.
 const ROOT: u32 = 0;
 
-/// The leaf of a group's own work in its inner level: the first that is added.
+/// The leaf of a group's own work in its inner level: the first leaf that is added there.
 const OWN: u32 = 0;
 
-/// Names a group of the queue that returned it.
+/// Names a group of the queue that returned the key.
 ///
 /// After the group was destroyed the key is stale: the queue refuses it, and never takes it for
-/// another group. Do not use a key with another queue: that queue refuses it, or uses one of its
-/// own groups instead.
+/// another group. Do not use a key with another queue: the other queue refuses the key, or uses one
+/// of its own groups instead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {
     index: u32,
@@ -84,8 +84,8 @@ pub enum Pick {
     Run(GroupKey),
     /// All groups with work are throttled by caps.
     Throttled {
-        /// None of them may run before the queue's clock shows this time. Then pick again. The
-        /// first cap releases its group at this time. That group may have no work, or be below
+        /// None of these groups may run before the queue's clock shows this time. Then pick again.
+        /// At this time the first cap releases its group. That group may have no work, or be below
         /// another cap.
         until: u64,
     },
@@ -94,7 +94,8 @@ pub enum Pick {
 }
 
 struct Group<T> {
-    /// The cost of a nanosecond in `level`; and in `inner`, the cost for the group's own work.
+    /// The cost of a nanosecond in `level`. The field `own_weight` is the cost of a nanosecond of
+    /// the group's own work in `inner`.
     weight: u64,
     own_weight: u64,
     level: u32,
@@ -108,13 +109,13 @@ struct Group<T> {
     generation: u32,
     active: bool,
     throttled: bool,
-    /// When the group began to wait or to starve.
+    /// When the group's time of `waiting` or `starving` began (see `Metrics`).
     since: u64,
     counts: Counts,
     children: u32,
     shares: Shares,
     own_shares: Shares,
-    /// `None` if there is no group of that index.
+    /// `None` if there is no group at this index.
     value: Option<T>,
 }
 
@@ -123,9 +124,10 @@ struct Group<T> {
 /// The queue knows which groups have work, but not the work. `T` is the caller's data of a group,
 /// such as a run queue. The queue belongs to one thread, a worker of an executor, and has no lock.
 ///
-/// A worker's loop is: [`pick`](Self::pick) a group, run its tasks until
-/// [`switch`](Self::switch) picks the next one, or [`pick_another`](Self::pick_another) if the
-/// group has no more work. When a group gets work, [`activate`](Self::activate) it.
+/// A worker [picks](Self::pick) a group and runs its tasks. After each task it calls
+/// [`switch`](Self::switch), which picks the next group once the turn is over. If the group has no
+/// more work the worker calls [`pick_another`](Self::pick_another). When a group gets work, the
+/// worker [activates](Self::activate) it.
 ///
 /// [`pick`](Self::pick), [`activate`](Self::activate) and [`deactivate`](Self::deactivate) take
 /// O(log n) time for n siblings, for the group and for each of its ancestors. They do not allocate.
@@ -167,12 +169,12 @@ pub struct FairQueue<T, C> {
     caps: Caps,
     /// The latency goals, ranked by their nanoseconds (rule 4).
     goals: Tournament,
-    /// Levels and groups to reuse.
+    /// The numbers of levels, and of groups, to reuse.
     spare_levels: Vec<u32>,
     spare_groups: Vec<u32>,
-    /// Groups that are not destroyed.
+    /// How many groups there are.
     len: usize,
-    /// Groups that are active.
+    /// How many groups are active.
     active: usize,
     /// The current group, or `NONE`.
     current: u32,
@@ -181,7 +183,7 @@ pub struct FairQueue<T, C> {
     began: u64,
     /// The time up to which the current group is charged.
     charged: u64,
-    /// When the quota of a watched turn is used up.
+    /// When a watched turn ends: by its quota, a cap or a latency goal.
     ends: u64,
     now: u64,
 }
@@ -284,15 +286,15 @@ impl<T, C: Clock> FairQueue<T, C> {
     }
 
     /// Restores rule 4 after `throttled` of a group has changed. If the group has children, this
-    /// looks at each group with a goal: there are few, and a cap throttles a group at most once a
-    /// period.
+    /// looks at each group with a goal. There are few such groups, and a cap throttles a group at
+    /// most once a period.
     fn refresh_goals(&mut self, index: u32) {
         if self.groups[index as usize].inner == NONE {
             return self.refresh_goal(index);
         }
         for leaf in 0..self.goals.places() {
             let member = self.goals.member(leaf);
-            // A place that was removed keeps its member.
+            // A leaf that was removed still names its old member.
             if self.groups[member as usize].goal == leaf {
                 self.refresh_goal(member);
             }

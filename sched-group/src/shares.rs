@@ -4,16 +4,17 @@
 //! charge, the runtime is multiplied by the reciprocal of the shares, in fixed point:
 //!
 //! 1. [`ONE`], 2⁶², is one nanosecond at one share. The reciprocal is `ONE / shares`, rounded down.
-//! 2. A charge is the 128-bit product of at most 2⁶⁴ nanoseconds and at most 2⁶², so it is less
-//!    than 2¹²⁶: no product overflows. (With 64 bits and a reciprocal of 2³²/shares, a product
-//!    overflows after 4.3 seconds at one share.)
+//! 2. A charge is the 128-bit product of less than 2⁶⁴ nanoseconds and a reciprocal of at most 2⁶².
+//!    So the charge is less than 2¹²⁶, and no product overflows. (With 64 bits and a reciprocal of
+//!    2³²/shares, a product would overflow after 4.3 seconds at one share.)
 //! 3. A group that runs on one processor for 500 years runs for 1.58 × 10¹⁹ nanoseconds, less than
 //!    2⁶⁴. So its virtual runtime stays below 2¹²⁶ even at one share. A clock that leaps could
-//!    charge more than that. Then the sum stays at its maximum, where groups take turns.
+//!    charge more than that. Then the virtual runtime stays at its maximum, where groups take
+//!    turns.
 //! 4. Rounding makes a group's virtual runtime too small by at most the fraction `shares / 2⁶²`: by
-//!    four nanoseconds a share in 2⁶⁴ nanoseconds of runtime. It never adds up to a turn, so the
-//!    bound on fairness holds in intervals of any length. (With 2³² it would add up to 0.8 µs a
-//!    share in an hour, more than a turn of 0.5 ms at 1,000 shares.)
+//!    four nanoseconds a share in 2⁶⁴ nanoseconds of runtime. This error never adds up to a turn,
+//!    so the bound on fairness holds in intervals of any length. (If `ONE` were 2³², the error
+//!    would add up to 0.8 µs a share in an hour, more than a turn of 0.5 ms at 1,000 shares.)
 use core::{fmt, num::NonZeroU32};
 
 /// One nanosecond at one share.
@@ -35,7 +36,7 @@ pub(crate) const ONE: u64 = 1 << 62;
 pub struct Shares(NonZeroU32);
 
 impl Shares {
-    /// Creates shares of a number. `None` for 0.
+    /// Creates shares from a number. Returns `None` for 0.
     ///
     /// `Shares::try_from` returns an error with a message instead.
     pub const fn new(shares: u32) -> Option<Self> {

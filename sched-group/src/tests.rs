@@ -1,4 +1,5 @@
-//! Tests that need private items: the tournament, levels, and the last key of a slot.
+//! Tests that need private items: the tournament, levels, and the last generation of a group's
+//! slot.
 extern crate std;
 
 use crate::{
@@ -30,7 +31,7 @@ proptest! {
     #[test]
     fn winner_of_any_sequence_is_the_first_least(ops in prop::collection::vec(op(), 0..200)) {
         let mut tournament = Tournament::new();
-        // Leaf, member, rank, order, and whether it is present.
+        // Leaf, member, rank, order, and whether the leaf is present.
         let mut model: Vec<(u32, u32, u128, usize, bool)> = Vec::new();
         for (order, op) in ops.into_iter().enumerate() {
             match op {
@@ -79,7 +80,7 @@ proptest! {
 fn charge_of_500_years_at_one_share_fits() {
     let years = 500 * 366 * 86_400 * 1_000_000_000;
     assert!(charge(years, Shares::new(1).unwrap().weight()) < MAX_RANK);
-    // The largest charge. Two of them can be added in 128 bits.
+    // The sum of the largest charge and the largest rank fits in 128 bits.
     let most = charge(u64::MAX, Shares::new(1).unwrap().weight());
     assert!(most <= MAX_RANK && most.checked_add(MAX_RANK).is_some());
 }
@@ -108,11 +109,12 @@ fn reshare_beyond_the_largest_rank_saturates() {
     for leaf in [a, b] {
         level.set_present(leaf, true);
     }
-    // The product has more than 128 bits.
+    // The product of the lead and the old shares has more than 128 bits.
     level.charge(a, MAX_RANK, true);
     level.reshare(a, u32::MAX, 1);
     assert_eq!((level.rank(a), level.pick()), (MAX_RANK, Some(2)));
-    // The product fits, and its sum with the floor is too large.
+    // The product fits in 128 bits, and the sum of the floor and the new lead exceeds the largest
+    // rank.
     level.charge(b, MAX_RANK / 2, true);
     level.reshare(a, 3, 1);
     assert_eq!((level.rank(a), level.pick()), (MAX_RANK, Some(2)));
@@ -122,7 +124,7 @@ fn reshare_beyond_the_largest_rank_saturates() {
         assert_eq!(level.pick(), Some(member));
         level.charge([a, b][member as usize - 1], 1 << 70, true);
     }
-    // An absent sibling is rescaled too, and the floor without work is its new rank.
+    // An absent sibling is rescaled too. Its new rank is the floor once no sibling has work.
     let mut level = Level::new(0);
     let [a, b] = [1, 2].map(|member| level.add(member));
     level.set_present(b, true);

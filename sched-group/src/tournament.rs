@@ -1,16 +1,16 @@
 //! A tournament tree: the least of many ranks, while ranks change.
 //!
-//! Each *leaf* of the binary tree has a number, a rank and a member. Each node above names the leaf
-//! with the least rank below it.
+//! Each *leaf* of the binary tree has a number, a rank and a member. Each inner node names the leaf
+//! with the least rank below that node.
 //!
 //! 1. A leaf is *present* or *absent*. An absent leaf keeps its rank, with bit 126 set, so it loses
 //!    to every present leaf. Bit 127 is free for the sign of a difference.
 //! 2. Of equal ranks, the one that was set first wins.
 //! 3. A change of a rank replays the matches between its leaf and the root: log₂(leaves) of them.
-//!    The nodes on this path depend only on the leaf's number. So the CPU can load them early, and
-//!    the loop has no branch that depends on a rank. In a binary heap each load depends on the one
+//!    The nodes on this path depend only on the leaf's number, so the CPU can load them early. The
+//!    loop has no branch that depends on a rank. In a binary heap each load depends on the one
 //!    before, and each step has an unpredictable branch.
-//! 4. Adding a leaf may allocate. Nothing else does.
+//! 4. Adding a leaf may allocate, and so may removing one. Nothing else does.
 use alloc::vec::Vec;
 
 /// The bit that is set in the rank of an absent leaf.
@@ -76,7 +76,7 @@ impl Tournament {
         }
     }
 
-    /// Adds an absent leaf of rank 0.
+    /// Adds an absent leaf of rank 0, and returns its number.
     pub(crate) fn add(&mut self, member: u32) -> u32 {
         let leaf = match self.spare.pop() {
             Some(leaf) => leaf,
@@ -99,7 +99,7 @@ impl Tournament {
         self.spare.push(leaf);
     }
 
-    /// Doubles the leaves.
+    /// Doubles the number of leaves.
     fn grow(&mut self) {
         let leaves = (2 * self.leaves.len()).max(1);
         let empty = Leaf {
@@ -122,8 +122,8 @@ impl Tournament {
         }
     }
 
-    /// Sets a rank, at most [`MAX_RANK`], and whether the leaf is present. The leaf comes after
-    /// those of equal rank.
+    /// Sets a leaf's rank, at most [`MAX_RANK`], and whether the leaf is present. The leaf comes
+    /// after the other leaves of equal rank.
     #[inline]
     pub(crate) fn set(&mut self, leaf: u32, rank: u128, present: bool) {
         let entry = &mut self.leaves[leaf as usize];
@@ -181,7 +181,7 @@ impl Tournament {
         self.leaves[leaf as usize].rank < ABSENT
     }
 
-    /// Returns the number of leaves, with those that were removed.
+    /// Returns the number of leaves, including those that were removed.
     pub(crate) fn places(&self) -> u32 {
         self.used as u32
     }

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-/// The system's allocator, which counts each thread's calls.
+/// The system's allocator, with a count of the calls of each thread.
 struct Counting;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: it forwards to the system's allocator.
+// SAFETY: each method forwards to the system's allocator, which keeps the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);

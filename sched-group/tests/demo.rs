@@ -1,20 +1,20 @@
-//! The two tables of Seastar's demonstration of its CPU scheduler, in virtual time.
+//! Reproduces, in virtual time, the two tables of Seastar's demonstration of its CPU scheduler.
 use sched_group::{FairQueue, GroupKey, Pick, Shares};
 use std::{cell::Cell, collections::VecDeque};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A group's tasks, which are always ready. Each takes the same time in each poll.
+/// A group's tasks, which are always ready. Each poll of a task takes `task` nanoseconds.
 struct Load {
     task: u64,
     tasks: VecDeque<u64>,
-    /// The part of each period of a second in which it has work.
+    /// The part of each second in which the group has work.
     duty: f64,
     executed: u64,
 }
 
-/// Runs groups of (shares, tasks, nanoseconds of a task, duty) for ten seconds. Returns the runtime
-/// of each in milliseconds, and its virtual runtime in microseconds a share.
+/// Runs groups of (shares, number of tasks, nanoseconds of a poll, duty) for ten seconds. Returns
+/// the runtime of each group in milliseconds, and its virtual runtime in microseconds a share.
 fn run(groups: &[(u32, u64, u64, f64)]) -> Vec<(u64, u64)> {
     let time = Cell::new(0);
     let mut queue = FairQueue::new(|| time.get());

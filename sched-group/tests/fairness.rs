@@ -8,10 +8,10 @@ use std::{cell::Cell, time::Duration};
 struct Spec {
     /// The index of the parent, an earlier group, if it has one.
     parent: Option<usize>,
-    /// The shares beside its siblings, and those of its own work beside its children.
+    /// The group's shares beside its siblings, and the shares of its own work beside its children.
     shares: [u32; 2],
     longest_poll: u64,
-    /// Repeated: how long it sleeps, and for how many polls it then has work.
+    /// How long the group sleeps, and for how many polls it then has work. The list is repeated.
     bursts: Vec<(u64, u32)>,
     /// The budget and the period of its cap.
     cap: Option<(u64, u64)>,
@@ -62,8 +62,8 @@ fn specs(nested: bool, capped: bool) -> impl Strategy<Value = Vec<Spec>> {
 /// A competitor in a level: a group with its descendants, or the own work of a group with children.
 struct Sibling {
     level: Option<usize>,
-    /// The groups whose work counts. The shares are those of the first group: those of its own work
-    /// if `is_own`.
+    /// The groups whose work counts. The sibling has the shares of the first group, or the shares
+    /// of that group's own work if `is_own`.
     members: Vec<usize>,
     is_own: bool,
     longest_poll: i128,
@@ -120,7 +120,7 @@ struct View<'a> {
 struct Sim<'a> {
     specs: &'a [Spec],
     time: &'a Cell<u64>,
-    /// Work done, polls left, and the time of the next burst.
+    /// By group: the work done, the polls left, and the time of the next burst.
     work: Vec<u64>,
     polls: Vec<u32>,
     wakes: Vec<u64>,
@@ -186,8 +186,8 @@ impl Sim<'_> {
     }
 }
 
-/// Runs the groups for `steps` polls. With `reshares` some shares change now and then, also during
-/// polls.
+/// Runs the groups for `steps` polls or waits. With `reshares` some shares change now and then,
+/// also during polls.
 fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(&View<'_>)) {
     let time = Cell::new(0);
     let mut queue = FairQueue::with_quota(|| time.get(), Duration::from_nanos(QUOTA));
@@ -287,8 +287,9 @@ fn simulate(specs: &[Spec], reshares: bool, steps: usize, mut check: impl FnMut(
     }
 }
 
-/// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` in each interval in which siblings i and
-/// j both have work and the same shares.
+/// Asserts `|Wi/si - Wj/sj| <= (Q + Li)/si + (Q + Lj)/sj` for siblings i and j. The bound holds in
+/// each interval in which both siblings have work and keep their shares. W is a sibling's runtime
+/// in the interval, s its shares, L its longest poll, and Q the quota.
 fn assert_fair(specs: &[Spec], reshares: bool, steps: usize) {
     let all = siblings(specs);
     let mut pairs: Vec<Pair> = Vec::new();
@@ -381,8 +382,8 @@ proptest! {
     }
 }
 
-/// Runs a lone group with a cap that always has work, in polls of random length. `check` sees the
-/// time and the group's runtime at each nanosecond in which it runs.
+/// Runs a lone group that has a cap and always has work, in polls of random length. `check` sees
+/// the time and the group's runtime at each nanosecond in which the group runs.
 fn run_capped(
     cap: Cap,
     quota: u64,
@@ -428,7 +429,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// In an interval in which n periods begin, a group runs for at most n + 1 budgets plus one
-    /// poll, and for at least n − 1 budgets less one poll.
+    /// poll. It runs for at least n − 1 budgets less one poll.
     #[test]
     fn lone_capped_group_gets_its_budgets((less, more, quota, longest_poll) in capped()) {
         let (budget, period) = (less.min(more), less.max(more) + 1);

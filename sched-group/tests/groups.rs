@@ -1,4 +1,4 @@
-//! Groups: work, shares, children, caps and ends, in virtual time.
+//! Tests in virtual time of the groups' work, shares, children, caps, latency goals and counters.
 use sched_group::{
     BadCap, Cap, Clock, DestroyError, FairQueue, GroupKey, Pick, Shares, Stale, ZeroShares,
 };
@@ -16,8 +16,8 @@ fn micros(number: u64) -> Duration {
     Duration::from_micros(number)
 }
 
-/// Runs the picked groups for a number of turns, in polls of `poll` microseconds. Returns their
-/// names.
+/// Runs the picked groups for a number of turns, in polls of `poll` microseconds. Returns the
+/// group's name for each turn.
 fn turns<C: Clock>(
     queue: &mut FairQueue<char, C>,
     time: &Cell<u64>,
@@ -68,7 +68,7 @@ fn goal_of_a_waiting_group_shortens_turns() {
     assert_eq!(queue.turn_end(), Some(150_000));
     time.set(150_000);
     assert_eq!(queue.switch(), Some(Pick::Run(c)));
-    // Its own turn lasts for the quota.
+    // The turn of `c` itself lasts for the quota.
     assert_eq!(queue.turn_end(), Some(650_000));
     queue.activate(b).unwrap();
     assert_eq!(queue.turn_end(), Some(650_000));
@@ -77,7 +77,7 @@ fn goal_of_a_waiting_group_shortens_turns() {
         panic!("a and b have work")
     };
     assert_eq!(queue.turn_end(), Some(660_000), "c has no work");
-    // A goal that has passed ends the turn at the next check, not before it.
+    // The turn is longer than the goal of `c` already, so it ends now.
     time.set(360_000);
     assert_eq!(queue.switch(), None);
     queue.activate(c).unwrap();
@@ -111,7 +111,8 @@ fn least_goal_counts_and_ends_with_its_group() {
     time.set(70_000);
     assert_eq!(queue.pick(), Pick::Run(a));
     assert_eq!(queue.turn_end(), Some(150_000));
-    // A goal is kept in the range of the clock, and zero ends each turn at its first check.
+    // A goal beyond the clock's range is valid, and a goal of zero ends each turn at its first
+    // check.
     queue.set_latency(b, Some(Duration::MAX)).unwrap();
     time.set(90_000);
     assert_eq!(queue.pick(), Pick::Run(b));
@@ -119,8 +120,8 @@ fn least_goal_counts_and_ends_with_its_group() {
     assert!(queue.should_switch());
 }
 
-/// Fails if the goal of a group counts while the cap of an ancestor keeps it from running, or does
-/// not count when that cap releases the ancestor.
+/// Fails if the goal of a group counts while the cap of an ancestor keeps the group from running.
+/// Fails also if the goal does not count once that cap releases the ancestor.
 #[test]
 fn goal_below_a_throttled_ancestor_does_not_count() {
     let time = Cell::new(0);
@@ -141,7 +142,8 @@ fn goal_below_a_throttled_ancestor_does_not_count() {
     assert_eq!(queue.switch(), Some(Pick::Run(a)));
     assert_eq!(queue.is_throttled(capped), Ok(true));
     assert_eq!(queue.turn_end(), Some(510_000));
-    // Neither does a goal that is set, or a group that gets work, while the ancestor is throttled.
+    // A goal that is set while the ancestor is throttled does not count either, nor does the goal
+    // of a group that gets work then.
     queue.set_latency(late, Some(micros(3))).unwrap();
     queue.activate(late).unwrap();
     queue.set_latency(runs, Some(micros(4))).unwrap();
@@ -149,11 +151,11 @@ fn goal_below_a_throttled_ancestor_does_not_count() {
     time.set(510_000);
     assert_eq!(queue.switch(), Some(Pick::Run(b)));
     assert_eq!(queue.turn_end(), Some(1_010_000));
-    // The release: the least goal of the three counts.
+    // Now the ancestor is released, and the least of the three goals counts.
     time.set(1_010_000);
     assert_eq!(queue.switch(), Some(Pick::Run(a)));
     assert_eq!(queue.turn_end(), Some(1_013_000));
-    // The removal of a cap counts at once, too.
+    // The removal of the cap releases the ancestor at once, too.
     while queue.is_throttled(capped) == Ok(false) {
         time.set(time.get() + 10_000);
         assert!(queue.switch().is_some());
@@ -163,7 +165,7 @@ fn goal_below_a_throttled_ancestor_does_not_count() {
     assert_eq!(queue.turn_end(), Some(time.get() + 3_000));
 }
 
-/// Fails if the goal of a group counts while its cap keeps it from running.
+/// Fails if the goal of a group counts while the group's own cap keeps the group from running.
 #[test]
 fn goal_of_a_throttled_group_does_not_count() {
     let time = Cell::new(0);
@@ -180,7 +182,7 @@ fn goal_of_a_throttled_group_does_not_count() {
     assert_eq!(queue.switch(), Some(Pick::Run(b)));
     assert_eq!(queue.is_throttled(a), Ok(true));
     assert_eq!(queue.turn_end(), Some(510_000));
-    queue.set_cap(a, None).unwrap(); // Now it waits.
+    queue.set_cap(a, None).unwrap(); // Now `a` waits.
     assert_eq!(queue.turn_end(), Some(15_000));
 }
 
@@ -245,7 +247,8 @@ fn group_that_slept_has_no_credit() {
     let [a, b] = ['a', 'b'].map(|name| queue.insert(shares(1), name));
     queue.activate(a).unwrap();
     assert_eq!(queue.pick(), Pick::Run(a));
-    // An hour in one turn that is not watched: the other group starts at the same virtual runtime.
+    // The turn is not watched, and lasts for an hour. Then the other group starts at the same
+    // virtual runtime.
     time.set(3_600_000_000_000);
     queue.activate(b).unwrap();
     assert_eq!(queue.vruntime(a), queue.vruntime(b));
@@ -255,7 +258,7 @@ fn group_that_slept_has_no_credit() {
     assert!(queue.should_switch());
     assert_eq!(turns(&mut queue, &time, 500, 6), "bababa");
     assert_eq!(queue.metrics(a).unwrap().violations, 0);
-    // The same for a group that sleeps while another one has turns.
+    // A group that sleeps while another group has turns gets no credit either.
     queue.deactivate(b).unwrap();
     for _ in 0..50 {
         assert_eq!(queue.pick(), Pick::Run(a));
@@ -287,7 +290,7 @@ fn debt_outlives_a_sleep() {
     let [a, b] = ['a', 'b'].map(|name| queue.insert(shares(1), name));
     queue.activate(a).unwrap();
     queue.activate(b).unwrap();
-    // One long poll and a sleep, while the other group has work.
+    // Group `a` has one long poll and then no work, while `b` has work.
     assert_eq!(queue.pick(), Pick::Run(a));
     time.set(5_000_000);
     assert_eq!(queue.pick_another(), Pick::Run(b));
@@ -322,7 +325,7 @@ fn clock_that_goes_back_or_leaps_does_no_harm() {
         queue.deactivate(a).unwrap();
         queue.activate(a).unwrap();
     }
-    // The counters of each group add up to the clock's whole range.
+    // The counters of each group add up to the whole time since the queue was created.
     for key in [a, b] {
         let metrics = queue.metrics(key).unwrap();
         let counted = metrics.runtime + metrics.waiting + metrics.starving;
@@ -395,7 +398,7 @@ fn year_at_one_share_does_not_wrap() {
     let [a, b] = ['a', 'b'].map(|name| queue.insert(shares(1), name));
     queue.activate(a).unwrap();
     queue.activate(b).unwrap();
-    // 250 years each, in polls of a year.
+    // Each group runs for 250 years, in polls of a year.
     let year = 365 * 86_400 * 1_000_000;
     let turns = turns(&mut queue, &time, year, 500);
     assert_eq!(turns, "ab".repeat(250));
@@ -416,7 +419,7 @@ fn changed_shares_hold_at_once() {
     assert_eq!(queue.shares(a), Ok(shares(1000)));
     let even = turns(&mut queue, &time, 500, 20);
     assert!((9..=11).contains(&count(&even, 'a')), "{even}");
-    // The same with fewer shares.
+    // Fewer shares hold at once, too.
     queue.set_shares(a, shares(100)).unwrap();
     let turns = turns(&mut queue, &time, 500, 110);
     assert!((9..=11).contains(&count(&turns, 'a')), "{turns}");
@@ -435,7 +438,7 @@ fn current_group_is_charged_at_its_old_shares() {
     queue.charge();
     assert_eq!((queue.vruntime(a), queue.current()), (Ok(10_000), Some(a)));
     time.set(200_000);
-    // It is 20,000 a share ahead. At twice the shares it is half of that.
+    // Group `a` is ahead by 20,000 ns a share. With twice the shares it is ahead by half of that.
     queue.set_shares(a, shares(20)).unwrap();
     assert_eq!(queue.vruntime(a), Ok(10_000));
     time.set(400_000);
@@ -495,7 +498,7 @@ fn own_work_of_a_parent_counts_as_a_child() {
         ],
         [400, 100, 300]
     );
-    // Without active children the parent runs as before.
+    // Without children the parent runs as before.
     queue.deactivate(child).unwrap();
     assert_eq!(queue.destroy(child), Ok('c'));
     let turns = turns(&mut queue, &time, 500, 20);
@@ -555,7 +558,7 @@ fn stale_key_is_refused_by_each_operation() {
     let mut queue = FairQueue::new(|| 0);
     let stale = queue.insert(shares(1), 'a');
     assert_eq!(queue.destroy(stale), Ok('a'));
-    // Another group reuses its slot.
+    // Another group reuses the slot of the destroyed group.
     let other = queue.insert(shares(2), 'b');
     queue.activate(other).unwrap();
     let refused = Err(Stale(()));
@@ -600,7 +603,7 @@ fn capped_group_waits_for_its_next_period() {
     // The turn is no longer than the budget.
     assert_eq!(queue.pick(), Pick::Run(key));
     assert_eq!(queue.turn_end(), Some(100_000));
-    // A long poll uses the budgets of two more periods.
+    // A long poll uses the budgets of this period and the next one, and half of the third.
     time.set(250_000);
     assert!(queue.should_switch());
     assert_eq!(queue.pick(), Pick::Throttled { until: 2_000_000 });
@@ -619,7 +622,7 @@ fn capped_group_waits_for_its_next_period() {
     assert_eq!(queue.turn_end(), Some(9_600_000));
     time.set(9_600_000);
     assert_eq!(queue.pick(), Pick::Throttled { until: 10_000_000 });
-    // Without the cap it runs at once, and its turn has no end.
+    // Without the cap the group runs at once, and its turn has no end.
     queue.set_cap(key, None).unwrap();
     assert_eq!(queue.pick(), Pick::Run(key));
     assert_eq!(queue.turn_end(), None);
@@ -645,7 +648,8 @@ fn cap_of_a_parent_holds_for_its_children() {
     }
     let turns = turns(&mut queue, &time, 500, 2000);
     assert_eq!([count(&turns, 'a'), count(&turns, 'b')], [100, 100]);
-    // The parent is throttled, so the children cannot run. Work for one of them changes nothing.
+    // Once the parent is throttled the children cannot run, and new work for one of them changes
+    // nothing.
     queue.deactivate(other).unwrap();
     while let Pick::Run(_) = queue.pick() {
         time.set(time.get() + 500_000);
@@ -673,7 +677,7 @@ fn throttled_group_earns_no_credit() {
     queue.activate(b).unwrap();
     let first = turns(&mut queue, &time, 500, 180);
     assert_eq!(count(&first, 'a'), 10, "{first}");
-    // A pick releases it at 100 ms, and it takes turns again.
+    // A pick releases `a` at 100 ms, and then `a` takes turns again.
     time.set(100_000_000);
     let turns = turns(&mut queue, &time, 500, 10);
     assert_eq!(count(&turns, 'a'), 5, "{turns}");
@@ -733,7 +737,7 @@ fn metrics_say_where_the_time_went() {
     );
 }
 
-/// Compares random operations with a list of the groups.
+/// Compares the queue with a list of the groups after each of many random operations.
 #[test]
 fn random_operations_keep_every_promise() {
     let time = Cell::new(0);
@@ -745,7 +749,7 @@ fn random_operations_keep_every_promise() {
             .wrapping_add(1);
         (random >> 33) as usize % most
     };
-    // Key, parent, and whether it has work and a cap.
+    // Key, parent, and whether the group has work and a cap.
     let mut groups: Vec<(GroupKey, Option<GroupKey>, bool, bool)> = Vec::new();
     let mut gone: Vec<GroupKey> = Vec::new();
     let (mut ran, mut of_gone) = (Duration::ZERO, Duration::ZERO);
@@ -814,7 +818,7 @@ fn random_operations_keep_every_promise() {
                     let peeked = queue.peek();
                     let throttles =
                         |group: &(GroupKey, _, _, _)| queue.is_throttled(group.0).unwrap();
-                    // A pick that releases no group picks the same one.
+                    // A pick that releases no group picks the group that `peek` returned.
                     if !groups.iter().any(throttles) {
                         match queue.pick() {
                             Pick::Run(key) => assert_eq!(peeked, Some(key)),
@@ -883,7 +887,7 @@ fn random_operations_keep_every_promise() {
     assert!(gone.len() > 1000);
 }
 
-/// Returns the percentage of 10 s that a lone group with work runs, with a cap.
+/// Returns for what percentage of 10 s a lone group with a cap runs, if it always has work.
 fn capped_part(budget: u64, period: u64, poll: u64) -> u64 {
     let time = Cell::new(0);
     let mut queue = FairQueue::new(|| time.get());
@@ -922,8 +926,8 @@ fn cap_set_again_does_not_refill_the_budget() {
     let mut queue = FairQueue::new(|| time.get());
     let key = queue.insert(shares(1), 'a');
     queue.activate(key).unwrap();
-    // One per cent of ten seconds. The cap is set again each millisecond, also during turns, and
-    // every third time with other numbers of the same proportion.
+    // The cap grants one per cent of ten seconds. It is set again each millisecond, also during
+    // turns, and every third time with other numbers of the same proportion.
     for step in 0..10_000 {
         let times = if step % 3 == 0 { 5 } else { 1 };
         let cap = Cap::new(micros(1000 * times), micros(100_000 * times)).unwrap();
@@ -937,7 +941,7 @@ fn cap_set_again_does_not_refill_the_budget() {
             }
         }
     }
-    // The runtime may exceed that by the larger budget and one poll.
+    // The runtime may exceed one per cent by the larger budget and one poll.
     let runtime = queue.metrics(key).unwrap().runtime;
     assert!(
         (micros(99_000)..=micros(105_250)).contains(&runtime),
@@ -955,7 +959,8 @@ fn sibling_that_leaves_in_a_capped_turn_changes_no_budget() {
     queue.activate(a).unwrap();
     queue.activate(b).unwrap();
     assert_eq!(queue.pick(), Pick::Run(a));
-    // The first period pays for half of that runtime. The clock is read, and no group is charged.
+    // The first period pays for 500 µs of these 1,200 µs. `should_switch` reads the clock, and
+    // charges no group.
     time.set(1_200_000);
     assert!(queue.should_switch());
     queue.deactivate(b).unwrap();
@@ -1029,7 +1034,7 @@ fn peek_returns_the_neediest_group() {
     time.set(501_000);
     assert_eq!(queue.pick(), Pick::Throttled { until: 510_000 });
     time.set(510_000);
-    // Only a pick releases it.
+    // Only a pick releases the parent.
     assert_eq!(queue.peek(), None);
     assert_eq!(queue.pick(), Pick::Run(parent));
 }
@@ -1058,7 +1063,8 @@ fn debt_ends_with_the_last_work_of_all() {
         let [a, b] = [('a', 1), ('b', 1000)].map(|(name, n)| queue.insert(shares(n), name));
         queue.activate(a).unwrap();
         queue.activate(b).unwrap();
-        // After one long poll, `a` is ahead by ten seconds of `b`. Then neither has work for a day.
+        // After one long poll of `a`, `b` could run for ten seconds before the next turn of `a`.
+        // Then neither has work for a day.
         assert_eq!(queue.pick(), Pick::Run(a));
         time.set(10_000_000);
         assert_eq!(queue.pick_another(), Pick::Run(b));

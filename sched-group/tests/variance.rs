@@ -1,5 +1,5 @@
-//! Asserts that these public types are covariant, and the auto traits of all generic ones. No
-//! public type here is invariant.
+//! Asserts that the public types in the list below are covariant, and which auto traits the public
+//! types have. No public type of this crate is invariant.
 use sched_group::{Cap, FairQueue, GroupKey, Metrics, Pick, Shares, Stale};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -38,7 +38,7 @@ assert_impl_all!(Shares: Send, Sync, Copy);
 assert_impl_all!(Cap: Send, Sync, Copy);
 assert_impl_all!(Metrics: Send, Sync, Copy);
 
-/// A key takes one word, and an optional key takes two.
+/// A key takes one 64-bit word, and a pick takes two.
 #[test]
 fn key_takes_one_word() {
     assert_eq!(size_of::<GroupKey>(), 8);

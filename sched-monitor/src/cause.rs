@@ -1,15 +1,15 @@
-//! The cause for which a thread makes no progress, as the system reports it to another thread.
+//! The cause for which a thread's poll lasts, as far as the system reports it to another thread.
 //!
 //! On Linux this reads files of `/proc/self/task/ID`:
 //!
 //! | file | holds |
 //! |---|---|
 //! | `stat` | the thread's state |
-//! | `schedstat` | its CPU time, and the time that it waited for a CPU |
-//! | `syscall` | the number of the system call in which it blocks |
-//! | `wchan` | the function of the kernel in which it waits |
+//! | `schedstat` | the thread's CPU time, and the time that it waited for a CPU |
+//! | `syscall` | the number of the system call in which the thread blocks |
+//! | `wchan` | the function of the kernel in which the thread waits |
 //!
-//! Elsewhere nothing is known.
+//! On other systems nothing is known.
 use std::{fmt, time::Duration};
 
 /// The reason why a poll lasts long.
@@ -30,12 +30,12 @@ pub enum Cause {
     /// The thread blocks in the kernel.
     Blocked {
         /// The name of the system call, or its number if it is a rare one. `None` in a page fault,
-        /// or if the system does not report it.
+        /// or if the system does not report the call.
         call: Option<String>,
-        /// The function of the kernel in which it waits, if the system says.
+        /// The function of the kernel in which the thread waits, if the system reports it.
         channel: Option<String>,
     },
-    /// The system does not say.
+    /// The system does not report the thread's state.
     Unknown,
 }
 
@@ -86,7 +86,7 @@ impl Cause {
     /// Finds out what a thread of this process does. `times` are the thread's times during the poll
     /// in question.
     ///
-    /// Costs two or three reads of small files.
+    /// Costs one read of a small file if the thread computes, and three if it blocks.
     ///
     /// ```
     /// use sched_monitor::{Cause, thread_id};
@@ -102,7 +102,7 @@ impl Cause {
                 let call = read(thread, "syscall");
                 let channel = read(thread, "wchan").filter(|name| !matches!(&**name, "" | "0"));
                 match call.as_deref().and_then(system_call) {
-                    // It runs again by now.
+                    // The thread runs again by now.
                     Some(Call::Running) => Self::running(times),
                     Some(Call::In(call)) => Self::Blocked {
                         call: Some(call),
@@ -146,8 +146,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Returns the system's id of the calling thread, by which [`Cause::of`] knows it. `None` where
-/// `Cause::of` knows nothing.
+/// Returns the system's id of the calling thread, which [`Cause::of`] takes. Returns `None` on
+/// systems other than Linux, of which `Cause::of` knows nothing.
 ///
 /// ```
 /// println!("{:?}", sched_monitor::thread_id());
@@ -187,7 +187,7 @@ fn state(stat: &str) -> Option<char> {
 #[derive(Debug, PartialEq, Eq)]
 enum Call {
     Running,
-    /// It blocks outside of a system call.
+    /// The thread blocks outside of a system call.
     None,
     In(String),
 }

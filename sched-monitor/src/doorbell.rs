@@ -1,20 +1,20 @@
-//! The sleep of a monitor: it costs nothing while all workers are idle, and a worker that becomes
-//! busy ends it.
+//! The sleep of a monitor. While all workers are idle the monitor sleeps and costs nothing. A
+//! worker that becomes busy ends the sleep.
 //!
 //! # Actors and states
 //!
-//! The *monitor* is *awake* (it pauses between two rounds, for a time), or *asleep* (until it is
-//! woken). A *worker* is *idle* or *busy*. It rings after it became busy. A *stopper* ends the
-//! monitor.
+//! The *monitor* is *awake* or *asleep*. Between two rounds, an awake monitor pauses for a limited
+//! time. A monitor that is asleep waits until it is woken. A *worker* is *idle* or *busy*, and
+//! rings after it became busy. A *stopper* ends the monitor.
 //!
 //! # Rules
 //!
 //! 1. *The monitor does not stay asleep while a worker is busy.* The monitor announces its sleep,
-//!    fences, and then checks that all workers are idle. A worker becomes busy, fences, and then
-//!    checks for a sleep. Of two `SeqCst` fences one is first: either the monitor sees the busy
-//!    worker, or the worker sees the sleep and wakes the monitor.
-//! 2. A ring is kept in `rung` under the lock, so it is not lost between the monitor's check and
-//!    its wait. A ring that comes late costs one round.
+//!    executes a fence, and then checks that all workers are idle. A worker becomes busy, executes
+//!    a fence, and then checks for a sleep. One of the two `SeqCst` fences is first: either the
+//!    monitor sees the busy worker, or the worker sees the sleep and wakes the monitor.
+//! 2. A ring is kept in `rung` under the lock, so it is not lost between the monitor's check of the
+//!    workers and its wait. A ring that comes late costs one round.
 use std::{fmt, time::Duration};
 use sync_shim::{
     CachePadded,
@@ -26,7 +26,7 @@ use sync_shim::{
     sync::{Condvar, Mutex},
 };
 
-/// Wakes a sleeping monitor when a worker becomes busy, and stops it.
+/// Wakes a sleeping monitor when a worker becomes busy, and can stop the monitor.
 ///
 /// ```
 /// use sched_monitor::Doorbell;
@@ -37,7 +37,8 @@ use sync_shim::{
 /// assert!(bell.is_stopped());
 /// ```
 pub struct Doorbell {
-    /// Written only when the monitor goes to sleep or wakes, so the workers share its cache line.
+    /// Written only when the monitor goes to sleep or wakes. So the cache line of this flag stays
+    /// in the caches of all workers.
     asleep: CachePadded<AtomicBool>,
     state: Mutex<Flags>,
     changed: Condvar,
@@ -59,15 +60,15 @@ impl Doorbell {
         }
     }
 
-    /// Wakes the monitor if it is asleep. Otherwise it costs a fence and a load.
+    /// Wakes the monitor if it is asleep. Otherwise the call costs a fence and a load.
     ///
     /// A worker calls this after it became busy: when [`Workers::sample`](crate::Workers::sample)
-    /// no longer says that it is idle.
+    /// no longer says that the worker is idle.
     #[inline]
     pub fn ring(&self) {
         // Ordering: SeqCst pairs with the fence in `sleep` (rule 1).
         fence(SeqCst);
-        // Ordering: Relaxed, the fence orders it.
+        // Ordering: Relaxed, as the fence above orders this load.
         if self.asleep.load(Relaxed) {
             self.wake();
         }
@@ -79,7 +80,7 @@ impl Doorbell {
         self.changed.notify_one();
     }
 
-    /// Ends the monitor's [`run`](crate::Monitor::run) after its round.
+    /// Ends the monitor's [`run`](crate::Monitor::run) after the round in progress.
     pub fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_one();
@@ -100,7 +101,7 @@ impl Doorbell {
         self.wake();
     }
 
-    /// Waits for a time, or until the monitor is hurried or stopped.
+    /// Waits for `limit`, or until the monitor is hurried or stopped.
     pub(crate) fn pause(&self, limit: Duration) {
         let mut state = self.state.lock();
         if !state.rung && !state.stopped {
@@ -109,9 +110,9 @@ impl Doorbell {
         state.rung = false;
     }
 
-    /// Waits until a worker rings, unless one is busy. Returns at once if the monitor was stopped.
+    /// Waits until a worker rings. Returns at once if a worker is busy, or the monitor was stopped.
     pub(crate) fn sleep(&self, all_idle: impl FnOnce() -> bool) {
-        // Ordering: Relaxed, the fence orders it.
+        // Ordering: Relaxed, as the fence below orders this store.
         self.asleep.store(true, Relaxed);
         // Ordering: SeqCst pairs with the fence in `ring` (rule 1).
         fence(SeqCst);

@@ -1,4 +1,4 @@
-//! Hands a thread's value to a monitor if a call of that thread blocks, and only then.
+//! Hands a thread's value to a monitor if a call of that thread lasts, and only then.
 //!
 //! # Actors and states
 //!
@@ -16,15 +16,15 @@
 //! # Rules
 //!
 //! 1. *The value has one owner at a time.* `exit` and `retake` both replace the address by 0 in one
-//!    exchange. Of all exchanges after an `enter` only one replaces it. `retake` writes nothing if
-//!    the caller is outside, so it cannot overwrite the address of the next call. (An exchange of 0
-//!    for 0 could not overwrite it either. But loom also explores executions in which that 0 comes
-//!    after the store of the next `enter`.)
+//!    exchange. Of all exchanges after an `enter` only one replaces the address. `retake` writes
+//!    nothing if the caller is outside, so it cannot overwrite the address of the next call. (An
+//!    exchange of 0 for 0 could not overwrite that address either. But loom also explores
+//!    executions in which the exchange's 0 comes after the store of the next `enter`.)
 //! 2. *`enter` is a store, not an exchange.* A caller owns the value when it enters, so the value
 //!    is not in the word. If other code puts two values into one cell, the first one is leaked, and
 //!    still no value gets two owners.
-//! 3. *The monitor's decision may be late.* It may have observed one call, and retake the value in
-//!    the next call. That costs a hand-over and breaks nothing.
+//! 3. *The monitor's decision may be late.* The monitor may have observed one call, and retake the
+//!    value in the next call. That costs a hand-over and breaks nothing.
 //! 4. *A nested call enters nothing.* The caller has no value during a call: the value is in the
 //!    word.
 use std::{fmt, marker::PhantomData, ptr};
@@ -65,7 +65,7 @@ impl<T: Send> Handoff<T> {
         }
     }
 
-    /// Puts the caller's value into the cell, before the call. A store.
+    /// Puts the caller's value into the cell, before the call. Costs a store.
     ///
     /// The cell must be empty: a value that is still in it is leaked. A cell that is used for only
     /// one value is empty here, as the caller has that value.
@@ -76,13 +76,13 @@ impl<T: Send> Handoff<T> {
         self.inside.store(address, Release);
     }
 
-    /// Takes the value back after the call, unless a monitor has retaken it. One exchange.
+    /// Takes the value back after the call, unless a monitor has retaken it. Costs one exchange.
     #[inline]
     pub fn exit(&self) -> Option<Box<T>> {
-        // Ordering: Acquire pairs with `enter`, which may be another thread's.
+        // Ordering: Acquire pairs with the store of `enter`, which another thread may have made.
         let value: *mut T = ptr::with_exposed_provenance_mut(self.inside.swap(0, Acquire));
-        // SAFETY: `enter` exposed the box's provenance, and one exchange alone replaced its
-        // address, so this thread owns the box (rule 1).
+        // SAFETY: `enter` exposed the box's provenance. Only one exchange replaces the box's
+        // address, and this thread has made that exchange, so it owns the box (rule 1).
         (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 
@@ -94,14 +94,15 @@ impl<T: Send> Handoff<T> {
         if address == 0 {
             return None;
         }
-        // Ordering: Acquire pairs with `enter`. On failure another thread owns the value.
+        // Ordering: Acquire pairs with the store of `enter`. Relaxed on failure, as another thread
+        // has taken the value then.
         let replaced = self.inside.compare_exchange(address, 0, Acquire, Relaxed);
         let value = ptr::with_exposed_provenance_mut(replaced.ok()?);
         // SAFETY: as in `exit`.
         Some(unsafe { Box::from_raw(value) })
     }
 
-    /// Returns whether a caller is inside a call with its value in the cell. A load.
+    /// Returns whether a caller is inside a call with its value in the cell. Costs a load.
     #[inline]
     pub fn is_inside(&self) -> bool {
         // Ordering: Relaxed, a hint. The exchange decides.

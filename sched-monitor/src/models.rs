@@ -13,11 +13,11 @@ use sync_shim::{
     thread,
 };
 
-/// A worker's core. The thread that owns it writes to it. The model fails if two threads do so at a
-/// time.
+/// A worker's core. The thread that owns the core writes to it. The model fails if two threads
+/// write to it at the same time.
 struct Core(UnsafeCell<u32>);
 
-// SAFETY: the models check that one thread at a time uses it.
+// SAFETY: the models check that one thread at a time uses the core.
 unsafe impl Send for Core {}
 
 impl Core {
@@ -27,7 +27,7 @@ impl Core {
 
     fn use_it(&self) -> u32 {
         self.0.with_mut(|value| {
-            // SAFETY: the model fails if another thread uses it now.
+            // SAFETY: the model fails if another thread uses the core now.
             unsafe {
                 *value += 1;
             }
@@ -45,18 +45,19 @@ impl Owners {
     fn count(&self, core: Option<Box<Core>>) -> bool {
         let Some(core) = core else { return false };
         core.use_it();
-        // Ordering: Relaxed, the join of the threads orders it.
+        // Ordering: Relaxed, as the joins of the threads order this before the load.
         self.0.fetch_add(1, Relaxed);
         true
     }
 
     fn assert_one(&self) {
-        // Ordering: Relaxed, after the joins.
+        // Ordering: Relaxed, as the threads were joined before.
         assert_eq!(self.0.load(Relaxed), 1, "one owner");
     }
 }
 
-/// A monitor retakes the core while the caller's call ends: exactly one of the two threads gets it.
+/// A monitor retakes the core while the caller's call ends: exactly one of the two threads gets the
+/// core.
 ///
 /// Fails if `enter` is Relaxed. Two broken variants are below.
 #[test]
@@ -185,7 +186,7 @@ fn exit_in_two_steps_has_two_owners() {
     model_must_fail("one owner", || {
         let (word, owners) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicUsize::new(0)));
         let take = |word: &AtomicUsize, owners: &AtomicUsize| {
-            // Ordering: Acquire, as in the real cell. The bug is that this is no exchange.
+            // Ordering: Acquire, as in the real cell. The bug is that this load is no exchange.
             if word.load(Acquire) != 0 {
                 word.store(0, Relaxed);
                 owners.fetch_add(1, Relaxed);
@@ -223,7 +224,7 @@ fn entry_without_release_races_the_new_owner() {
     });
 }
 
-// SAFETY: the models check that one thread at a time uses it.
+// SAFETY: the models check that one thread at a time uses the core.
 unsafe impl Sync for Core {}
 
 /// A worker becomes busy and rings, while the monitor goes to sleep. The monitor does not stay
@@ -237,7 +238,7 @@ fn ring_racing_the_sleep_wakes_the_monitor() {
         let worker = {
             let (bell, busy) = (bell.clone(), busy.clone());
             thread::spawn(move || {
-                // Ordering: Relaxed, the fence in `ring` orders it.
+                // Ordering: Relaxed, as the fence in `ring` orders this store.
                 busy.store(true, Relaxed);
                 bell.ring();
             })
@@ -248,7 +249,7 @@ fn ring_racing_the_sleep_wakes_the_monitor() {
     });
 }
 
-/// A stop while the monitor goes to sleep ends the sleep.
+/// A stop that races the monitor on its way to sleep ends the sleep.
 ///
 /// Fails if the monitor waits without checking `stopped`.
 #[test]
@@ -265,8 +266,8 @@ fn stop_racing_the_sleep_ends_it() {
     });
 }
 
-/// Runs the protocol of the sleep, without the steps that the arguments leave out. With both steps,
-/// at least one of the two threads sees the other's store.
+/// Runs the protocol of the sleep. `recheck` and `fences` say which steps the two threads make.
+/// With both steps, at least one of the threads sees the other's store.
 fn sleeps(recheck: bool, fences: bool) {
     let asleep = Arc::new(AtomicBool::new(false));
     let busy = Arc::new(AtomicBool::new(false));
@@ -307,8 +308,8 @@ fn sleep_without_fences_is_missed() {
 }
 
 /// The monitor observes a run and requests its end, while the worker begins the next run. The
-/// request reaches the observed run or a later one: between two polls at the latest, the worker
-/// sees the request, unless it has opened a slice since.
+/// request reaches the observed run or a later one. The worker sees the request between two polls
+/// at the latest, unless it has opened a slice since the request.
 ///
 /// Fails if the slice is opened after the run's number is published.
 #[test]

@@ -1,11 +1,11 @@
 //! The monitor: rounds of samples, and the duties that look at them.
 //!
-//! 1. In a *round* the monitor takes a [`Sample`] of each worker and compares it with the last one.
-//!    So it knows since when the worker has been in the same poll, run or call. Then each [`Duty`]
-//!    looks at the round.
+//! 1. In a *round* the monitor takes a [`Sample`] of each worker and compares it with the worker's
+//!    last one. So the monitor knows since when the worker has been in the same poll, run or call.
+//!    Then each [`Duty`] looks at the round.
 //! 2. The *pause* before the next round begins at [`MIN_PAUSE`] and doubles up to [`MAX_PAUSE`]. A
-//!    duty may request an earlier round. The monitor begins anew at the shortest pause when a
-//!    worker becomes busy after all were idle.
+//!    duty may request an earlier round. When a worker becomes busy after all workers were idle,
+//!    the pause begins at [`MIN_PAUSE`] again.
 //! 3. After all workers were idle for [`LINGER`], the monitor sleeps until a worker rings
 //!    ([`Doorbell`]).
 //! 4. Time comes in as an argument of [`Monitor::round`]. So a test steps the rounds by hand.
@@ -29,30 +29,31 @@ const LINGER: Duration = Duration::from_millis(50);
 /// The state of a worker at the moment of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// It sleeps, or has no thread yet. If all workers are idle, the monitor sleeps.
+    /// The worker sleeps, or has no thread yet. If all workers are idle, the monitor sleeps.
     #[default]
     Idle,
-    /// It is awake, and looks for a task.
+    /// The worker is awake, and looks for a task.
     Awake,
-    /// It polls a task.
+    /// The worker polls a task.
     Polling,
-    /// It polls a task that is in an annotated call, which may block.
+    /// The worker polls a task that is in an annotated call, which may block.
     Calling,
 }
 
-/// The words of a worker at one moment, which the worker alone writes.
+/// The words that a worker publishes, as the monitor has read them.
 ///
-/// The monitor reads them while the worker continues, so they need not agree with each other.
+/// Only the worker writes these words. The monitor reads them while the worker continues, so they
+/// need not agree with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The state of the worker.
     pub state: State,
-    /// Polls that the worker has begun.
+    /// The number of polls that the worker has begun.
     pub polls: u64,
-    /// Runs that the worker has begun: polls, without those that inherit the time slice of the poll
-    /// before. Equal to `polls` if no poll inherits a time slice.
+    /// The number of runs that the worker has begun. A run is a poll together with the polls after
+    /// it that inherit its time slice. Equal to `polls` if no poll inherits a time slice.
     pub runs: u64,
-    /// Annotated calls that the worker has begun.
+    /// The number of annotated calls that the worker has begun.
     pub calls: u64,
 }
 
@@ -61,21 +62,21 @@ pub trait Workers: Send + Sync {
     /// Returns the number of workers, which does not change.
     fn count(&self) -> usize;
 
-    /// Reads a worker's words. A few loads: the worker is not interrupted.
+    /// Reads a worker's words. Costs a few loads, and does not interrupt the worker.
     fn sample(&self, worker: usize) -> Sample;
 }
 
-/// A worker in a round: its sample, and the rounds since which its poll, run and call have been the
+/// A worker in a round: its sample, and the times since which its poll, run and call have been the
 /// same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed {
     /// The sample of this round.
     pub sample: Sample,
-    /// The round in which the poll in progress was first observed.
+    /// The time of the round in which the poll in progress was first observed.
     pub poll_since: Duration,
-    /// The round in which the run in progress was first observed.
+    /// The time of the round in which the run in progress was first observed.
     pub run_since: Duration,
-    /// The round in which the annotated call in progress was first observed.
+    /// The time of the round in which the annotated call in progress was first observed.
     pub call_since: Duration,
 }
 
@@ -117,14 +118,14 @@ impl Round<'_> {
 
 /// A duty of a monitor: it looks at each round, and acts.
 ///
-/// A duty runs on the monitor's thread and delays the others, so it does not block. If it panics,
-/// the monitor drops it.
+/// A duty runs on the monitor's thread and delays the other duties, so it must not block. If a duty
+/// panics, the monitor drops it.
 ///
 /// ```
 /// use sched_monitor::{Duty, Round};
 /// use std::time::Duration;
 ///
-/// /// Fires the timers of a worker whose poll lasts, so that they are at most 10 ms late.
+/// /// Fires the timers of a worker whose poll has lasted for 10 ms.
 /// struct FireTimers<F>(F);
 ///
 /// impl<F: FnMut(usize) + Send> Duty for FireTimers<F> {
@@ -140,7 +141,8 @@ impl Round<'_> {
 /// }
 /// ```
 pub trait Duty: Send {
-    /// Looks at a round. May return a time: then the next round comes at the latest after it.
+    /// Looks at a round. If it returns a time, the next round comes after that time at the latest,
+    /// but not within 1 ms.
     fn look(&mut self, round: &Round<'_>) -> Option<Duration>;
 }
 
@@ -148,9 +150,9 @@ pub trait Duty: Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a monitor without pauses spins"]
 pub enum Pause {
-    /// It waits for this time.
+    /// The monitor waits for this time.
     For(Duration),
-    /// It sleeps until a worker becomes busy.
+    /// The monitor sleeps until a worker becomes busy.
     UntilBusy,
 }
 
@@ -182,7 +184,8 @@ pub struct Monitor<W> {
     duties: Vec<Box<dyn Duty>>,
     observed: Vec<Observed>,
     pause: Duration,
-    /// The first round of those in a row that found all workers idle.
+    /// The time of the first round since which each round has found all workers idle, and no poll
+    /// begun since the round before.
     idle_since: Option<Duration>,
     rounds: u64,
 }
@@ -207,7 +210,8 @@ impl<W: Workers> Monitor<W> {
         self
     }
 
-    /// Samples the workers, and lets each duty look. `now` does not go back from round to round.
+    /// Samples the workers, and lets each duty look. The caller passes no earlier `now` than in the
+    /// round before.
     pub fn round(&mut self, now: Duration) -> Pause {
         let (mut all_idle, mut changed) = (true, false);
         for (worker, seen) in self.observed.iter_mut().enumerate() {
@@ -256,7 +260,7 @@ impl<W: Workers> Monitor<W> {
         Pause::For(self.pause.min(wish).max(MIN_PAUSE))
     }
 
-    /// Runs rounds until `bell` is stopped. The body of the monitor's thread.
+    /// Runs rounds until `bell` is stopped. This is the body of the monitor's thread.
     pub fn run(mut self, bell: &Doorbell) {
         let begun = Instant::now();
         while !bell.is_stopped() {

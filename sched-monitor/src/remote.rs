@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 /// work since the last round.
 ///
 /// Workers usually look at such a queue often enough by themselves. This duty bounds the wait when
-/// they expect short polls but get long ones.
+/// the workers expect short polls but get long ones.
 ///
 /// ```
 /// use sched_monitor::{Duty, Observed, Remote, Round, Sample, State};
@@ -25,7 +25,8 @@ use std::{fmt, time::Duration};
 pub struct Remote<Q, F> {
     queue: Q,
     act: F,
-    /// The number of items that workers had taken at the last round. `None` if no work waited then.
+    /// The number of items that workers had taken at the last round. `None` if no work waited then,
+    /// or a worker was idle.
     taken: Option<u64>,
 }
 
@@ -35,7 +36,7 @@ where
     F: FnMut() + Send,
 {
     /// Creates the duty. `queue` returns how many items wait and how many were ever taken. `act`
-    /// makes a worker look.
+    /// makes a worker look at the queue.
     pub fn new(queue: Q, act: F) -> Self {
         Self {
             queue,

@@ -2,14 +2,14 @@
 use crate::{Duty, Round, State, monitor::MIN_PAUSE};
 use std::{fmt, time::Duration};
 
-/// How long after a call the rounds stay as short as possible.
+/// How long after the last call the rounds stay 1 ms apart.
 const RECENT: Duration = Duration::from_secs(1);
 
 /// Hands a worker over to another thread when its annotated call lasts.
 ///
-/// If work waits for the worker, the duty hands it over when two rounds have found it in the same
-/// call: after about 1 ms. Otherwise the duty waits for 10 ms. While workers make annotated calls,
-/// and for a second afterwards, the rounds are 1 ms apart.
+/// If work waits for the worker, the duty hands the worker over when two rounds have found it in
+/// the same call: after about 1 ms. If no work waits, the duty hands the worker over after 10 ms.
+/// While workers begin annotated calls, and for a second afterwards, the rounds are 1 ms apart.
 ///
 /// ```
 /// use sched_monitor::{Duty, Observed, Retake, Round, Sample, State};
@@ -27,7 +27,8 @@ pub struct Retake<H, F> {
     limit: Duration,
     has_work: H,
     hand_over: F,
-    /// All workers' calls at the last round, and the last round at which the number had changed.
+    /// The number of all workers' calls at the last round, and the time of the last round at which
+    /// that number had changed.
     calls: (u64, Option<Duration>),
 }
 

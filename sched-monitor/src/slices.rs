@@ -4,9 +4,9 @@ use std::{fmt, time::Duration};
 
 /// Requests the end of a worker's time slice when a run has lasted for a limit.
 ///
-/// A run is a poll together with the polls that inherit its slice. The duty makes one request in a
-/// run. The scheduler decides about its effect: usually it refuses the polled task its next
-/// operation, and the task yields.
+/// A run is a poll together with the polls that inherit its slice. The duty makes at most one
+/// request in a run. The scheduler decides about the request's effect: usually the scheduler
+/// refuses the polled task its next operation, and the task yields.
 ///
 /// ```
 /// use coop_budget::Preempt;

@@ -1,15 +1,14 @@
-//! The stack of another thread of this process: copied by that thread, unwound and named by the
-//! caller.
+//! The stack of another thread of this process: copied by that thread, and unwound by the caller.
 //!
 //! 1. The caller sends the thread a signal. The handler copies the thread's registers and the top
-//!    of its stack into a buffer that exists from the start ([`signal`]). It neither allocates
-//!    nor locks, so the thread may be anywhere: in the allocator, too.
+//!    of its stack into a buffer that exists from the start ([`signal`]). The handler neither
+//!    allocates nor locks, so the thread may be anywhere: in the allocator, too.
 //! 2. The thread continues. The caller finds the return addresses in the copy ([`unwind`]), by the
 //!    tables that the compiler writes for panics.
 //! 3. The thread that prints the stack looks up the names ([`Stack::resolve`]). The first look-up
 //!    reads the program's debug information, which may take long.
 //!
-//! This works on Linux, on x86-64 and on 64-bit ARM. Elsewhere there are no stacks.
+//! This works on Linux, on x86-64 and on 64-bit ARM. On other targets no stack is captured.
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg_attr(
@@ -38,7 +37,7 @@ mod unwind;
 )]
 mod signal;
 
-/// The stack of a thread at one moment: the addresses of its functions, the called one first.
+/// The stack of a thread at one moment: the addresses of its functions, the innermost one first.
 ///
 /// A clone shares the addresses. `Display` looks up the names and writes a line for each function.
 ///
@@ -66,7 +65,7 @@ pub struct Stack {
     addresses: Arc<[usize]>,
 }
 
-/// A function on a [`Stack`], by the names that the program has.
+/// A function on a [`Stack`], with its names as far as the program contains them.
 ///
 /// ```
 /// # let _ = |frame: sched_monitor::Frame|
@@ -89,15 +88,15 @@ impl Stack {
     /// Captures the stack of another thread of this process: see [`thread_id`](crate::thread_id).
     ///
     /// Sends the thread the signal `SIGURG`. The thread copies up to 128 KiB of its stack, and
-    /// continues. A system call in which it blocks is begun again, or fails with `EINTR` if it is
-    /// one of those that signals always end, such as `poll` and `nanosleep`.
+    /// continues. A system call in which the thread blocks is begun again, or fails with `EINTR` if
+    /// it is one of those that signals always end, such as `poll` and `nanosleep`.
     ///
-    /// Returns none if the thread does not answer within `limit`: it has ended, it waits for a CPU,
-    /// it blocks the signal, or the system does not let it go on. One stack is captured at a time:
-    /// a second caller waits for the first one, for at most `limit`.
+    /// Returns `None` if the thread does not answer within `limit`. It may have ended, wait for a
+    /// CPU, or block the signal, or the system does not let it go on. One stack is captured at a
+    /// time: a second caller waits for the first one, for at most `limit`.
     ///
     /// The first capture installs the handler for the whole process, and the handler stays. For a
-    /// signal that another sender has sent, it calls the handler that was there before.
+    /// signal that another sender has sent, it calls the handler that was installed before.
     pub fn capture(thread: u32, limit: Duration) -> Option<Self> {
         let addresses = signal::capture(thread, limit)?;
         Some(Self {
@@ -105,7 +104,7 @@ impl Stack {
         })
     }
 
-    /// Returns the addresses: the next instruction of the called function, and then the return
+    /// Returns the addresses: the next instruction of the innermost function, and then the return
     /// addresses of its callers.
     ///
     /// ```
@@ -116,7 +115,8 @@ impl Stack {
         &self.addresses
     }
 
-    /// Looks up the names. An inlined function comes before the function that contains it.
+    /// Looks up the names of the functions. An inlined function comes before the function that
+    /// contains it.
     ///
     /// The first call in a process reads the debug information, which may take long.
     ///
@@ -150,8 +150,8 @@ impl Frame {
     }
 }
 
-/// Looks up the functions at an address. `next` says that it is the address of the next
-/// instruction. Otherwise it is a return address, which is behind the call.
+/// Looks up the functions at an address. If `next` is true, the address is that of the next
+/// instruction. If it is false, the address is a return address, which is behind the call.
 #[cfg(target_os = "linux")]
 fn resolve(address: usize, next: bool, mut found: impl FnMut(Frame)) {
     // `backtrace` looks before the address that it gets.

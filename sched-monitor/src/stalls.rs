@@ -1,10 +1,10 @@
-//! The duty that reports polls that last.
+//! The duty that reports long polls.
 //!
 //! 1. A poll is *stalled* once it has lasted for the threshold. It is reported then, and again each
 //!    time its age has doubled. A worker that is idle, looks for a task, or is in an annotated call
-//!    is never reported; nor is one that has begun another poll meanwhile.
+//!    is never reported. Nor is a poll that has ended before the round.
 //! 2. The number of reports in a minute is limited, over all workers. The next report says how many
-//!    the limit has held back.
+//!    reports the limit has held back.
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's
 //!    thread, and for a report it reads them again. The difference shows whether the thread
 //!    computed, or waited for a CPU.
@@ -20,38 +20,38 @@ const CAPTURE_LIMIT: Duration = Duration::from_millis(10);
 /// The facts that a scheduler knows of a worker's poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The task that is polled, by a number of the scheduler's.
+    /// The scheduler's number of the task that is polled.
     pub task: Option<u64>,
-    /// The system's id of the thread that polls it; see [`thread_id`](crate::thread_id).
+    /// The system's id of the thread that polls the task; see [`thread_id`](crate::thread_id).
     pub thread: Option<u32>,
 }
 
-/// A poll that lasts, as reported by [`Stalls`].
+/// A stalled poll, as reported by [`Stalls`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
     /// The worker's index.
     pub worker: usize,
-    /// Its thread, and the task that it polls.
+    /// The worker's thread, and the task that the thread polls.
     pub subject: Subject,
     /// How long the poll has lasted, at least: since the monitor first observed it.
     pub lasted: Duration,
-    /// Why it lasts.
+    /// Why the poll lasts.
     pub cause: Cause,
     /// How much CPU time the thread has had, and how long it has waited for a CPU, since the poll
-    /// had lasted for half of the threshold. None where the system does not say.
+    /// had lasted for half of the threshold. `None` if the system does not report the times.
     pub times: Option<Times>,
-    /// Reports that the limit has held back since the last one.
+    /// How many reports the limit has held back since the last delivered report.
     pub held_back: u64,
     /// The number of the poll, as in [`Sample::polls`](crate::Sample::polls). If the worker has
-    /// begun another one meanwhile, the cause and the stack may be of that one.
+    /// begun another poll meanwhile, the cause and the stack may be of that other poll.
     pub poll: u64,
     /// The stack of the thread, if it was captured.
     #[cfg(feature = "backtrace")]
     pub stack: Option<crate::Stack>,
 }
 
-/// Reports each poll that lasts, with its cause.
+/// Reports each stalled poll, with its cause.
 ///
 /// ```
 /// use sched_monitor::{Duty, Observed, Round, Sample, Stall, Stalls, State, Subject};
@@ -77,7 +77,7 @@ pub struct Stalls<S, F> {
     subject: S,
     report: F,
     workers: Vec<Watched>,
-    /// The minute in progress: when it began, and the reports in it.
+    /// The minute in progress: when it began, and the number of reports in it.
     minute: (Duration, u32),
     held_back: u64,
 }
@@ -100,7 +100,7 @@ where
     F: FnMut(&Stall) + Send,
 {
     /// Creates the duty, with a threshold of 25 ms and at most five reports a minute. `subject`
-    /// names what a worker polls, and `report` delivers a report.
+    /// returns the task that a worker polls and its thread, and `report` delivers a report.
     pub fn new(subject: S, report: F) -> Self {
         Self {
             threshold: Duration::from_millis(25),
@@ -113,21 +113,21 @@ where
         }
     }
 
-    /// Sets how long a poll lasts before it is reported. At least 1 ns.
+    /// Sets how long a poll lasts before it is reported. A threshold of zero becomes 1 ns.
     #[must_use]
     pub fn threshold(mut self, threshold: Duration) -> Self {
         self.threshold = threshold.max(Duration::from_nanos(1));
         self
     }
 
-    /// Sets how many reports are delivered in a minute.
+    /// Sets how many reports are delivered in a minute at most.
     #[must_use]
     pub fn per_minute(mut self, reports: u32) -> Self {
         self.per_minute = reports;
         self
     }
 
-    /// Looks at one worker. Returns the time until it wants to look again.
+    /// Looks at one worker. Returns the time until the duty wants to look again.
     fn look_at(&mut self, worker: usize, seen: &Observed, now: Duration) -> Option<Duration> {
         let watched = &mut self.workers[worker];
         if seen.sample.state != State::Polling {

@@ -50,7 +50,8 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Makes rounds from one time to another at the monitor's own pauses, and returns their times.
+/// Makes rounds from one time to another at the monitor's own pauses. Returns the times of the
+/// rounds.
 fn rounds(monitor: &mut Monitor<Board>, from: u64, to: u64) -> Vec<u64> {
     let (mut now, mut times) = (ms(from), Vec::new());
     while now <= ms(to) {

@@ -1,4 +1,4 @@
-//! Stacks of other threads, wherever they are interrupted.
+//! Captures the stacks of other threads, wherever those threads are interrupted.
 #![cfg(all(
     feature = "backtrace",
     target_os = "linux",
@@ -18,13 +18,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Long, because the machine may be busy: a thread answers once it has a CPU.
+/// The limit of a capture. It is long, because the machine may be busy: a thread answers once it
+/// has a CPU.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The signal and its handler belong to the whole process.
+/// The lock of the tests: the signal and its handler belong to the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A thread that runs `f` until the value is dropped, and its id.
+/// A thread that runs a closure, and its id. The drop asks the closure to end, and waits for that.
 struct Stuck {
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
@@ -104,7 +105,7 @@ fn stack_of_a_spin_has_its_function_and_its_callers() {
     assert!(frames[inner].line.is_some());
 }
 
-/// The read begins again after the signal: it returns what is written later.
+/// The read begins again after the signal: it returns the byte that is written later.
 #[test]
 fn read_interrupted_by_a_capture_begins_again() {
     #[inline(never)]
@@ -141,9 +142,9 @@ fn allocates_until(stop: &AtomicBool) {
 }
 
 /// The thread is interrupted in the allocator most of the time. A handler that allocated would hang
-/// there; and with wrong tables the unwinder would not find the callers.
+/// there. With wrong tables, the unwinder would not find the callers.
 ///
-/// `SELVEDGE_CAPTURES` says how many stacks.
+/// The environment variable `SELVEDGE_CAPTURES` sets the number of captures.
 #[test]
 fn captures_in_a_storm_of_allocations_name_the_function() {
     let _lock = ONE_AT_A_TIME.lock();
@@ -195,7 +196,7 @@ fn capture_of_a_thread_that_has_ended_returns_none() {
 fn capture_of_a_thread_that_blocks_the_signal_gives_up() {
     let _lock = ONE_AT_A_TIME.lock();
     let mask = |how| {
-        // SAFETY: integers, for which zeros are valid.
+        // SAFETY: a `sigset_t` consists of integers, for which zeros are valid.
         let mut set = unsafe { std::mem::zeroed::<libc::sigset_t>() };
         // SAFETY: `set` is valid to write.
         unsafe { libc::sigaddset(&raw mut set, libc::SIGURG) };
@@ -213,12 +214,13 @@ fn capture_of_a_thread_that_blocks_the_signal_gives_up() {
     });
     blocked.recv().unwrap();
     assert_eq!(Stack::capture(stuck.id, Duration::from_millis(5)), None);
-    // The signal that comes late does nothing, and later ones are answered.
+    // The signal that comes late does nothing, and the thread answers later signals.
     unblock.send(()).unwrap();
     capture_in(&stuck, "spins_until");
 }
 
-/// A signal that another sender sends reaches the handler that was there before. `errno` is kept.
+/// A signal that another sender sends reaches the handler that was installed before. `errno` is
+/// kept.
 #[test]
 fn signal_of_another_sender_reaches_the_previous_handler() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -226,7 +228,8 @@ fn signal_of_another_sender_reaches_the_previous_handler() {
         CALLS.fetch_add(1, SeqCst);
     }
     let _lock = ONE_AT_A_TIME.lock();
-    // The first capture of this process installs the handler. So this is a process of its own.
+    // The first capture of a process installs the handler. So the test runs in a process of its
+    // own.
     if std::env::var_os("SELVEDGE_HANDLER_BEFORE").is_none() {
         let name = "signal_of_another_sender_reaches_the_previous_handler";
         let status = std::process::Command::new(std::env::current_exe().unwrap())

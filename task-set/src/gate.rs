@@ -1,7 +1,7 @@
-//! A thread that waits until it is woken.
+//! A gate at which a thread waits until it is woken.
 //!
-//! It does not use the thread's own park token: the user may use that token as well. In the model
-//! checker, moreover, a late unpark would end any other wait of the thread.
+//! The gate does not use the thread's own park token: the user may use that token as well. In the
+//! model checker, moreover, a late unpark would end any other wait of the thread.
 use std::time::Duration;
 use sync_shim::{
     sync::{Arc, Condvar, Mutex},
@@ -13,8 +13,8 @@ use waker_vtable::WakeRef;
 /// processor.
 const YIELDS: u32 = 16;
 
-/// The shortest sleep. Each sleep is twice as long as the last, for [`DOUBLINGS`] times: up to 1.6
-/// ms.
+/// The shortest sleep. Each of the next [`DOUBLINGS`] sleeps is twice as long as the sleep before:
+/// up to 1.6 ms.
 const SHORTEST: Duration = Duration::from_micros(50);
 const DOUBLINGS: u32 = 5;
 
@@ -31,12 +31,12 @@ impl Gate {
         })
     }
 
-    /// Waits until there was a wake since the last return. `early` counts the wakes in a row that
-    /// came before the wait began; the caller sets it to zero when it has found work.
+    /// Waits until there was a wake since the last return of `pass`. `early` counts the wakes in a
+    /// row that came before the wait began. The caller sets `early` to zero when it has found work.
     ///
-    /// After an early wake this backs off, because the waker cell wakes each registration at once
-    /// while it is busy with another wake. The thread yields the processor at first and sleeps
-    /// later, so that a thread with a real-time priority lets one with a lower priority run.
+    /// After an early wake the thread backs off, because a waker cell that is busy with another
+    /// wake wakes each new registration at once. The thread yields the processor at first and
+    /// sleeps later, so that a thread with a real-time priority lets one with a lower priority run.
     pub(crate) fn pass(&self, early: &mut u32) {
         let mut open = self.open.lock();
         if *open {

@@ -3,18 +3,19 @@
 //! | a member is | where its slot is |
 //! |---|---|
 //! | *running* | in neither list; its join waker names the slot |
-//! | *done* | in `ready`, pushed by its completion; or in `batch`, if it was done when inserted |
+//! | *done* | in `ready`, and later in `batch`; at once in `batch` if it was done when inserted |
 //! | *handed out* | free |
 //!
 //! | field | who may touch it |
 //! |---|---|
 //! | `JoinSet::slots`, `JoinSet::batch` | the set, exclusively |
 //! | `Done::ready` | under its lock |
-//! | `Done::waker` | the set registers; the completion that makes `ready` non-empty wakes |
+//! | `Done::waker` | the set registers in it; the completion that makes `ready` non-empty wakes it |
 //!
-//! 1. A member's join waker names its slot. The completion wakes it, once, and the wake pushes the
-//!    slot on `ready`. A member that was complete when inserted is pushed on `batch` instead. So
-//!    every complete member is in exactly one of the two, once, until it is handed out.
+//! 1. A member's join waker names its slot. The completion wakes the join waker once, and this wake
+//!    pushes the slot on `ready`. A member that was complete when inserted is pushed on `batch`
+//!    instead. So the slot of every complete member is in exactly one of the two lists, once, until
+//!    the member is handed out.
 //! 2. A completion that pushes on an empty `ready` wakes the set. The set takes all of `ready` at a
 //!    time, and returns `Pending` only if it has registered its waker and then found `ready` empty.
 //!    So no completion is missed.
@@ -56,7 +57,7 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// assert_eq!(sum, 6);
 /// ```
 ///
-/// Without awaiting, in a loop of your own:
+/// The next example joins without awaiting, in a loop of its own:
 ///
 /// ```
 /// use std::task::{Context, Poll, Waker};
@@ -217,7 +218,8 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Takes the result of the member in this slot. `None` if the set must skip the slot (rule 3).
+    /// Takes the result of the member in this slot. Returns `None` if the set must skip the slot
+    /// (rule 3).
     fn finish(&mut self, slot: usize) -> Option<Joined<T>> {
         let Slot::Member(handle) = &mut self.slots[slot] else {
             return None;
@@ -230,8 +232,8 @@ impl<T> JoinSet<T> {
         Some((id, output))
     }
 
-    /// Polls for the result of the next task that is done: `None` when the set is empty. With the
-    /// feature `coop-budget`, each result is charged to the surrounding budget.
+    /// Polls for the result of the next task that is done. The output is `None` when the set is
+    /// empty. With the feature `coop-budget`, each result is charged to the surrounding budget.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         self.poll_next(cx)
             .map(|joined| joined.map(|(_, joined)| joined))
@@ -270,8 +272,8 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Waits for the result of the next task that is done: `None` when the set is empty. If this
-    /// future is dropped, no result is lost.
+    /// Waits for the result of the next task that is done. The output is `None` when the set is
+    /// empty. If this future is dropped, no result is lost.
     pub fn join_next(&mut self) -> impl Future<Output = Option<Result<T, JoinError>>> {
         poll_fn(|cx| self.poll_join_next(cx))
     }
@@ -301,7 +303,7 @@ impl<T> JoinSet<T> {
     }
 
     /// Waits for all tasks, in the order in which they end. At the first error, drops the earlier
-    /// outputs and aborts the rest.
+    /// outputs and aborts the remaining tasks.
     ///
     /// ```
     /// use task_set::{JoinSet, LocalSet};
@@ -325,8 +327,8 @@ impl<T> JoinSet<T> {
         Ok(outputs)
     }
 
-    /// Aborts all tasks; they stay in the set until they are joined. One read-modify-write per
-    /// task.
+    /// Aborts all tasks; they stay in the set until they are joined. Costs one read-modify-write
+    /// per task.
     pub fn abort_all(&mut self) {
         for slot in &self.slots {
             if let Slot::Member(handle) = slot {
@@ -371,8 +373,8 @@ impl<T> JoinSet<T> {
     /// assert!(abort.is_finished());
     /// ```
     pub fn detach_all(&mut self) {
-        // A member that completes at this moment pushes its slot on the old list, not on that of
-        // later members.
+        // A member that completes at this moment pushes its slot on the old `ready`, not on the
+        // `ready` of later members.
         self.done = Done::new();
         self.batch.clear();
         self.free = usize::MAX;

@@ -4,9 +4,9 @@
 //!
 //! | actor | what it does |
 //! |---|---|
-//! | poller | polls the set: a call of `run_until` or `cancel_all`; all polls by hand count as one poller |
-//! | the last poller | the poller that registered last, `last`; `waiter` holds its waker |
-//! | other pollers | those whose wakers were displaced and are kept in `others` |
+//! | poller | polls the set: a call of `run_until`, `block_until`, `try_run` or `cancel_all`; all polls by hand count as one poller |
+//! | the last poller | the poller that registered last (`last`); `waiter` holds its waker |
+//! | other pollers | the pollers whose wakers were displaced and are kept in `others` |
 //! | waker | wakes a task of the set, on any thread |
 //!
 //! A poller is *waiting* once it has registered and returned `Pending`, and *woken* once its waker
@@ -16,30 +16,32 @@
 //!
 //! | field | who may touch it |
 //! |---|---|
-//! | `owned`, `queue`, `last`, `others` | this thread |
-//! | `waiter` | this thread registers, any thread wakes |
+//! | `owned`, `queue`, `last`, `others` | the set's thread |
+//! | `waiter` | the set's thread registers in it, any thread wakes it |
 //!
 //! # Rules
 //!
-//! 1. A task that is woken on this thread while the set polls goes to `queue`. Any other woken task
-//!    goes to the list's stack, and the first push after the set's last look wakes `waiter`. A task
-//!    that is spawned while the set does not poll goes to `queue` and wakes `waiter`.
+//! 1. A task that is woken on the set's thread while the set is polled goes to `queue`. Any other
+//!    woken task goes to the list's stack, and the first push after the set's last look wakes
+//!    `waiter`. A task that is spawned while the set is not polled goes to `queue` and wakes
+//!    `waiter`.
 //! 2. The set returns `Pending` only if it has registered its waker and then found `queue` and the
 //!    stack empty, or has woken itself. So a task that comes after that look wakes the set.
 //! 3. No user code runs while `queue` or `others` is borrowed.
 //! 4. The set's drop waits for the tasks that other threads have woken and not yet sent. Between a
 //!    wake and its send, only this crate's code runs.
-//! 5. No waiting poller is forgotten. A registration that displaces a waker puts it into `others`,
-//!    unless a wake has taken it: then its poller polls again. So each waiting poller is `last`, is
-//!    in `others`, or was woken. When `last` ends, all of `others` are woken; each registers and
-//!    looks at the queue, so the set has a `last` again. A poller by hand can't report that it
-//!    ends. The clone or the drop of a waker may poll the set, as another poller. If the clone does
-//!    so, a registration is in progress in the cell, so the cell wakes both pollers. The drop comes
-//!    only when the registration is complete, so the other poller displaces it as usual.
+//! 5. No waiting poller is forgotten. A registration that displaces a waker puts that waker into
+//!    `others`. If a wake has taken the waker before, its poller polls again anyway. So each
+//!    waiting poller is `last`, is in `others`, or was woken. When `last` ends, all of `others` are
+//!    woken; each of them registers and looks at the queue, so the set has a `last` again. A poller
+//!    by hand can't report that it ends. The clone or the drop of a waker may poll the set, as
+//!    another poller. If the clone does so, a registration is in progress in the cell, so the cell
+//!    wakes both pollers. The drop comes only when the registration is complete, so the other
+//!    poller displaces the registered waker as usual.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
-//! 7. At every 61st look the tasks of the stack go behind those of `queue`. Otherwise a task that
-//!    always yields would always be in `queue`, and the set would never look at the stack: at the
-//!    tasks that a timer, a socket or another thread has woken.
+//! 7. At every 61st look the tasks of the stack go behind those of `queue`. Without this rule, a
+//!    task that always yields would always be in `queue`, and the set would never look at the
+//!    stack. The stack has the tasks that a timer, a socket or another thread has woken.
 use crate::gate::Gate;
 use std::{
     cell::{Cell, RefCell},
@@ -59,7 +61,7 @@ use task_header::{
 };
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
-/// The number of polls in a row before other futures of the thread get their turn.
+/// The number of polls of tasks in a row before other futures of the thread get their turn.
 const RUNS: usize = 61;
 
 sync_shim::thread_local! {
@@ -80,7 +82,7 @@ struct Polled {
     /// `None` once the set was dropped in its own poll.
     owner: Cell<Option<OwnerId>>,
     queue: *const RefCell<VecDeque<Task>>,
-    /// The poller that polls.
+    /// The poll of any set within which this one began, or null.
     outer: *const Polled,
 }
 
@@ -117,7 +119,7 @@ struct InSet;
 impl ScheduleLocal for InSet {
     fn schedule(task: LocalNotified<Self>, _: WakeKind) {
         let polled = POLLING.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: the pointer is set as long as the poll borrows the set.
+        // SAFETY: `POLLING` has the pointer only while the poll borrows the set.
         let polled = unsafe { polled.as_ref() };
         if let Some(polled) = polled.filter(|polled| polled.owner.get() == Some(task.owner_id())) {
             // SAFETY: as above.
@@ -139,11 +141,11 @@ impl WakeRef for Waiter {
 
 /// A set of thread-local tasks, and the future that runs them.
 ///
-/// Their futures need not be `Send`. They run while the set is polled.
-/// [`run_until`](Self::run_until) polls it until another future is ready; the set itself is a
+/// The tasks' futures need not be `Send`. The tasks run while the set is polled.
+/// [`run_until`](Self::run_until) polls the set until another future is ready. The set itself is a
 /// future that is ready when all tasks are done. The set polls up to 61 tasks at a time, so that
-/// other futures of the thread get their turn. Its drop cancels the remaining tasks at once. If
-/// another thread is in the middle of a wake of such a task, the drop waits until that wake is
+/// other futures of the thread get their turn. The set's drop cancels the remaining tasks at once.
+/// If another thread is in the middle of a wake of such a task, the drop waits until that wake is
 /// done. The set allocates a block of 1 KiB with its first task, and more from the 125th (on 64-bit
 /// targets): see [`Owned`](task_header::Owned).
 ///
@@ -181,7 +183,7 @@ pub struct LocalSet {
     owned: ManuallyDrop<LocalOwned<InSet>>,
     waiter: Arc<Waiter>,
     last: Cell<PollerId>,
-    /// Looks since the set last took the stack of other threads' wakes (rule 7).
+    /// The number of looks since the last 61st look (rule 7).
     looks: Cell<usize>,
     others: RefCell<Vec<(PollerId, Waker)>>,
 }
@@ -224,10 +226,11 @@ impl LocalSet {
     /// # Safety
     /// Only the set's polls, [`cancel_all`](Self::cancel_all) and the set's drop poll and drop the
     /// future; they also drop its output, unless the handle has it. The caller ensures that all
-    /// values that the future and the output borrow are alive whenever one of these runs. Either
-    /// the task ends before the borrowed values, or the set is neither used nor dropped after them.
+    /// values that the future and the output borrow are alive whenever one of these runs. So either
+    /// the task ends before the borrowed values do, or the set is neither used nor dropped after
+    /// these values have ended.
     pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
-        // SAFETY: the caller promises this; only this set uses the list.
+        // SAFETY: the caller promises what the list demands, and only this set uses the list.
         let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
         self.accept(task);
         join
@@ -261,8 +264,8 @@ impl LocalSet {
         let owner = self.owned.owner_id();
         let mut at = POLLING.with(Cell::get);
         let polls = iter::from_fn(move || {
-            // SAFETY: the pointer is set as long as the poll borrows the set, and outer polls last
-            // longer.
+            // SAFETY: `POLLING` has the pointer only while the poll borrows the set, and outer
+            // polls last longer.
             let polled = unsafe { at.as_ref() }?;
             at = polled.outer;
             Some(polled)
@@ -278,11 +281,11 @@ impl LocalSet {
         }
     }
 
-    /// Drops the futures of all tasks at once, and those of tasks that they spawn meanwhile.
+    /// Drops the futures of all tasks at once, and those of the tasks that these drops spawn.
     ///
     /// The set's drop does the same. Call this earlier if the futures' drops need a context that is
-    /// gone when the set is dropped. It waits for threads that are in the middle of a wake, as the
-    /// set's drop does.
+    /// gone when the set is dropped. The call waits for threads that are in the middle of a wake,
+    /// as the set's drop does.
     ///
     /// ```
     /// use std::{future::pending, rc::Rc};
@@ -301,7 +304,7 @@ impl LocalSet {
     /// ```
     ///
     /// # Panics
-    /// If it is called in a poll of this set: the current task can't be dropped.
+    /// If the call is made in a poll of this set: the current task can't be dropped.
     pub fn cancel_all(&self) {
         assert!(
             !self.is_polled(),
@@ -332,7 +335,7 @@ impl LocalSet {
                 if self.is_empty() {
                     return;
                 }
-                // Rule 4.
+                // Other threads have woken the tasks that are left, and not yet sent them (rule 4).
                 self.wait(poller, &mut waiting);
             }
         });
@@ -380,8 +383,8 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is ready, and returns its output.
     ///
-    /// Several places may poll a set in turn. A wake goes to the last one that polled; when that
-    /// one ends, the others are woken.
+    /// Several places may poll a set in turn. A wake goes to the place that polled last; when that
+    /// place's poller ends, the others are woken.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let poller = Poller(self);
         // The future's drop may spawn or wake tasks. So it comes before the drop of `poller`, which
@@ -391,18 +394,18 @@ impl LocalSet {
             if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
-            // If a task makes the future ready, it also wakes the future's waker, and so this call.
+            // If a task makes the future ready, the task also wakes the future's waker, which is
+            // the waker of this call.
             let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
         .await
     }
 
-    /// Runs up to 61 ready tasks, and wakes itself if more are ready. `Ready` when the set has no
-    /// task left.
+    /// Runs up to 61 ready tasks. Returns `Ready` when the set has no task left.
     ///
-    /// It is for a set that one place polls by hand: if two places do so, only the last one that
-    /// polled is woken.
+    /// After 61 tasks the call wakes the waker of `cx`, as more tasks may be ready. It is for a set
+    /// that one place polls by hand: if two places do so, only the place that polled last is woken.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_tasks_as(BY_HAND, cx)
     }
@@ -453,7 +456,7 @@ impl LocalSet {
         let _poller = Poller(self);
         self.polling(|| match self.owned.run(self.look()?) {
             LocalRan::Complete => Some(Ran::Complete),
-            // Only its own tasks get here.
+            // `NotOwned` does not occur: only the set's own tasks get here.
             LocalRan::Pending | LocalRan::NotOwned(_) => Some(Ran::Pending),
             LocalRan::Notified(again) => {
                 self.queue.borrow_mut().push_back(again);
@@ -480,7 +483,7 @@ impl LocalSet {
             own = self.take_other(poller);
         }
         self.waiter.0.register(waker);
-        // The drop of the displaced waker may poll the set.
+        // The drop of the poller's earlier waker may poll the set.
         drop(own);
     }
 
@@ -524,7 +527,8 @@ impl LocalSet {
     }
 }
 
-/// A poller: exists until the call that polls the set ends. It does not move once it has polled.
+/// A poller: exists until the call that polls the set ends. It does not move once it has polled, as
+/// its address is its id.
 struct Poller<'a>(&'a LocalSet);
 
 impl Poller<'_> {
@@ -540,7 +544,7 @@ impl Drop for Poller<'_> {
         let set = self.0;
         if set.last.get() == self.id() {
             set.last.set(BY_HAND);
-            // The wakes below replace its own.
+            // The wakes of the others below replace a wake of this poller.
             let own = set.waiter.0.take();
             let others = std::mem::take(&mut *set.others.borrow_mut());
             contain(|| drop(own));
@@ -575,14 +579,15 @@ impl Drop for LocalSet {
     fn drop(&mut self) {
         if self.is_polled() {
             // `process::exit` drops thread-locals in the middle of a poll, whose frames never
-            // return. That poll still uses the list, but no other code can reach the queue.
+            // return. That poll still uses the list, so the list is leaked. The queue is dropped:
+            // without an owner, no poll leads a woken task to the queue.
             for polled in self.polls() {
                 polled.owner.set(None);
             }
             return;
         }
         self.cancel_all_as(BY_HAND);
-        // SAFETY: dropped once, and not used afterwards.
+        // SAFETY: the list is dropped once, and not used afterwards.
         unsafe { ManuallyDrop::drop(&mut self.owned) };
     }
 }

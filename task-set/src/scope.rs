@@ -1,11 +1,11 @@
 //! Tasks that borrow from the caller's frame.
 //!
-//! 1. The set of a scope is in the frame of [`scope`]. The caller never owns it, so the caller can
-//!    neither forget it nor drop it early. When that frame returns or unwinds, all tasks have
-//!    ended; if that fails, the process ends (`AbortsUnlessOver`).
+//! 1. The set of a scope is in the frame of [`scope`]. The caller never owns the set, so the caller
+//!    can neither forget it nor drop it early. When that frame returns or unwinds, all tasks have
+//!    ended. If they cannot be ended, the process ends (`AbortsUnlessOver`).
 //! 2. Only the set touches a task's future, on this thread. A queued task, a waker or a handle that
-//!    outlives the scope does not touch it. An output stays with the handle, whose type says what
-//!    the output borrows.
+//!    outlives the scope does not touch the future. An output stays with the handle, whose type
+//!    says what the output borrows.
 use crate::LocalSet;
 use std::{
     fmt,
@@ -30,10 +30,10 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// Runs tasks that may borrow from the caller's frame, on this thread. Returns when all of them
 /// have ended.
 ///
-/// It calls `f`, and then runs the tasks that `f` and these tasks spawn. While no task is ready, it
-/// blocks the thread until another thread wakes one. A task that is never woken blocks it forever,
-/// just as a thread that never ends blocks `std::thread::scope`. A panic of a task goes to its
-/// handle. Each scope has a [`LocalSet`], with its costs.
+/// It calls `f`, and then runs the tasks that `f` and these tasks spawn. While no task is ready,
+/// `scope` blocks the thread until another thread wakes a task. A task that is never woken blocks
+/// `scope` forever, just as a thread that never ends blocks `std::thread::scope`. A panic of a task
+/// goes to the task's handle. Each scope has a [`LocalSet`], with the costs of one.
 ///
 /// ```
 /// let mut numbers = vec![1, 2, 3];
@@ -47,11 +47,12 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// assert_eq!((numbers.as_slice(), longest), (&[1, 2, 3, 6][..], Some(2)));
 /// ```
 ///
-/// The frame of this call owns the tasks, and the caller has no value to [`forget`]. For the same
-/// reason this crate has no scope that is a future: its caller could forget the future once its
-/// tasks run, and return while they still borrow. It also has no guard that waits in its drop.
+/// The frame of this call owns the tasks, and the caller has no value to [`forget`]. For this
+/// reason the crate has no scope that is a future: the caller could forget that future once the
+/// tasks run, and return while the tasks still borrow. Nor has the crate a guard that waits in its
+/// drop.
 ///
-/// It is for one thread. For a multi-threaded executor whose tasks borrow, such as an
+/// A scope is for one thread. For a multi-threaded executor whose tasks borrow, such as an
 /// `Executor<'a>`, use [`spawn_unchecked`](task_header::spawn_unchecked). The executor's type then
 /// needs an invariant `'a` and an `impl Drop`, and nothing else may run or drop its tasks. If such
 /// a type is forgotten, its tasks leak. `task-header/tests/executor.rs` in the repository is such
@@ -89,8 +90,8 @@ where
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Spawns a task. It runs when the scope blocks: in [`block_on`](Self::block_on), or at its
-    /// end.
+    /// Spawns a task. It runs when the scope blocks: in [`block_on`](Self::block_on), or at the
+    /// scope's end.
     ///
     /// Dropping the handle detaches the task; the scope still waits for it.
     ///
@@ -124,7 +125,7 @@ impl<'scope> Scope<'scope, '_> {
     /// Runs the scope's tasks until `future` is ready, and returns its output. The future becomes a
     /// task of the scope, and may borrow from the frame of this call.
     ///
-    /// If a task calls it, the other tasks run within that task's poll.
+    /// If a task calls this method, the other tasks run within that task's poll.
     ///
     /// # Panics
     /// If the future panics.

@@ -1,5 +1,5 @@
-//! Panics of user code in a set: each ends in an error of the handle, or is dropped; each value is
-//! dropped once.
+//! Panics of user code in a set. Each panic becomes an error of the handle, or is discarded. Each
+//! value is dropped once.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     future::{Future, pending},

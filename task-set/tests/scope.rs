@@ -36,7 +36,7 @@ impl Drop for Drops<'_> {
     }
 }
 
-/// Sends its waker, and is ready once the receiver has woken it.
+/// Sends its waker at the first poll, and is ready at the second one, after the receiver's wake.
 async fn woken(wakers: mpsc::Sender<Waker>) {
     let mut sent = false;
     poll_fn(|cx| {

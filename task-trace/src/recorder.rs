@@ -3,11 +3,12 @@
 //!
 //! Each worker writes events into a ring of its own, without a lock and without a
 //! read-modify-write, so the newest events are always there. A reader takes a [`Capture`] at any
-//! time: it saves a file that [Perfetto](https://ui.perfetto.dev) and the browsers' own viewers
-//! open, or a page of HTML that needs no network.
+//! time. The capture can be saved as a file that [Perfetto](https://ui.perfetto.dev) and the
+//! browsers' own viewers open, or as a page of HTML that needs no network.
 //!
-//! The scheduler owns a [`Recorder`]. At each event it calls [`Recorder::is_on`], a load, and then
-//! writes to a [`Lane`]: that of its worker, or that of a thread that is no worker.
+//! The scheduler owns a [`Recorder`]. At each event it calls [`Recorder::is_on`], which is a load.
+//! While the recorder is on, the scheduler then writes to a [`Lane`]: the lane of the worker, or
+//! that of a thread that is no worker.
 //!
 //! ```
 //! use task_trace::recorder::{Cause, Event, Outcome, Recorder};
@@ -32,9 +33,9 @@
 //!
 //! # Why the format is Chrome's JSON
 //!
-//! Perfetto, Chrome's `chrome://tracing` and Firefox's profiler open it. The recorder needs no
-//! schema and no library to write it, and any person or script can read it. Perfetto's own protobuf
-//! format is a third of the size, but only Perfetto reads it.
+//! Perfetto, Chrome's `chrome://tracing` and Firefox's profiler open this format. The recorder
+//! needs no schema and no library to write it, and any person or script can read it. A file in
+//! Perfetto's own protobuf format is a third of the size, but only Perfetto reads that format.
 //!
 //! # What a lane keeps
 //!
@@ -71,7 +72,7 @@ const ENDED_LANES: usize = 64;
 /// Records the events of one scheduler; see the [module](self).
 pub struct Recorder {
     on: CachePadded<AtomicBool>,
-    /// The tick of the last start.
+    /// The tick of the clock at the last start.
     since: AtomicU64,
     clock: Clock,
     /// The capacity of a worker's ring in events. Set by the first start.
@@ -106,7 +107,7 @@ impl Recorder {
         }
     }
 
-    /// Returns whether events are to be recorded. A load.
+    /// Returns whether events are to be recorded. Costs a load.
     #[inline]
     pub fn is_on(&self) -> bool {
         // Ordering: Relaxed; it does not matter if an event too many or too few is recorded, and a
@@ -117,8 +118,8 @@ impl Recorder {
     /// Starts to record. A later capture has the events from here on.
     ///
     /// The first start allocates the rings: room for `capacity` events of 32 bytes for each worker.
-    /// Each other thread that records has a sixteenth of that. A later start keeps the rings, and
-    /// ignores `capacity`.
+    /// Each other thread that records has room for a sixteenth as many events. A later start keeps
+    /// the rings, and ignores its `capacity`.
     ///
     /// # Panics
     /// If `capacity` is not a power of two.
@@ -132,7 +133,7 @@ impl Recorder {
         for lane in &self.workers {
             lane.prepare(capacity);
         }
-        // Ordering: Relaxed; it is compared with the events' ticks, and publishes nothing.
+        // Ordering: Relaxed; `since` is compared with the events' ticks, and publishes nothing.
         self.since.store(self.clock.now(), Relaxed);
         // Ordering: Relaxed; as in `is_on`.
         self.on.store(true, Relaxed);
@@ -159,7 +160,8 @@ impl Recorder {
     ///
     /// `f` records events and does nothing else.
     pub fn with_thread(&self, f: impl FnOnce(&Lane)) {
-        // A nested call, made by an allocator that records events itself, records nothing.
+        // An allocator that records events itself may call this while the thread's lane is added.
+        // Such a nested call records nothing.
         let _ = LANES.try_with(|lanes| {
             let own = |lanes: &[(Arc<()>, Arc<Lane>)]| {
                 lanes

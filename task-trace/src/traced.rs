@@ -1,9 +1,9 @@
 //! Polls a future in a span, with a waker that records events.
 //!
-//! A task is a span at the level `TRACE`, without a parent. It is entered for each poll, and closed
-//! when the future is dropped. Each use of the task's wakers is an event with the number of the
-//! span. For these events the future is polled with a waker that wraps the task's own, which is one
-//! allocation a task.
+//! A task is a span at the level `TRACE`, without a parent. The span is entered for each poll, and
+//! closed when the future is dropped. Each use of the task's wakers is an event with the number of
+//! the span. For these events the future is polled with a waker that wraps the task's own. The
+//! wrapper costs one allocation a task.
 //!
 //! A subscriber is user code. If it panics at the use of a waker the panic is caught, as the code
 //! that uses the waker may not expect it.
@@ -28,7 +28,7 @@ use tracing::{
 };
 use waker_vtable::{TargetVtable, WakeHeader, WakeTarget, WakerRef};
 
-/// Returns whether any subscriber wants the level `TRACE`. A load.
+/// Returns whether any subscriber wants the level `TRACE`. Costs a load.
 #[inline]
 pub fn enabled() -> bool {
     LevelFilter::current() >= LevelFilter::TRACE
@@ -63,8 +63,8 @@ pub fn trace<F: Future>(
     (TaskSpan(span), traced)
 }
 
-/// Makes the span of a task. It is not generic, as its code is many times as long as the rest of
-/// [`trace`].
+/// Makes the span of a task. The function is not generic, as its code is many times as long as the
+/// rest of [`trace`].
 fn span(kind: TaskKind, name: Option<&str>, at: &Location<'_>, size: usize) -> Span {
     macro_rules! span {
         ($target:literal, $kind:literal) => {
@@ -95,7 +95,7 @@ pin_project! {
     pub struct Traced<F> {
         #[pin]
         future: Instrumented<F>,
-        // The target of its wakers, from the first poll on.
+        // The target of the future's wakers, from the first poll on.
         target: Option<Arc<Target>>,
     }
 }
@@ -125,7 +125,7 @@ impl<F: Future> Future for Traced<F> {
     }
 }
 
-/// The target of a traced waker: the task's own waker, and the number of its span.
+/// The target of a traced waker: the task's own waker, and the number of the task's span.
 #[repr(C)]
 #[derive(Debug)]
 struct Target {
@@ -144,7 +144,7 @@ impl Target {
 // the `Arc`, and a `Target` is `Send + Sync`.
 unsafe impl WakeTarget for Target {
     unsafe fn ref_inc(this: NonNull<Self>) {
-        // SAFETY: the caller's reference keeps it alive.
+        // SAFETY: the caller's reference keeps the target alive.
         unsafe { this.as_ref() }.record("waker.clone");
         // SAFETY: as above, and the reference is an `Arc`'s.
         unsafe { Arc::increment_strong_count(this.as_ptr()) };
@@ -157,7 +157,7 @@ unsafe impl WakeTarget for Target {
     }
 
     unsafe fn wake_by_ref(this: NonNull<Self>) {
-        // SAFETY: the caller's reference keeps it alive.
+        // SAFETY: the caller's reference keeps the target alive.
         let this = unsafe { this.as_ref() };
         this.record("waker.wake_by_ref");
         this.waker.wake_by_ref();

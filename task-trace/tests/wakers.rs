@@ -22,7 +22,7 @@ use tracing::{
 struct Recorder {
     lines: Arc<Mutex<Vec<String>>>,
     spans: Arc<AtomicU64>,
-    /// Whether it panics at each event.
+    /// Whether the subscriber panics at each event.
     panics: Arc<AtomicBool>,
 }
 

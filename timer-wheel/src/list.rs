@@ -1,4 +1,5 @@
-//! The entries of one slot: a doubly linked ring. The slot points to its oldest entry, the *head*.
+//! The entries of one slot: a *ring*, which here is a circular, doubly linked list. The slot points
+//! to its oldest entry, the *head*.
 //!
 //! 1. The head is `None` if the ring is empty. The entry before the head is the newest.
 //! 2. Links are pointers that `Entry::into_ptr` returned, so a handle can be made of each.
@@ -19,7 +20,7 @@ pub(crate) type Head<T> = Option<NonNull<T>>;
 unsafe fn read<T: Entry, R>(entry: NonNull<T>, read: impl FnOnce(&Inner<T>) -> R) -> R {
     // SAFETY: guaranteed by the caller.
     let inner = unsafe { inner(entry) };
-    // SAFETY: guaranteed by the caller: no other code writes it.
+    // SAFETY: guaranteed by the caller: no other code writes the node.
     read(unsafe { &*inner })
 }
 
@@ -31,11 +32,11 @@ unsafe fn read<T: Entry, R>(entry: NonNull<T>, read: impl FnOnce(&Inner<T>) -> R
 unsafe fn write<T: Entry>(entry: NonNull<T>, write: impl FnOnce(&mut Inner<T>)) {
     // SAFETY: guaranteed by the caller.
     let inner = unsafe { inner(entry) };
-    // SAFETY: guaranteed by the caller: no other code uses it.
+    // SAFETY: guaranteed by the caller: no other code uses the node.
     write(unsafe { &mut *inner });
 }
 
-/// Returns the next entry of the ring. `None` if this one is in no ring.
+/// Returns the next entry of the ring. Returns `None` if this entry is in no ring.
 ///
 /// # Safety
 /// The entry is live, and in no wheel but the caller's.
@@ -102,11 +103,11 @@ pub(crate) unsafe fn push<T: Entry>(head: &mut Head<T>, entry: NonNull<T>) {
 pub(crate) struct Unlinked<T> {
     /// The pointer to the entry that `into_ptr` returned.
     pub(crate) entry: NonNull<T>,
-    /// The entry behind it, unless it was alone.
+    /// The entry that was behind it in the ring. `None` if it was alone.
     pub(crate) next: Head<T>,
 }
 
-/// Takes an entry out of its ring. `None` if it is in no ring.
+/// Takes an entry out of its ring. Returns `None` if it is in no ring.
 ///
 /// # Safety
 /// The entry is live, and in no wheel but the caller's.

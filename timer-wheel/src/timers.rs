@@ -11,7 +11,8 @@
 //! 2. A timer is in one of the states above, so it is in this wheel or in none.
 //! 3. A key is a timer's index and generation. The generation changes when the timer is freed. A
 //!    timer that has used all generations is retired with the last one. So a key with the timer's
-//!    present generation names an armed timer or a retired one, never one that was armed later.
+//!    present generation was made when the timer was armed last, or the timer is retired. No key
+//!    names a timer that was armed again after the key was made.
 use crate::{Entry, Node, Step, Wheel};
 use alloc::{boxed::Box, vec::Vec};
 use core::{
@@ -48,8 +49,8 @@ const NIL: u32 = u32::MAX;
 /// assert_eq!(timers.pop_expired(240_007).unwrap().value, "egg");
 /// ```
 pub struct Timers<V> {
-    /// The wheel is never dropped, as its drop would unlink each timer: the timers are freed with
-    /// their blocks.
+    /// The wheel is never dropped: its drop would unlink each timer in vain, as the timers are
+    /// freed with their blocks.
     wheel: ManuallyDrop<Wheel<Timer<V>>>,
     blocks: Vec<Block<V>>,
     /// The first free timer, or `NIL`.
@@ -62,9 +63,9 @@ unsafe impl<V: Send> Send for Timers<V> {}
 // SAFETY: shared access returns only shared references to values, and numbers.
 unsafe impl<V: Sync> Sync for Timers<V> {}
 
-/// Names a timer of a [`Timers`] until it expires or is removed. After that it names none.
+/// Names a timer of a [`Timers`] until the timer expires or is removed. After that it names none.
 ///
-/// Do not use it with another `Timers`, where it may name a timer.
+/// Do not use a key with another `Timers`, where it may name another timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     index: u32,
@@ -77,7 +78,7 @@ pub struct Key {
 pub struct Expired<V> {
     /// The key that named the timer. It names no timer now.
     pub key: Key,
-    /// The timer's deadline, or the [`now`](Timers::now) at which it was inserted, if that was
+    /// The timer's deadline, or the [`now`](Timers::now) at which it was inserted, if that tick was
     /// later.
     pub deadline: u64,
     /// The timer's value.
@@ -103,8 +104,8 @@ enum Content<V> {
 /// The wheel's handle of a timer: the timer is armed.
 struct Armed<V>(NonNull<Timer<V>>);
 
-// SAFETY: `Timers` makes one handle of a timer that it arms, and takes it back before it frees the
-// timer. A block does not move, and references are made only to the other fields of a timer.
+// SAFETY: `Timers` makes one handle of a timer that it arms, and takes the handle back before it
+// frees the timer. A block does not move, and no reference is made to a timer's node.
 unsafe impl<V> Entry for Timer<V> {
     type Handle = Armed<V>;
 
@@ -156,7 +157,7 @@ impl<V> Timers<V> {
 
     /// Inserts a value, which expires when the timers advance to `deadline` or beyond. O(1).
     ///
-    /// If the deadline has passed, it expires when they next advance.
+    /// If the deadline has passed, the value expires when the timers next advance.
     ///
     /// # Panics
     /// If there are 2³² − 64 timers already.
@@ -174,21 +175,22 @@ impl<V> Timers<V> {
         key(timer)
     }
 
-    /// Removes a timer and returns its value. `None` if it has expired or was removed. O(1).
+    /// Removes a timer and returns its value. Returns `None` if the timer has expired or was
+    /// removed. O(1).
     pub fn remove(&mut self, key: Key) -> Option<V> {
         let timer = self.find(key)?;
-        // SAFETY: rule 2: it is in this wheel or in none.
+        // SAFETY: rule 2: the timer is in this wheel or in none.
         let armed = unsafe { self.wheel.remove(timer) }?;
         Some(self.release(armed))
     }
 
     /// Gives a timer another deadline, as if it were inserted now: it expires after the other
-    /// timers of that tick. False if it has expired or was removed. O(1).
+    /// timers of that tick. Returns false if the timer has expired or was removed. O(1).
     pub fn reset(&mut self, key: Key, deadline: u64) -> bool {
         let Some(timer) = self.find(key) else {
             return false;
         };
-        // SAFETY: rule 2: it is in this wheel or in none.
+        // SAFETY: rule 2: the timer is in this wheel or in none.
         let Some(armed) = (unsafe { self.wheel.remove(timer) }) else {
             return false;
         };
@@ -196,20 +198,21 @@ impl<V> Timers<V> {
         true
     }
 
-    /// Borrows the value of a timer. `None` if it has expired or was removed.
+    /// Borrows the value of a timer. Returns `None` if the timer has expired or was removed.
     pub fn get(&self, key: Key) -> Option<&V> {
         let timer = self.find(key)?;
-        // SAFETY: rule 1. All timers are borrowed.
+        // SAFETY: the timer is live (rule 1), and `self` borrows all timers.
         match unsafe { &(*timer.as_ptr()).content } {
             Content::Armed(value) => Some(value),
             Content::Free(_) => None,
         }
     }
 
-    /// Borrows the value of a timer mutably. `None` if it has expired or was removed.
+    /// Borrows the value of a timer mutably. Returns `None` if the timer has expired or was
+    /// removed.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut V> {
         let timer = self.find(key)?;
-        // SAFETY: rule 1. All timers are borrowed mutably.
+        // SAFETY: the timer is live (rule 1), and `self` borrows all timers mutably.
         match unsafe { &mut (*timer.as_ptr()).content } {
             Content::Armed(value) => Some(value),
             Content::Free(_) => None,
@@ -217,10 +220,10 @@ impl<V> Timers<V> {
     }
 
     /// Returns the deadline of a timer, or the [`now`](Self::now) at which it was inserted, if that
-    /// was later. `None` if it has expired or was removed.
+    /// tick was later. Returns `None` if the timer has expired or was removed.
     pub fn deadline(&self, key: Key) -> Option<u64> {
         let timer = self.find(key)?;
-        // SAFETY: rule 2: it is in this wheel or in none.
+        // SAFETY: rule 2: the timer is in this wheel or in none.
         unsafe { self.wheel.deadline(timer) }
     }
 
@@ -250,18 +253,18 @@ impl<V> Timers<V> {
         }
     }
 
-    /// Takes the next timer that expires at `now` or before: one turn of
+    /// Takes the next timer that expires at `now` or before: one iteration of
     /// [`advance`](Self::advance). One call may move many timers, as [`Wheel::pop_expired`] does.
     pub fn pop_expired(&mut self, now: u64) -> Option<Expired<V>> {
         let armed = self.wheel.pop_expired(now)?;
         Some(self.expired(armed))
     }
 
-    /// Takes the next timer that expires at `now` or before, or moves up to 32 timers, which may be
-    /// necessary before one expires: [`Wheel::step`]. O(1).
+    /// Takes the next timer that expires at `now` or before, or moves up to 32 timers. O(1).
     ///
-    /// A loop of steps until [`Step::Done`] is [`pop_expired`](Self::pop_expired). A lock may be
-    /// released after any of them.
+    /// Timers may have to move before one expires: see [`Wheel::step`].
+    /// [`pop_expired`](Self::pop_expired) is a loop of steps that ends with a timer or with
+    /// [`Step::Done`]. A lock may be released after any step.
     ///
     /// ```
     /// use std::sync::Mutex;
@@ -293,13 +296,13 @@ impl<V> Timers<V> {
         }
     }
 
-    /// Returns the tick at which the first timer expires; [`now`](Self::now) if one is due. `None`
-    /// if there are none. Exact; for its cost see [`Wheel::next_expiration`].
+    /// Returns the exact tick at which the first timer expires, or [`now`](Self::now) if a timer is
+    /// due. Returns `None` if there are no timers. For the cost see [`Wheel::next_expiration`].
     pub fn next_expiration(&mut self) -> Option<u64> {
         self.wheel.next_expiration()
     }
 
-    /// Returns a tick before which no timer expires: [`Wheel::next_bound`]. Never late. O(1).
+    /// Returns a tick before which no timer expires: see [`Wheel::next_bound`]. O(1).
     pub fn next_bound(&self) -> Option<u64> {
         self.wheel.next_bound()
     }
@@ -343,7 +346,7 @@ impl<V> Timers<V> {
             first + BLOCK <= NIL as usize,
             "there are 2^32 - 64 timers already"
         );
-        // Reserved first, so that a failed allocation loses no block.
+        // The place in `blocks` is reserved first, so that a failed allocation loses no block.
         self.blocks.reserve(1);
         let last = first + BLOCK - 1;
         let timers = (first..=last).map(|index| Timer {

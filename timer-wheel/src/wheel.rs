@@ -6,7 +6,7 @@
 //! |---|---|
 //! | *tick* | a moment: a number of eleven digits of six bits |
 //! | *level* | a digit's place in a tick; level 0 is the lowest digit |
-//! | *slot* | a digit's value at a level, with a ring of entries |
+//! | *slot* | a digit's value at a level, with the ring (circular list) of its entries |
 //! | `now` | the last tick to which the wheel has advanced |
 //! | `when` | the tick at which an entry expires |
 //! | *file* | to put an entry into its slot |
@@ -31,7 +31,8 @@
 //!    moving ring. No entry expires, and `now` does not change, until the ring is empty.
 //! 6. Entries enter a ring at its end, leave it from anywhere, and move from its front. So entries
 //!    with the same `when` are in one ring, in the order in which they were inserted. While entries
-//!    move, such entries may be in two rings (rule 5): those already filed are the older ones.
+//!    move, entries with the same `when` may be in two rings (rule 5). The entries that are filed
+//!    already are the older ones.
 //!
 //! Each cascade files an entry at a lower level. After the first cascade, `when` and `now` differ
 //! only in the digits below the slot's level. So an entry moves at most once for each of these
@@ -42,17 +43,17 @@ use crate::{
 };
 use core::{fmt, marker::PhantomData, ptr::NonNull};
 
-/// Bits of a digit.
+/// The number of bits of a digit.
 const DIGIT: u32 = 6;
-/// Slots of a level.
+/// The number of slots of a level.
 const SLOTS: usize = 1 << DIGIT;
-/// Digits of a tick.
+/// The number of digits of a tick.
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
-/// Slots of all levels. The highest digit has only `u64::BITS % DIGIT` bits.
+/// The number of slots of all levels. The highest digit has only `u64::BITS % DIGIT` bits.
 const ALL: usize = (LEVELS - 1) * SLOTS + (1 << (u64::BITS % DIGIT));
 /// The index of the moving ring's head.
 const MOVING: usize = ALL;
-/// The most entries that a step moves.
+/// The largest number of entries that a step moves.
 const MOVES: usize = 32;
 
 /// The state of a level's slots.
@@ -63,18 +64,19 @@ struct Level {
     /// A bit for each slot whose ring is in the order of expiry. The bit of an empty slot has no
     /// meaning.
     sorted: u64,
-    /// The first tick at which an entry expires, or 0 if it is unknown. Not used at level 0.
+    /// The first tick at which an entry of the level expires, or 0 if that tick is unknown. Not
+    /// used at level 0.
     earliest: u64,
 }
 
 /// A hierarchical timer wheel of intrusive entries, in the order of their deadlines.
 ///
-/// It has no clock: its user says which tick it is, and how long a tick is.
+/// A wheel has no clock: the user says which tick is the present one, and how long a tick is.
 ///
-/// Entries are linked in place, and nothing is allocated. All operations are O(1), except these:
+/// Entries are linked in place, and nothing is allocated. Most operations are O(1). But
 /// [`advance`](Self::advance), [`pop_expired`](Self::pop_expired) and a drop take time for each
-/// entry that they move or return; for [`next_expiration`](Self::next_expiration) see its
-/// documentation. A wheel is 5.5 kB on a 64-bit target.
+/// entry that they move or return, and [`next_expiration`](Self::next_expiration) documents its own
+/// cost. A wheel is 5.5 kB on a 64-bit target.
 ///
 /// Entries expire in the order of their deadlines. Those of one tick expire in the order in which
 /// they were inserted, however often they were moved. If a deadline has passed when its entry is
@@ -121,21 +123,21 @@ struct Level {
 ///             (sleep.clone(), Armed(sleep))
 ///         }
 ///
-///         /// Sets a deadline that is not before the last one. If the sleep has fired already, it
-///         /// returns the right to insert it again, which the caller must do.
+///         /// Sets a deadline that is not before the last one. If the sleep has fired already,
+///         /// returns the right to insert the sleep again, and the caller must insert it.
 ///         #[must_use = "a sleep that has fired must be inserted again"]
 ///         pub fn reset(self: &Arc<Self>, deadline: u64) -> Option<Armed> {
 ///             assert_ne!(deadline, FIRED);
 ///             // Ordering: Acquire pairs with `fire`. So the wheel's last use of the node comes
-///             // before the next use, even if a different lock protects that.
+///             // before the next use, even if a different lock protects the next use.
 ///             let fired = self.state.swap(deadline, Acquire) == FIRED;
 ///             fired.then(|| Armed(self.clone()))
 ///         }
 ///     }
 ///
 ///     impl Armed {
-///         /// Fires the sleep. If it was reset to a deadline after `now`, it does not fire: the
-///         /// caller inserts it again, before it releases the lock under which the entry expired.
+///         /// Fires the sleep, unless it was reset to a deadline after `now`. In that case the
+///         /// caller inserts it again, before releasing the lock under which the entry expired.
 ///         pub fn fire(self, now: u64) -> Result<Arc<Sleep>, (Armed, u64)> {
 ///             let Armed(sleep) = self;
 ///             // Ordering: Release pairs with `reset`. A failure only reads a number: Relaxed.
@@ -277,7 +279,7 @@ impl<T: Entry> Wheel<T> {
     /// Returns the tick to which the wheel has advanced.
     ///
     /// It is never after the latest tick that was passed to [`at`](Self::at),
-    /// [`advance`](Self::advance) or [`step`](Self::step).
+    /// [`advance`](Self::advance), [`pop_expired`](Self::pop_expired) or [`step`](Self::step).
     pub fn now(&self) -> u64 {
         self.now
     }
@@ -290,7 +292,7 @@ impl<T: Entry> Wheel<T> {
     /// # Panics
     /// If the entry is in a wheel already, which the contract of [`Entry`] forbids. The entry
     /// stays there, and the second handle is leaked. This check does not replace the contract, as
-    /// another thread may use the other wheel.
+    /// another thread may use the wheel that has the entry.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn insert(&mut self, handle: T::Handle, deadline: u64) {
@@ -314,7 +316,7 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Removes an entry, due or not. `None` if it was removed or has expired. O(1).
+    /// Removes an entry, due or not. Returns `None` if the entry was removed or has expired. O(1).
     ///
     /// # Safety
     /// `entry` must point to a live entry, and be valid for access to its node: either `into_ptr`
@@ -322,7 +324,7 @@ impl<T: Entry> Wheel<T> {
     /// this wheel or in none, and no other thread may insert it meanwhile.
     ///
     /// # Panics
-    /// In some of the cases where the entry is in another wheel, and in debug builds only.
+    /// In debug builds only, and only in some of the cases where the entry is in another wheel.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn remove(&mut self, entry: NonNull<T>) -> Option<T::Handle> {
@@ -337,10 +339,10 @@ impl<T: Entry> Wheel<T> {
         Some(unsafe { T::from_ptr(entry) })
     }
 
-    /// Returns the tick at which an entry expires. `None` if it is in no wheel.
+    /// Returns the tick at which an entry expires. Returns `None` if the entry is in no wheel.
     ///
-    /// It is the entry's deadline, unless that had passed when the entry was inserted. Then it is
-    /// the [tick](Self::now) that the wheel had at that time.
+    /// The tick is the entry's deadline, unless the deadline had passed when the entry was
+    /// inserted. In that case it is the [tick](Self::now) that the wheel had at the insertion.
     ///
     /// # Safety
     /// As for [`remove`](Self::remove).
@@ -381,8 +383,8 @@ impl<T: Entry> Wheel<T> {
     /// Takes the next entry that expires at `now` or before: one iteration of
     /// [`advance`](Self::advance).
     ///
-    /// At the start of a slot above the lowest level it moves all entries of that slot, so one call
-    /// may move many.
+    /// At the start of a slot above the lowest level the call moves all entries of that slot, so
+    /// one call may move many entries.
     #[inline]
     pub fn pop_expired(&mut self, now: u64) -> Option<T::Handle> {
         loop {
@@ -453,16 +455,19 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Returns the exact tick at which the first entry expires. `None` if the wheel is empty.
+    /// Returns the exact tick at which the first entry expires. Returns `None` if the wheel is
+    /// empty.
     ///
-    /// It is [`now`](Self::now) if an entry is due. A sleep until this tick never ends too early.
+    /// The result is [`now`](Self::now) if an entry is due. A sleep until this tick never ends too
+    /// early.
     ///
-    /// O(1) if that entry expires in the present block of 64 ticks, or if the entries of the first
-    /// occupied slot were inserted in the order of their deadlines, as timeouts of one length are.
-    /// Otherwise it scans that slot once, and keeps the result until the first entry is removed or
-    /// the wheel advances to that slot. [`next_bound`](Self::next_bound) reads one entry at most.
+    /// The call is O(1) if the first entry expires in the present block of 64 ticks. It is also
+    /// O(1) if the entries of the first occupied slot were inserted in the order of their
+    /// deadlines, as timeouts of one length are. In other cases it scans that slot once, and keeps
+    /// the result until the first entry is removed or the wheel advances to that slot.
+    /// [`next_bound`](Self::next_bound) reads one entry at most.
     ///
-    /// After a [step](Self::step) that has left entries to move, it is `now`.
+    /// After a [step](Self::step) that has left entries to move, the result is `now`.
     pub fn next_expiration(&mut self) -> Option<u64> {
         let (level, slot) = match self.known() {
             Next::Known(next) => return next,
@@ -486,9 +491,10 @@ impl<T: Entry> Wheel<T> {
     /// Returns a tick before which no entry expires: the first expiration, or an earlier tick.
     /// O(1).
     ///
-    /// It is [`next_expiration`](Self::next_expiration) where that is O(1), else the start of the
-    /// first slot with entries. A sleep until this tick may end too early, at most once for each
-    /// level: the wheel then advances, and moves that slot's entries to lower levels.
+    /// The result is that of [`next_expiration`](Self::next_expiration) where that call is O(1),
+    /// and otherwise the start of the first slot with entries. A sleep until this tick may end too
+    /// early, at most once for each level: the wheel then advances, and moves that slot's entries
+    /// to lower levels.
     pub fn next_bound(&self) -> Option<u64> {
         match self.known() {
             Next::Known(next) => next,
@@ -496,7 +502,7 @@ impl<T: Entry> Wheel<T> {
         }
     }
 
-    /// Removes one entry, due or not; which one is unspecified. `None` if the wheel is empty. O(1).
+    /// Removes any one entry, due or not. Returns `None` if the wheel is empty. O(1).
     pub fn pop_any(&mut self) -> Option<T::Handle> {
         let index = match self.moving {
             0 => {
@@ -622,7 +628,7 @@ impl<T: Entry> Wheel<T> {
         unsafe { list::push(head, entry) };
     }
 
-    /// Takes an entry out of its ring. `None` if it is in none.
+    /// Takes an entry out of its ring. Returns `None` if the entry is in no ring.
     ///
     /// # Safety
     /// As for [`remove`](Self::remove). The entry must expire at `when`.

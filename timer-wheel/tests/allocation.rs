@@ -8,7 +8,7 @@ use std::{
 };
 use timer_wheel::{Timers, Wheel};
 
-/// The system's allocator, which counts the allocations of each thread.
+/// The system's allocator, with a count of the calls of each thread.
 struct Counting;
 
 thread_local! {
@@ -19,12 +19,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: as this one's contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -70,7 +70,7 @@ fn timers_allocate_for_more_than_ever_before() {
         fill(&mut timers);
     }
     assert_eq!(CALLS.get(), before);
-    // There is room for 256 timers.
+    // There is room for 256 timers, and this makes 400.
     fill(&mut timers);
     assert!(CALLS.get() > before);
 }

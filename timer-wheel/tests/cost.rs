@@ -1,4 +1,5 @@
-//! Counts how many entries the operations read, by the wheel's calls of `Entry::node`.
+//! Counts how often the operations access the nodes of entries, by the wheel's calls of
+//! `Entry::node`.
 use std::{cell::Cell, ptr::NonNull};
 use timer_wheel::{Entry, Node, Step, Wheel};
 
@@ -32,7 +33,7 @@ unsafe impl Entry for Counted {
     }
 }
 
-/// Runs an operation. Returns the number of reads that it made, and its result.
+/// Runs an operation. Returns the number of its accesses to nodes, and its result.
 fn looks<R>(operation: impl FnOnce() -> R) -> (u64, R) {
     let before = LOOKS.get();
     let result = operation();
@@ -51,7 +52,7 @@ fn insert(wheel: &mut Wheel<Counted>, deadlines: &[u64]) -> Vec<NonNull<Counted>
     deadlines.iter().map(insert).collect()
 }
 
-/// Returns deadlines in one slot of 4,096 ticks, the second of them before the first.
+/// Returns 100 deadlines in one slot of 4,096 ticks. The second of them is the earliest one.
 fn unsorted(start: u64) -> Vec<u64> {
     let rest = (0..98).map(|n| start + 200 + n * 7 % 50);
     [start + 150, start + 100].into_iter().chain(rest).collect()
@@ -85,7 +86,7 @@ fn next_expiration_of_sorted_slot_looks_at_one() {
 fn next_expiration_scans_unsorted_slot_once() {
     let mut wheel = Wheel::new();
     let entries = insert(&mut wheel, &unsorted(8192));
-    // The insertions have kept the result.
+    // The insertions have kept the earliest deadline.
     assert_eq!(looks(|| wheel.next_expiration()), (0, Some(8292)));
     // SAFETY: the entry is in the wheel.
     drop(unsafe { wheel.remove(entries[1]) });
@@ -107,13 +108,13 @@ fn next_expiration_scans_the_next_unsorted_slot_once() {
     insert(&mut wheel, &unsorted(8192 + 4096));
     wheel.advance(8192 + 4095, |_, _| {});
     assert_eq!(wheel.len(), 100);
-    // No entry was removed, but the wheel has advanced to the first slot.
+    // The advance to the first slot has discarded the kept result.
     let first = Some(8192 + 4096 + 100);
     assert_eq!(looks(|| wheel.next_expiration()), (2 * 100, first));
     assert_eq!(looks(|| wheel.next_expiration()), (0, first));
 }
 
-/// Returns the most reads of a step, an insert and a removal, in a wheel of `count` entries.
+/// Returns the most accesses of a step, an insert and a removal, in a wheel of `count` entries.
 fn most(count: u64) -> [u64; 3] {
     let mut wheel = Wheel::new();
     let deadlines: Vec<u64> = (0..count).map(|n| 8192 + n * 7 % 100).collect();

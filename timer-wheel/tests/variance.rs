@@ -1,5 +1,5 @@
-//! Asserts that these public types are covariant, and the auto traits of all generic ones.
-//! `src/variance.rs` asserts the invariant types.
+//! Asserts that the public types in the list below are covariant, and which auto traits the public
+//! types have. `src/variance.rs` asserts the invariant types.
 mod common;
 
 use common::Numbered;
@@ -37,7 +37,7 @@ assert_not_impl_any!(Timers<NotSend>: Send);
 assert_impl_all!(Step<u8>: Send, Sync);
 assert_impl_all!(Expired<u8>: Send, Sync, Copy);
 
-/// An entry whose handle is not `Send`, and which is not `Sync`.
+/// An entry that is not `Sync`, with a handle that is not `Send`.
 struct Local {
     node: Node<Local>,
     _value: Neither,

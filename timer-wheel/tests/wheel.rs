@@ -1,4 +1,4 @@
-//! Tests of the wheel: entries of several kinds of owners, order, panics and drops.
+//! Tests of the wheel: the order of expiry, entries with several kinds of owners, panics and drops.
 mod common;
 
 use common::Numbered;
@@ -36,7 +36,7 @@ fn entries_expire_at_their_tick_in_order_of_insertion() {
     assert_eq!(expired(&mut wheel, 0), [3]);
     assert_eq!(expired(&mut wheel, 5), []);
     assert_eq!(expired(&mut wheel, 7), [5, 0, 2]);
-    // This advance moves the entry to a lower level.
+    // This advance moves the two entries of tick 5000 to a lower level.
     assert_eq!(expired(&mut wheel, 4990), []);
     wheel.insert(Numbered::new(6), 5000);
     wheel.insert(Numbered::new(7), 4999);
@@ -78,7 +78,7 @@ fn last_tick_expires_at_the_last_tick_alone() {
 #[test]
 fn entry_is_moved_once_a_level_at_most() {
     let mut wheel = Wheel::<Numbered>::new();
-    // It differs from 0 in each digit, and from each slot's start in each lower digit.
+    // The deadline differs from 0 in each digit, and from each slot's start in each lower digit.
     wheel.insert(Numbered::new(0), u64::MAX);
     let mut moves = 0;
     loop {
@@ -128,7 +128,8 @@ fn step_moves_32_entries_and_any_may_be_removed_between() {
             panic!("the steps never end");
         }
     }
-    // The last step returned 101, which expired at 64. Three steps before it moved the 67 others.
+    // The last step returned 101, which expired at 64. The three steps before it moved the 67
+    // entries that had been left, 101 among them.
     assert_eq!(steps, 4);
     assert_eq!(wheel.next_expiration(), Some(70));
     let rest: Vec<u32> = (0..101)
@@ -145,7 +146,7 @@ fn next_expiration_is_exact_however_far() {
     wheel.insert(unsafe { Numbered::from_ptr(far) }, 1_000_100);
     wheel.insert(Numbered::new(1), 1_000_300);
     wheel.insert(Numbered::new(2), 1_000_200);
-    // It is known from the first insertion on, whatever the order of the others.
+    // The expiration is known from the first insertion on, whatever the order of the others.
     assert_eq!(wheel.next_bound(), Some(1_000_100));
     assert_eq!(wheel.next_expiration(), Some(1_000_100));
     // SAFETY: the entry is in the wheel.
@@ -265,7 +266,7 @@ fn wheel_that_is_dropped_drops_all_even_if_one_panics() {
     for n in 0..200u32 {
         wheel.insert(counter(n == 0), 1000 + u64::from(n) * u64::from(n) * 1000);
     }
-    // The same while entries move.
+    // All entries are dropped also if some of them are moving.
     for _ in 0..100 {
         wheel.insert(counter(false), 64);
     }
@@ -352,14 +353,14 @@ fn entries_in_frames_expire_and_leave() {
     assert!(next.pop_any().is_some());
 }
 
-/// Two handles of one entry, which `Entry` forbids, in one thread. Each case ends before it uses
-/// freed memory.
+/// Inserts two handles of one entry, which `Entry` forbids, in one thread. Each case ends before it
+/// uses freed memory.
 #[test]
 fn insert_of_linked_entry_panics_and_changes_nothing() {
     let log = RefCell::new(Vec::new());
     let mut one = pin!(Pinned::new(1, &log));
     let mut two = pin!(Pinned::new(2, &log));
-    // This wheel is dropped before the entries, which are still in it.
+    // Both wheels are dropped before the entries, which are declared first.
     let mut other: Wheel<Pinned<'_>> = Wheel::new();
     let mut wheel: Wheel<Pinned<'_>> = Wheel::new();
     let token = one.as_mut().token();
@@ -425,8 +426,8 @@ struct Nap {
 /// The wheel's pointer to a nap.
 struct NapToken(NonNull<Nap>);
 
-// SAFETY: a token is made of a pinned nap, in its first poll. The nap's drop removes it. All `&mut`
-// to a nap are to a pinned one, and do not use the node.
+// SAFETY: a token is made of a pinned nap, in its first poll. The nap's drop removes the nap. All
+// `&mut` to a nap are to a pinned one, and do not use the node.
 unsafe impl Entry for Nap {
     type Handle = NapToken;
 
@@ -505,7 +506,7 @@ fn future_with_linked_node_is_polled_and_dropped() {
         }
         fire(9);
     }
-    // The nap is dropped between two polls of its neighbours in the ring.
+    // `long` is dropped between two polls of `short`, its neighbour in the slot's ring.
     drop(long);
     assert_eq!(wheel.borrow().len(), 2);
     assert!(longest.as_mut().poll(&mut cx).is_pending());
@@ -524,11 +525,11 @@ struct Sleep {
     node: Node<Sleep>,
     /// The deadline, which may be later than the wheel's, or `FIRED`.
     state: AtomicU64,
-    /// The ticks at which it fired.
+    /// The ticks at which the sleep fired.
     fires: Mutex<Vec<u64>>,
 }
 
-/// The right to insert a sleep. There is one at a time.
+/// The right to insert a sleep. Each sleep has at most one at a time.
 struct Armed(Arc<Sleep>);
 
 // SAFETY: an `Arc` keeps its content in place, and no code makes a `&mut Sleep`. An `Armed` is
@@ -628,7 +629,7 @@ fn sleeps_of_threads_fire_once_at_their_last_deadline() {
     const EACH: u64 = 500;
     const LAST: u64 = 20_000;
 
-    /// A sleep, its wheel, and its deadline each time that it was armed.
+    /// A sleep, its wheel, and the sleep's deadline each time that it was armed.
     struct Owned<'a> {
         sleep: Arc<Sleep>,
         wheel: &'a Mutex<Wheel<Sleep>>,

@@ -1,4 +1,4 @@
-//! `Cooperative` for the traits of `futures-io`.
+//! Implements the traits of `futures-io` for [`Cooperative`].
 use crate::Cooperative;
 use ::futures_io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Each read costs an operation, whatever its length.
+/// Each completed read costs an operation, whatever its length.
 impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -26,8 +26,8 @@ impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     }
 }
 
-/// Each access to the buffer costs an operation, whether or not it has to be filled. `consume` is
-/// free.
+/// Each completed `poll_fill_buf` costs an operation, even if the buffer already has data.
+/// `consume` is free.
 impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<&[u8]>> {
         self.charged(cx, |reader, cx| reader.poll_fill_buf(cx))
@@ -38,7 +38,8 @@ impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     }
 }
 
-/// Each write costs an operation, whatever its length, and so does a flush or a close.
+/// Each completed write costs an operation, whatever its length. So does a completed flush or
+/// close.
 impl<W: AsyncWrite> AsyncWrite for Cooperative<W> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         self.charged(cx, |writer, cx| writer.poll_write(cx, bytes))
@@ -61,7 +62,7 @@ impl<W: AsyncWrite> AsyncWrite for Cooperative<W> {
     }
 }
 
-/// Each seek costs an operation.
+/// Each completed seek costs an operation.
 impl<S: AsyncSeek> AsyncSeek for Cooperative<S> {
     fn poll_seek(
         self: Pin<&mut Self>,

@@ -1,5 +1,5 @@
-//! [`Cooperative`] readers and writers of `tokio::io`. A resource of tokio's own, if it is wrapped,
-//! charges two budgets: tokio's and this crate's.
+//! Implements the traits of `tokio::io` for [`Cooperative`]. A wrapped resource of tokio charges
+//! two budgets: tokio's and this crate's.
 use crate::Cooperative;
 use ::tokio::io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 use std::{
@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Each read costs an operation, whatever its length.
+/// Each completed read costs an operation, whatever its length.
 impl<R: AsyncRead> AsyncRead for Cooperative<R> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -31,7 +31,8 @@ impl<R: AsyncBufRead> AsyncBufRead for Cooperative<R> {
     }
 }
 
-/// Each write costs an operation, whatever its length, and so does a flush or a shutdown.
+/// Each completed write costs an operation, whatever its length. So does a completed flush or
+/// shutdown.
 impl<W: AsyncWrite> AsyncWrite for Cooperative<W> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         self.charged(cx, |writer, cx| writer.poll_write(cx, bytes))

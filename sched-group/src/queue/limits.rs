@@ -15,8 +15,9 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Changes a group's shares, at once.
     ///
-    /// The runtime of the current group until now is charged at the old shares. The lead over its
-    /// siblings is rescaled, as if the group had run for this lead at the new shares.
+    /// First the current group is charged for its runtime until now, at the old shares. Then the
+    /// lead of the changed group over its siblings is rescaled, as if the group had run for this
+    /// lead at the new shares.
     ///
     /// # Errors
     ///
@@ -43,8 +44,8 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Changes the shares that a group's own work has beside its children, at once.
     ///
-    /// Otherwise it does as [`set_shares`](Self::set_shares), which changes the shares that the
-    /// group has beside its siblings.
+    /// In all else the call does the same as [`set_shares`](Self::set_shares), which changes the
+    /// shares that the group has beside its siblings.
     ///
     /// # Errors
     ///
@@ -71,13 +72,14 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok((leaf != NONE).then(|| self.caps.cap(leaf)))
     }
 
-    /// Caps a group's runtime and that of its descendants, or with `None` removes its cap.
+    /// Caps the runtime of a group and its descendants, or with `None` removes the group's cap.
     ///
-    /// The first period of a group's first cap begins now. A change of the cap keeps the present
-    /// period, and rescales the runtime that the group has used. So a debt takes as long to pay at
-    /// the new cap as at the old one. This lets a caller adjust a cap often: a throttled group
-    /// stays throttled for about as long, even if its budget is raised. A group without a cap is
-    /// not throttled, and a later cap does not count earlier runtime. Allocates.
+    /// If the group had no cap, its first period begins now. A change of the cap keeps the start of
+    /// the present period, and rescales the runtime that the group has used. So a debt takes as
+    /// long to pay at the new cap as at the old one. This lets a caller adjust a cap often: a
+    /// throttled group stays throttled for about as long, even if its budget is raised. A group
+    /// without a cap is not throttled, and a later cap does not count earlier runtime. The call may
+    /// allocate.
     ///
     /// # Errors
     ///
@@ -138,8 +140,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok((goal != NONE).then(|| Duration::from_nanos(self.goals.rank(goal) as u64)))
     }
 
-    /// Sets how long the turns of the others last while this group waits, or with `None` lets them
-    /// last for the quota. Reads no clock. Allocates.
+    /// Sets how long other groups' turns may last while this group waits, or with `None` removes
+    /// this goal. Reads no clock. The call may allocate.
     ///
     /// While the group has work of its own and does not run, each turn ends after `goal`, if that
     /// is less than the [quota](Self::quota). The goal does not count while a cap throttles the

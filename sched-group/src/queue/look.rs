@@ -15,7 +15,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.groups[index as usize].value.as_ref().ok_or(Stale(()))
     }
 
-    /// Returns a group's value.
+    /// Returns a group's value, mutably.
     ///
     /// # Errors
     ///
@@ -58,7 +58,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(self.groups[self.find(key)? as usize].active)
     }
 
-    /// Returns whether a group's own cap keeps it from running. A pick releases it.
+    /// Returns whether a group's own cap keeps the group from running. Only a pick, or a change of
+    /// the cap, releases the group.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Returns a group's virtual runtime among its siblings, in nanoseconds a share.
     ///
-    /// Without the turn in progress.
+    /// The result does not include runtime of the turn in progress that is not charged yet.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     pub fn vruntime(&self, key: GroupKey) -> Result<u64, Stale> {
         let group = &self.groups[self.find(key)? as usize];
         let rank = self.levels[group.level as usize].rank(group.leaf);
-        // Slightly too small, as weights are rounded down.
+        // The rank is slightly too small, as weights are rounded down.
         let rounded = (rank + u128::from(ONE / 2)) / u128::from(ONE);
         Ok(rounded.try_into().unwrap_or(u64::MAX))
     }

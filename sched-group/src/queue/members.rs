@@ -1,4 +1,4 @@
-//! The groups of a queue: they are added, and destroyed.
+//! Adding and destroying the groups of a queue.
 use super::{FairQueue, Group, GroupKey, NONE, OWN, ROOT, number};
 use crate::{Clock, DestroyError, Shares, Stale, level::Level, metrics::Counts};
 
@@ -13,7 +13,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         self.insert_at(ROOT, shares, value)
     }
 
-    /// Adds a group below another one, without work.
+    /// Adds a group without work below another group.
     ///
     /// The children of a group divide its time by their shares. The parent's own work counts as one
     /// more child, with the shares that [`set_own_shares`](Self::set_own_shares) sets. At first
@@ -21,7 +21,7 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// If the parent was destroyed. Returns the value.
+    /// If the parent was destroyed. The error contains the value.
     ///
     /// # Panics
     ///
@@ -99,8 +99,8 @@ impl<T, C: Clock> FairQueue<T, C> {
     ///
     /// # Errors
     ///
-    /// If the group has work or children ([`DestroyError::Busy`]), or was destroyed before. Nothing
-    /// has changed then.
+    /// If the group has work or children ([`DestroyError::Busy`]), or was destroyed before. In both
+    /// cases the call changes nothing.
     pub fn destroy(&mut self, key: GroupKey) -> Result<T, DestroyError> {
         let index = self.find(key)?;
         let group = &mut self.groups[index as usize];
@@ -128,7 +128,7 @@ impl<T, C: Clock> FairQueue<T, C> {
             let parent = &mut self.groups[parent as usize];
             parent.children -= 1;
             if parent.children == 0 {
-                // Without children only its own work is in the inner level.
+                // Without children only the parent's own work is in the inner level.
                 self.spare_levels.push(parent.inner);
                 parent.inner = NONE;
             }

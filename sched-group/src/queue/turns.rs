@@ -1,4 +1,5 @@
-//! Turns: groups get work, the one with the least virtual runtime runs, and is charged.
+//! Turns: a group gets work, a pick gives the turn to the group with the least virtual runtime, and
+//! that group is charged for its runtime.
 //!
 //! The rules are those of [`queue`](super).
 use super::{FairQueue, GroupKey, NONE, OWN, Pick, ROOT};
@@ -12,7 +13,8 @@ impl<T, C: Clock> FairQueue<T, C> {
     /// larger. So it has no credit for the time in which it was idle. The same holds for each
     /// ancestor that had no work below it.
     ///
-    /// Reads the clock if no group is current, or if only one had work until now.
+    /// Reads the clock if no group is current, or if the turn in progress was not watched: only the
+    /// current group had work, and no cap applied to it.
     ///
     /// # Errors
     ///
@@ -70,8 +72,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         Ok(())
     }
 
-    /// Lets the turn in progress end after the least goal of the groups that wait. If that time has
-    /// passed already, the turn ends now.
+    /// Lets the turn in progress end after the least latency goal of the groups that wait. If that
+    /// time has passed already, the turn ends now.
     #[inline]
     pub(super) fn shorten(&mut self) {
         if self.current != NONE && self.watched {
@@ -87,10 +89,10 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Gives the turn to the active group with the least virtual runtime, and returns it.
     ///
-    /// Before that it ends and charges the turn of the current group, which still has work. The
-    /// same group may get the next turn. A pick descends from a group to its children, or to its
-    /// own work beside them. Among equals it takes the one that has waited longest. Reads the clock
-    /// once.
+    /// Before that, the call charges the current group, which still has work, and ends its turn.
+    /// The same group may get the next turn. A pick descends from a group to its children, or to
+    /// its own work beside them. Among equal groups it takes the one that has waited longest. Reads
+    /// the clock once.
     pub fn pick(&mut self) -> Pick {
         let now = self.read();
         self.pick_at(now)
@@ -106,8 +108,8 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Picks the next group if the turn is over. Returns `None` if the turn goes on.
     ///
-    /// Like [`should_switch`](Self::should_switch) and then [`pick`](Self::pick), but with one
-    /// reading of the clock for both. Call it between the polls of two tasks. While only the
+    /// Does the same as [`should_switch`](Self::should_switch) and then [`pick`](Self::pick), with
+    /// one reading of the clock for both. Call it between the polls of two tasks. While only the
     /// current group has work, and no cap applies to it, this is one predictable branch and reads
     /// no clock.
     ///
@@ -135,7 +137,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         (self.now >= self.ends).then(|| self.pick_at(self.now))
     }
 
-    /// Returns the group with the least virtual runtime, of those with work that are not throttled.
+    /// Returns the group with the least virtual runtime of the unthrottled groups with work.
     ///
     /// A thief should help this group first. The search descends as in [`pick`](Self::pick), but
     /// changes nothing and reads no clock. So the turn in progress is not charged, and a throttled
@@ -157,8 +159,8 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Marks the current group as having no more work of its own, and picks another one.
     ///
-    /// Like [`deactivate`](Self::deactivate) and then [`pick`](Self::pick), but reads the clock
-    /// once.
+    /// Does the same as [`deactivate`](Self::deactivate) and then [`pick`](Self::pick), with one
+    /// reading of the clock for both.
     pub fn pick_another(&mut self) -> Pick {
         let now = self.read();
         if self.current != NONE {
@@ -205,9 +207,9 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     /// Returns when the turn is over, on the queue's clock: by the quota, a cap or a latency goal.
     ///
-    /// `None` if the turn has no end, as only the current group has work and no cap applies to it,
-    /// or if no group is current. A timer can use the result, which may change when a group is
-    /// activated or deactivated, or a cap or a goal is set.
+    /// Returns `None` if no group is current. Also returns `None` if the turn has no end: only the
+    /// current group has work, and no cap applies to it. A timer can use the result. The result may
+    /// change when a group is activated or deactivated, or when a cap or a goal is set.
     pub fn turn_end(&self) -> Option<u64> {
         (self.current != NONE && self.watched).then_some(self.ends)
     }
@@ -347,8 +349,8 @@ impl<T, C: Clock> FairQueue<T, C> {
         false
     }
 
-    /// Sets whether the turn is watched, and its end. The end of a turn that is watched already
-    /// does not become later. The current group must be charged until now.
+    /// Sets whether the turn is watched, and when it ends. The end of a turn that is watched
+    /// already does not become later. The current group must be charged until now.
     #[inline]
     pub(super) fn arm(&mut self, now: u64) {
         let (mut left, mut capped) = (self.length(), false);

@@ -1,8 +1,8 @@
 //! The request for a copy: a word, whose state says to whom the copy belongs.
 //!
-//! The *caller* wants the copy of a *thread*, and only the caller asks. A *handler* runs on the
-//! thread that was asked. The handler of a thread that was asked before may still come late. The
-//! word has the id of the thread, and the state:
+//! The *caller* wants a copy of the stack of a *thread*, and only the caller asks for one. A
+//! *handler* runs on the thread that was asked. The handler of a thread that was asked before may
+//! still come late. The word has the id of the thread that was asked last, and the state:
 //!
 //! | state | set by | the copy belongs to |
 //! |---|---|---|
@@ -11,13 +11,13 @@
 //! | *copying* | the handler on the thread that was asked | the handler |
 //! | *copied* | the handler | the caller |
 //!
-//! 1. *One handler copies at a time.* It moves *asked* to *copying* by a compare-exchange, which
-//!    succeeds only if the word has its own thread. If the caller has given a request up, a handler
-//!    that comes late for it finds no request, or a request for another thread. If it finds a newer
-//!    request for its own thread, it serves that one.
-//! 2. *The caller reads the copy of one handler.* It gives up by moving *asked* to *none*. If that
-//!    fails, a handler has begun, and the caller waits until the handler ends. Only the system's
-//!    scheduler can delay that.
+//! 1. *One handler copies at a time.* A handler moves *asked* to *copying* by a compare-exchange,
+//!    which succeeds only if the word has the id of the handler's thread. If the caller has given a
+//!    request up, a handler that comes late for it finds no request, or a request for another
+//!    thread. If the handler finds a newer request for its own thread, it serves that one.
+//! 2. *The caller reads the copy of one handler.* The caller gives up by moving *asked* to *none*.
+//!    If that fails, a handler has begun, and the caller waits until the handler ends. Only the
+//!    system's scheduler can delay the handler.
 use sync_shim::{
     atomic::{
         AtomicU64,
@@ -52,7 +52,8 @@ impl<C> Request<C> {
         }
     }
 
-    /// Asks a thread. The caller has read the last copy, or given up.
+    /// Asks a thread for a copy. The caller has read the copy of the last request, or has given
+    /// that request up.
     pub(super) fn ask(&self, thread: u32) {
         // Ordering: Release pairs with the exchange in `answer`: the last copy has been read.
         self.word.store(word(ASKED, thread), Release);
@@ -64,7 +65,8 @@ impl<C> Request<C> {
         self.word.load(Relaxed) == word(COPIED, thread)
     }
 
-    /// Gives up. False if a handler has begun: then the caller must wait for the copy.
+    /// Gives the request up. Returns false if a handler has begun: then the caller must wait for
+    /// the copy.
     #[must_use]
     pub(super) fn give_up(&self, thread: u32) -> bool {
         // Ordering: Relaxed. If this succeeds, no handler has written the copy; otherwise the
@@ -76,7 +78,7 @@ impl<C> Request<C> {
     /// Calls `f` with the copy, if it has been made.
     ///
     /// # Safety
-    /// This thread has asked, and it asks again only after this.
+    /// This thread has asked, and it asks again only after this call.
     pub(super) unsafe fn read<R>(&self, thread: u32, f: impl FnOnce(&C) -> R) -> Option<R> {
         // Ordering: Acquire pairs with the last store in `answer`.
         if self.word.load(Acquire) != word(COPIED, thread) {
@@ -88,10 +90,12 @@ impl<C> Request<C> {
         }))
     }
 
-    /// Makes the copy by `f`, if this thread is asked. Neither allocates nor locks.
+    /// Makes the copy by `f`, if the calling thread, `thread`, is asked. The call neither allocates
+    /// nor locks.
     pub(super) fn answer(&self, thread: u32, f: impl FnOnce(&mut C)) {
         let (asked, copying) = (word(ASKED, thread), word(COPYING, thread));
-        // Ordering: Acquire pairs with `ask`. Relaxed on failure, nothing is read.
+        // Ordering: Acquire pairs with the store of `ask`. Relaxed on failure, as the handler reads
+        // nothing then.
         if (self.word.compare_exchange(asked, copying, Acquire, Relaxed)).is_err() {
             return;
         }
@@ -116,7 +120,7 @@ mod models {
             return None;
         }
         loop {
-            // SAFETY: this thread has asked, and asks again only after this.
+            // SAFETY: this thread has asked, and asks again only after this call.
             if let Some(copy) = unsafe { request.read(thread, |copy| *copy) } {
                 return Some(copy);
             }

@@ -7,11 +7,11 @@
 //! # Rules
 //!
 //! 1. *The handler interrupts its thread anywhere.* So it neither allocates, nor locks, nor calls a
-//!    function that POSIX does not allow there. It keeps `errno`.
+//!    function that POSIX does not allow in a handler. It keeps `errno`.
 //! 2. *The handler cannot fault.* The kernel copies the stack (`process_vm_readv`), and stops where
-//!    the memory ends. A thread may run on a stack that it has made itself.
+//!    the memory ends. So the thread may also run on a stack that it has made itself.
 //! 3. *Signals that others send reach their handler.* Our signal carries the request's address. For
-//!    any other signal, our handler calls the handler that it has replaced.
+//!    any signal without that address, our handler calls the handler that it has replaced.
 use super::{
     request::Request,
     unwind::{Registers, Unwinder},
@@ -27,10 +27,10 @@ use std::{
 /// A signal that is ignored by default, and that debuggers let pass. Go's runtime uses it, too.
 const SIGNAL: c_int = libc::SIGURG;
 
-/// The number of words that are copied of a stack.
+/// The largest number of words that are copied of a stack.
 const WORDS: usize = 128 * 1024 / 8;
 
-/// The pause of the caller between two looks.
+/// The pause of the caller between two looks at the lock or the request.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// A thread's registers and stack.
@@ -79,7 +79,8 @@ pub(super) fn capture(thread: u32, limit: Duration) -> Option<Vec<usize>> {
     }
     let unwinder = unwinder.get_or_insert_with(Unwinder::new);
     loop {
-        // SAFETY: this thread has asked, and asks nobody else before it has the lock again.
+        // SAFETY: this thread has asked while it holds the lock, and it asks again only after this
+        // call.
         let addresses = unsafe {
             REQUEST.read(thread, |copy| {
                 unwinder.unwind(copy.registers, &copy.stack[..copy.words])
@@ -123,7 +124,7 @@ fn send(thread: u32) -> bool {
         rest: [0; 12],
     };
     let number = libc::SYS_rt_tgsigqueueinfo;
-    // SAFETY: `queued` is a `siginfo_t`, and is read in this call.
+    // SAFETY: `queued` has the layout of a `siginfo_t`, and is read only during this call.
     let error = unsafe { libc::syscall(number, process, thread, SIGNAL, &raw const queued) };
     error == 0
 }
@@ -137,12 +138,12 @@ struct Before {
 /// Installs the handler once. Returns whether it is installed.
 fn install() -> bool {
     let installed = BEFORE.get_or_init(|| {
-        // SAFETY: a `sigaction` consists of integers, for which zeros are valid, and of an optional
-        // function.
+        // SAFETY: a `sigaction` consists of integers and of an optional function, for which zeros
+        // are valid.
         let mut ours: sigaction = unsafe { mem::zeroed() };
         ours.sa_sigaction = handle as *const () as usize;
-        // The handler uses a thread's alternate stack, if it has one. System calls that it
-        // interrupts begin again.
+        // The handler uses a thread's alternate stack, if the thread has one. System calls that the
+        // signal interrupts begin again.
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
         // SAFETY: as above.
         let mut before: sigaction = unsafe { mem::zeroed() };
@@ -214,10 +215,10 @@ fn copy_memory(from: u64, to: &mut [u64; WORDS]) -> usize {
     usize::try_from(bytes).unwrap_or(0) / 8
 }
 
-/// Calls the handler that was there before, if it is a function.
+/// Calls the handler that was installed before ours, if it is a function.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // `install` stores the replaced handler after it has installed ours. A signal that comes in
-    // between has no effect.
+    // `install` stores the replaced handler after it has installed ours. A signal that comes
+    // between these two steps has no effect.
     let Some(Some(before)) = BEFORE.get() else {
         return;
     };

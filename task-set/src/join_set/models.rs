@@ -22,10 +22,10 @@ fn join_all(set: &mut JoinSet<usize>) -> usize {
     }
 }
 
-/// A member completes while the set inserts it and waits for it: the set hands it out.
+/// A member completes while the set inserts it and waits for it: the set hands its output out.
 ///
-/// Fails if `poll_join_next` registers after its second look (the set never wakes), or ignores the
-/// result of `set_waker`.
+/// Fails if `poll_done` registers after its second look (the set never wakes), or if `insert`
+/// ignores the result of `set_waker`.
 #[test]
 fn a_completion_against_insert_and_join_is_handed_out() {
     Model::new().bound(3).branches(3_000).check(|| {

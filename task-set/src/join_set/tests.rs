@@ -1,4 +1,4 @@
-//! Tests of a set whose tasks run in a queue.
+//! Tests of a set whose tasks wait in a queue until the test runs them.
 use crate::{JoinSet, LocalSet};
 use std::{
     collections::VecDeque,

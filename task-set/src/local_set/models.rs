@@ -48,7 +48,7 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
 }
 
 /// Another thread wakes a task while the set polls and goes to sleep: the task is polled again, and
-/// sees the waker's writes.
+/// sees what the other thread wrote before its wake.
 ///
 /// Fails if `next` does not look again after it registers, or if `Releases::try_push` pushes with
 /// Relaxed.
@@ -178,7 +178,7 @@ fn an_abort_and_a_join_against_the_sets_drop_end_as_cancelled() {
 
 /// Two threads wake one task each while their set is dropped: the set waits for both.
 ///
-/// Fails if `List::take` clears the tag for good.
+/// Fails if `List::take` clears the stack's tag for good: then no later push wakes the set.
 #[test]
 fn two_wakes_against_the_sets_drop_are_waited_for() {
     Model::new().bound(2).branches(3_000).check(|| {
@@ -196,10 +196,10 @@ fn two_wakes_against_the_sets_drop_are_waited_for() {
     });
 }
 
-/// Two threads wake one task each. The first push clears the stack's tag and wakes the set. If the
-/// second push finds the tag still clear, the same wake serves both.
+/// Two threads wake one task each. The first push on the stack wakes the set. If the second push
+/// comes before the set has looked at the stack, the same wake serves both.
 ///
-/// Fails if `List::take` clears the tag for good.
+/// Fails if `List::take` clears the stack's tag for good: then no later push wakes the set.
 #[test]
 fn two_wakes_reach_a_sleeping_set() {
     Model::new().bound(2).branches(3_000).check(|| {

@@ -417,7 +417,7 @@ impl Drop for OnDrop {
 
 #[test]
 fn waker_drop_that_polls_the_set_loses_no_pollers_wake() {
-    // Leaked, in a place where a leak checker finds it.
+    // The set is leaked. The static keeps its address where a leak checker finds it.
     static SET: AtomicPtr<LocalSet> = AtomicPtr::new(std::ptr::null_mut());
     let set: &'static LocalSet = Box::leak(Box::default());
     SET.store(std::ptr::from_ref(set).cast_mut(), Relaxed);
@@ -434,7 +434,8 @@ fn waker_drop_that_polls_the_set_loses_no_pollers_wake() {
     );
     drop(on_drop);
     assert!(last.as_mut().poll(&mut cx_noop).is_pending());
-    // Only the set has that waker by now, and drops it when the first poller registers another.
+    // Only the set has the waker `on_drop` by now. The set drops it when the first poller registers
+    // another waker.
     let by_drop = Rc::new(RefCell::new(Box::pin(until(set, Rc::default()))));
     let polls = by_drop.clone();
     ON_DROP.set(Some(Box::new(move || {
@@ -481,7 +482,7 @@ fn cancel_all_in_a_task_of_the_set_panics() {
     let join = set.spawn(async move {
         let set = inner.upgrade().unwrap();
         let other = LocalSet::new();
-        // Also if another set is polled within.
+        // The call panics also if it is made in a poll of another set within this set's poll.
         other.run_until(async { set.cancel_all() }).await;
     });
     assert!(block_on(set.run_until(join)).unwrap_err().is_panic());

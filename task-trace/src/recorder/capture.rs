@@ -14,7 +14,7 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stamped {
-    /// The time since the recorder's start.
+    /// The time since the recorder's last start.
     pub at: Duration,
     /// The event.
     pub event: Event,
@@ -26,7 +26,7 @@ pub struct Stamped {
 pub struct LaneCapture {
     /// The name: "worker 0", or the thread's name.
     pub name: String,
-    /// The worker's index, if it is a worker's lane.
+    /// The worker's index, if the lane is a worker's.
     pub worker: Option<usize>,
     /// The events.
     pub events: Vec<Stamped>,
@@ -63,7 +63,8 @@ pub struct Capture {
     scale: Box<dyn Fn(u64) -> Duration + Send + Sync>,
     places: Vec<&'static Location<'static>>,
     lanes: Vec<LaneCapture>,
-    /// Each task's names, by the time of its spawn: an id may name several tasks in turn.
+    /// The names of each task id, in the order of their ticks: several tasks may have the same id
+    /// in turn.
     names: HashMap<u64, Vec<Named>>,
     end: Duration,
 }
@@ -77,7 +78,7 @@ struct Named {
 enum Name {
     /// The task's builder gave the name.
     Custom(String),
-    /// The place where it was spawned.
+    /// The place where the task was spawned.
     Place(&'static Location<'static>),
 }
 
@@ -99,7 +100,7 @@ impl Capture {
         }
     }
 
-    /// Returns the time of a tick since the start. Earlier ticks are at the start.
+    /// Returns the time from the start to a tick. It is zero for a tick before the start.
     fn at(&self, tick: u64) -> Duration {
         (self.scale)(tick).saturating_sub((self.scale)(self.since))
     }
@@ -167,13 +168,14 @@ impl Capture {
     }
 
     /// Returns the name of the task that had this id at that time: the name that its builder gave
-    /// it, or the place where it was spawned. If the recorder knows neither, the id.
+    /// it, or the place where it was spawned. If the recorder knows neither, returns the id.
     pub fn name(&self, task: u64, at: Duration) -> String {
         self.name_of(task, at, true)
     }
 
-    /// Returns the newest name that this id had by the time `at`. An older name may be that of an
-    /// earlier task with the same id. `named` says whether the task's builder gave it a name.
+    /// Returns the newest name that this id had by the time `at`. `named` says whether the task's
+    /// builder gave the task a name. If it gave none, the names from builders are skipped, as they
+    /// are those of earlier tasks with the same id.
     pub(super) fn name_of(&self, task: u64, at: Duration, named: bool) -> String {
         let known = self.names.get(&task).map_or(&[][..], |names| names);
         let known = &known[..known.partition_point(|known| self.at(known.from) <= at)];
@@ -186,8 +188,9 @@ impl Capture {
 
     /// Writes the events as Chrome's trace-event JSON, which Perfetto opens, too.
     ///
-    /// Polls and sleeps are slices in their lanes, wakes are arrows to the polls that they led to,
-    /// and all other events are instants. Times are microseconds since the start.
+    /// Polls and sleeps are slices in their lanes. Wakes, spawns and notifications are arrows to
+    /// the polls, or to the ends of sleeps, that they led to. All other events are instants. Times
+    /// are microseconds since the start.
     ///
     /// # Errors
     /// Those of the writer.

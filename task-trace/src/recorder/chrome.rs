@@ -9,9 +9,10 @@
 //! | a notification | an arrow of category `notify` to the end of the sleep |
 //! | all else | an instant (`i`) |
 //!
-//! An arrow begins in a slice. If there is none, as in a thread that is no worker, a slice of a
-//! nanosecond is written for it. `<` is always escaped, so that the text can be part of an HTML
-//! page.
+//! A *slice* is an event with a duration, which a viewer shows as a bar. An arrow begins in a
+//! slice. If no poll is in progress there, as in a thread that is no worker, a slice of a
+//! nanosecond is written for the arrow. `<` is always escaped, so that the text can be part of an
+//! HTML page.
 use super::{Capture, Event, Stamped};
 use std::{
     collections::HashMap,
@@ -20,10 +21,10 @@ use std::{
     time::Duration,
 };
 
-/// Number of the one process in the file.
+/// The number of the one process in the file.
 const PROCESS: u32 = 1;
 
-/// The arrow's origin: a wake, a spawn or a notification.
+/// The origin of an arrow: a wake, a spawn or a notification.
 struct Origin {
     at: Duration,
     lane: usize,
@@ -36,7 +37,8 @@ struct Origin {
     end: Option<(Duration, usize)>,
 }
 
-/// The times and lanes of each task's polls, and of the ends of each worker's sleeps.
+/// The times and lanes at which arrows may end: for each task its polls, or for each worker the
+/// ends of its sleeps.
 type Ends = HashMap<u64, Vec<(Duration, usize)>>;
 
 pub(super) fn write(capture: &Capture, to: &mut impl Write) -> io::Result<()> {
@@ -65,7 +67,7 @@ pub(super) fn write(capture: &Capture, to: &mut impl Write) -> io::Result<()> {
             capture,
             lane: number,
             open: None,
-            // A lane that begins with the end of a sleep has slept since the start.
+            // If a lane begins with the end of a sleep, its worker has slept since the start.
             asleep: match lane.events.first().map(|first| first.event) {
                 Some(Event::Unpark { .. }) if lane.lost == 0 => Some(Duration::ZERO),
                 _ => None,
@@ -149,7 +151,7 @@ impl Slices<'_> {
             }
             Event::Unpark { notified } => {
                 let Some(begun) = self.asleep.take() else {
-                    return Ok(()); // Its begin is lost.
+                    return Ok(()); // The begin of the sleep is lost.
                 };
                 let how = if notified { "a notification" } else { "itself" };
                 let args = format!("\"ended by\":\"{how}\"");
@@ -212,7 +214,7 @@ impl Slices<'_> {
         outcome: &str,
     ) -> io::Result<()> {
         let Some((task, named, begun)) = self.open.take() else {
-            return Ok(()); // Its begin is lost.
+            return Ok(()); // No poll is open, or the begin of the poll is lost.
         };
         let name = self.capture.name_of(task, begun, named);
         let args = format!("\"task\":\"{task:#x}\",\"outcome\":{}", Text(outcome));
@@ -259,7 +261,7 @@ impl Origin {
     }
 }
 
-/// The list of events.
+/// The file's list of events, which is written event by event.
 struct Out<'a, W> {
     to: &'a mut W,
     first: bool,

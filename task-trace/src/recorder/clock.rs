@@ -1,9 +1,9 @@
 //! A clock that is cheap enough to read at each poll.
 //!
-//! On x86-64 it is the processor's time-stamp counter, if that counts at one rate and never stops
-//! ("invariant"): about 10 ns a reading. Elsewhere it is the system's clock. The length of a *tick*
-//! is computed when ticks are converted, from two readings of both clocks: one at the start, and
-//! one at the conversion.
+//! On x86-64 the clock is the processor's time-stamp counter, if that counter is "invariant": it
+//! counts at one rate and never stops. A reading takes about 10 ns. In all other cases the clock is
+//! the system's. The length of a *tick* is computed when ticks are converted, from two readings of
+//! both clocks: one when the clock is made, and one at the conversion.
 use std::time::{Duration, Instant};
 
 /// A clock that counts ticks of an unknown unit.
@@ -51,8 +51,8 @@ impl Clock {
         }
     }
 
-    /// Reads both clocks at nearly one moment. It tries a few times and takes the closest readings,
-    /// as the system may suspend this thread between two of them.
+    /// Reads both clocks at nearly one moment. The function tries a few times and takes the closest
+    /// pair of readings, as the system may suspend this thread between two readings.
     fn both(&self) -> (u64, Duration) {
         let read = |_| {
             let before = self.now();

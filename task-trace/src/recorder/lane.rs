@@ -41,7 +41,7 @@ pub struct Lane {
 struct Writer {
     /// The task that is polled, or 0.
     current: AtomicU64,
-    /// Addresses of places of spawns, and their numbers.
+    /// The addresses of spawn places, each with the number of the place.
     known: [(AtomicU64, AtomicU64); KNOWN],
 }
 
@@ -88,15 +88,15 @@ impl Lane {
         }
     }
 
-    /// Records a spawn by the polled task. Only the lane's one writer calls this, while the
-    /// recorder is on.
+    /// Records a spawn. If the lane's thread polls a task, that task is recorded as the spawner.
+    /// Only the lane's one writer calls this, while the recorder is on.
     pub fn spawn(&self, task: u64, location: &'static Location<'static>) {
         let place = self.number(location);
         let by = self.polled();
         let event = Event::Spawn {
             task,
             by,
-            location: None, // The number stands for it.
+            location: None, // The number of the place stands for it.
         };
         self.record_at(event, place);
     }
@@ -121,7 +121,7 @@ impl Lane {
     /// Records that a poll begins. Only the lane's one writer calls this.
     #[inline]
     pub fn poll_begin(&self, task: u64, named: bool) {
-        // Ordering: Relaxed; only the writer uses it.
+        // Ordering: Relaxed; only the writer reads `current`, which publishes nothing.
         self.writer.current.store(task, Relaxed);
         self.record(Event::PollBegin { task, named });
     }
@@ -132,7 +132,7 @@ impl Lane {
     pub fn poll_end(&self, outcome: super::Outcome) {
         if let Some(task) = self.polled() {
             self.record(Event::PollEnd { task, outcome });
-            // Ordering: Relaxed; only the writer uses it.
+            // Ordering: Relaxed; only the writer reads `current`, which publishes nothing.
             self.writer.current.store(0, Relaxed);
         }
     }
@@ -140,16 +140,16 @@ impl Lane {
     /// Returns the task that the writer polls, if the begin of its poll was recorded.
     #[inline]
     pub fn polled(&self) -> Option<u64> {
-        // Ordering: Relaxed; only the writer uses it.
+        // Ordering: Relaxed; `current` publishes nothing.
         let current = self.writer.current.load(Relaxed);
         (current != 0).then_some(current)
     }
 
-    /// Returns the number of a place. Takes a lock if this lane has not cached it.
+    /// Returns the number of a place. Takes a lock if this lane has not cached the number.
     fn number(&self, location: &'static Location<'static>) -> u32 {
         let address = std::ptr::from_ref(location).addr() as u64;
         let (at, number) = &self.writer.known[(address >> 3) as usize % KNOWN];
-        // Ordering: Relaxed; only the writer uses both.
+        // Ordering: Relaxed; only the writer uses `at` and `number`.
         if at.load(Relaxed) == address {
             // Ordering: as above.
             return number.load(Relaxed) as u32;

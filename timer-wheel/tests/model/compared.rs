@@ -150,18 +150,19 @@ impl Subject for Values {
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Insert(u64),
-    /// Removes an entry: the n-th, modulo their number.
+    /// Removes the n-th entry, modulo the number of entries.
     Remove(usize),
-    /// Removes the first entry to expire, which `next_expiration` may have kept.
+    /// Removes the first entry to expire, whose tick `next_expiration` may have kept.
     RemoveFirst,
     Reset(usize, u64),
-    /// Removes an entry that is gone.
+    /// Tries to remove and to reset an entry that is gone.
     RemoveGone(usize),
     Step(u64),
     Pop(u64),
     /// Advances and takes all entries that are due.
     Advance(u64),
-    /// Advances to the tick before the next expiration, and then to it.
+    /// Advances to the tick before the next expiration. The operation `Next` advances to the
+    /// expiration itself.
     Before,
     Next,
 }
@@ -174,7 +175,7 @@ pub struct Compared<S> {
     keys: BTreeMap<u32, (u64, u64)>,
     now: u64,
     inserted: u64,
-    /// The last step moved entries, so there may be more to move.
+    /// Whether the last step moved entries, so that there may be more to move.
     moving: bool,
 }
 

@@ -7,14 +7,15 @@ mod compared;
 use compared::{Boxes, Compared, Op, Subject};
 use proptest::prelude::*;
 
-/// A tick of a deadline or an advance, relative to the present tick.
+/// A tick of a deadline or an advance, in most cases relative to the present tick.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Past(u64),
     In(u64),
-    /// An offset from the next tick. The first number says how many of its lowest digits are 0.
+    /// An offset from the tick before the next tick whose lowest digits are 0. The first number
+    /// says how many digits these are.
     Turn(u32, i8),
-    /// An offset from now, in units of a level.
+    /// An offset from the tick that is 64ⁿ ticks after now. The first number is n, a level.
     Level(u32, i8),
     BeforeEnd(u64),
     Any(u64),
@@ -133,8 +134,9 @@ impl Random {
     }
 }
 
-/// Runs random operations with up to `most` entries at a time, so that a slot has more entries than
-/// a step moves. The deadlines are within so few ticks that many entries share one.
+/// Runs random operations with about `most` entries at a time, so that a slot has more entries than
+/// a step moves. With a small `distance`, the deadlines are within so few ticks that many entries
+/// share one.
 fn long<S: Subject>(seed: u64, operations: usize, most: usize, distance: u64) {
     let mut random = Random(seed);
     let mut compared = Compared::<S>::default();

@@ -15,7 +15,7 @@ struct Output(usize, Arc<AtomicUsize>);
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // Ordering: Relaxed; read after the joins.
+        // Ordering: Relaxed, as the count is read after the joins.
         self.1.fetch_add(1, Relaxed);
     }
 }
@@ -40,9 +40,9 @@ fn next(set: &mut JoinSet<Output>) -> Option<Joined<Output>> {
 /// members go into the slots of two members that were handed out. The set hands out each member
 /// once, under the member's own id.
 ///
-/// Fails if `Member::wake` wakes the set only when `ready` was not empty, if `poll_done` registers
-/// the waker after its second `try_next`, or if `insert` leaves `free` as it is, so that a new
-/// member overwrites another.
+/// Fails if `Member::wake` wakes the set only when `ready` was not empty, or if `poll_done`
+/// registers the waker after its second `try_next`. Fails also if `insert` leaves `free` as it is,
+/// so that a new member overwrites another.
 #[test]
 fn members_completed_by_many_threads_are_handed_out_once() {
     model(|| {
@@ -94,7 +94,7 @@ fn members_completed_by_many_threads_are_handed_out_once() {
         }
         assert_eq!(seen, [1; TASKS]);
         assert!(outputs >= TASKS - 2 && set.is_empty());
-        // Ordering: Relaxed; read after the joins.
+        // Ordering: Relaxed, as the threads were joined before.
         assert_eq!(drops.load(Relaxed), TASKS);
     });
 }

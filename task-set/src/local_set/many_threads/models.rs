@@ -18,8 +18,8 @@ struct Task {
     waker: Mutex<Option<Waker>>,
 }
 
-/// Spawns a task and returns it with the count of its polls. If it `ends`, it is ready when all
-/// conditions are set. Only this thread may use the count while the future lives.
+/// Spawns a task and returns it with the count of its polls. If `ends` is true, the task is ready
+/// when all its conditions are set. Only this thread may use the count while the future lives.
 fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
     let (task, polls) = (Arc::new(Task::default()), Rc::new(Cell::new(0)));
     let (own, counted) = (task.clone(), polls.clone());
@@ -28,7 +28,7 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
         if counted.get() == 1 {
             *own.waker.lock() = Some(cx.waker().clone());
         }
-        // Ordering: Relaxed; the waker's thread stores before it wakes, and the wake orders that
+        // Ordering: Relaxed; each thread stores before it wakes the task, and the wake orders that
         // store before this poll.
         if ends && own.conditions.iter().all(|met| met.load(Relaxed)) {
             return Poll::Ready(());
@@ -38,13 +38,14 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
     (task, polls)
 }
 
-/// Four threads set a condition of each task and wake it, by reference and by value. Three of
-/// the four tasks then complete. The fourth never does: the set's drop drops its future while
-/// threads may still wake it. After a lost wake the set would sleep forever. Each task is polled
-/// once at its spawn, and then at most once per wake. This thread drops each future.
+/// Each of four threads sets one condition of each task and wakes that task, by reference or by
+/// value. Three of the four tasks then complete. The fourth task never completes: the set's drop
+/// drops its future while threads may still wake the task. After a lost wake the set would sleep
+/// forever. Each task is polled once after its spawn, and then at most once per wake. This thread
+/// drops each future.
 ///
-/// Fails if `next` has no second look, if `List::take` clears the tag for good, or if the set's
-/// drop returns without waiting.
+/// Fails if `next` has no second look, if `List::take` clears the stack's tag for good, or if the
+/// set's drop returns without waiting.
 #[test]
 fn tasks_woken_by_four_threads_are_polled_and_dropped() {
     model(|| {

@@ -50,7 +50,7 @@ fn copy_beside_a_first_push_has_the_record_or_nothing() {
     });
 }
 
-/// Fails with the changes that make the first model fail. Here a slot is written twice.
+/// Fails with the changes that make the first model fail. Here each slot is written twice.
 #[test]
 fn full_laps_beside_a_copy_tear_no_record() {
     model(|| {
