@@ -10,24 +10,46 @@
 //!    on its way is answered. hyper ends the connection when the client has answered.
 //! 3. If the connection has had no request and is still there, the task drops it.
 //!
-//! A request lasts from the call of the service to the drop of the response's body. Each holds a
-//! clone of an [`Arc`], so that the `Arc`'s count tells whether there is one. Only the connection's
-//! task begins requests; so it sees each of them.
-use crate::{connection::Graceful, executor::spawned};
+//! A shutdown of the server is rule 2 at once, with shorter spans from then on.
+//!
+//! A request lasts from the call of the service until its response has left the connection. These
+//! hold a clone of an [`Arc`], so that the `Arc`'s count tells whether there is a request:
+//!
+//! - the service's future, and then the response's body;
+//! - each piece of data of that body, which h2 drops when it has written it. The body itself ends
+//!   before: hyper hands h2 a piece of any length when the client's window has room for a byte;
+//! - after a `CONNECT`, the task in which hyper writes what the service sends through the tunnel.
+//!
+//! Only the connection's task begins requests; so it sees each of them. h2 also keeps a few bytes
+//! that nothing counts: heads, trailers, and the last write of a tunnel.
+use crate::{
+    connection::Graceful,
+    executor::{self, spawned},
+};
 use hyper::{
     Method, Request, Response,
-    body::{Body, Frame, Incoming, SizeHint},
+    body::{Body, Buf, Frame, Incoming, SizeHint},
     service::Service,
 };
 use pin_project_lite::pin_project;
-use selvedge::time::{self, Sleep};
+use selvedge::{
+    task::coop,
+    time::{self, Instant, Sleep},
+};
 use std::{
     future::Future,
-    pin::Pin,
-    sync::{Arc, OnceLock},
+    io::IoSlice,
+    pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
+
+/// The shortest span. A task that has a request does nothing but ask again.
+const MIN_SPAN: Duration = Duration::from_millis(10);
+
+/// The longest span after the server's shutdown, less than the shutdown's own limit.
+const SHUTDOWN_SPAN: Duration = Duration::from_secs(10);
 
 pin_project! {
     /// A connection that ends when it has had no request for some time.
@@ -71,17 +93,21 @@ impl<C: Graceful> Future for LimitIdle<C> {
 
 impl<C: Graceful> Graceful for LimitIdle<C> {
     fn close(self: Pin<&mut Self>) {
-        self.project().connection.close();
+        let this = self.project();
+        this.connection.close();
+        if let Some(idle) = this.idle {
+            idle.shut_down();
+        }
     }
 }
 
-/// The requests of a connection. The value is set if one of them has become a tunnel, by `CONNECT`:
-/// hyper drives it, so nothing shows its end.
-type Requests = Arc<OnceLock<()>>;
+/// The requests of a connection: the limit has one clone, the service another, and each part of a
+/// request one more.
+pub(crate) type Requests = Arc<()>;
 
 /// The time limit of a connection.
 pub(crate) struct Idle {
-    limit: Duration,
+    span: Duration,
     sleep: Pin<Box<Sleep>>,
     requests: Requests,
     /// There was a request since the last span.
@@ -100,22 +126,26 @@ enum Step {
 impl Idle {
     /// Returns the limit of a connection, if there is one, and the connection's service.
     pub(crate) fn new<S>(limit: Option<Duration>, service: S) -> (Option<Self>, Counted<S>) {
-        let requests = Requests::default();
-        let idle = limit.map(|limit| Self {
-            limit,
-            sleep: Box::pin(time::sleep(limit)),
-            requests: requests.clone(),
-            was_busy: false,
-            is_closing: false,
+        let idle = limit.map(|limit| {
+            let span = limit.max(MIN_SPAN);
+            Self {
+                span,
+                sleep: Box::pin(time::sleep(span)),
+                requests: Requests::default(),
+                was_busy: false,
+                is_closing: false,
+            }
         });
+        let requests = idle.as_ref().map(|idle| idle.requests.clone());
         (idle, Counted { service, requests })
     }
 
     /// Waits until the connection has had no request for the limit.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         loop {
-            ready!(self.sleep.as_mut().poll(cx));
-            self.sleep.set(time::sleep(self.limit));
+            // Without charge: a client whose pings use up the task's budget has a limit, too.
+            ready!(pin!(coop::unconstrained(self.sleep.as_mut())).poll(cx));
+            self.sleep.set(time::sleep(self.span));
             let is_busy = self.is_busy();
             if is_busy || self.was_busy {
                 self.was_busy = is_busy;
@@ -131,21 +161,29 @@ impl Idle {
         }
     }
 
+    /// Begins a span after which the connection drops if it has no request: it is closing.
+    fn shut_down(&mut self) {
+        self.is_closing = true;
+        self.was_busy = false;
+        self.span = self.span.min(SHUTDOWN_SPAN);
+        self.sleep.as_mut().reset(Instant::now() + self.span);
+    }
+
     fn is_busy(&self) -> bool {
-        // The limit and the service have one each.
-        Arc::strong_count(&self.requests) > 2 || self.requests.get().is_some()
+        Arc::strong_count(&self.requests) > 2
     }
 }
 
 /// A service that counts its requests.
 pub(crate) struct Counted<S> {
     service: S,
-    requests: Requests,
+    requests: Option<Requests>,
 }
 
 impl<S, B> Service<Request<Incoming>> for Counted<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>>,
+    B: Body,
 {
     type Response = Response<CountedBody<B>>;
     type Error = S::Error;
@@ -153,11 +191,10 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let is_connect = request.method() == Method::CONNECT;
-        let requests = Some(self.requests.clone());
         CountedFuture {
             future: self.service.call(request),
             is_connect,
-            requests,
+            request: self.requests.clone(),
         }
     }
 }
@@ -169,48 +206,76 @@ pin_project! {
         future: F,
         is_connect: bool,
         // The body takes it.
-        requests: Option<Requests>,
+        request: Option<Requests>,
     }
 }
 
 impl<F, B, E> Future for CountedFuture<F>
 where
     F: Future<Output = Result<Response<B>, E>>,
+    B: Body,
 {
     type Output = Result<Response<CountedBody<B>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let response = ready!(this.future.poll(cx))?;
-        let requests = this.requests.take();
-        if let Some(requests) = &requests
-            && *this.is_connect
-            && response.status().is_success()
-        {
-            let _ = requests.set(());
-        }
-        Poll::Ready(Ok(response.map(|body| CountedBody { body, requests })))
+        let request = this.request.take();
+        let opens_tunnel = *this.is_connect && response.status().is_success();
+        let tunnel = opens_tunnel.then(|| Tunnel::announce(request.clone()));
+        Poll::Ready(Ok(response.map(|body| CountedBody {
+            body,
+            request,
+            _tunnel: tunnel,
+        })))
+    }
+}
+
+/// The next task that hyper spawns on this thread is a tunnel, until this is dropped.
+///
+/// hyper drops the body of a response that opens a tunnel in the poll that returns the response.
+/// If a tunnel's task is spawned at all, that is done before.
+struct Tunnel;
+
+impl Tunnel {
+    fn announce(request: Option<Requests>) -> Self {
+        executor::keep_in_next_task(request);
+        Self
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        executor::keep_in_next_task(None);
     }
 }
 
 pin_project! {
     /// The body of a response.
     pub(crate) struct CountedBody<B> {
+        // Dropped first: the drop of the body may spawn.
+        _tunnel: Option<Tunnel>,
         #[pin]
         body: B,
-        requests: Option<Requests>,
+        request: Option<Requests>,
     }
 }
 
 impl<B: Body> Body for CountedBody<B> {
-    type Data = B::Data;
+    type Data = CountedData<B::Data>;
     type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+    ) -> Poll<Option<Result<Frame<Self::Data>, B::Error>>> {
+        let this = self.project();
+        let frame = ready!(this.body.poll_frame(cx));
+        let count = |data| CountedData {
+            data,
+            _request: this.request.clone(),
+        };
+        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(count))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -222,10 +287,34 @@ impl<B: Body> Body for CountedBody<B> {
     }
 }
 
+/// A piece of a body, which h2 drops when it has written it.
+pub(crate) struct CountedData<D> {
+    data: D,
+    _request: Option<Requests>,
+}
+
+impl<D: Buf> Buf for CountedData<D> {
+    fn remaining(&self) -> usize {
+        self.data.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.data.chunk()
+    }
+
+    fn chunks_vectored<'a>(&'a self, to: &mut [IoSlice<'a>]) -> usize {
+        self.data.chunks_vectored(to)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.data.advance(count);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge::time::Instant;
+    use selvedge::{task::coop, time::Instant};
     use std::future::poll_fn;
 
     const LIMIT: Duration = Duration::from_secs(30);
@@ -275,13 +364,59 @@ mod tests {
         });
     }
 
+    // Fails if a connection without a request keeps a shutdown waiting.
     #[test]
-    fn tunnel_keeps_the_connection() {
+    fn shutdown_leaves_a_silent_client_a_short_span() {
         paused(async {
             let (mut idle, service) = limited(LIMIT);
-            service.requests.set(()).unwrap();
-            let limit = time::timeout(100 * LIMIT, step(&mut idle));
-            assert!(limit.await.is_err());
+            let request = service.requests.clone();
+            time::sleep(LIMIT - SHUTDOWN_SPAN / 10).await;
+            let begun = Instant::now();
+            idle.shut_down();
+            selvedge::spawn_detached(async {
+                time::sleep(9 * SHUTDOWN_SPAN / 2).await;
+                drop(request);
+            });
+            assert_eq!(step(&mut idle).await, Step::Drop);
+            assert_eq!(begun.elapsed(), 6 * SHUTDOWN_SPAN);
+
+            let (mut idle, _service) = limited(LIMIT);
+            idle.was_busy = true;
+            let begun = Instant::now();
+            idle.shut_down();
+            assert_eq!(step(&mut idle).await, Step::Drop);
+            assert_eq!(begun.elapsed(), SHUTDOWN_SPAN);
+        });
+    }
+
+    // Fails if a client can evade the limit by pings whose reads use up the task's budget.
+    #[test]
+    fn span_ends_though_the_budget_is_used_up() {
+        paused(async {
+            let (mut idle, _service) = limited(LIMIT);
+            time::sleep(LIMIT).await;
+            poll_fn(|cx| {
+                while let Poll::Ready(charge) = coop::poll_proceed(cx) {
+                    charge.made_progress();
+                }
+                assert_eq!(idle.poll(cx), Poll::Ready(Step::Close));
+                Poll::Ready(())
+            })
+            .await;
+        });
+    }
+
+    // Fails if a poll beside a request never returns.
+    #[test]
+    fn limit_of_zero_is_pending_beside_a_request() {
+        paused(async {
+            let (mut idle, service) = limited(Duration::ZERO);
+            let _request = service.requests.clone();
+            for _ in 0..3 {
+                let is_pending = poll_fn(|cx| Poll::Ready(idle.poll(cx).is_pending()));
+                assert!(is_pending.await);
+                time::sleep(Duration::from_secs(1)).await;
+            }
         });
     }
 

@@ -225,8 +225,20 @@ impl<L: Listener, M> Serve<L, M> {
     /// HTTP/2, or only pings. A connection that never had a request closes after the limit; any
     /// other closes one to two limits after the end of its last response. The server first sends
     /// `GOAWAY`, and still answers requests that were on their way. If the client does not end the
-    /// connection within one to two limits more, the server drops it; that is no error. A
-    /// connection with a tunnel (a successful `CONNECT`) has no such limit.
+    /// connection within one to two limits more, the server drops it; that is no error. After a
+    /// shutdown it is dropped within 10 to 20 seconds, or one to two limits if these are shorter.
+    ///
+    /// A request lasts until the connection has written its response, however slowly the client
+    /// opens its window. A tunnel (a successful `CONNECT`) lasts until the service closes its side
+    /// or the client resets it. The limit does not see two things, which it may cut off for a
+    /// client that takes longer than it:
+    ///
+    /// - the body of a request that the service still reads when its response has been written. So
+    ///   answer at the end of a long upload.
+    /// - bytes that the client sends into a tunnel after the service has closed its side, and the
+    ///   service's last write into a tunnel.
+    ///
+    /// A limit below 10 ms counts as 10 ms over HTTP/2.
     pub fn header_read_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         let limit = limit.into();
         self.options.http1.header_read_timeout(limit);

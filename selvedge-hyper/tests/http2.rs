@@ -2,7 +2,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::Server;
+use common::{Client, Server};
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, client::conn::http2};
 use hyper::{
@@ -105,13 +105,27 @@ fn client_that_never_sends_http2_is_dropped() {
     let _ = client.0.read_to_end(&mut Vec::new());
 }
 
-/// Reads a frame, and returns its kind; `None` at the end.
-fn kind_of_frame(from: &mut impl io::Read) -> Option<u8> {
+/// Reads a frame, and returns its kind and its payload; `None` at the end.
+fn next_frame(from: &mut impl io::Read) -> Option<(u8, Vec<u8>)> {
     let mut head = [0; 9];
     from.read_exact(&mut head).ok()?;
     let len = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-    from.read_exact(&mut vec![0; len as usize]).ok()?;
-    Some(head[3])
+    let mut payload = vec![0; len as usize];
+    from.read_exact(&mut payload).ok()?;
+    Some((head[3], payload))
+}
+
+/// Reads a frame, and returns its kind; `None` at the end.
+fn kind_of_frame(from: &mut impl io::Read) -> Option<u8> {
+    Some(next_frame(from)?.0)
+}
+
+/// Reads frames up to one of that kind, and returns its payload.
+#[track_caller]
+fn frame_of_kind(kind: u8, from: &mut impl io::Read) -> Vec<u8> {
+    let mut frames = iter::from_fn(|| next_frame(from));
+    let found = frames.find(|frame| frame.0 == kind);
+    found.expect("the connection has not ended").1
 }
 
 // Fails if the server waits for the answer to its ping.
@@ -125,7 +139,7 @@ fn client_without_request_gets_goaway_and_is_dropped() {
         frame(6, 0, 0, &[0; 8]),
     ];
     client.0.get_mut().write_all(&bytes.concat()).unwrap();
-    while kind_of_frame(&mut client.0) != Some(6) {}
+    frame_of_kind(6, &mut client.0);
     drop(hold);
     let kinds: Vec<u8> = iter::from_fn(|| kind_of_frame(&mut client.0)).collect();
     assert!(kinds.contains(&7), "no GOAWAY: {kinds:?}");
@@ -157,6 +171,109 @@ fn request_of_an_hour_keeps_its_connection() {
         let _ = connection.await.unwrap();
         assert!(sender.is_closed());
     });
+    server.end().unwrap();
+}
+
+/// Lets the clock skip that time.
+fn skip(server: &Server, hold: ClockHold, span: Duration) -> ClockHold {
+    server.runtime.block_on(async {
+        drop(hold);
+        time::sleep(span).await;
+        hold_clock()
+    })
+}
+
+// Fails if a response counts as sent while h2 holds a part of it, because the client's window has
+// no room.
+#[test]
+fn client_that_takes_minutes_gets_its_whole_response() {
+    const BODY: &[u8] = b"a byte each half a minute";
+    let (server, mut hold) = paused_server();
+    let mut client = server.connect();
+    // Windows of one byte, and `POST http://a/echo`.
+    let bytes = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[0, 4, 0, 0, 0, 1]),
+        frame(1, 4, 1, b"\x83\x86\x04\x05/echo\x41\x01a"),
+        frame(0, 1, 1, BODY),
+    ];
+    client.0.get_mut().write_all(&bytes.concat()).unwrap();
+    let mut body = frame_of_kind(0, &mut client.0);
+    while body.len() < BODY.len() {
+        hold = skip(&server, hold, Duration::from_secs(25));
+        let window = frame(8, 0, 1, &[0, 0, 0, 1]);
+        client.0.get_mut().write_all(&window).unwrap();
+        body.extend(frame_of_kind(0, &mut client.0));
+    }
+    assert_eq!(body, BODY);
+    drop(hold);
+    server.end().unwrap();
+}
+
+/// Sends `CONNECT` to a host, and waits for the answer.
+fn connect_to(host: &str, server: &Server) -> Client {
+    let mut client = server.connect();
+    let headers = [
+        &b"\x02\x07CONNECT\x01"[..],
+        &[host.len() as u8],
+        host.as_bytes(),
+    ];
+    let bytes = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[]),
+        frame(1, 4, 1, &headers.concat()),
+    ];
+    client.0.get_mut().write_all(&bytes.concat()).unwrap();
+    frame_of_kind(1, &mut client.0);
+    client
+}
+
+// Fails if a client can keep its connection by a `CONNECT` of which the service knows nothing.
+#[test]
+fn connect_without_a_tunnel_keeps_no_connection() {
+    let (server, hold) = paused_server();
+    let mut client = connect_to("a", &server);
+    drop(hold);
+    let kinds: Vec<u8> = iter::from_fn(|| kind_of_frame(&mut client.0)).collect();
+    assert!(kinds.contains(&7), "no GOAWAY: {kinds:?}");
+    server.end().unwrap();
+}
+
+// Fails if a tunnel counts as no request, or if the connection outlives it for long.
+#[test]
+fn tunnel_of_an_hour_keeps_its_connection() {
+    let (server, hold) = paused_server();
+    let mut client = connect_to("tunnel", &server);
+    server.state.begun.1.recv_blocking().unwrap();
+    let hold = skip(&server, hold, Duration::from_secs(3_600));
+    server.state.gate.0.send_blocking(()).unwrap();
+    assert_eq!(frame_of_kind(0, &mut client.0), b"");
+    drop(hold);
+    let kinds: Vec<u8> = iter::from_fn(|| kind_of_frame(&mut client.0)).collect();
+    assert!(kinds.contains(&7), "no GOAWAY: {kinds:?}");
+    server.end().unwrap();
+}
+
+// Fails if a client without a request makes a shutdown last for its own time limit.
+#[test]
+fn shutdown_drops_silent_clients_before_its_limit() {
+    let server = Server::with(|serve| serve.http2_only(|http2| http2));
+    let hold = server.runtime.block_on(async {
+        time::pause();
+        hold_clock()
+    });
+    // Both are accepted: they have the server's settings. The second has sent its own, too.
+    let (mut silent, mut idle) = (server.connect(), server.connect());
+    silent.0.read_exact(&mut [0; 9]).unwrap();
+    let bytes = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[]),
+        frame(6, 0, 0, &[0; 8]),
+    ];
+    idle.0.get_mut().write_all(&bytes.concat()).unwrap();
+    frame_of_kind(6, &mut idle.0);
+    server.stop();
+    drop(hold);
     server.end().unwrap();
 }
 

@@ -79,6 +79,9 @@ impl Service<Request<Incoming>> for Site {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let state = self.0.clone();
         Box::pin(async move {
+            if request.uri().host() == Some("tunnel") {
+                return Ok(tunnel(request, state));
+            }
             Ok(match request.uri().path() {
                 "/echo" => Response::new(Either::Right(request.into_body())),
                 "/wait" => {
@@ -92,6 +95,18 @@ impl Service<Request<Incoming>> for Site {
             })
         })
     }
+}
+
+/// Opens a tunnel (`CONNECT` of HTTP/2), and ends it when the gate opens.
+fn tunnel(mut request: Request<Incoming>, state: Arc<State>) -> Answer {
+    let upgraded = hyper::upgrade::on(&mut request);
+    selvedge::spawn_detached(async move {
+        let tunnel = upgraded.await.unwrap();
+        state.begun.0.send(()).await.unwrap();
+        state.gate.1.recv().await.unwrap();
+        drop(tunnel);
+    });
+    text("")
 }
 
 /// Answers 101, and then echoes four bytes on the bare stream.
