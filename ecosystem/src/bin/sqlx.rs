@@ -37,12 +37,13 @@ fn main() -> ExitCode {
     cli::run(HELP, |arguments| {
         cli::at_most(&arguments, 1)?;
         let tokio = tokio_thread()?;
+        // Dropped after the runtime, whose end drops tasks.
+        let _entered = tokio.enter();
         let enter = tokio.clone();
         let runtime = Builder::new()
             // The guard would leave the handle. The worker keeps it until its end.
             .on_thread_start(move || mem::forget(enter.enter()))
             .build()?;
-        let _entered = tokio.enter();
         runtime.block_on(run(arguments.first().map(String::as_str)))
     })
 }

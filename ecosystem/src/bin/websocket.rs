@@ -51,10 +51,18 @@ async fn accept(listener: TcpListener) -> io::Result<()> {
                     eprintln!("{peer}: {error}");
                 }
             }),
+            Err(error) if is_fatal(&error) => return Err(error),
             // If no descriptor is free, the listener itself waits, and then goes on.
             Err(error) => eprintln!("accept: {error}"),
         }
     }
+}
+
+/// Returns whether the listener itself has failed: other errors are those of a connection, or a
+/// shortage.
+fn is_fatal(error: &io::Error) -> bool {
+    use libc::{EBADF, EINVAL, ENOTSOCK};
+    matches!(error.raw_os_error(), None | Some(EBADF | EINVAL | ENOTSOCK))
 }
 
 async fn echo(stream: TcpStream) -> tungstenite::Result<()> {

@@ -3,23 +3,22 @@
 //! The test speaks to the browser by its debugging protocol, over tokio-tungstenite.
 use crate::{
     http::request,
-    program::{Server, start_tool},
+    program::{Folder, LIMIT, Server, start_tool},
 };
 use futures_util::{SinkExt, StreamExt};
 use selvedge::net::TcpStream;
 use std::{
-    env, fs,
-    io::{self, BufRead, BufReader},
-    path::PathBuf,
-    process::{self, Child, Stdio},
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
     thread,
-    time::Duration,
 };
 use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 
 /// Types a message into the page, and returns the page's text when an echo appears there.
 const TYPE: &str = "(async () => {
-    const closed = new Promise((_, fail) => socket.onclose = () => fail('closed'));
+    const closed = new Promise((_, fail) =>
+        socket.readyState > 1 ? fail('closed') : socket.onclose = () => fail('closed'));
     const opened = new Promise(done => socket.readyState ? done() : socket.onopen = done);
     await Promise.race([opened, closed]);
     const echoed = new Promise(done => new MutationObserver(done).observe(
@@ -30,50 +29,62 @@ const TYPE: &str = "(async () => {
     return echoes.textContent;
 })()";
 
-/// A headless browser, and the folder of its files, which is removed at the end.
+/// A headless browser.
 struct Browser {
     child: Child,
-    folder: PathBuf,
+    /// The lines that it logs. They end with its last process.
+    log: mpsc::Receiver<String>,
     /// The address of its debugging protocol.
     address: String,
+    /// All its files. Dropped, and so removed, after the browser has ended.
+    _folder: Folder,
 }
 
 impl Browser {
     /// Starts a browser, or returns `None` if none is installed and nothing demands one.
     fn start() -> Option<Self> {
-        let folder = env::temp_dir().join(format!("selvedge-browser-{}", process::id()));
-        let profile = format!("--user-data-dir={}", folder.display());
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--no-proxy-server",
-            "--remote-debugging-port=0",
-            &profile,
-            "about:blank",
-        ];
-        let (out, log) = (Stdio::null(), Stdio::piped());
-        let mut child = start_tool("chromium", &arguments, out, log)?;
-        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let folder = Folder::new("browser");
+        let mut chromium = Command::new("chromium");
+        chromium
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--no-proxy-server",
+                "--remote-debugging-port=0",
+            ])
+            .arg(format!("--user-data-dir={}", folder.0.display()))
+            .arg("about:blank")
+            .envs(["HOME", "TMPDIR"].map(|name| (name, &folder.0)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = start_tool(&mut chromium)?;
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let (to, log) = mpsc::channel();
+        // A pipe that nobody reads would stop the browser.
+        thread::spawn(move || {
+            for line in errors.split(b'\n').map_while(Result::ok) {
+                let _ = to.send(String::from_utf8_lossy(&line).into_owned());
+            }
+        });
         let mut browser = Self {
             child,
-            folder,
+            log,
             address: String::new(),
+            _folder: folder,
         };
-        let mut said = String::new();
+        let mut said = Vec::new();
         while browser.address.is_empty() {
-            let begin = said.len();
-            let count = log.read_line(&mut said).unwrap();
-            assert_ne!(count, 0, "the browser has ended: {said}");
-            let rest = said[begin..].strip_prefix("DevTools listening on ws://");
+            let line = browser.log.recv_timeout(LIMIT);
+            let line = line.unwrap_or_else(|error| panic!("{error}; the browser said {said:?}"));
+            let rest = line.strip_prefix("DevTools listening on ws://");
             if let Some((address, _)) = rest.and_then(|rest| rest.split_once('/')) {
                 browser.address = address.to_owned();
             }
+            said.push(line);
         }
-        // A pipe that nobody reads would stop the browser.
-        thread::spawn(move || io::copy(&mut log, &mut io::sink()));
         Some(browser)
     }
 }
@@ -82,7 +93,8 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.folder);
+        // Its other processes end by themselves, and may write files until then.
+        while self.log.recv_timeout(LIMIT).is_ok() {}
     }
 }
 
@@ -100,12 +112,13 @@ impl Tab {
         self.0.send(Message::text(text)).await.unwrap();
     }
 
-    /// Returns the next message that begins so, an answer or an event.
-    async fn message(&mut self, begin: &str) -> String {
+    /// Returns the next message, an answer or an event, that begins so and contains `part`.
+    /// Those before it are thrown away.
+    async fn message(&mut self, begin: &str, part: &str) -> String {
         loop {
             let message = self.0.next().await.expect("the browser is there").unwrap();
             let text = message.into_text().unwrap();
-            if text.starts_with(begin) {
+            if text.starts_with(begin) && text.contains(part) {
                 return text.to_string();
             }
         }
@@ -133,18 +146,19 @@ fn message_typed_into_the_page_is_echoed_there() {
     let typed = async {
         let mut tab = Tab::open(&browser, target).await;
         tab.send(1, "Page.enable", "{}").await;
-        tab.message(r#"{"id":1,"#).await;
+        tab.message(r#"{"id":1,"#, "").await;
         tab.send(2, "Page.navigate", &format!(r#"{{"url":"{page}"}}"#))
             .await;
-        tab.message(r#"{"id":2,"#).await;
-        tab.message(r#"{"method":"Page.loadEventFired""#).await;
+        // The answer may come before, between or after these two. The empty page may load, too.
+        tab.message(r#"{"method":"Page.frameNavigated""#, &page)
+            .await;
+        tab.message(r#"{"method":"Page.loadEventFired""#, "").await;
         let expression = TYPE.replace('\n', " ");
         let parameters = format!(r#"{{"expression":"{expression}","awaitPromise":true}}"#);
         tab.send(3, "Runtime.evaluate", &parameters).await;
-        tab.message(r#"{"id":3,"#).await
+        tab.message(r#"{"id":3,"#, "").await
     };
-    let limit = Duration::from_secs(600);
-    let answer = runtime.block_on(selvedge::time::timeout(limit, typed));
+    let answer = runtime.block_on(selvedge::time::timeout(LIMIT, typed));
     let answer = answer.expect("the page answers");
     let expected = r#""value":"typed into the page\n""#;
     assert!(answer.contains(expected), "{answer}");

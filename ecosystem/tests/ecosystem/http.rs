@@ -1,5 +1,5 @@
 //! A client of our crate, for the tests of servers; and the program `http_client` itself.
-use crate::program::{Server, run, stdout};
+use crate::program::{LIMIT, Server, run, stdout};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::{Request, StatusCode};
@@ -13,12 +13,14 @@ pub fn request(method: &str, url: &str) -> (StatusCode, String) {
     let request = Request::builder().method(method).uri(url);
     let request = request.body(Empty::<Bytes>::new()).unwrap();
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();
-    runtime.block_on(async {
+    let answer = async {
         let response = selvedge_hyper::client().request(request).await.unwrap();
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, String::from_utf8(body.to_vec()).unwrap())
-    })
+    };
+    let answer = runtime.block_on(selvedge::time::timeout(LIMIT, answer));
+    answer.expect("the server answers")
 }
 
 // Fails if a bar is drawn into a pipe, or a request is lost.

@@ -1,9 +1,35 @@
 //! A program under test, and the tools that speak to it.
 use std::{
-    env,
+    env, fs,
     io::{self, BufRead, BufReader, Read, Write},
-    process::{Child, Command, Output, Stdio},
+    path::PathBuf,
+    process::{self, Child, Command, Output, Stdio},
+    time::Duration,
 };
+
+/// How long a program or a tool may take: a machine may be busy.
+pub const LIMIT: Duration = Duration::from_secs(600);
+
+/// A folder for a test, which is removed at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// Makes an empty folder. The tests of a process need different names.
+    pub fn new(name: &str) -> Self {
+        let name = format!("selvedge-{name}-{}", process::id());
+        let folder = Self(env::temp_dir().join(name));
+        // A process of the same id may have been killed.
+        let _ = fs::remove_dir_all(&folder.0);
+        fs::create_dir(&folder.0).unwrap();
+        folder
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
 
 /// A server that was started, and that is stopped by Ctrl-C.
 pub struct Server {
@@ -77,15 +103,18 @@ pub fn stdout(output: &Output) -> &str {
 /// Runs a tool that may be missing, and returns what it prints; `None` if it is missing and
 /// nothing demands it.
 pub fn tool(name: &str, arguments: &[&str]) -> Option<String> {
-    let child = start_tool(name, arguments, Stdio::piped(), Stdio::piped())?;
+    let mut tool = Command::new(name);
+    tool.args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = start_tool(&mut tool)?;
     Some(stdout(&child.wait_with_output().unwrap()).to_owned())
 }
 
 /// Starts a tool that may be missing; `None` if it is missing and nothing demands it.
-pub fn start_tool(name: &str, arguments: &[&str], out: Stdio, errors: Stdio) -> Option<Child> {
-    let mut tool = Command::new(name);
-    tool.args(arguments).stdin(Stdio::null());
-    match tool.stdout(out).stderr(errors).spawn() {
+pub fn start_tool(tool: &mut Command) -> Option<Child> {
+    let name = tool.get_program().display().to_string();
+    match tool.stdin(Stdio::null()).spawn() {
         Ok(child) => Some(child),
         Err(error) if env::var_os("SELVEDGE_TOOLS").is_some_and(|value| value == "1") => {
             panic!("SELVEDGE_TOOLS=1 demands {name}, which does not start: {error}")

@@ -1,17 +1,7 @@
 //! `sqlx`: a pool in our tasks, by an entered handle and by async-compat, and its panic without.
-use crate::program::{run, stdout};
+use crate::program::{Folder, run, stdout};
 use async_compat::Compat;
 use sqlx::{Row, sqlite::SqlitePoolOptions};
-use std::{env, fs, path::PathBuf, process};
-
-/// The folder of a database, which is removed at the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 #[test]
 fn sqlx_fills_and_reads_tables_on_entered_workers() {
@@ -19,9 +9,7 @@ fn sqlx_fills_and_reads_tables_on_entered_workers() {
     let expected = "100 rows, whose squares are 338350 together\n";
     assert_eq!(stdout(&run(program, &[])), expected);
 
-    let name = format!("selvedge-sqlx-{}", process::id());
-    let folder = Folder(env::temp_dir().join(name));
-    fs::create_dir(&folder.0).unwrap();
+    let folder = Folder::new("sqlx");
     let file = folder.0.join("squares.db");
     let file = file.to_str().unwrap();
     // The second time, the file and its rows are there.
