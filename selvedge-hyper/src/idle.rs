@@ -20,8 +20,8 @@
 //!   before: hyper hands h2 a piece of any length when the client's window has room for a byte;
 //! - after a `CONNECT`, the task in which hyper writes what the service sends through the tunnel.
 //!
-//! Only the connection's task begins requests; so it sees each of them. h2 also keeps a few bytes
-//! that nothing counts: heads, trailers, and the last write of a tunnel.
+//! Only the connection's task begins requests; so it sees each of them. h2 also keeps bytes that
+//! nothing counts: heads, trailers, and the last write of a tunnel.
 use crate::{
     connection::Graceful,
     executor::{self, spawned},

@@ -130,8 +130,10 @@ where
 /// It returns when it has shut down and all its connections have ended. If it is dropped before,
 /// the connections still finish their requests, but nothing waits for that.
 ///
-/// A connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then on: it no
-/// longer counts as a connection of the server, and a shutdown does not end it.
+/// An HTTP/1 connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then
+/// on: it no longer counts as a connection of the server, and a shutdown does not end it. Over
+/// HTTP/2 a tunnel is a stream of its connection, which still counts. A shutdown waits for it, and
+/// after the [`shutdown_timeout`](Self::shutdown_timeout) cuts it off.
 ///
 /// ```
 /// use bytes::Bytes;
