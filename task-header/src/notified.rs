@@ -68,8 +68,8 @@ pub struct Notified<S: Schedule> {
 // the future.
 unsafe impl<S: Schedule> Send for Notified<S> {}
 
-// SAFETY: a shared `Notified` reaches only the atomic state word, the scheduler and the details. The
-// last two are `Sync`.
+// SAFETY: a shared `Notified` reaches only the atomic state word, the scheduler and the details.
+// The last two are `Sync`.
 unsafe impl<S: Schedule> Sync for Notified<S> {}
 
 // The operations of a `Notified` consume it or only read it.

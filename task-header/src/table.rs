@@ -14,10 +14,10 @@
 //! 2. Only the owner touches the places. It writes a chunk's pointer to the stack before it gives
 //!    out any place of the chunk, and never changes the pointer. The thread that completes a task
 //!    may read the pointer until the task is on that stack.
-//! 3. A chunk stays while any place of the table is taken. A thread that completes a task of another
-//!    owner reads the chunk before it pushes the task. So when the last task has left the table, no
-//!    thread reads a chunk any more, and the owner frees all chunks but one. A table that is
-//!    dropped with tasks in it leaks its chunks.
+//! 3. A chunk stays while any place of the table is taken. A thread that completes a task and is
+//!    not the owner reads the chunk before it pushes the task. So when the last task has left the
+//!    table, no thread reads a chunk any more, and the owner frees all chunks but one. A table that
+//!    is dropped with tasks in it leaks its chunks.
 //! 4. The owner gives out the places of the newest chunk in order, and does not write a place
 //!    before it gives that place out. A small list costs one block of memory.
 //! 5. The list is borrowed while it calls the allocator, so the allocator must not use that list.
