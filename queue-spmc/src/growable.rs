@@ -154,7 +154,8 @@ impl Head {
         bottom.wrapping_sub(self.top) as i32
     }
 
-    /// Returns the value of `head` after a thief claims `n` items, its first ones or more.
+    /// Returns the value of `head` after a thief claims `n` items, whether or not it has claimed
+    /// others before.
     pub(crate) const fn claimed(self, n: u32) -> Self {
         Self {
             top: self.top.wrapping_add(n),
@@ -456,8 +457,9 @@ impl<T> Owner<T> {
 
 impl<T> Drop for Owner<T> {
     fn drop(&mut self) {
-        // Takes the items one by one, each by an exchange on `head`, and uses only the shared
-        // fields. If an item's drop panics, the last handle drops the other items.
+        // Takes the items one by one, each by an exchange on `head`. So the owner's copy of
+        // `bottom` does not matter. If an item's drop panics, the last handle drops the other
+        // items.
         loop {
             let head = self.queue.load_head();
             // Ordering: Relaxed, only the owner writes `bottom`.

@@ -60,7 +60,7 @@ impl Sequential for Fifo {
                 len < self.capacity
             }
             // A thief that copies also keeps the slots of items that were popped since. So a push
-            // may find the ring full at any length. `full_for_a_reason` checks whether it had to.
+            // may find the ring full at any length. `full_for_a_reason` checks each such push.
             (Call::Push(_), Answer::Full) => true,
             (Call::Pop | Call::Steal | Call::StealHalf, Empty) => len == 0,
             (Call::Steal | Call::StealHalf, Retry) => true,

@@ -6,7 +6,7 @@
 //!
 //! Rule 1 of [`state`](crate::state) lists what counts as a *reference*.
 //!
-//! | field | who may touch it |
+//! | field | threads that may touch it |
 //! |---|---|
 //! | `Header::state` | any thread with a reference; an [`Observer`](crate::Observer) reads it until the details are dropped |
 //! | `Header::queue_next` | the holder of the `Notified`; after completion, the owner's release stack |

@@ -431,9 +431,9 @@ fn an_orphan_is_cancelled_once() {
     });
 }
 
-/// A thread drops the last waker while the poll that stored the waker ends. The thread that comes
-/// last, of this one and the polling one, causes the drop of the future. After the free, no thread
-/// touches the cell.
+/// A thread drops the last waker while the poll that stored the waker ends. The later of the two
+/// threads makes the task an orphan, which drops the future. After the free, no thread touches the
+/// cell.
 ///
 /// Fails if the end of a poll has no Acquire.
 #[test]
@@ -679,7 +679,8 @@ fn a_release_against_closing_wakes_the_owner() {
 }
 
 /// Three tasks lie in two chunks of the owner's table. A thief completes one of the tasks, while
-/// the owner completes the last other task and frees chunks that have become empty.
+/// the owner completes the last other task. When the table has become empty, the owner frees a
+/// chunk.
 ///
 /// Fails if a chunk is freed while one of its tasks is left.
 #[test]

@@ -23,7 +23,7 @@
 //! | *goes on* | `RUNNING`, perhaps `NOTIFIED` | `COMPLETE` | the holder of the `Notified` (rule 8) |
 //! | *idle* | | `RUNNING`, `NOTIFIED`, `COMPLETE` | nobody |
 //! | *cancelling* | `RUNNING`, `CANCELLED` | `NOTIFIED`, `COMPLETE` | the running thread, which drops it |
-//! | *complete* | `COMPLETE` | | nobody: it is gone |
+//! | *complete* | `COMPLETE` | | nobody: the future is gone |
 //!
 //! *Running* and *goes on* may look alike in the word. The difference is where the run is: in a
 //! thread that polls, or in a `Notified`.

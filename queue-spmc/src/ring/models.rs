@@ -110,8 +110,8 @@ fn pops_against_a_batch_steal_take_each_item_once() {
     });
 }
 
-/// Two thieves steal at the same time. One claims an item; the other must retry or takes the other
-/// item.
+/// Two thieves steal at the same time. One claims the first item; the other thief retries or takes
+/// the second item.
 ///
 /// Fails if a thief claims by a store in place of the exchange.
 #[test]

@@ -137,7 +137,7 @@ fn dropped_worker_drops_items_and_a_leaked_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = full();
     let stealer = worker.stealer();
-    // The worker is not dropped meanwhile, as if it were leaked.
+    // The worker is not dropped before the steal, as if it were leaked.
     let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
     drop(core::mem::ManuallyDrop::into_inner(worker));

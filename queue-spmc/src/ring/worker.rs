@@ -51,8 +51,8 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     /// Whether the last claim was the private item at `tail` (rule 8). Stays true after a pop of
     /// that item, until the owner publishes an item.
     pub(super) private: bool,
-    /// The value of `request` that the owner has handled, so that it neither handles a request
-    /// twice nor writes when it has nothing to give back.
+    /// The value of `request` that the owner has handled. By this copy the owner neither handles a
+    /// request twice, nor writes `request` when it has nothing to give back.
     pub(super) handled_request: u32,
     pub(super) mask: u32,
     /// The `head` that the owner last wrote or loaded into this field. Only the owner moves `real`
@@ -214,8 +214,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 
     /// Takes the oldest item.
     ///
-    /// Costs one read-modify-write, and one more for each thief that takes items meanwhile; none if
-    /// the item is claimed already.
+    /// Costs one read-modify-write, and one more for each thief that takes items meanwhile. If the
+    /// item is claimed already, the pop costs none, except to give claimed items back.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         if self.first_slot == self.end_slot {

@@ -18,8 +18,8 @@ const OTHER_THREADS: u8 = 1;
 const THE_WORKER: u8 = 2;
 
 /// A locked queue; `None` once it is closed. A thread that isn't in `ATOMIC` locks twice for a
-/// push: it takes the tasks out, and then puts them back with the new one. A push in between is
-/// lost.
+/// push: it takes the tasks out, and then puts them back with the new one. A push of another thread
+/// between these two steps is lost.
 struct Locked<const ATOMIC: u8>(Arc<State<ATOMIC>>);
 
 struct State<const ATOMIC: u8> {
