@@ -32,13 +32,14 @@
 //!
 //! 1. *The owner and a thief never both take an item.* By rule 2, either the owner sees that the
 //!    thief has claimed, or the thief sees that the owner took the item. For the last item, both
-//!    use the exchange on `head`, and one of them wins. By rule 3 the owner has not lowered
-//!    `bottom`, so a thief may want the same item, and again one exchange wins. `top` never goes
-//!    down, so a `top` that the owner saw earlier never hides an item.
-//! 2. *Two thieves never both take an item.* Each raises `top` over it by an exchange on `head`.
+//!    use the exchange on `head`, and one of them wins. An owner that pops by rule 3 has not
+//!    lowered `bottom`, so a thief may want the same item. Again one exchange wins. `top` never
+//!    goes down, so a `top` that the owner saw earlier never hides an item.
+//! 2. *Two thieves never both take an item.* Each raises `top` over the item by an exchange on
+//!    `head`, and only one of these exchanges succeeds.
 //! 3. *A batch by one exchange would be unsound.* As long as the owner sees two or more items, it
-//!    takes the newest without an exchange. So it may have taken items that the thief counted. The
-//!    model `batch_by_one_exchange_takes_an_item_twice` shows it.
+//!    takes the newest without an exchange. So the owner may have taken items that the thief
+//!    counted. The model `batch_by_one_exchange_takes_an_item_twice` shows that.
 use crate::{
     Steal, StealLimit,
     growable::{Arc, Claim, Head, MIN_CAPACITY, Owner, Queue},

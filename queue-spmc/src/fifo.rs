@@ -1,7 +1,7 @@
 //! A growable FIFO queue with one owner and many thieves: the owner pushes at the back, and both
 //! the owner and the thieves take from the front.
 //!
-//! It is for work that must run in the order in which it was spawned and must not overflow, such as
+//! This queue is for work that must run in the order of its spawns and must not overflow, such as
 //! the jobs of a scope. The [`ring`](crate::ring) is the bounded FIFO, whose owner can also pop
 //! without a read-modify-write. In the [`deque`](crate::deque) the owner takes the newest item.
 //!

@@ -3,9 +3,8 @@
 //!
 //! An allocation and a free cost as much as all the rest of a short task. They cost many times as
 //! much if ten thousand blocks are allocated before the first is freed, or if another thread frees
-//! the blocks.
-//! Most tasks have one of a few sizes, so freed blocks of cells of up to [`LARGEST`] bytes are
-//! kept, by size, for the next cells.
+//! the blocks. Most tasks have one of a few sizes, so freed blocks of cells of up to [`LARGEST`]
+//! bytes are kept, by size, for the next cells.
 //!
 //! | place | how many blocks | used by |
 //! |---|---|---|

@@ -117,7 +117,7 @@ pub(crate) struct Cell<F: Future, S, J, M> {
 }
 
 impl<F: Future, S, J: Join, M> Cell<F, S, J, M> {
-    /// Retires the atomics and cells just before the cell is freed.
+    /// Retires the atomics and the `UnsafeCell`s just before the cell is freed.
     pub(crate) fn retire(&mut self) {
         self.header.state.retire();
         self.header.queue_next.retire();
@@ -131,7 +131,7 @@ impl<F: Future, S, J: Join, M> Cell<F, S, J, M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WakeKind {
-    /// A waker was woken.
+    /// A waker woke the task.
     Wake,
     /// The task was aborted: its run drops the future.
     Abort,

@@ -4,14 +4,15 @@
 //! |---|---|---|
 //! | 1 the future is polled or cancelled, and dropped | [`poll`], [`cancel`] | |
 //! | 2 the scheduler gets the outcome, and the output is written | `Ended::with` | there is no join handle: the output is dropped |
-//! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another owner's |
+//! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another owner's list |
 //! | 4 the state word becomes `COMPLETE` | `publish` | |
 //! | 5 the join waker is woken | `wake_join` | no join handle has left a waker |
 //! | 6 the task is sent to its owner, or freed | `release` | it is in no other owner's list, and others have references |
 //! | 7 the memory is freed | [`free`] | |
 //!
-//! Steps 1, 2 and 7 know the task's types, and are functions of its vtable. The others do not. If
-//! the last reference is dropped after step 4, its holder performs step 7, through [`dealloc`].
+//! Steps 1, 2 and 7 know the task's types, and are functions of its vtable. The other steps do not
+//! know the types. If the last reference is dropped after step 4, the holder of that reference
+//! performs step 7, through [`dealloc`].
 //!
 //! The rules cited here are those of [`state`](crate::state): rule 6 for the stage, rule 7 for the
 //! join waker's slot. Every call of user code is contained ([`panics`]); where nothing can be

@@ -367,7 +367,7 @@ pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
 }
 
 /// Checks that a task that is queued when the scheduler shuts down is dropped, and that its join
-/// handle says so.
+/// handle says that the task has ended.
 ///
 /// # Panics
 /// If such a task is not dropped.
@@ -459,8 +459,8 @@ impl Listener {
     }
 }
 
-/// Waits until `done` returns true, for up to five seconds. In a model it does not wait. No thread
-/// needs that long. So if `done` still returns false, a wake or a task was lost.
+/// Waits until `done` returns true, for up to five seconds. No thread needs five seconds. So if
+/// `done` still returns false, a wake or a task was lost. In a model this function does not wait.
 fn wait_for(mut done: impl FnMut() -> bool) {
     if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
         let begun = Instant::now();

@@ -35,7 +35,7 @@ use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 /// assert!(error.try_into_panic().is_err());
 /// ```
 pub struct JoinError(
-    /// The task's id with the lowest bit set if the task was cancelled, else the address of a box.
+    /// If the task was cancelled, its id with the lowest bit set; otherwise the address of a box.
     NonNull<Panicked>,
 );
 

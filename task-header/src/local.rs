@@ -461,7 +461,7 @@ impl<S> LocalOwned<S> {
     /// Returns this list, which is live while `self` is borrowed, and is borrowed one step at a
     /// time (rule 4).
     fn keep(&self) -> Keep {
-        // SAFETY: the address of a cell is not null.
+        // SAFETY: the address of an `UnsafeCell` is not null.
         Keep::In(unsafe { NonNull::new_unchecked(self.list.get()) })
     }
 

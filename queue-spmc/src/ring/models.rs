@@ -228,9 +228,10 @@ fn claims_against_two_steals_take_each_item_once() {
     });
 }
 
-/// A thief takes the available items until it finds none, which makes a request. It then stores a
-/// flag. An owner that sees the flag must give the claimed item back in its next operation: at the
-/// front if the thief took no item from behind the claimed item, otherwise at the tail.
+/// A thief takes the available items until it finds none, and so makes a request. The thief then
+/// stores a flag. An owner that sees the flag must give the claimed item back in its next
+/// operation. It gives the item back at the front if the thief took no item from behind the claimed
+/// item, otherwise at the tail.
 fn check_request(items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
     check_request_on(with_a_claimed_one(items), items, operation);
 }
@@ -382,7 +383,7 @@ fn thief_with_two_available_items_always_gets_one() {
 }
 
 /// An item that is pushed into an empty ring is private (rule 8), unless a thief has made a
-/// request. A second push makes both available.
+/// request. A second push makes both items available.
 ///
 /// Fails if the second push publishes the second item and the first stays claimed: `head` still is
 /// at the first item, which is then taken twice.

@@ -1,4 +1,4 @@
-//! Each check finds its own fault, and its message begins with the check's name.
+//! Each check finds its own fault, and the message of its panic begins with the check's name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Order, Subject, schedule, wakes_from_two_other_threads_are_not_lost};
 use crate::{Id, Notified, Ran, Schedule, WakeKind};
