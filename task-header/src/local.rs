@@ -9,8 +9,9 @@
 //! # Rules
 //!
 //! 1. A task is put into its owner's list when it is spawned, `LISTED` from the start, and stays
-//!    there until it is complete. So it never becomes an orphan. The owner's stack, which outlives
-//!    the tasks in the list, exists as long as any `LocalNotified` does.
+//!    there until it is complete. So it never becomes an orphan, a task without a reference. The
+//!    owner's stack, which outlives the tasks in the list, exists as long as any `LocalNotified`
+//!    does.
 //! 2. A `LocalNotified` may be on any thread, since any thread may wake. A thread other than the
 //!    owner can only queue it, or send it to the owner over the stack. The drop of a
 //!    `LocalNotified` aborts the task and sends it to the owner. The owner then runs the task,

@@ -222,7 +222,7 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
     });
 }
 
-/// A run goes on on another thread, while a third thread wakes the task: the next polls see the
+/// A run goes on, on another thread, while a third thread wakes the task. The next polls see the
 /// first poll's writes, and one of these polls sees the writes before the wake.
 ///
 /// Fails if a run that goes on clears NOTIFIED with Relaxed.

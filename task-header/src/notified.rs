@@ -32,9 +32,9 @@ pub trait Schedule: Send + Sync + Sized + 'static {
     fn schedule(task: Notified<Self>, why: WakeKind);
 
     /// Reports each panic of a task's code: of its future's polls and drop, of its output's drop,
-    /// of the join waker's wake and drop. The thread that caught the panic calls this method: it
-    /// runs the task, or uses or drops a handle of the task. After that, the payload of the
-    /// future's own panic goes to the join handle; other payloads are dropped. A panic of this
+    /// of the join waker's wake and drop. The thread that caught the panic calls this method. That
+    /// thread runs the task, or uses or drops a handle of the task. After the call, the payload of
+    /// the future's own panic goes to the join handle; other payloads are dropped. A panic of this
     /// method is caught and dropped.
     ///
     /// Panics in the drops of a scheduler and of metadata are contained, but not reported. Without

@@ -186,7 +186,7 @@ impl Drop for Drops<'_> {
     }
 }
 
-/// Never completes. The first poll puts a waker of the task into `slot`.
+/// Never completes. Each poll puts a waker of the task into `slot`.
 async fn waits(drops: Drops<'_>, slot: &Mutex<Option<Waker>>) {
     poll_fn(|cx| {
         *slot.lock().unwrap() = Some(cx.waker().clone());
@@ -246,7 +246,7 @@ fn a_dropped_executor_drops_idle_and_queued_tasks() {
     let idle = executor.spawn(waits(Drops(&drops), &slot));
     assert!(executor.try_tick());
     let queued = executor.spawn(waits(Drops(&drops), &slot));
-    // A completed task leaves only its output, and the handle has that.
+    // A completed task leaves only its output, which belongs to the join handle.
     let done = executor.spawn(async { Drops(&drops) });
     assert!(executor.try_tick() && executor.try_tick());
     let unpolled = executor.spawn(waits(Drops(&drops), &slot));

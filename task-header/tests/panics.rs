@@ -262,11 +262,11 @@ fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
     ended(join, true);
     drop(take(&slot));
     assert!(owned.is_empty());
-    // An orphan: no reference is left.
+    // A task whose last reference is dropped is scheduled once more, and then dropped.
     let (join, slot) = test.idle();
     drop((join, take(&slot)));
     drop(test.world.pop().unwrap());
-    // No join handle.
+    // A task without a join handle is dropped.
     let (task, join, _) = test.task();
     drop(join);
     drop(task);
@@ -514,7 +514,7 @@ fn panic_in_the_drop_of_a_cells_parts_is_contained() {
     drop((join, take(&slot)));
     drop(test.world.pop());
     owned.drain();
-    // With details that panic too.
+    // The drop of the details panics, too.
     test.tasks += 1;
     let drops = Arc::new(AtomicUsize::new(0));
     let details = Bomb {
@@ -538,7 +538,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     let mut test = Test::new(true);
     let world = test.world.clone();
     let queue = || Queue(world.clone());
-    // In a poll, and then in the future's drop.
+    // The future panics in a poll, and then in its drop.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| -> Poll<()> {
@@ -549,7 +549,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     assert!(matches!(task.run(), Ran::Complete));
     assert_eq!(world.messages(), ["poll", "drop"]);
     drop(join);
-    // In a future's drop after its last poll, and in one without a poll.
+    // One future panics in its drop after its last poll, and another in its drop without a poll.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| {
@@ -562,7 +562,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     drop(task);
     assert_eq!(world.messages(), ["drop"]);
     drop(join);
-    // In an output's drop: without a join handle, and by the handle.
+    // The output panics in its drop: the run drops it, or the join handle does.
     for joined in [false, true] {
         test.tasks += 1;
         let bomb = test.bomb();
@@ -575,8 +575,8 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
         drop(join);
         assert_eq!(world.messages(), ["drop"], "{joined}");
     }
-    // In join wakers: woken, replaced, dropped by the handle, and left behind by a poll whose own
-    // waker could not be cloned.
+    // A join waker panics: when it is woken; when another replaces it; when the handle drops it; and
+    // when it was left behind by a poll whose own waker could not be cloned.
     for (at, then) in [
         ("wake", "run"),
         ("drop", "another"),

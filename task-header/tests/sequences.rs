@@ -28,7 +28,7 @@ enum Does {
 enum Op {
     Run(Does),
     RunListed(Does),
-    /// Run the task, and keep it in the run for one more poll.
+    /// Runs the task, and lets the run go on for one more poll.
     RunAgain(Does),
     DropNotified,
     WakeByRef,

@@ -43,8 +43,8 @@ fn tasks() -> usize {
 /// A wait that takes longer is a hang, even on a busy machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Returns a pseudo-random number for a task. It chooses one of the operations on that task; `salt`
-/// says which choice it is.
+/// Returns a pseudo-random number for a task. The number chooses one of the operations on that
+/// task. Each `salt` gives another number, for another choice.
 fn mixed(task: usize, salt: u64) -> u64 {
     let seed = from_env("SELVEDGE_SEED", 1);
     let salt = salt
