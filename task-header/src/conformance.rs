@@ -535,7 +535,7 @@ fn assert_woken(name: &str, wakes: usize, (polls, saw): (usize, usize)) {
 }
 
 /// Checks that another thread may spawn a task, and abort a task that was woken, while the worker
-/// runs the queue: the new task is polled, and the aborted task ends.
+/// runs the queue. The new task must be polled, and the aborted task must end.
 ///
 /// # Panics
 /// If the new task is not polled once, or if the aborted task does not end.

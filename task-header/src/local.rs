@@ -491,9 +491,9 @@ impl<S> LocalOwned<S> {
                 if !unsafe { header(task) }.state.is_complete() {
                     return Some(task);
                 }
-                // The run that completed this task did not use the list: the task was aborted at
-                // the very end of the run (rule 9 of `state`), or it panicked in a build without
-                // `std`.
+                // The run that completed this task did not use the list. Either the task was
+                // aborted at the very end of the run (rule 9 of `state`), or it panicked in a build
+                // without `std`.
                 // SAFETY: the task is complete, in this list, and off the stack.
                 let duty = self.with_list(|list| unsafe { list.release(task) });
                 if let Duty::Dealloc = duty {

@@ -646,7 +646,7 @@ fn an_abort_against_completion_drops_once() {
     });
 }
 
-/// A thief completes a task while the owner closes its list: the task returns over the release
+/// A thief completes a task while the owner closes its list. The task returns over the release
 /// stack, the owner is woken if it has not found the task yet, and the list ends empty.
 ///
 /// Fails if the tag in the stack's head is ignored (the owner is not woken).

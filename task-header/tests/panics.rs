@@ -575,8 +575,8 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
         drop(join);
         assert_eq!(world.messages(), ["drop"], "{joined}");
     }
-    // A join waker panics: when it is woken; when another waker replaces it; when the handle drops
-    // it; and when it was left behind by a poll whose own waker could not be cloned.
+    // A join waker panics when it is woken, when another waker replaces it, or when the handle
+    // drops it. The last waker was left behind by a poll whose own waker could not be cloned.
     for (at, then) in [
         ("wake", "run"),
         ("drop", "another"),
