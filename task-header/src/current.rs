@@ -3,8 +3,8 @@
 //! A thread-local word holds the id of the innermost task whose future the thread polls or drops,
 //! or 0. The word has no destructor, so destructors of other thread-locals may read it.
 //!
-//! 1. A poll, and the drop of a cancelled future, begin with [`enter`], which sets the word, and end
-//!    with [`leave`], which clears it. A panic does not skip [`leave`], because each panic in
+//! 1. A poll, and the drop of a cancelled future, begin with [`enter`], which sets the word, and
+//!    end with [`leave`], which clears it. A panic does not skip [`leave`], because each panic in
 //!    between is caught.
 //! 2. A run may be nested in the poll of another task. So a run restores the word of the outer task
 //!    ([`Outer`]). The runs in a worker's loop need not restore it ([`Notified::run_in_loop`]),
@@ -28,8 +28,8 @@ const YIELDED: usize = 1;
 /// Returns the id of the task that this thread runs, if it runs one.
 ///
 /// A thread runs a task while it polls the task's future, and while a run or an abort drops that
-/// future. If a task's poll runs another task, this returns the id of the inner one. From the end of
-/// a poll to the end of that run no task is current, also if the run is nested in the poll of an
+/// future. If a task's poll runs another task, this returns the id of the inner one. From the end
+/// of a poll to the end of that run no task is current, also if the run is nested in the poll of an
 /// outer task: in the scheduler's hooks, in the drop of the output, in a wake of the join handle.
 /// Costs a load of a thread-local.
 ///

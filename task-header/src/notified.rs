@@ -204,9 +204,10 @@ impl<S: Schedule> Notified<S> {
     /// at shutdown.
     ///
     /// The start costs one read-modify-write, or none if the task has yielded
-    /// ([`yield_now`](crate::yield_now)) or the runner let it go on ([`AfterPoll::again`]) and nothing has woken it in or after that poll. The end costs one for
-    /// `Pending`, or none if the task comes back. A completion costs none if no handle joins and no
-    /// waker is left, one otherwise, two if it wakes a join waker.
+    /// ([`yield_now`](crate::yield_now)) or the runner let it go on ([`AfterPoll::again`]) and
+    /// nothing has woken it in or after that poll. The end costs one for `Pending`, or none if the
+    /// task comes back. A completion costs none if no handle joins and no waker is left, one
+    /// otherwise, two if it wakes a join waker.
     pub fn run(self) -> Ran<S> {
         self.run_and(|| run::Answer {
             keep: Keep::Nowhere,
@@ -276,11 +277,11 @@ impl<S: Schedule> Notified<S> {
 
     /// Polls the future once, as [`run_in`](Self::run_in) does, for the loop of a worker.
     ///
-    /// Call this while no task is [current](crate::current()). A loop that may be called in the poll
-    /// of another task runs in [`without_current`](crate::without_current). Otherwise that task
-    /// loses its id, and a [yield](crate::yield_now) that it has made in this poll, so it may never
-    /// be polled again. Debug builds check this. [`run_in`](Self::run_in) has no such rule, and
-    /// costs two more accesses to a thread-local.
+    /// Call this while no task is [current](crate::current()). A loop that may be called in the
+    /// poll of another task runs in [`without_current`](crate::without_current). Otherwise that
+    /// task loses its id, and a [yield](crate::yield_now) that it has made in this poll, so it may
+    /// never be polled again. Debug builds check this. [`run_in`](Self::run_in) has no such rule,
+    /// and costs two more accesses to a thread-local.
     ///
     /// # Panics
     /// If `owned` panics; the task is then cancelled. In debug builds also if a task is current.

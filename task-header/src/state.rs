@@ -70,13 +70,14 @@
 //!    running thread for good; that thread moves the waker out and leaves the slot's bytes as they
 //!    are.
 //! 8. A run need not end with its poll. If the task is to be polled again at once (it was woken in
-//!    the poll, or it has yielded there, or the runner asks for it), the run *goes on* in a `Notified`: `RUNNING` stays set,
-//!    and is the reference of that `Notified`. Its holder has the future alone, as the running
-//!    thread had; the hand-over makes the running thread's writes visible to it. A wake or an abort
-//!    in between sees `RUNNING`, as in a poll, and only sets bits. The next start is a load, unless
-//!    that load finds `NOTIFIED`. The load may miss a `NOTIFIED`: then the task gets one more poll
-//!    (rule 2), so the load need not be fresh. No other thread changes `RUNNING` meanwhile, so the
-//!    load always tells which kind of `Notified` this is.
+//!    the poll, or has yielded there, or the runner requests it), the run *goes on* in a
+//!    `Notified`: `RUNNING` stays set, and is the reference of that `Notified`. The holder of the
+//!    `Notified` has the future alone, as the running thread had. The hand-over makes the running
+//!    thread's writes visible to the holder. A wake or an abort in between sees `RUNNING`, as in a
+//!    poll, and only sets bits. The next start is a load, unless that load finds `NOTIFIED`. The
+//!    load may miss a `NOTIFIED`: then the task gets one more poll (rule 2), so the load need not
+//!    be fresh. No other thread changes `RUNNING` meanwhile. So the load always tells whether a
+//!    run goes on in this `Notified`.
 //! 9. An abort during a poll that returns `Pending` ends the task with that poll, not by way of the
 //!    queue. The running thread finds `CANCELLED`, starts again (rule 8), and so drops the future.
 //!    It checks for the abort before it touches its list, because the future's drop is user code
