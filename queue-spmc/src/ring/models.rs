@@ -275,12 +275,25 @@ fn check_request_on(
     assert_each_once(got, items);
 }
 
+/// The owner pushes an item while a thief makes its request. The owner has claimed nothing.
+///
+/// Fails if the push or the steal loses an item, or takes one twice.
+#[test]
+fn push_against_a_request_takes_each_item_once() {
+    model(|| {
+        check_request(2, |worker| {
+            worker.push(9).unwrap();
+            Vec::new()
+        });
+    });
+}
+
 /// Fails if a push does not load `request`, if a thief does not set it, or if the owner gives the
 /// item back without moving `head`.
 #[test]
-fn claimed_items_are_given_back_at_the_next_push() {
+fn full_claimed_items_are_given_back_at_the_next_push() {
     model(|| {
-        check_request(2, |worker| {
+        check_request(3, |worker| {
             worker.push(9).unwrap();
             Vec::new()
         });
