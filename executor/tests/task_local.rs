@@ -69,7 +69,7 @@ fn with_outside_of_a_scope_panics() {
     NUMBER.with(|_| {});
 }
 
-/// Reports the value that it finds in its drop.
+/// Sends the value of `NUMBER` that its drop finds.
 struct Reports(Sender<Option<u32>>);
 
 impl Drop for Reports {
