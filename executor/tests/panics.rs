@@ -240,7 +240,8 @@ fn panic_for_a_node_that_is_in_a_list_names_the_caller() {
         row!("List::push_back", in_list => List::<Boxed<u8>>::new().push_back(linked(2))),
     ]);
     for node in nodes {
-        // SAFETY: the list refused it, so its handle was taken apart and no longer exists.
+        // SAFETY: the list refused the node, so the node's handle was taken apart and no longer
+        // exists.
         drop(unsafe { Boxed::from_ptr(node) });
     }
 }

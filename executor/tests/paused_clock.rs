@@ -1,4 +1,4 @@
-//! The paused clock: sleeps take no time, and end in the order of their deadlines.
+//! Tests of the paused clock: sleeps take no real time, and end in the order of their deadlines.
 #![cfg(feature = "test-util")]
 
 use selvedge::{

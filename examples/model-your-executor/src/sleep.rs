@@ -7,7 +7,7 @@
 //! | field | written by |
 //! |---|---|
 //! | `sleeping`, a bit for each worker | set by the worker; cleared by the notifier that wakes it, or by the worker |
-//! | `gates`, one a worker | opened by the notifier that cleared the bit; all are opened at the end |
+//! | `gates`, one a worker | opened by the notifier that cleared the bit; `wake_all` opens all gates |
 //!
 //! 1. A worker sets its bit, fences, looks at every queue once more, and only then waits.
 //! 2. A notifier fences after its push, and then reads the bits.
