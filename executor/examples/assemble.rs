@@ -32,8 +32,8 @@ impl Schedule for Scheduler {
 }
 struct Executor {
     shared: Arc<Shared>,
-    /// The waiting tasks. The list holds a reference to each of them, so a wake counts none. When
-    /// the executor is dropped, it drops the tasks in the list.
+    /// The waiting tasks. The list holds a reference to each of them, so a wake need not count one.
+    /// When the executor is dropped, it drops the tasks in the list.
     owned: Owned<Scheduler>,
 }
 impl Executor {
@@ -63,7 +63,7 @@ impl Executor {
                     self.shared.queue.requeue(again); // The task was woken in its own poll.
                 }
             }
-            thread::park(); // Returns at once if `main` has finished: that unparked this thread.
+            thread::park(); // Returns at once if `main` has ended: its end unparks this thread.
         }
     }
 }

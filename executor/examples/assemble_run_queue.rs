@@ -3,7 +3,7 @@
 //!
 //! `Worker` below is generic over its queue. With the plain `WorkerQueue` it runs the tasks in the
 //! order in which they are spawned. With `Heap` it runs them in the order of their priorities. The
-//! compiler makes one `Worker` for each of the two queues.
+//! compiler makes a copy of `Worker` for each of the two queues.
 mod cli;
 
 use queue_global::{Injector, List, Lock};

@@ -2,10 +2,10 @@
 //! queue per worker from which others steal (`worker-queue`), a queue for tasks from outside
 //! (`queue-global`), and wakers (`waker-vtable`).
 //!
-//! It is complete. Two of its parts are simpler than in `selvedge`. First, a worker without work
-//! sleeps for 1 ms at most and then looks again; `selvedge` counts the workers that search and
-//! those that sleep. Second, tasks that wake each other through the LIFO slot may run without end
-//! while the other tasks of their worker wait; `selvedge` limits the length of such a chain.
+//! It is complete, and simpler than `selvedge` in two ways. First, a worker without work sleeps for
+//! 1 ms at most and then looks again; `selvedge` counts the workers that search and those that
+//! sleep. Second, tasks that wake each other through the LIFO slot may run without end while the
+//! other tasks of their worker wait; `selvedge` limits the length of such a chain.
 mod cli;
 
 use queue_global::{Injector, List};

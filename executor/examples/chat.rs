@@ -115,8 +115,8 @@ impl Chat {
         self.announce(id, &format!("has come to {room}"));
     }
 
-    /// Queues a message for each member that the server ends, and closes the members' queues. The
-    /// lines in a closed queue are still written.
+    /// Queues the line "the server ends" for each member, and closes the members' queues. The lines
+    /// in a closed queue are still written.
     fn end(&self) {
         for (_, member) in self.0.lock().unwrap().drain() {
             let _ = member.queue.try_send("* the server ends\n".into());
@@ -170,8 +170,8 @@ async fn write(queue: Receiver<Line>, mut stream: OwnedWriteHalf) {
             }
             io::Result::Ok(())
         };
-        // A member may not read at all. Once the member's queue is closed, the remaining lines may
-        // take `FAREWELL`.
+        // Some members do not read at all. Once a member's queue is closed, the remaining lines may
+        // take at most `FAREWELL`.
         let closed = async {
             while !queue.is_closed() {
                 sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,5 @@
-//! One resource, written with `coop-budget` alone, in three runtimes.
+//! Tests of one resource, written with `coop-budget` alone, in three runtimes: `selvedge`, tokio,
+//! and an executor of sixty lines.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use coop_budget::{Budget, OnExhausted, Scope, poll_proceed, remaining, scope, unconstrained};
 use std::{

@@ -1,4 +1,4 @@
-//! A runtime whose only worker is the thread in `block_on`.
+//! Tests of a runtime whose only worker is the thread in `block_on`.
 use selvedge::{Runtime, runtime::Builder};
 use std::{
     future::pending,

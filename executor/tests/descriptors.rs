@@ -1,5 +1,5 @@
-//! Runtimes in a process that has no descriptor left. This file has only one test, so that no other
-//! test runs in the process.
+//! A test of runtimes in a process that has no descriptor left. It is the only test in this file,
+//! so that no other test runs in the process.
 #![cfg(all(feature = "net", target_os = "linux"))]
 
 use selvedge::{Builder, net::UnixDatagram};

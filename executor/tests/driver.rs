@@ -424,7 +424,7 @@ fn panic_of_a_park_leaves_a_driven_worker_outside_the_search() {
     let mut worker = workers.pop().unwrap();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.park()));
     assert!(caught.is_err());
-    // If this worker still counted as searching, the push would not wake the other worker.
+    // If this worker still counted as searching, the spawn would not wake the other worker.
     assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     drop(runtime);
     drop(worker);

@@ -58,7 +58,7 @@ unsafe impl GlobalAlloc for Keeper {
             // SAFETY: the premises of `System` are those of this method, which the caller upholds.
             return unsafe { System.dealloc(block, layout) };
         }
-        // SAFETY: the block has this size, and the caller no longer uses it.
+        // SAFETY: the block has `layout.size()` bytes, and the caller no longer uses them.
         unsafe { ptr::write_bytes(block, FREED, layout.size()) };
         if let Some((at, len)) = FREED_BLOCKS.get(NEXT.fetch_add(1, SeqCst)) {
             len.store(layout.size(), SeqCst);
@@ -115,7 +115,8 @@ impl Drop for Last {
         if env::var_os(CHILD).is_none() {
             return;
         }
-        // The exit does not wait for the runtime's threads, which end by themselves.
+        // The exit does not wait for the runtime's threads. They end by themselves, and this loop
+        // waits for them.
         while ENDS_THREADS.load(SeqCst) && fs::read_dir("/proc/self/task").unwrap().count() > 2 {
             thread::yield_now();
         }

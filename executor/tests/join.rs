@@ -1,4 +1,4 @@
-//! `pin!`, `join!` and `try_join!`, as a program uses them.
+//! Tests of `pin!`, `join!` and `try_join!`, as a program uses them.
 use selvedge::{LocalRuntime, join, pin, try_join, yield_now};
 use std::{
     cell::{Cell, RefCell},

@@ -1,5 +1,5 @@
-//! Test that a snapshot of the runtime's metrics gets through the facade `metrics`. The test's
-//! recorder keeps each value that it gets.
+//! A test that a snapshot of the runtime's metrics reaches a recorder of the crate `metrics`. The
+//! test's recorder keeps each value that it gets.
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
     Unit,

@@ -80,7 +80,7 @@ fn short_calls_return_what_their_closures_return() {
         assert_eq!(runtime.block_on(join).unwrap(), 499_500 + 1_000 * task);
     }
     // If the monitor has retaken the core during a call, the task has no core to offer in the rest
-    // of its poll. So the calls in that rest do not count.
+    // of its poll. So the later calls in that poll are not counted.
     let syscalls = runtime.metrics().syscalls;
     assert!((1..=8_000).contains(&syscalls), "{syscalls}");
 }
@@ -256,7 +256,7 @@ fn loop_of_a_user_sees_the_end_of_its_slice() {
     let runtime = one();
     let task = runtime.spawn(async {
         assert!(has_remaining());
-        yield_now().await; // The monitor may start now.
+        yield_now().await; // A worker starts the monitor's thread after its first ticks.
         yield_now().await;
         while !need_preempt() {
             std::hint::spin_loop();
@@ -555,8 +555,7 @@ fn hook_for_stalls_may_panic_and_drop_the_runtime() {
 /// While the runtime is idle, its monitor's thread does not run: the system counts no context
 /// switch of that thread.
 ///
-/// Fails if the monitor pauses between its looks at the workers, and never sleeps until it is
-/// woken.
+/// Fails if the monitor only pauses between its looks at the workers, and wakes up again by itself.
 #[test]
 #[cfg(target_os = "linux")]
 fn monitor_of_an_idle_runtime_sleeps() {

@@ -38,7 +38,7 @@ fn paused_sleep_takes_exactly_its_time() {
 fn paused_sleeps_of_many_tasks_end_in_order() {
     let runtime = paused(4);
     let (sender, ended) = mpsc::channel();
-    // All sleeps are measured from `begun`, so their deadlines do not depend on when the tasks run.
+    // The clock does not go on before all tasks sleep, so all sleeps begin at the same time.
     runtime.block_on(async {
         let begun = Instant::now();
         let tasks: Vec<_> = (0..100)

@@ -157,7 +157,7 @@ fn kill_on_drop_ends_a_child() {
         let status = command.stdout(writer).kill_on_drop(true).status();
         drop(command);
         assert!(is_pending(status));
-        reader.read_to_end(&mut Vec::new()).unwrap(); // It ends when no child has the pipe.
+        reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the pipe.
     });
 }
 
@@ -280,5 +280,5 @@ fn start_fails_without_program_or_runtime() {
     let error = command.arg("100000").stdout(writer).spawn().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other);
     drop(command);
-    reader.read_to_end(&mut Vec::new()).unwrap(); // It ends when no child has the pipe.
+    reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the pipe.
 }

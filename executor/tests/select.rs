@@ -1,4 +1,4 @@
-//! `select!`, as a program uses it.
+//! Tests of `select!`, as a program uses it.
 #![cfg(feature = "macros")]
 
 use futures::FutureExt;

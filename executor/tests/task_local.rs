@@ -1,4 +1,4 @@
-//! `task_local!`, `task::id` and `task::try_id`, as a program uses them.
+//! Tests of `task_local!`, `task::id` and `task::try_id`, as a program uses them.
 use selvedge::{Builder, LocalRuntime, Runtime, task, yield_now};
 use std::{
     cell::RefCell,

@@ -55,8 +55,7 @@ fn sleep_in_block_on_is_woken_by_a_worker() {
     for span in [Duration::ZERO, MS / 10, MS, 5 * MS] {
         runtime.block_on(nap(span));
     }
-    // The second sleep ends before the first. But a worker parks until the first one's deadline
-    // already.
+    // The second sleep ends before the first one, for whose deadline a worker parks already.
     let later = runtime.spawn(nap(Duration::from_secs(3_600)));
     thread::sleep(5 * MS);
     runtime.block_on(nap(2 * MS));
@@ -264,7 +263,8 @@ fn timer_of_a_busy_worker_is_fired_by_another() {
             let waker = Waker::from(Arc::new(Send(sender)));
             let poll = sleep.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(poll.is_pending());
-            // This keeps the other worker running, until it looks for more tasks.
+            // This task keeps the other worker running for a while. Then that worker looks for more
+            // tasks.
             drop(spawn(async {
                 for _ in 0..100 {
                     yield_now().await;

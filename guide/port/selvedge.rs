@@ -57,7 +57,7 @@ selvedge::task_local! {
     static CLIENT: u64;
 }
 
-/// Writes a line to standard error. In a client's task the line begins with the client's number.
+/// Writes a line to standard error. In a client's task the line names the client.
 fn log(what: impl fmt::Display) {
     match CLIENT.try_with(|client| *client) {
         Ok(client) => eprintln!("kv: client {client}: {what}"),
@@ -387,7 +387,7 @@ impl Client {
         })
     }
 
-    /// Serves the client until the client goes, is silent for too long, or the server ends.
+    /// Serves the client until it goes, is silent for too long, or is told that the server ends.
     async fn serve(mut self) -> io::Result<()> {
         let mut last_request = Instant::now();
         loop {

@@ -200,6 +200,6 @@ fn run(address: Option<String>) -> io::Result<()> {
     for thread in threads {
         thread.join().expect("a worker does not panic");
     }
-    // The listener's task still waits. It is not dropped, as the process ends now.
+    // Nothing drops the listener's task, which still waits: the process ends now.
     Ok(())
 }

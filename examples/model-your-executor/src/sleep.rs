@@ -50,9 +50,9 @@ impl Sleep {
         if !has_work() {
             self.gates[worker].pass();
         }
-        // Ordering: Relaxed. The cleared bit only says that this worker need not be woken. If a
-        // notifier has cleared the bit since the look at the queues, the worker's gate is open, and
-        // the worker's next wait at the gate returns at once.
+        // Ordering: Relaxed. The cleared bit only says that this worker need not be woken. If this
+        // worker found work and did not wait, a notifier may have cleared the bit and opened the
+        // gate meanwhile. Then the worker's next wait at the gate returns at once.
         self.sleeping.fetch_and(!(1 << worker), Relaxed);
     }
 

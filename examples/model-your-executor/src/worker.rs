@@ -13,7 +13,7 @@ pub(crate) struct Worker {
     shared: Arc<Shared>,
     index: usize,
     ring: ring::Worker<Task>,
-    /// The list of the worker's waiting tasks, which `end` drops.
+    /// The worker's list of live tasks, which `end` cancels.
     owned: Owned<crate::Scheduler>,
 }
 
@@ -104,8 +104,8 @@ impl Worker {
 
     /// Drops the queued and the waiting tasks.
     ///
-    /// Another thread may have queued or may run a task of this worker's list. If another worker
-    /// then drops that task, the waker of this worker's list opens this worker's gate.
+    /// Another thread may have queued a task of this worker's list, or may run such a task. If the
+    /// task ends on another worker, the waker of this worker's list opens this worker's gate.
     pub(crate) fn end(&mut self) {
         self.owned.close();
         loop {

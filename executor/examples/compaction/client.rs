@@ -37,7 +37,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The latency that a part of the reads, from 0.0 to 1.0, did not exceed.
+    /// Returns the latency that the fraction `share` of the reads did not exceed.
     pub fn latency(&self, share: f64) -> f64 {
         let last = self.latencies.len() - 1;
         self.latencies[(last as f64 * share) as usize]
@@ -45,7 +45,7 @@ impl Outcome {
 }
 
 impl Client {
-    /// Measures one compaction of each tablet, and plans the bursts by the median.
+    /// Measures one compaction of each tablet, and plans the bursts by the median of the times.
     pub fn new(seconds: f64, workers: usize) -> Self {
         let store = Store::new();
         let mut times: Vec<_> = (0..TABLETS)

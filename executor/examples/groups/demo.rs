@@ -67,7 +67,7 @@ struct Run {
     executed: Vec<AtomicU64>,
 }
 
-/// The runtime of each group up to one point of time, in milliseconds.
+/// How long each group has run up to one point of time, in milliseconds.
 struct Sample {
     seconds: f64,
     runtime: Vec<f64>,

@@ -9,8 +9,8 @@ pub struct Texts<'a> {
     pub y: &'a str,
 }
 
-/// A line of a picture: its name, its colour and its curve. `latency` takes a part of the samples,
-/// from 0.0 to 1.0, and returns the latency that this part did not exceed.
+/// A line of a picture: its name, its colour and its curve. `latency` takes a fraction of the
+/// samples, from 0.0 to 1.0, and returns the latency that this fraction did not exceed.
 pub struct Line<'a> {
     pub name: &'static str,
     pub color: RGBColor,

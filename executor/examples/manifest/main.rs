@@ -5,9 +5,10 @@
 //! closure, which opens and reads it. The tasks send their results over a channel. Permits bound
 //! the number of open files and the memory for their contents, however wide the tree is.
 //!
-//! The exit status is 0 if all went well. It is 1 if the manifest could not be written, or if
-//! something could not be hashed; standard error then names it. It is 2 if the directory or the
-//! arguments are wrong, or if the runtime did not start.
+//! The exit status is 0 if all went well. It is 1 if a file or directory could not be hashed, which
+//! standard error then names, or if the manifest could not be written. A reader that closes the
+//! pipe early is no failure. The status is 2 if the directory or the arguments are wrong, or if the
+//! runtime did not start.
 use async_channel::Receiver;
 use indicatif::{ProgressBar, ProgressStyle};
 use selvedge::Builder;

@@ -63,8 +63,8 @@ fn pin() {
     assert_eq!(pinned, 0);
 }
 
-/// Changes this thread's scheduling policy. For root, who may lower a niceness again, it also
-/// raises this thread's niceness.
+/// Changes this thread's scheduling policy. If the process is root's, which may lower a niceness
+/// again, also raises this thread's niceness.
 fn lower_priority() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 is this thread, and the parameters are valid to read.

@@ -1,7 +1,7 @@
 //! Tests of panics in each place where the runtime calls user code.
 //!
-//! The panic stays in its task or goes to the panic handler. The other tasks go on, and the runtime
-//! can still end.
+//! Each panic stays in its task or goes to the panic handler. The other tasks go on, and the
+//! runtime can still end.
 use crate::process::is_child;
 use selvedge::{Builder, Runtime};
 use std::{
@@ -84,8 +84,8 @@ fn a_hook_that_panics_each_time_stops_nothing() {
         works(&runtime);
         let waits = runtime.spawn(pending::<()>());
         works(&runtime);
-        // No worker may have parked or been unparked yet, so the hook for that is still to come.
-        // The hook "thread stop" is called only when the runtime ends.
+        // Perhaps no worker has parked or been unparked yet. Then the hook for that is still to
+        // come. The hook "thread stop" is called only when the runtime ends.
         while panics.load(SeqCst) == 0 && !["thread stop", "none"].contains(&name) {
             works(&runtime);
         }

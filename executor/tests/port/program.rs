@@ -1,4 +1,5 @@
-//! The program. It logs its results in a list of lines, none of which depends on timing.
+//! The program that runs on tokio and on `selvedge`. It logs its results in a list of lines, none
+//! of which depends on timing.
 
 /// Defines the program as the module `$module`, for the crate `$rt`. The program is a macro, so
 /// that its paths begin with the crate's name, as they do in a user's program.

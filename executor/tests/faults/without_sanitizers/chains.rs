@@ -1,5 +1,5 @@
 //! Tests of chains of up to a million tasks, each of which holds a handle of the next: no task's
-//! future is dropped inside the drop of another task's.
+//! future is dropped inside the drop of another task's future.
 use crate::process::is_child;
 use selvedge::{AbortHandle, Builder, JoinHandle};
 use std::{

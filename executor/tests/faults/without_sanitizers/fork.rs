@@ -16,13 +16,13 @@ fn fork(f: impl FnOnce()) -> i32 {
     let end = Instant::now() + Duration::from_secs(600);
     let mut status = 0;
     loop {
-        // SAFETY: `status` is valid to write.
+        // SAFETY: `pid` is a child of this process, and `status` is valid to write.
         let done = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
         if done == pid {
             return status;
         }
         if Instant::now() > end {
-            // SAFETY: `kill` takes no pointers, and the child has not been waited for.
+            // SAFETY: `pid` is a child of this process, and has not been waited for.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             panic!("the child hangs");
         }

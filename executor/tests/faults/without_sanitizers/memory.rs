@@ -31,13 +31,13 @@ unsafe impl GlobalAlloc for Failing {
             return ptr::null_mut();
         }
         LIVE.fetch_add(1, Relaxed);
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         LIVE.fetch_sub(1, Relaxed);
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.dealloc(block, layout) }
     }
 
@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Failing {
         if fails() {
             return ptr::null_mut();
         }
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.realloc(block, layout, size) }
     }
 }
