@@ -48,8 +48,8 @@ impl Schedule for Scheduler {
     }
 }
 
-/// An executor with a thread for each worker. Its drop cancels the tasks that are not done, and
-/// waits for the threads.
+/// An executor with a thread for each worker. The executor's drop cancels the tasks that are not
+/// done, and waits for the threads.
 pub struct Executor {
     scheduler: Scheduler,
     threads: Vec<thread::JoinHandle<()>>,

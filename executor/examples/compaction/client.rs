@@ -61,9 +61,9 @@ impl Client {
         }
     }
 
-    /// Runs the load on a scheduler. The caller passes four functions for that scheduler: they
-    /// spawn a read, spawn a compaction, make the future that a compaction awaits between two
-    /// steps, and set the shares of compaction for a given backlog.
+    /// Runs the load on a scheduler. Four functions stand for that scheduler: `spawn_read` and
+    /// `spawn_compaction` spawn a task. `rest` makes the future that a compaction awaits between
+    /// two steps. `control` sets the shares of compaction for a given backlog.
     pub fn run(
         &self,
         name: &'static str,
