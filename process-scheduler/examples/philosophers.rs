@@ -100,7 +100,8 @@ pub fn run(meals: u32) -> Result<(), Box<dyn Error>> {
     print!("{}", scheduler.tree());
 
     let mut seats = ['.'; SEATS];
-    for (seat, state) in changes.iter().take(SEATS * meals as usize * 3) {
+    for _ in 0..SEATS * meals as usize * 3 {
+        let (seat, state) = changes.recv_timeout(10 * LONG)?;
         seats[seat] = state;
         println!("{}", seats.iter().collect::<String>());
         let eats = |seat: usize| seats[seat % SEATS] == '#';

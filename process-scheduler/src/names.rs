@@ -14,8 +14,8 @@
 //!    of the table, and then takes the name over under that lock if the same process still has it.
 //! 2. A name is taken over only from a process that was killed for good or has ended. If the
 //!    process is doomed because of a supervisor above it, the thread first kills it for good, and
-//!    the supervisors in between. So a process without its name begins no further step, and one
-//!    step at most runs beside the process that has the name now.
+//!    the supervisors in between. So at most one step of it runs beside the process that has the
+//!    name now: the step that a worker had begun, or was about to begin.
 //! 3. A supervisor restarts after its earlier incarnation has killed all its children for good, and
 //!    the restart sees that: the two exchange tokens and signals. So a restarted supervisor finds
 //!    no name taken by a child of its earlier incarnation, or by a process below such a child.
