@@ -38,7 +38,7 @@ impl Handle {
     ///
     /// The cost is three locks if the name is free. If it is taken, it is two locks, and two more
     /// for the process that has the name and for each supervisor above it, up to the first that was
-    /// killed for good. A takeover takes three more locks for each of these, and four.
+    /// killed for good. A takeover takes four more locks, and three for each process that it kills.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();
@@ -77,8 +77,8 @@ impl Handle {
         }
     }
 
-    /// Returns whether a process is doomed (rule 1). If it is, kills it for good, and the doomed
-    /// supervisors above it (rule 2).
+    /// Returns whether a process is doomed (rule 1). If it is, and was not killed for good, kills it
+    /// so, and also the supervisors in between (rule 2).
     fn kill_if_doomed(&self, pid: Pid) -> bool {
         let mut path = Vec::new();
         let mut above = Some(pid);
@@ -91,13 +91,13 @@ impl Handle {
             let Some(cell) = self.registry().get(pid) else {
                 break;
             };
-            path.push(pid);
             // This comes before the look at the state: a process that has ended tells no
             // supervisor, and its state shows the end first.
             above = cell.supervisor();
             if cell.ends_for_good() {
                 break;
             }
+            path.push(pid);
         }
         // From above: a supervisor that was killed before its child does not restart it.
         for pid in path.into_iter().rev() {

@@ -518,7 +518,7 @@ fn upgraded_process_gets_the_messages_that_wait() {
         address.try_send(n).unwrap();
     }
     drop(release);
-    let seen = |_| seen.recv_timeout(LONG).unwrap();
+    let seen = |_| seen.recv_timeout(10 * LONG).unwrap();
     assert!((0..50).map(seen).eq([0].into_iter().chain(101..150)));
 }
 
