@@ -77,8 +77,8 @@ impl Handle {
         }
     }
 
-    /// Returns whether a process is doomed (rule 1). If it is, and was not killed for good, kills it
-    /// so, and also the supervisors in between (rule 2).
+    /// Returns whether a process is doomed (rule 1). If so, the process is killed for good
+    /// afterwards, as are the supervisors between it and the one that was (rule 2).
     fn kill_if_doomed(&self, pid: Pid) -> bool {
         let mut path = Vec::new();
         let mut above = Some(pid);
