@@ -16,7 +16,7 @@ use std::{
 };
 
 const SEATS: usize = 5;
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 
 enum Fork {
     Take(Reply<()>),
@@ -100,7 +100,8 @@ pub fn run(meals: u32) -> Result<(), Box<dyn Error>> {
     print!("{}", scheduler.tree());
 
     let mut seats = ['.'; SEATS];
-    for (seat, state) in changes.iter().take(SEATS * meals as usize * 3) {
+    for _ in 0..SEATS * meals as usize * 3 {
+        let (seat, state) = changes.recv_timeout(LONG)?;
         seats[seat] = state;
         println!("{}", seats.iter().collect::<String>());
         let eats = |seat: usize| seats[seat % SEATS] == '#';

@@ -22,7 +22,7 @@
 //! | URGENT | the first thread that signals or completes | the urgent lane has something |
 //! | WAKE | a waker | the process must step once more |
 //! | KILL | a kill | this incarnation must end before its next step |
-//! | FINAL | a supervisor, a shutdown | the process must end for good. It is never cleared |
+//! | FINAL | a supervisor, a shutdown, a takeover of a name | the process must end for good. It is never cleared |
 //!
 //! The *incarnation*, in the upper half, counts restarts. A completion carries the incarnation that
 //! asked for it, and a supervisor's cancel carries the incarnation that it stops. So a later

@@ -36,9 +36,14 @@ pub(crate) trait AnyCell: Send + Sync {
     /// Notes that this process monitors another. False if it has ended.
     fn monitors(&self, target: Pid) -> bool;
     fn unmonitor(&self, target: Pid);
+    /// Adds a name or a group. False if the process has ended, and for a group also if it was
+    /// killed for good.
     fn name(&self, name: String, is_group: bool) -> bool;
     fn unname(&self, name: &str);
     fn leave(&self, group: &str);
+    fn groups(&self) -> Vec<String>;
+    /// Returns the supervisor. `None` if there is none, or the process has ended.
+    fn supervisor(&self) -> Option<Pid>;
     fn info(&self) -> Info;
 }
 
@@ -185,11 +190,20 @@ impl<P: Process> AnyCell for Cell<P> {
     }
 
     fn name(&self, name: String, is_group: bool) -> bool {
-        self.relate(|more| match is_group {
-            true => more.groups.push(name),
-            false => more.names.push(name),
-        })
-        .is_some()
+        let added = self.relate(|more| {
+            // A kill sets the bit under the same lock.
+            if is_group && self.core.state.is_final() {
+                return false;
+            }
+            let list = if is_group {
+                &mut more.groups
+            } else {
+                &mut more.names
+            };
+            list.push(name);
+            true
+        });
+        added == Some(true)
     }
 
     fn unname(&self, name: &str) {
@@ -198,6 +212,20 @@ impl<P: Process> AnyCell for Cell<P> {
 
     fn leave(&self, group: &str) {
         self.relate(|more| more.groups.retain(|name| name != group));
+    }
+
+    fn groups(&self) -> Vec<String> {
+        match &*self.related.lock() {
+            Related::Some(more) => more.groups.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn supervisor(&self) -> Option<Pid> {
+        match &*self.related.lock() {
+            Related::Some(more) => more.supervisor,
+            _ => None,
+        }
     }
 
     fn info(&self) -> Info {

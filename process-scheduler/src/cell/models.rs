@@ -200,9 +200,114 @@ fn takeover_of_a_name_racing_the_end_of_its_holder_succeeds() {
     });
 }
 
+/// A process ends by itself while another one takes over its name. Its supervisor was killed for
+/// good.
+///
+/// The model has a bound, as the one above.
+///
+/// Fails if `kill_if_doomed` looks at the state before the supervisor, or does not look for DONE.
+#[test]
+fn takeover_below_a_killed_supervisor_racing_an_end_succeeds() {
+    Model::new().bound(3).check(|| {
+        let handle = without_threads();
+        let [supervisor, next] = [(); 2].map(|()| spawn(&handle, None));
+        let holder = spawn(&handle, Some(supervisor.pid));
+        assert!(handle.register("clerk", holder.pid));
+        supervisor.kill(ExitReason::Killed, true);
+        let worker = {
+            let holder = holder.clone();
+            thread::spawn(move || holder.abandon())
+        };
+        assert!(handle.register("clerk", next.pid));
+        worker.join().unwrap();
+        assert_eq!(handle.whereis("clerk"), Some(next.pid));
+        // The cells and the scheduler refer to each other.
+        for cell in [supervisor, next] {
+            handle.registry().remove(cell.pid);
+        }
+    });
+}
+
+/// A supervisor that was killed for good kills its child and leaves the registry, while another
+/// process takes over the child's name.
+///
+/// The model has a bound, as the one above.
+///
+/// Fails if a process whose supervisor is not in the registry keeps its name, or if a name moves
+/// from a process that was not killed for good.
+#[test]
+fn takeover_racing_the_end_of_the_supervisor_succeeds() {
+    Model::new().bound(3).check(|| {
+        let handle = without_threads();
+        let [supervisor, next] = [(); 2].map(|()| spawn(&handle, None));
+        let holder = spawn(&handle, Some(supervisor.pid));
+        assert!(handle.register("clerk", holder.pid));
+        supervisor.kill(ExitReason::Killed, true);
+        let worker = {
+            let (supervisor, child) = (supervisor.clone(), holder.clone());
+            thread::spawn(move || {
+                child.kill(ExitReason::Killed, true);
+                supervisor.abandon();
+            })
+        };
+        assert!(handle.register("clerk", next.pid));
+        assert!(holder.core.state.is_final());
+        worker.join().unwrap();
+        // The cells and the scheduler refer to each other.
+        for cell in [holder, next] {
+            handle.registry().remove(cell.pid);
+        }
+    });
+}
+
+/// A process takes over a name while a thread looks for the name.
+///
+/// Fails if the name is free between the earlier process and the next one.
+#[test]
+fn name_that_is_taken_over_is_never_free() {
+    model(|| {
+        let handle = without_threads();
+        let [holder, next] = [(); 2].map(|()| spawn(&handle, None));
+        assert!(handle.register("clerk", holder.pid));
+        holder.kill(ExitReason::Killed, true);
+        let other = {
+            let handle = handle.clone();
+            thread::spawn(move || handle.whereis("clerk").is_some())
+        };
+        assert!(handle.register("clerk", next.pid));
+        assert!(other.join().unwrap());
+        // The cells and the scheduler refer to each other.
+        for cell in [holder, next] {
+            handle.registry().remove(cell.pid);
+        }
+    });
+}
+
+/// A process joins a group while it is killed for good: the group does not have it afterwards.
+///
+/// Fails if `join` does not look at the kill under the lock of the process, or if a kill for good
+/// leaves no group.
+#[test]
+fn join_racing_a_kill_for_good_leaves_no_member() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let killer = {
+            let (handle, pid) = (handle.clone(), process.pid);
+            thread::spawn(move || handle.kill_for_good(pid, ExitReason::Killed))
+        };
+        handle.join("clerks", process.pid);
+        killer.join().unwrap();
+        assert!(handle.members("clerks").is_empty());
+        assert!(process.info().groups.is_empty());
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(process.pid);
+    });
+}
+
 /// Two processes want the name of one that was killed for good: one of them gets it.
 ///
-/// Fails if `release` does not compare the holder under the lock of the table.
+/// Fails if `register` does not compare the holder under the lock of the table.
 #[test]
 fn two_takeovers_of_a_name_have_one_winner() {
     model(|| {

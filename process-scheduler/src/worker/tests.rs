@@ -42,6 +42,12 @@ impl AnyCell for Panics {
     }
     fn unname(&self, _: &str) {}
     fn leave(&self, _: &str) {}
+    fn groups(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn supervisor(&self) -> Option<Pid> {
+        None
+    }
     fn info(&self) -> Info {
         unreachable!()
     }
