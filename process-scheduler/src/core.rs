@@ -10,8 +10,8 @@
 //!
 //! 1. The token is in the cell while the phase is blocked, idle or stopped. The worker writes the
 //!    token before its exchange that publishes such a phase. The one thread whose exchange leaves
-//!    the phase takes the token out. If the worker's exchange publishes no such phase, the worker
-//!    takes the token out again.
+//!    the phase takes the token out. If the worker could not publish such a phase, it takes the
+//!    token out again.
 //! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event
 //!    is behind the first one, and the worker takes all events of the lane.
 //! 3. The end of the process closes both lanes. So each event is delivered, handed back to its

@@ -35,8 +35,8 @@ impl ExitReason {
         Self::Failed(why.to_string().into())
     }
 
-    /// Returns whether an end for this reason also ends linked processes and restarts a transient
-    /// child.
+    /// Returns whether, after an end for this reason, linked processes end too and a transient
+    /// child is restarted.
     pub fn is_abnormal(&self) -> bool {
         !matches!(self, Self::Normal | Self::Cancelled)
     }

@@ -230,7 +230,7 @@ impl Handle {
     ///
     /// The first deadline of a scheduler starts a thread that serves all of them. If the system
     /// refuses that thread, a task that sleeps is polled again and again until its time is over or
-    /// the thread can be started. The deadlines of calls and of supervisors do the same.
+    /// the thread can be started. The same holds for the deadlines of calls and of supervisors.
     ///
     /// ```
     /// use process_scheduler::{Inbox, Scheduler};

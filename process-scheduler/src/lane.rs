@@ -1,8 +1,8 @@
 //! A mailbox's lane of messages: unbounded, or bounded.
 //!
-//! 1. A lane is closed once, by its process's end. A message that is pushed later is handed back.
-//!    The bounded lane decides under its lock whether a push comes later, and the unbounded lane in
-//!    one exchange.
+//! 1. A lane is closed once, by its process's end. A message that is pushed before is in the lane,
+//!    and one that is pushed later is handed back. The bounded lane decides under its lock which of
+//!    the two holds, and the unbounded lane in one exchange.
 //! 2. The sender that puts a message into an empty lane notifies the process. The bounded lane
 //!    decides under its lock whether it was empty.
 //! 3. The process takes all messages at once. From then on they do not count against the bound.

@@ -4,11 +4,12 @@
 //! target among its `monitored`, and the target has that process among its `watchers`.
 //!
 //! 1. A relation has two halves, which are added one after the other, without a lock of both. Each
-//!    half names the process that has the other half. A process that ends removes the other half
-//!    from each process that it names.
+//!    half names the process that has the other half. A process that ends removes these other
+//!    halves.
 //! 2. If one half is refused, the other is removed, or not added. The process of the first half may
 //!    end before the second half is there. So the thread that makes the relation adds the second
-//!    half, and then looks once more for that process. So no half names an ended process for ever.
+//!    half, and then looks once more for the process of the first half. Thus no half names an ended
+//!    process for ever.
 //! 3. The table of remote relations has an entry for each process on another node that a process
 //!    here monitors or is linked to. So the process here is also notified if that node is down.
 use crate::{ExitReason, Handle, Pid, Signal};

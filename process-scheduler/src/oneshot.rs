@@ -22,8 +22,8 @@
 //! 3. So a receiver that is about to wait either fails in its exchange and then sees DONE, or is
 //!    woken by the sender.
 //! 4. An end *leaves* the slot when it sets NO_SENDER or NO_RECEIVER. The end that leaves second
-//!    frees the slot, and drops a value that was not taken. If it knows that it is the second, it
-//!    need not set its bit.
+//!    frees the slot, and drops a value that was not taken. An end that has seen the bit of the
+//!    other end need not set its own.
 //! 5. A waker and a value run user code, whose panic must not lose a wake-up or the slot. So an end
 //!    wakes before it drops a value, and leaves the slot before it drops a waker.
 use crate::{

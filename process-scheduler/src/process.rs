@@ -294,8 +294,9 @@ pub(crate) type CoreOf<M, O, E> = Core<M, Urgent<O, E>, Runnable>;
 
 /// The events of a step: signals and completions first, then messages. See [`Process::step`].
 ///
-/// The process takes all messages of its mailbox, or all signals, by one read-modify-write; a
-/// bounded mailbox takes a lock. The events after the first one cost neither. A step gets up to
+/// The first message takes all messages out of the mailbox, by one read-modify-write, or under the
+/// lock of a bounded mailbox. The first signal does the same with all signals. The events that were
+/// taken together cost no further read-modify-write. A step gets up to
 /// [`Builder::messages`](crate::Builder::messages) messages; the others stay for the next step.
 ///
 /// ```

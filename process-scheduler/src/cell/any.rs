@@ -21,8 +21,8 @@ pub(crate) trait AnyCell: Send + Sync {
     /// Restarts a stopped process.
     fn revive(self: Arc<Self>);
     fn pid(&self) -> Pid;
-    /// Sends the message of `message`, an `Option<M>`. Returns `None` if the process takes messages
-    /// of another type. A message that is not accepted stays in the `Option`.
+    /// Sends the message in `message`, which is an `Option<M>`. Returns `None` if the process takes
+    /// messages of another type. A message that is not accepted stays in the `Option`.
     fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
     /// Hands the message back if it is not accepted.
     fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;

@@ -120,7 +120,7 @@ fn complete_against_running_to_blocked_is_delivered() {
     model(|| completes_against(Wait::Blocked));
 }
 
-/// A completion arrives while the worker steps the process, which then is idle.
+/// A completion arrives while the worker steps the process and then makes it idle.
 ///
 /// Fails if a suspension ignores the bits that notifiers set.
 #[test]
