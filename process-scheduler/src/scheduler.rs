@@ -2,7 +2,8 @@
 //!
 //! # Shutdown
 //!
-//! 1. The registry is closed: a spawn either is in the registry by then, or is refused.
+//! 1. The registry is closed: either a new process is in the registry by then, or its spawn is
+//!    refused.
 //! 2. All processes get a cancel. The workers continue, so that processes can clean up with
 //!    commands, messages and timers.
 //! 3. At the deadline, all processes that are left get a final kill, which acts between their

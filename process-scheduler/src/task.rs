@@ -45,6 +45,7 @@ struct Queue<M> {
     waker: Option<Waker>,
     /// The thread that polls the future, or 0.
     stepped_by: usize,
+    /// The process's own waker, from its first step on.
     own: Option<Waker>,
 }
 

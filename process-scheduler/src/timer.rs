@@ -12,9 +12,9 @@
 //!    its next poll.
 //! 5. A worker keeps the last entry that it would disarm. The next deadline that is made on this
 //!    worker takes the entry over, if the entry comes no later. If both are of the same task, the
-//!    entry wakes the task too early, and the task then arms another entry. So a process that makes
-//!    one call after another arms the timer once, and takes no lock. A kept entry keeps the memory
-//!    of its task up to a minute.
+//!    entry wakes the task too early, and the task then arms another entry. Otherwise the new
+//!    deadline arms an entry of its own. So a process that makes one call after another arms the
+//!    timer once, and takes no lock. A kept entry keeps the memory of its task up to a minute.
 //! 6. A clone and a drop of a waker are user code, which may panic. So a deadline forgets an entry
 //!    before it disarms the entry, and does neither if the clone of the next waker panics.
 //! 7. The wheel has entries only while there is a thread. If no thread can be started, a deadline

@@ -12,8 +12,9 @@
 //! # Rules
 //!
 //! 1. A process that is made ready on a worker goes on that worker's deque, otherwise to the
-//!    injector. A process that has used its slice goes to the back of the injector. But if the
-//!    worker's deque and the injector are empty, the process continues.
+//!    injector. A process that has used its slice (its steps in a row, `Builder::step_budget`) goes
+//!    to the back of the injector. But if the worker's deque and the injector are empty, the
+//!    process continues.
 //! 2. So a process that always continues is behind all others after each slice. However the
 //!    processes wake each other, the oldest process of the deque and that of the injector get their
 //!    turn every 61 steps, by the first of the looks above.

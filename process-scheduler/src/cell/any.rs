@@ -15,8 +15,9 @@ use std::{any::Any, sync::Arc};
 
 /// The cell of a process of any type.
 pub(crate) trait AnyCell: Send + Sync {
-    /// Runs the process until it waits, ends, or has used up the slice. Returns the token if the
-    /// process must run again: it has used up the slice, or an event came as it began to wait.
+    /// Runs the process until it waits, ends, or has used up the slice of steps. Returns the token
+    /// if the process must run again: it has used up the slice, or an event came as it began to
+    /// wait.
     fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable>;
     /// Restarts a stopped process.
     fn revive(self: Arc<Self>);

@@ -1,4 +1,5 @@
-//! The run of a process by a worker: it steps until it waits, ends, or has used up the slice.
+//! The run of a process by a worker. The process steps until it waits, ends, or has used up its
+//! [`Slice`] of steps.
 use super::{
     Body, Cell, Inner,
     end::{close, panicked},
