@@ -6,7 +6,7 @@ use crate::{
 };
 use sync_shim::{Model, model, thread};
 
-/// A process that nothing in these models steps.
+/// A process that no model steps.
 pub(super) struct Still;
 
 impl Process for Still {
@@ -47,12 +47,12 @@ pub(super) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
 }
 
 /// A supervised process stops while the scheduler shuts down, and its supervisor runs no more: the
-/// shutdown sees the stopped process, or the process sees the shutdown. So it does not stay
-/// stopped.
+/// shutdown sees the stopped process, or the end of the process sees the shutdown. So the process
+/// does not stay stopped.
 ///
 /// The model has a bound. It does not finish without one, since the registry has 16 locks.
 ///
-/// Fails if `finish` does not look at `is_closed`, or if `close` does not look for stopped
+/// Fails if `finish` does not look at `is_closed`, or if `Shared::close` does not look for stopped
 /// processes.
 #[test]
 fn stop_racing_the_shutdown_does_not_stay_stopped() {
@@ -80,7 +80,7 @@ fn stop_racing_the_shutdown_does_not_stay_stopped() {
 
 /// A process ends while it is linked to another: the other is notified once, and keeps no link.
 ///
-/// Fails if `link` does not look for the first process after the second half.
+/// Fails if `link` does not look for the first process after it has added the second half.
 #[test]
 fn link_racing_the_end_of_a_process_leaves_no_link() {
     model(|| {
@@ -101,10 +101,10 @@ fn link_racing_the_end_of_a_process_leaves_no_link() {
     });
 }
 
-/// A process is killed while it restarts. If the next incarnation is killed by this, it has the
-/// kill's reason; otherwise the next kill has its own reason.
+/// A process is killed while it restarts. If the kill hits the next incarnation, that incarnation
+/// has the kill's reason. Otherwise no reason is left over for a later kill.
 ///
-/// Fails if a kill or a restart changes the bit or the reason without the lock of both.
+/// Fails if a kill or a restart changes the bit or the reason without the lock of the relations.
 #[test]
 fn kill_racing_a_restart_keeps_its_reason() {
     model(|| {
@@ -132,9 +132,10 @@ fn kill_racing_a_restart_keeps_its_reason() {
     });
 }
 
-/// A process ends while it begins to monitor another, which does not keep it as a watcher.
+/// A process ends while it begins to monitor another one. The other one does not keep the ended
+/// process as a watcher.
 ///
-/// Fails if `monitor` does not look for the process afterwards.
+/// Fails if `monitor` does not look for the monitoring process after the target has the watcher.
 #[test]
 fn monitor_racing_the_end_of_its_process_is_undone() {
     model(|| {
@@ -153,7 +154,8 @@ fn monitor_racing_the_end_of_its_process_is_undone() {
     });
 }
 
-/// A process gets a name while the name is removed: it has the name if the table does.
+/// A process gets a name while the name is removed: afterwards the process and the table of names
+/// agree.
 ///
 /// Fails if `register` or `unregister` changes the process without the lock of the table.
 #[test]
@@ -332,7 +334,8 @@ fn two_takeovers_of_a_name_have_one_winner() {
     });
 }
 
-/// As above, with a group.
+/// A process joins a group while it leaves the group: afterwards the process and the table of
+/// groups agree.
 ///
 /// Fails if `join` or `leave` changes the process without the lock of the table.
 #[test]
