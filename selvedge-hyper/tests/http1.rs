@@ -110,7 +110,7 @@ fn idle_connection_times_out() {
     let server = Server::with(|serve| serve.header_read_timeout(Duration::from_secs(10)));
     let mut client = server.runtime.block_on(async {
         time::pause();
-        // hyper must read this clock. By the system's clock, its deadline would have passed already.
+        // hyper must read this clock: a deadline by the system's clock would have passed already.
         time::advance(Duration::from_secs(86_400)).await;
         let mut client = server.connect();
         for _ in 0..3 {
