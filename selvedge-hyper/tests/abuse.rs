@@ -302,7 +302,7 @@ fn client_that_never_reads_holds_up_only_itself() {
     for _ in 0..100 {
         server.expect_hello();
     }
-    // What was made is in hyper's buffer and in the system's buffers of the two sockets.
+    // The bytes so far are in hyper's buffer and in the system's buffers of the two sockets.
     assert!(server.made.load(SeqCst) < GIBIBYTE / 8);
     // Only the time limit of the shutdown ends this connection.
     assert_eq!(server.end().unwrap_err().kind(), ErrorKind::TimedOut);
