@@ -18,7 +18,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// Receives the errors of connections.
+/// A function that receives the errors of connections.
 pub(crate) type OnError = Arc<dyn Fn(hyper::Error) + Send + Sync>;
 
 /// A connection that can finish its requests and take no more.

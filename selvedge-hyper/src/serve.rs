@@ -27,13 +27,15 @@ use std::{
 /// How long the server waits after an error of `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a client may take for the head of a request, unless the caller says otherwise.
+/// How long a client may take for the head of a request, unless [`Serve::header_read_timeout`] sets
+/// another limit.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long connections may take to finish, unless the caller says otherwise.
+/// How long connections may take to finish in a shutdown, unless [`Serve::shutdown_timeout`] sets
+/// another limit.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sets the time limit for the writes of a connection.
+/// A function that sets the time limit for the writes of a connection.
 type SetLimit<L> = fn(&mut <L as Listener>::Io, Duration);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -184,7 +186,7 @@ where
     listener: L,
     make: M,
     shutdown: Option<BoxFuture<io::Result<()>>>,
-    /// Sets the time limit for a connection's writes, if there is one.
+    /// The time limit for a connection's writes, and the function that sets it. `None` without limit.
     limit_writes: Option<(Duration, SetLimit<L>)>,
     options: Options,
 }
@@ -461,7 +463,7 @@ where
     ended.and(cut)
 }
 
-/// Waits for the connections, and after the time limit cuts them off.
+/// Waits until all connections have ended. After the time limit, ends those that are left.
 async fn end_connections(connections: &Connections, limit: Option<Duration>) -> io::Result<()> {
     let all_ended = || poll_fn(|cx| connections.poll_at_most(0, cx));
     let Some(limit) = limit else {
