@@ -186,7 +186,8 @@ where
     listener: L,
     make: M,
     shutdown: Option<BoxFuture<io::Result<()>>>,
-    /// The time limit for a connection's writes, and the function that sets it. `None` without limit.
+    /// The time limit for a connection's writes, and the function that sets it. `None` if there is
+    /// no limit.
     limit_writes: Option<(Duration, SetLimit<L>)>,
     options: Options,
 }
