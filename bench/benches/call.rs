@@ -1,4 +1,5 @@
-//! The cost of a call that returns at once, in `syscall` and in `block_in_place`, ours and tokio's.
+//! Measures `selvedge::syscall`, and `block_in_place` of selvedge and of tokio, with a closure that
+//! returns at once.
 //! `cargo bench -p bench --bench call`.
 //!
 //! Figures are nanoseconds a call, with 100 calls in a poll, on a runtime of one worker.
@@ -10,7 +11,8 @@ use std::{
 
 const CALLS: u64 = 100;
 
-/// Adds up the times of polls until `n` calls are done. Between two polls the task yields.
+/// Times polls of 100 calls each, until at least `n` calls are done. The task yields between two
+/// polls, which is not timed. The result is the time of exactly `n` calls, in proportion.
 macro_rules! times {
     ($n:expr, $yield_now:path, $call:expr) => {{
         let (polls, mut sum) = ($n.div_ceil(CALLS), Duration::ZERO);

@@ -1,22 +1,26 @@
 //! The injector beside other shared queues. `cargo bench -p bench --bench injector`.
 //!
 //! - *alone*: a push and a pop by one thread. Nanoseconds a pair, by criterion.
-//! - *batch*: the push of a list that was linked before, into an empty queue or behind items that
-//!   were pushed one by one. The items are then taken out again, which is not timed. Nanoseconds a
-//!   batch, by criterion.
-//! - *both*: two threads, each of which pushes one item and pops one. Nanoseconds a pair.
+//! - *batch*: the push of a batch into our injector. The batch is a list that was linked before the
+//!   measurement. The injector is empty, or it holds items that were pushed one by one. After each
+//!   push all items are popped, which is not timed. Nanoseconds a batch, by criterion.
+//! - *both*: two threads, each of which pushes one item and pops one, again and again. Nanoseconds
+//!   a pair.
 //! - *p to c*: p threads push and c threads pop, as fast as they can, until all items are through.
 //!   Nanoseconds an item. *by 128* moves 128 items at a time, if the queue has batches. A thread
-//!   that finds no item, or no room, yields after a while.
+//!   that finds no item, or no room, spins and sometimes yields its CPU.
 //!
-//! The last two are the *contended* rows (`-- contended` runs them alone, `-- contended both` one
-//! of them). In a round each queue takes the row once, with a million items, and the order rotates.
-//! `ROUNDS` sets the number of rounds. The table gives two medians of the rounds. One is for the
-//! rounds before and after which a cache line's round trip between the processors was short. The
-//! other is for those in which it was long, as the figures then double.
+//! *both* and *p to c* are the *contended* rows: `-- contended` runs only them, and
+//! `-- contended NAME` only those whose names contain `NAME`. In a round each queue takes the row
+//! once, with a million items. The order of the queues rotates. `ROUNDS` sets the number of rounds.
 //!
-//! Our injector passes on boxed nodes that exist before the measurement. So it allocates as little
-//! in the loop as the other queues.
+//! A cache line's round trip between the two processors is measured before and after each round.
+//! The table gives two medians: one of the rounds in which both round trips were short, and one of
+//! the rounds in which both were long. The figures double when the round trip is long. Rounds with
+//! one short and one long round trip are left out.
+//!
+//! Our injector's items are boxed nodes, which are allocated before the measurement. So its pushes
+//! allocate nothing in the loop.
 use criterion::{BenchmarkId, Criterion};
 use queue_global::{Boxed, Injector, List};
 use std::{
@@ -36,7 +40,7 @@ trait Shared: Send + Sync {
     type Item: Send;
     fn new() -> Self;
     fn item() -> Self::Item;
-    /// Returns the item if the queue is full.
+    /// Pushes the item. If the queue is full, returns the item as the error.
     fn push(&self, item: Self::Item) -> Result<(), Self::Item>;
     fn pop(&self) -> Option<Self::Item>;
 
@@ -47,7 +51,7 @@ trait Shared: Send + Sync {
         }
     }
 
-    /// Pops up to `n` items.
+    /// Pops up to `n` items, and appends them to `got`.
     fn pop_some(&self, n: usize, got: &mut Vec<Self::Item>) {
         got.extend((0..n).map_while(|_| self.pop()));
     }
@@ -197,7 +201,8 @@ fn alone<Q: Shared>(criterion: &mut Criterion, name: &str) {
     });
 }
 
-/// Spins a little, then yields: the thread for which it waits may need this processor.
+/// Spins, and yields the CPU at every 64th call of [`wait`](Self::wait): the other thread, which is
+/// to push or to pop, may need this CPU.
 struct Patience(u32);
 
 impl Patience {
@@ -211,10 +216,11 @@ impl Patience {
     }
 }
 
-/// Runs threads, pinned to the processors in turn, from one start to the end of all. Returns their
-/// results, so that these are dropped after the measurement.
+/// Runs threads, which are pinned to two processors in turn and start together. Returns the time
+/// from the first start to the last end, and the results of the threads. So the caller drops the
+/// results after the measurement.
 ///
-/// Each thread reads the clock at its own end, as a thread that joins the others would read it
+/// Each thread reads the clock at its own end. A thread that joins the others would read the clock
 /// late.
 fn race<R: Send>(threads: Vec<impl FnOnce() -> R + Send>) -> (Duration, Vec<R>) {
     let start = Barrier::new(threads.len());
@@ -272,7 +278,7 @@ impl Row {
         }
     }
 
-    /// Measures the nanoseconds an item.
+    /// Runs the row on a queue. Returns the nanoseconds for each item, in `Both` for each pair.
     fn take<Q: Shared>(self, items: usize) -> f64 {
         let took = match self {
             Self::Both => both::<Q>(items),
@@ -347,11 +353,12 @@ fn median(samples: impl Iterator<Item = f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// The longest round trip, in nanoseconds, between processors that are near each other.
+/// A cache line's round trip below this number of nanoseconds is short: the processors are near
+/// each other.
 const NEAR: f64 = 150.0;
 
-/// One round of a row: the nanoseconds of each queue, and of a cache line's round trip before and
-/// after.
+/// One round of a row: the nanoseconds of each queue, and those of a cache line's round trip before
+/// and after the round.
 struct Round {
     queues: Vec<f64>,
     trips: [f64; 2],
@@ -372,7 +379,8 @@ impl Round {
         }
     }
 
-    /// True if the processors were near each other, `None` if they moved during the round.
+    /// Returns whether the processors were near each other before and after the round. Returns
+    /// `None` if the two answers differ: then the host has moved the virtual processors.
     fn near(&self) -> Option<bool> {
         let [before, after] = self.trips.map(|trip| trip < NEAR);
         (before == after).then_some(before)
@@ -485,7 +493,7 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let named: Vec<_> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
     if named.is_empty() || *named[0] == "contended" {
-        // Without `--bench` this only tests that all rows run.
+        // Without `--bench` one short round only tests that all rows run.
         let measured = args.iter().any(|arg| arg == "--bench");
         let rounds = std::env::var("ROUNDS").map_or(5, |n| n.parse().expect("ROUNDS is a number"));
         let (rounds, items) = if measured {

@@ -1,15 +1,17 @@
 //! How long work waits behind a task that blocks or polls for long, and how soon a stall is
 //! reported. `cargo bench -p bench --bench monitor`.
 //!
-//! - `call of 100 ms`: a task is ready on the same worker when another task begins a `syscall`. The
-//!   figure is the time from the start of the call to the run of the ready task.
+//! - `call of 100 ms`: a task spawns a second task on the only worker, and then blocks for 100 ms:
+//!   in `syscall`, in `block_in_place`, or in neither. The figure is the time from the start of the
+//!   call to the run of the second task.
 //! - `report`: a task spins, or reads from a socket, for 50 ms. The figure is the time from the
 //!   start of that poll to its first report.
-//! - `polls of 50 ms`: each worker runs an endless task of such polls, and 1,000 tasks are spawned
-//!   from outside. The figures are the number of polls that end before the last of the 1,000 tasks
-//!   runs, and the time until then.
+//! - `polls of 50 ms`: each worker has an endless task, every poll of which spins for 50 ms. 1,000
+//!   tasks are spawned from outside. The figures are the number of such polls that end before the
+//!   last of the 1,000 tasks has run, and the time until then. The number is the largest of ten
+//!   rounds.
 //!
-//! The times are the median and the longest, in milliseconds.
+//! The times of each row are the median and the longest of its rounds, in milliseconds.
 use selvedge::{Builder, Runtime, Stall};
 use std::{
     future::Future,
@@ -83,14 +85,14 @@ fn print(name: &str, mut times: Vec<Duration>) {
     println!("{name:<44} {:>8.2} {:>8.2}", ms(median), ms(longest));
 }
 
-/// Makes a task ready, and blocks for 100 ms in `call`.
+/// Spawns a task, and then passes `call` a closure that sleeps for 100 ms.
 async fn calls(begun: mpsc::Sender<Instant>, ran: mpsc::Sender<Instant>, call: fn(&dyn Fn())) {
     selvedge::spawn_detached(async move { ran.send(Instant::now()).unwrap() });
     begun.send(Instant::now()).unwrap();
     call(&|| thread::sleep(Duration::from_millis(100)));
 }
 
-/// Returns how long the other task of each round has waited.
+/// Returns, for each round, how long the task that [`calls`] spawned has waited for its run.
 fn waits<F: Future<Output = ()> + Send + 'static>(
     runtime: &Runtime,
     task: impl Fn(mpsc::Sender<Instant>, mpsc::Sender<Instant>) -> F,
@@ -135,7 +137,7 @@ fn reports(stall: fn()) -> Vec<Duration> {
         });
         let begun = runtime.block_on(task).unwrap();
         let reported = reports.recv().unwrap() - begun;
-        while reports.try_recv().is_ok() {} // Reports of later ages of the same poll.
+        while reports.try_recv().is_ok() {} // Later reports of the same poll.
         // Workers and the monitor fall asleep, as between two requests of a service.
         thread::sleep(Duration::from_millis(20));
         while reports.try_recv().is_ok() {}
@@ -144,7 +146,8 @@ fn reports(stall: fn()) -> Vec<Duration> {
     (0..ROUNDS).map(round).collect()
 }
 
-/// Spawns 1,000 tasks beside endless polls of 50 ms, and prints how long it takes till they ran.
+/// Spawns 1,000 tasks beside endless tasks whose polls take 50 ms. Prints how many of those polls
+/// end, and how much time passes, before all 1,000 tasks have run.
 fn bursts<Y: Future<Output = ()> + Send + 'static>(
     name: &str,
     workers: usize,

@@ -2,16 +2,18 @@
 //! `cargo bench -p bench --bench retention`, on Linux.
 //!
 //! A cycle pushes items of two words. Then the owner pops them, or a thief steals them, one by one
-//! until the queue is empty. At the end the owner pops once more. Each figure is the median of
-//! several processes; the queues take turns.
+//! until the queue is empty. In both cases the owner's last pop finds the queue empty. Each figure
+//! is the median of several processes; the queues take turns.
 //!
-//! - *held*: resident MiB after a cycle of 4,000,000 items, including the process itself.
+//! - *held*: resident MiB after a cycle of 4,000,000 items, before the queue is dropped. The figure
+//!   includes the process itself.
 //! - *first*: milliseconds of a process's first cycle, of 500,000 items.
 //!
-//! crossbeam's deque retires buffers to an epoch. So its process flushes that epoch before the
-//! measurement, and the figure leaves out memory that would be freed a moment later.
+//! crossbeam's deque retires its old buffers to an epoch. So a process that measures crossbeam's
+//! deque first flushes that epoch: the figure leaves out memory that would be freed a moment later.
 //!
-//! The exit status is 1 if one of our queues holds more than 1.2 times as much as crossbeam's.
+//! The exit status is 1 if the *held* figure of one of our queues is more than 1.2 times that of
+//! crossbeam's queue of the same order.
 use queue_spmc::{Steal, deque, fifo};
 use std::{
     env, fs,
@@ -62,7 +64,7 @@ macro_rules! crossbeam {
     };
 }
 
-/// Each of our queues is followed by crossbeam's.
+/// Each of our queues, and after it crossbeam's queue of the same order.
 const QUEUES: [(&str, Cycle); 4] = [
     ("deque", ours!(deque)),
     ("crossbeam lifo", crossbeam!(new_lifo)),
@@ -78,7 +80,7 @@ fn resident() -> f64 {
     kilobytes / 1024.0
 }
 
-/// Runs one cycle in a new process, and returns its figure.
+/// Runs one cycle in a new process, and returns the figure that the process prints.
 fn measure(queue: usize, steal: bool, held: bool) -> f64 {
     let own = env::current_exe().expect("a path");
     let words = [queue.to_string(), steal.to_string(), held.to_string()];

@@ -4,16 +4,18 @@
 //! Figures are nanoseconds.
 //!
 //! - *owner, depth d*: a push and a pop, with d items in the queue after the push.
-//! - *owner, 256 and 256*: a push and a pop, of 256 pushes and then 256 pops.
-//! - *steal half of n*: an item that a thief moves into its own queue, half of n at once. The thief
-//!   does so for 16 queues in turn, so that the clock is read once for all.
-//! - *skewed load*: one of 256 items that the owner pushes at once. Each item is work for a fixed
+//! - *owner, 256 and 256*: a push and a pop, if the owner pushes 256 items and then pops them.
+//! - *steal half of n*: one stolen item. A steal moves half of a queue of n items into the thief's
+//!   own queue. The clock is read once for 16 steals, each from another queue.
+//! - *skewed load*: one item of 256 that the owner pushes at once. Each item is work for a fixed
 //!   time, and a thief helps. No figure can be below half of that time.
-//! - *owner with a thief*: a push and a pop at depth 32. Meanwhile a thief on another thread moves
-//!   half of the queue into its own, empties that, and waits for a microsecond.
+//! - *owner with a thief*: a push and a pop, if the owner pushes 32 items and then pops. Meanwhile
+//!   a thief on another thread repeats: it moves half of the queue into its own queue, empties its
+//!   own queue, and waits for a microsecond.
 //!
-//! `plain` claims one item at a time. A `VecDeque` has no thieves: it shows what the same costs
-//! without any synchronisation.
+//! `plain` is our ring whose owner claims one item at a time; in `claiming 16` the owner claims up
+//! to 16. A `VecDeque` has no thieves: it shows what the owner's operations cost without any
+//! synchronisation.
 use criterion::{BenchmarkId, Criterion};
 use queue_spmc::{StealLimit, deque, fifo, ring};
 use std::{
@@ -38,7 +40,7 @@ trait Owner: Send {
     fn thief(&self) -> Self::Thief;
     fn push(&mut self, item: u64);
     fn pop(&mut self) -> Option<u64>;
-    /// Moves half of the other queue into this one, and returns the number of items.
+    /// Moves half of the queue of `from` into this queue, and returns the number of moved items.
     fn steal(&mut self, from: &Self::Thief) -> usize;
 }
 
@@ -55,7 +57,8 @@ impl<const CLAIM: usize> Owner for Ours<CLAIM> {
     }
     #[inline(always)]
     fn push(&mut self, item: u64) {
-        // The push fails while a descheduled thief has not finished its copy.
+        // The push can fail while a descheduled thief has not finished its copy: the items that
+        // the thief has claimed still take room.
         let _ = self.0.push(item);
     }
     #[inline(always)]
@@ -405,8 +408,8 @@ fn skewed<O: Owner>(criterion: &mut Criterion, name: &str, work: Duration) {
     thread.join().unwrap();
 }
 
-/// Runs a row on all queues, one after the other, so that a change of the machine affects all of a
-/// row.
+/// Runs a row on all queues, one after the other, so that a slower or faster machine affects all
+/// figures of the row.
 macro_rules! row {
     ($c:expr, $($what:tt)*) => {
         row!(@ $c, "claiming 16", Ours<16>, $($what)*);

@@ -1,9 +1,9 @@
 //! Task cells and their peers: nanoseconds per operation, and bytes per idle task.
 //! `cargo bench -p bench --bench task`.
 //!
-//! All rows run on one thread. The queue holds one task, so that a row measures the cell alone. A
-//! second thread sleeps meanwhile, because the C library avoids some atomic operations in a process
-//! that has one thread.
+//! All rows run on one thread. Except for tokio, the queue holds one task, so that a row measures
+//! the cell alone. A second thread sleeps meanwhile, because the C library avoids some atomic
+//! operations in a process that has one thread.
 //!
 //! - *complete*: spawn without a join handle, run to completion.
 //! - *join*: spawn, run to completion, take the output from the handle.
@@ -366,7 +366,7 @@ fn tokio_complete(n: u64) -> Duration {
                     black_box(i);
                 }));
             }
-            // tokio's queue is first in, first out, so the others have run.
+            // tokio's queue is first in, first out. So all tasks of the batch run before this one.
             tokio::spawn(async {}).await.expect("it doesn't panic");
         }
         begun.elapsed()
@@ -421,7 +421,7 @@ const fn peer<C: Cells + 'static>(name: &'static str) -> Peer {
     }
 }
 
-/// Index of the peer to which the ratios compare the others.
+/// Index of async-task in [`PEERS`]: a ratio is a peer's figure divided by that of async-task.
 const YARDSTICK: usize = 2;
 
 const PEERS: [Peer; 6] = [
@@ -474,7 +474,7 @@ fn bytes<C: Cells, const WORDS: usize>() -> Option<u64> {
         joins.push(join);
     }
     let each = (in_use()? - before) / IDLE;
-    // The tasks wait forever, and the process is about to end.
+    // The tasks wait forever, and the process is about to end: dropping them would only take time.
     std::mem::forget((cells, joins));
     Some(each)
 }
@@ -521,7 +521,7 @@ fn print(what: &str, cells: impl Iterator<Item = Option<String>>) {
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let only = arguments.iter().find(|argument| !argument.starts_with('-'));
-    // Without `--bench` this only tests that all rows run.
+    // Without `--bench` one short round only tests that all rows run.
     let measured = arguments.iter().any(|argument| argument == "--bench");
     let rounds = env::var("ROUNDS").map_or(15, |n| n.parse().expect("ROUNDS is a number"));
     let (rounds, n) = if measured {

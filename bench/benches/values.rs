@@ -2,13 +2,15 @@
 //!
 //! - *thousand*: one thread pushes 1,000 numbers and pops them.
 //! - *one to one*: a thread pushes numbers while another pops them.
-//! - *by 32*: the same, but the consumer takes up to 32 at a time, if the queue has batches.
+//! - *by 32*: as *one to one*, but the consumer takes up to 32 numbers at a time, if the queue has
+//!   batches.
 //! - *two to two*: two threads push numbers while two others pop them.
-//! - *two by 32*: the same, but the consumers take up to 32 at a time.
+//! - *two by 32*: as *two to two*, but each consumer takes up to 32 numbers at a time, if the queue
+//!   has batches.
 //!
-//! In a round each queue takes the row once, and the order rotates. The table gives the median of
-//! the rounds, in nanoseconds of processor time (of all threads) an item. `ROUNDS` and `ITEMS` set
-//! the numbers of rounds and items.
+//! In a round each queue takes the row once, and the order of the queues rotates. The table gives
+//! the median of the rounds: nanoseconds an item, of the processor time of all threads together.
+//! `ROUNDS` and `ITEMS` set the numbers of rounds and items.
 use concurrent_queue::ConcurrentQueue;
 use crossbeam_deque::{Steal, Worker};
 use queue_global::ValueInjector;
@@ -31,7 +33,8 @@ trait Queue: Sync {
     fn push(&self, item: u64);
     fn pop(&self) -> Option<u64>;
 
-    /// Pops up to 32 numbers, and returns how many there were and their sum.
+    /// Pops up to 32 numbers, or one if the queue has no batches. Returns how many numbers it
+    /// popped, and their sum.
     fn pop_some(&self) -> (u64, u64) {
         self.pop().map_or((0, 0), |item| (1, item))
     }
@@ -124,7 +127,8 @@ fn processor_nanoseconds() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Measures the nanoseconds of processor time an item.
+/// Runs `run`, and returns its processor time for each item, in nanoseconds. `run` passes the
+/// numbers below `items` through a queue and returns their sum.
 fn timed(items: u64, run: impl FnOnce() -> u64) -> f64 {
     let begun = processor_nanoseconds();
     let sum = run();
@@ -145,7 +149,7 @@ fn thousand<Q: Queue>(items: u64) -> f64 {
     })
 }
 
-/// Waits a little for a pusher, which may need this thread's processor.
+/// Spins, and yields the CPU at every 64th call: the pushing thread may need this thread's CPU.
 fn wait(patience: &mut u32) {
     *patience = patience.wrapping_add(1);
     match *patience % 64 {
@@ -186,7 +190,8 @@ fn two_to_two<Q: Queue>(items: u64, take: fn(&Q) -> (u64, u64)) -> f64 {
     let consume = || {
         let (mut sum, mut patience) = (0, 0);
         loop {
-            // Ordering: Acquire pairs with the store below: all items have been pushed.
+            // Ordering: Acquire pairs with the store below. If the load returns true, this thread
+            // sees all pushes.
             let is_last = pushed.load(Acquire);
             let (count, their_sum) = take(queue);
             sum += their_sum;

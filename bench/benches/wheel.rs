@@ -1,11 +1,12 @@
 //! The wheel beside a sorted map, a heap and its peers. `cargo bench -p bench --bench wheel`.
 //!
-//! - *cancel*: insert a timeout of 30,000 to 31,000 ticks, and remove the oldest of 10,000. Time
-//!   advances by one tick for each 100 of these, so no timer fires. Nanoseconds a pair.
-//! - *fire*: insert a timer of 1 to 1,000 ticks. Time advances by one tick for each 10 of these,
-//!   and the due timers are taken. About 5,000 timers are pending. Nanoseconds a timer.
-//! - *sleeps*: insert 100,000 or 1,000,000 timers at random over 10,000 ticks, then advance to the
-//!   end tick by tick. Nanoseconds for all.
+//! - *cancel*: insert a timer that is due in 30,000 to 31,000 ticks, and remove the timer that was
+//!   inserted first of the 10,000 pending ones. Time advances by one tick for each 100 such pairs,
+//!   so no timer fires. Nanoseconds a pair.
+//! - *fire*: insert a timer that is due in 1 to 1,000 ticks. Time advances by one tick for each 10
+//!   timers, and the due timers are taken. About 5,000 timers are pending. Nanoseconds a timer.
+//! - *sleeps*: insert 100,000 or 1,000,000 timers, whose deadlines are random within 10,000 ticks.
+//!   Then advance by 10,000 ticks, one by one. Nanoseconds for all timers together.
 //!
 //! The heap and hierarchical_hash_wheel_timer remove no timer: they mark cancelled timers, and drop
 //! them at their deadlines. In *cancel* time reaches no deadline, so both grow through the whole
@@ -24,14 +25,14 @@ use std::{
 };
 use timer_wheel::{Entry, Key, Node, Timers, Wheel};
 
-/// A queue of timers with a number each.
+/// A queue of timers, each of which has a number as its value.
 trait Queue {
     type Key;
     fn new() -> Self;
     fn insert(&mut self, deadline: u64, value: u64) -> Self::Key;
     fn remove(&mut self, key: Self::Key);
-    /// Takes all timers that are due at the tick `now`, and returns their number. From one call to
-    /// the next, `now` stays the same or grows by 1.
+    /// Takes all timers that are due at the tick `now`, and returns how many there were. From one
+    /// call to the next, `now` stays the same or grows by 1.
     fn expire(&mut self, now: u64) -> u64;
 }
 
@@ -333,12 +334,13 @@ fn cancel<Q: Queue>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str) {
             }
         });
     });
-    // The queue must be empty at the end: one of the peers needs its handles to be returned.
+    // The queue must be empty at the end: a key of nexus-timer must not be dropped.
     keys.into_iter().for_each(|key| queue.remove(key));
 }
 
-/// Measures the row *fire*, which keeps no keys. Most queues are given [`insert`], which drops the
-/// key. A key of nexus-timer must not be dropped, so it is given [`forget`], which makes none.
+/// Measures the row *fire*, which keeps no keys. For most queues `insert` is the function
+/// [`insert`], which drops the key. A key of nexus-timer must not be dropped, so for nexus-timer
+/// `insert` is [`forget`], which makes no key.
 fn fire<Q: Queue>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,

@@ -1,7 +1,8 @@
-//! The cost of two rows without any runtime: `cargo run --release -p bench --example floor`.
+//! Measures what two rows of `cargo xtask bench` cost without any runtime:
+//! `cargo run --release -p bench --example floor`.
 //!
-//! - `idle_wake`: a parked thread answers another thread, which rings after pauses as that row
-//!   does.
+//! - `idle_wake`: a thread unparks a second thread, which answers with the time that its wake took.
+//!   The first thread pauses before each unpark, as in the row of that name.
 //! - `new_drop`: two named threads are started, return, and are joined.
 use std::{
     sync::atomic::{
@@ -31,7 +32,8 @@ fn idle_wake() -> u64 {
     thread::scope(|scope| {
         let answers = scope.spawn(|| {
             let mut last = 0;
-            // Ordering: Relaxed. `park` is ordered after the `unpark` that follows the store.
+            // Ordering: Relaxed. The store is followed by an `unpark`, and the `park` that consumes
+            // this `unpark` is ordered after it.
             while !ended.load(Relaxed) {
                 // Ordering: Acquire pairs with the ringing thread's store.
                 let at = rung.load(Acquire);
@@ -59,7 +61,7 @@ fn idle_wake() -> u64 {
                 }
             }
         }
-        // Ordering: Relaxed, as the load of `ended`.
+        // Ordering: Relaxed, for the reason at the load of `ended`.
         ended.store(true, Relaxed);
         answers.thread().unpark();
         median(seen)

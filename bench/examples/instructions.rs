@@ -1,9 +1,9 @@
 //! Runs one hot path N times, so that `cargo xtask bench --instructions` can count its
 //! instructions.
 //!
-//! `instructions ROW N` runs a row. Without arguments it lists the rows; a peer's row has a colon
-//! in its name. A path of a part runs on the main thread. A path of a runtime runs on one worker,
-//! while the main thread sleeps.
+//! `instructions ROW N` runs the row `ROW`. Without arguments the program lists the rows; a peer's
+//! row has a colon in its name. The rows of a runtime (`runtime-…` and `tokio: …`) run on one
+//! worker, while the main thread sleeps. All other rows run on the main thread.
 use coop_budget::{Budget, Scope};
 use queue_global::{Boxed, Injector};
 use queue_spmc::{deque, ring};
@@ -18,7 +18,7 @@ use std::{
 };
 use task_header::{Notified, Owned, Ran, Schedule, WakeKind};
 
-/// Number of items in the queue while pairs are counted.
+/// Number of items in the queue after the push of each pair.
 const DEPTH: u64 = 32;
 
 type Row = (&'static str, fn(u64));
@@ -164,7 +164,8 @@ fn task_joins(n: u64) {
 
 thread_local!(static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) });
 
-/// Returns `Pending` `n` times. Its first poll stores its waker.
+/// Returns a future that is pending in its first `n` polls, and ready in the next. The first poll
+/// stores the future's waker in `WAKER`.
 fn waits(mut n: u64) -> impl Future<Output = ()> + Send {
     let mut left = false;
     poll_fn(move |cx| {
@@ -204,7 +205,7 @@ fn task_clones(n: u64) {
     let _ = WOKEN.take().expect("it was woken").run();
 }
 
-/// Wakes itself in each of `n` polls.
+/// Returns a future that wakes itself in each of its first `n` polls, and is ready in the next.
 fn wakes(mut n: u64) -> impl Future<Output = ()> + Send {
     poll_fn(move |cx| {
         if n == 0 {
@@ -297,8 +298,8 @@ impl Inside for Tokio {
 }
 
 fn ours(root: impl Future<Output = ()> + Send + 'static) {
-    // The interval is fixed, as under callgrind each poll takes so long that the worker would look
-    // at the injector after each.
+    // The interval is fixed. Under callgrind each poll takes so long that, by default, the worker
+    // would look at the injector after each poll.
     let builder = selvedge::Builder::new().workers(1).global_interval(61);
     let runtime = builder.build();
     let runtime = runtime.expect("it starts");
@@ -313,7 +314,8 @@ fn tokios(root: impl Future<Output = ()> + Send + 'static) {
     futures_lite::future::block_on(runtime.spawn(root)).expect("it doesn't panic");
 }
 
-/// Spawns tasks, 128 and then a yield, and drops the handles.
+/// Spawns tasks in batches of 128, and drops their handles. After each batch it yields until all
+/// tasks so far have run.
 async fn spawns<R: Inside>(n: u64) {
     static RAN: AtomicU64 = AtomicU64::new(0);
     for batch in 1..=n / 128 {

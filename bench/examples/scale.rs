@@ -7,11 +7,11 @@
 //!     --target-dir target/count
 //! ```
 //!
-//! It counts over all threads, for each poll:
+//! The program counts over all threads, for each poll:
 //!
 //! - read-modify-writes;
-//! - those of words that all workers share: the idle word and masks, the injector's stack, the
-//!   count of outside spawns;
+//! - the read-modify-writes of words that all workers share: the idle word and masks, the
+//!   injector's stack, the count of outside spawns;
 //! - `SeqCst` fences.
 //!
 //! Searches, stolen tasks, tasks taken from the injector and sleeps come from the runtime's own
@@ -91,7 +91,7 @@ mod counted {
             for workers in [2, 8, 64, 256] {
                 let runtime = Builder::new().workers(workers).prestart().build();
                 let runtime = runtime.expect("it starts");
-                // Now all workers sleep.
+                // After this time all workers sleep.
                 std::thread::sleep(Duration::from_millis(100));
                 let (before, counters) = (total(), runtime.metrics());
                 run(&runtime);

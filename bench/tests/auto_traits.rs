@@ -1,7 +1,7 @@
 //! Compares the auto traits of our public types with those of the types that they replace.
 //!
-//! Each of our types has every auto trait that its peer has, except those with a reason in
-//! `LACKING`.
+//! Each of our types has every auto trait that its peer has. `LACKING` lists the exceptions, each
+//! with its reason.
 use queue_global::Boxed;
 use std::marker::PhantomData;
 
@@ -12,7 +12,8 @@ const NAMES: [&str; 4] = ["Send", "Sync", "UnwindSafe", "RefUnwindSafe"];
 
 struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// Constants of a probe. An inherent constant of the same name, which needs the trait, hides each.
+/// The default of each constant of a probe. If `T` has the trait, an inherent constant of the same
+/// name hides the default.
 trait Otherwise {
     const SEND: bool = false;
     const SYNC: bool = false;

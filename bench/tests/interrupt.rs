@@ -18,7 +18,7 @@ fn program(folder: &Path, name: &str, text: &str) {
     fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// Waits until the file holds this many lines, which `child` writes there.
+/// Waits until the file holds `lines` lines, which the programs that `child` runs write there.
 fn has_lines(child: &mut Child, file: &Path, lines: usize) {
     while fs::read_to_string(file).unwrap_or_default().lines().count() < lines {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
@@ -26,9 +26,9 @@ fn has_lines(child: &mut Child, file: &Path, lines: usize) {
     }
 }
 
-/// Presses Ctrl-C, which all processes of a terminal get.
+/// Sends SIGINT to all processes of the group of `child`, as a Ctrl-C in a terminal does.
 fn interrupt(child: &Child) {
-    // SAFETY: it has no premises.
+    // SAFETY: `killpg` has no preconditions.
     unsafe { libc::killpg(child.id() as libc::pid_t, libc::SIGINT) };
 }
 
@@ -63,12 +63,13 @@ fn an_interrupted_bench_keeps_the_finished_samples() {
         "sample",
         r#"{"operations": 1, "value": 2.5, "cpu_ns": 2.5}"#,
     );
-    // It measures a row of two runtimes, and one of the next; then it hangs.
+    // This program takes three samples: of the first row on both runtimes, and of the second row on
+    // one runtime. At the fourth sample it hangs.
     let bench = "cd $(dirname $0)\n[ $1 = list ] && exec cat listing\n\
         echo >>begun\n[ $(wc -l <begun) -gt 3 ] && exec sleep 1000\ncat sample\n";
     program(root, "bench", bench);
     let file = root.join("results.json");
-    // It takes the samples by the program beside it.
+    // `compare` takes its samples by the program `bench` in its own folder.
     fs::copy(env!("CARGO_BIN_EXE_compare"), root.join("compare")).unwrap();
     let mut command = Command::new(root.join("compare"));
     command.args(["--rows", "yield_one,wake_one", "--peers", "tokio"]);

@@ -1,7 +1,7 @@
 //! Runs the program `bench` as `cargo xtask bench` does: each row once on each runtime.
 //!
-//! The program has no unit tests, because it would be compiled twice. The files below have some,
-//! and are part of this test, too.
+//! The program has no unit tests, because with them cargo would compile it twice. Some of its files
+//! below have unit tests, which run as part of this test.
 use serde_json::Value;
 use std::{
     collections::HashSet,
@@ -41,7 +41,8 @@ fn names_of(list: &Value) -> Vec<&str> {
 #[test]
 fn row_on_runtime_that_has_it_ends() {
     let list = json(&bench("list --json"));
-    // Rows and runtimes of which one refusal was seen: the program refuses all in one place.
+    // The rows and the runtimes that have been refused. One refusal of each is enough, because the
+    // program refuses all pairs in one place.
     let mut refused = HashSet::new();
     for row in list["rows"].as_array().unwrap() {
         let name = row["name"].as_str().unwrap();

@@ -6,21 +6,24 @@ use queue_global::Injector;
 use std::{future::Future, pin::pin, sync::Arc, task::Context, task::Poll, thread};
 use task_header::{JoinError, JoinHandle, Node, Notified, Owned, Ran, Schedule, WakeKind};
 
-/// State of all tasks. The queue links tasks, so a push allocates nothing. Any thread may push.
+/// State that all tasks share. The queue links the tasks' cells, so a push allocates nothing. Any
+/// thread may push.
 struct Shared {
     queue: Injector<Node<Scheduler>>,
     thread: thread::Thread,
 }
-/// A wake of the executor unparks its thread. `waker-vtable` makes a `Waker` of this.
+/// A wake of the executor unparks the executor's thread. `waker-vtable` makes a `Waker` from an
+/// `Arc<Shared>`.
 impl waker_vtable::WakeRef for Shared {
     fn wake(&self) {
         self.thread.unpark();
     }
 }
-/// Reference by which a task finds its queue. Every task holds one.
+/// Reference by which a task finds the queue. Every task holds such a reference.
 struct Scheduler(Arc<Shared>);
 impl Schedule for Scheduler {
-    /// Queues a task that was woken. It may be freed after the push, so the reference is cloned.
+    /// Queues a task that was woken. Another thread may free the task after the push, so the task's
+    /// reference is cloned before.
     fn schedule(task: Notified<Self>, _why: WakeKind) {
         let shared = task.scheduler().0.clone();
         shared.queue.requeue(task);
@@ -29,7 +32,8 @@ impl Schedule for Scheduler {
 }
 struct Executor {
     shared: Arc<Shared>,
-    /// Tasks that wait. A wake finds them without a reference count, and the end can drop them.
+    /// The waiting tasks. The list holds a reference to each of them, so a wake need not count one.
+    /// When the executor is dropped, it drops the tasks in the list.
     owned: Owned<Scheduler>,
 }
 impl Executor {
@@ -47,7 +51,7 @@ impl Executor {
         join
     }
 
-    /// Runs tasks until `main` has ended, and parks when none is queued.
+    /// Runs tasks until `main` has ended, and parks while no task is queued.
     fn block_on<T>(&mut self, main: JoinHandle<T>) -> Result<T, JoinError> {
         let (mut main, waker) = (pin!(main), waker_vtable::from_arc(self.shared.clone()));
         loop {
@@ -56,15 +60,15 @@ impl Executor {
             }
             while let Some(task) = self.shared.queue.pop() {
                 if let Ran::Notified(again) = self.owned.run(task) {
-                    self.shared.queue.requeue(again); // It was woken in its own poll.
+                    self.shared.queue.requeue(again); // The task was woken in its own poll.
                 }
             }
-            thread::park(); // A finished `main` has unparked this thread.
+            thread::park(); // Returns at once if `main` has ended: its end unparks this thread.
         }
     }
 }
 impl Drop for Executor {
-    // The remaining tasks are in the list, or in the queue.
+    // Each task that is left is in the list or in the queue.
     fn drop(&mut self) {
         self.owned.cancel_all();
         drop(self.shared.queue.pop_n(usize::MAX));

@@ -1,5 +1,5 @@
-//! A driven worker, and a `Park` with a heap of timers: a small model of an I/O driver with a
-//! poller.
+//! A driven worker, and a `Park` with a heap of timers. The `Park` stands for an I/O driver, and
+//! the heap for the driver's poller (`epoll`, for example).
 mod cli;
 
 use selvedge::{
@@ -76,7 +76,7 @@ impl Timers {
 struct TimerPark {
     thread: ThreadPark,
     timers: Timers,
-    /// Wakers of timers that were due.
+    /// Wakers of the timers that `poll` has found due and `deliver` has not yet woken.
     collected: Vec<Waker>,
     parks: usize,
 }

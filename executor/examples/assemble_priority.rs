@@ -122,7 +122,7 @@ impl Drop for Executor {
             if self.owned.is_empty() {
                 return;
             }
-            thread::yield_now(); // Another thread wakes one of them, and is about to queue it.
+            thread::yield_now(); // Another thread has woken a task, and is about to queue it.
         }
     }
 }

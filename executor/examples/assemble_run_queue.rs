@@ -1,8 +1,9 @@
-//! A worker's loop over any `RunQueue`, and a second queue for it: a priority queue.
+//! A worker's loop over any `RunQueue`, and a second implementation of `RunQueue`: a priority
+//! queue.
 //!
-//! `Worker` below names no queue. It runs once with the plain `WorkerQueue`, in the order in which
-//! tasks are spawned, and once with `Heap`, in the order of their priorities. Each of the two is
-//! compiled for its queue.
+//! `Worker` below is generic over its queue. With the plain `WorkerQueue` it runs the tasks in the
+//! order in which they are spawned. With `Heap` it runs them in the order of their priorities. The
+//! compiler makes a copy of `Worker` for each of the two queues.
 mod cli;
 
 use queue_global::{Injector, List, Lock};
@@ -13,7 +14,7 @@ use worker_queue::{Batch, Next, QueueHooks, RunQueue, WorkerQueue};
 
 type Task = Notified<Scheduler>;
 
-/// A task's scheduler. It has the task's priority, so a queue finds that without a lookup.
+/// A task's scheduler. It has the task's priority, so a queue finds the priority without a lookup.
 #[derive(Clone)]
 struct Scheduler {
     shared: Arc<Shared>,
@@ -44,7 +45,7 @@ impl QueueHooks<Node<Scheduler>> for Shared {
         self.injector.requeue_batch(tasks);
     }
 
-    fn notify(&self) {} // There is one worker.
+    fn notify(&self) {} // There is only one worker, and it is this thread.
 }
 
 /// The second queue: the task of the highest priority runs next, and among equals the oldest.
@@ -56,7 +57,7 @@ struct Heap {
 
 struct Entry {
     priority: u32,
-    /// The negative number of the push.
+    /// The negated number of the push: of two tasks, the older one has the greater age.
     age: i64,
     task: Task,
 }
@@ -82,7 +83,7 @@ impl PartialEq for Entry {
 impl Eq for Entry {}
 
 impl RunQueue<Node<Scheduler>> for Heap {
-    type Stealer = (); // Other threads see nothing of it.
+    type Stealer = (); // No other thread can take tasks from this queue.
 
     fn stealer(&self) {}
 
@@ -174,7 +175,8 @@ impl<Q: RunQueue<Node<Scheduler>>> Worker<Q> {
         self.queue.push_back(task, &*self.shared);
     }
 
-    /// Returns the task to run next: the worker's own, or else a share of the injector.
+    /// Returns the task to run next: from the worker's own queue, or else from the injector, of
+    /// which the worker takes a share.
     fn next(&self) -> Option<Task> {
         let (queue, shared) = (&self.queue, &self.shared);
         let own = queue.next(&**shared).map(|next| next.item);
@@ -197,8 +199,8 @@ impl<Q: RunQueue<Node<Scheduler>>> Worker<Q> {
     }
 }
 
-/// Runs tasks of the priorities 0 to 2, and returns the priorities in the order of the tasks' ends.
-/// Each task waits once, and another thread wakes it.
+/// Runs tasks of the priorities 0 to 2, and returns their priorities in the order in which the
+/// tasks end. Each of these tasks waits once, and another thread wakes it.
 fn order<Q: RunQueue<Node<Scheduler>>>(queue: Q) -> Vec<u32> {
     const PRIORITIES: [u32; 6] = [2, 0, 1, 0, 2, 1];
     let mut worker = Worker::new(queue);
@@ -213,7 +215,7 @@ fn order<Q: RunQueue<Node<Scheduler>>>(queue: Q) -> Vec<u32> {
             sender.send(priority).expect("it is received below");
         });
     }
-    // It runs last in either order, so all the others wait by then.
+    // With either queue this task runs last, so all other tasks wait by then.
     worker.spawn(0, async move {
         let wake_all = move || wakes.iter().for_each(|wake| wake.try_send(()).unwrap());
         thread::spawn(wake_all).join().expect("it wakes them");

@@ -2,9 +2,10 @@
 //! queue per worker from which others steal (`worker-queue`), a queue for tasks from outside
 //! (`queue-global`), and wakers (`waker-vtable`).
 //!
-//! It is complete, and simpler than `selvedge` in two ways. A worker without work sleeps for a
-//! moment at a time, where `selvedge` counts the workers that search and those that sleep. And
-//! tasks that wake each other may go on without end, where `selvedge` has a cap.
+//! It is complete, and simpler than `selvedge` in two ways. First, a worker without work sleeps for
+//! 1 ms at most and then looks again; `selvedge` counts the workers that search and those that
+//! sleep. Second, tasks that wake each other through the LIFO slot may run without end while the
+//! other tasks of their worker wait; `selvedge` limits the length of such a chain.
 mod cli;
 
 use queue_global::{Injector, List};
@@ -23,7 +24,8 @@ use worker_queue::{QueueHooks, Stealer, WorkerQueue};
 type Task = Notified<Scheduler>;
 type Queue = WorkerQueue<Node<Scheduler>>;
 
-/// State that all workers share. Every task holds a reference, so a late wake finds it.
+/// State that all workers share. Every task holds a reference to it, so a late wake still finds
+/// the state.
 struct Shared {
     injector: Injector<Node<Scheduler>>,
     stealers: Vec<Stealer<Node<Scheduler>>>,
@@ -53,13 +55,13 @@ impl QueueHooks<Node<Scheduler>> for Shared {
 }
 
 thread_local! {
-    /// Queue of this thread, if it is a worker. Tasks reach it from inside a poll.
+    /// Queue of this thread, if the thread is a worker. Tasks reach the queue from inside a poll.
     static QUEUE: RefCell<Option<Rc<Queue>>> = const { RefCell::new(None) };
 }
 struct Scheduler(Arc<Shared>);
 
 impl Scheduler {
-    /// Pushes the task to this worker's queue, or returns it if this thread is not a worker.
+    /// Pushes the task to this worker's queue. If this thread is not a worker, returns the task.
     fn keep(shared: &Shared, task: Task) -> Option<Task> {
         let Some(queue) = QUEUE.with_borrow(Clone::clone) else {
             return Some(task);
@@ -73,13 +75,13 @@ impl Schedule for Scheduler {
     fn schedule(task: Task, _why: WakeKind) {
         let shared = task.scheduler().0.clone();
         if let Some(task) = Self::keep(&shared, task) {
-            shared.injector.requeue(task); // Unlike `push`, this works after the close.
+            shared.injector.requeue(task); // Unlike `push`, this works on a closed injector.
             shared.wake_all();
         }
     }
 }
 
-/// Unparks a worker whose list is closing.
+/// Unparks a worker when a task of its closing list has ended on another worker.
 struct Unpark(thread::Thread);
 impl waker_vtable::WakeRef for Unpark {
     fn wake(&self) {
@@ -100,12 +102,13 @@ fn worker(shared: &Shared, queue: Queue) {
             shared.asleep.fetch_sub(1, SeqCst);
             continue;
         };
-        // A task that waits is in this worker's list from now on, so that the end finds it.
+        // If the task waits after this run, it is in this worker's list. So the loop at the end of
+        // this worker finds and drops the task.
         if let Ran::Notified(again) = owned.run(task) {
-            queue.requeue(again, shared); // It yielded, so it goes behind the others.
+            queue.requeue(again, shared); // The task has yielded, so it goes behind the others.
         }
     }
-    // The tasks that are queued or wait are dropped here. A task that another thread is about to
+    // The tasks that are queued or wait are dropped here. A task that an outside thread is about to
     // wake still comes through the injector: a closed injector refuses only new tasks.
     owned.close();
     loop {
@@ -172,7 +175,7 @@ where
         && shared.injector.push(task).is_ok()
     {
         shared.wake_all();
-    } // Otherwise it was too late and is dropped: its handle says that it was cancelled.
+    } // If the injector is closed, the task is dropped: `join` then says that it was cancelled.
     join
 }
 impl Drop for Executor {
@@ -197,7 +200,8 @@ fn demo() {
     let executor = Executor::new(2);
     let shared = executor.shared.clone();
     let parent = spawn(&executor.shared, async move {
-        // All of these go to the queue of one worker.
+        // All children go to the queue of one worker. What its ring cannot hold goes to the
+        // injector.
         let count = |n| async move { (0..200).fold(n, |n, m| std::hint::black_box(n ^ m)) };
         let children = Vec::from_iter((0..5_000_u64).map(|n| spawn(&shared, count(n))));
         futures::future::join_all(children).await;

@@ -4,8 +4,9 @@
 //! `nc 127.0.0.1 7001`. The lines `/name NAME`, `/join ROOM` and `/quit` are commands.
 //!
 //! Each member has a queue of bounded length. A member who reads so slowly that its queue fills up
-//! is dropped, with a message to the room and to itself. Ctrl-C ends the server: the members get a
-//! message, and all lines that are queued for them are still written.
+//! is dropped. The room gets a message about that, and the member gets a goodbye. Ctrl-C ends the
+//! server: the members get a message, and the server still writes the lines that are queued for
+//! them, for 3 seconds at most.
 mod cli;
 
 use async_channel::{Receiver, Sender, TrySendError};
@@ -25,11 +26,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// The most lines that wait for a member.
+/// The largest number of lines that wait for a member.
 const QUEUE: usize = 256;
-/// The longest line; a longer one ends its member.
+/// A line of this many bytes, or a longer one, ends the connection of the member that sent it.
 const LONGEST: u64 = 4_096;
-/// How long the last lines of a member may take.
+/// How long the server may take to write the remaining lines of a member whose queue is closed.
 const FAREWELL: Duration = Duration::from_secs(20);
 
 type Line = Arc<str>;
@@ -40,7 +41,7 @@ struct Member {
     queue: Sender<Line>,
 }
 
-/// Everybody who is here, by the number of the connection.
+/// The members, by the numbers of their connections.
 #[derive(Default)]
 struct Chat(Mutex<HashMap<u64, Member>>);
 
@@ -80,7 +81,7 @@ impl Chat {
         self.send(&room, line);
     }
 
-    /// Queues a line for everybody in a room. Drops those whose queue is full.
+    /// Queues a line for everybody in a room. Drops the members whose queue is full.
     fn send(&self, room: &str, line: String) {
         let mut lines: Vec<Line> = vec![line.into()];
         let mut members = self.0.lock().unwrap();
@@ -114,7 +115,8 @@ impl Chat {
         self.announce(id, &format!("has come to {room}"));
     }
 
-    /// Tells everybody that the server ends, and lets their queues run out.
+    /// Queues the line "the server ends" for each member, and closes the members' queues. The lines
+    /// in a closed queue are still written.
     fn end(&self) {
         for (_, member) in self.0.lock().unwrap().drain() {
             let _ = member.queue.try_send("* the server ends\n".into());
@@ -127,7 +129,7 @@ impl Chat {
     }
 }
 
-/// Reads a member's lines until it ends.
+/// Reads a member's lines until the member leaves or has been dropped.
 async fn read(chat: &Chat, id: u64, stream: impl futures::AsyncRead + Unpin) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
@@ -153,7 +155,8 @@ async fn read(chat: &Chat, id: u64, stream: impl futures::AsyncRead + Unpin) -> 
             ("/join", room) if !room.is_empty() => chat.join(id, room),
             _ => chat.say(id, line.trim_end()),
         }
-        // The writers' turn: a burst of one member makes no other one slow.
+        // Lets the writers run, so that a burst of one member's lines does not fill the queues of
+        // the other members.
         yield_now().await;
     }
 }
@@ -167,7 +170,8 @@ async fn write(queue: Receiver<Line>, mut stream: OwnedWriteHalf) {
             }
             io::Result::Ok(())
         };
-        // The member may not read at all. Once its queue is closed, it has some time for the rest.
+        // Some members do not read at all. Once a member's queue is closed, the remaining lines may
+        // take at most `FAREWELL`.
         let closed = async {
             while !queue.is_closed() {
                 sleep(Duration::from_millis(100)).await;
@@ -202,7 +206,7 @@ async fn interrupted() -> io::Result<()> {
     let action = move || {
         let _ = (&send).write(&[0]);
     };
-    // SAFETY: the action only writes to a descriptor, which a signal handler may.
+    // SAFETY: the action only writes to a descriptor, and a signal handler may do that.
     unsafe { signal_hook_registry::register(libc::SIGINT, action) }?;
     let receive = AsyncFd::new(receive)?;
     let read = receive.async_io(selvedge::net::Interest::READABLE, |mut pipe| {
@@ -251,7 +255,8 @@ fn listen(address: String) -> io::Result<()> {
         drop(listener);
         println!("ends");
         chat.end();
-        // A member that does not close its side does not keep the server.
+        // The limit of 3 seconds is for members that do not close their side: they do not keep the
+        // server.
         let all = async { while members.join_next().await.is_some() {} };
         let _ = timeout(Duration::from_secs(3), all).await;
         Ok(())

@@ -12,7 +12,7 @@ use selvedge::{
 use std::{io, process::ExitCode};
 
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
-    // An answer leaves at once.
+    // The kernel then sends each answer at once.
     stream.set_nodelay(true)?;
     let mut buffer = [0; 4_096];
     loop {
@@ -51,7 +51,8 @@ fn serve(address: String) -> io::Result<()> {
                         eprintln!("{from}: {error}");
                     }
                 })),
-                // If no descriptor is free, the listener itself waits, and then goes on.
+                // If no descriptor is free, `accept` reports that once. The next call then waits
+                // until it can accept, so this loop does not spin.
                 Err(error) => eprintln!("accept: {error}"),
             }
         }

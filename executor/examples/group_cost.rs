@@ -2,9 +2,10 @@
 //! group, or spread over 4, 100 or 1,000 groups.
 //!
 //! `cargo run --release -p selvedge --features groups --example group_cost` prints the nanoseconds
-//! of a poll, and of a poll less one of the main group. A figure is the median of 11 samples, which
-//! the numbers of groups take in turn. A turn of a group lasts 0.5 ms, so its cost is divided
-//! among many polls.
+//! of a poll, and how many more they are than in the main group alone. Each figure is the median of
+//! 11 samples. The program takes the first sample for each number of groups, then the second, and
+//! so on. The worker stays with a group for 0.5 ms, so the cost of the change from one group to the
+//! next is divided among many polls.
 mod cli;
 
 use selvedge::{Builder, Runtime, SchedulingGroup, spawn_in, yield_now};

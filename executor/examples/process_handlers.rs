@@ -1,8 +1,8 @@
-//! Processes whose commands are async: a handler spawns a task of this executor for each command,
-//! and the task completes it.
+//! Processes whose commands are async: a handler spawns a task of `selvedge` for each command, and
+//! the task completes the command.
 //!
-//! The process scheduler knows nothing of this executor: a `Completer` may be completed by any
-//! thread or task.
+//! The process scheduler knows nothing of `selvedge`: any thread or task may complete a command,
+//! by the command's `Completer`.
 mod cli;
 
 use process_scheduler::{
@@ -11,7 +11,7 @@ use process_scheduler::{
 use selvedge::{Runtime, yield_now};
 use std::sync::mpsc;
 
-/// Asks for the length of each line, and adds them up.
+/// A process that issues a command for the length of each line, and adds up the lengths.
 struct Adder {
     open: usize,
     total: usize,
@@ -66,7 +66,7 @@ fn demo() {
         let _detached = tasks.spawn(async move {
             // Stands for a request over the network.
             yield_now().await;
-            // A stale completer is one whose process was killed meanwhile.
+            // An error says that the process was killed meanwhile.
             let _ = completer.complete(Ok(line.len()));
         });
     };

@@ -22,7 +22,8 @@ fn demo() {
     stealing();
 }
 
-/// The last task stays in the LIFO slot. Each one before it was displaced from there to the ring.
+/// The task that is spawned last stays in the LIFO slot. Each earlier task was displaced from the
+/// slot to the ring by the next spawn.
 fn last_first_then_in_order() {
     let runtime = Builder::new().workers(1).build().unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -85,8 +86,8 @@ fn overflow() {
     worker.run();
 }
 
-/// One worker has all tasks. Each of the others steals half of the first ring that has any, and may
-/// lose half of its own in turn.
+/// One worker has all tasks. The other workers search one after the other. Each steals half of the
+/// first ring in which it finds tasks, and that may be the ring of an earlier thief.
 fn stealing() {
     let (runtime, mut workers) = Builder::new().build_driven([(); 4].map(|()| ThreadPark::new()));
     let go = Arc::new(AtomicBool::new(false));

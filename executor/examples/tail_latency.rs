@@ -1,13 +1,14 @@
 //! Measures how late tasks run beside a task that is always ready, with a budget and without.
 //!
 //! `cargo run --release -p selvedge --example tail_latency -- [DIR]` prints the p50, p99 and
-//! longest lateness of the probes, and the throughput of the hog. It runs on `selvedge` with one
-//! worker, and on an executor of a few lines, with a budget of 128 operations and with none. It
-//! draws `tail_latency.svg` into DIR, by default `target`.
+//! longest lateness of the probes, and the throughput of the hog. It measures them on `selvedge`
+//! with one worker, and on an executor of a few lines. Each of the two runs once with a budget of
+//! 128 operations, and once with none. The program draws `tail_latency.svg` into DIR, by default
+//! `target`.
 //!
 //! The *hog* takes items from a source that is always ready: 100 ns an operation, 20,000 operations
 //! a round. Between two rounds it yields by itself. Another thread spawns a *probe* every 200 µs.
-//! Its lateness is the time from its spawn to its first poll.
+//! A probe's lateness is the time from its spawn to its first poll.
 mod cli;
 #[path = "latencies/picture.rs"]
 mod picture;
@@ -44,9 +45,9 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The result of one run.
 struct Run {
     name: &'static str,
-    /// Sorted.
+    /// The lateness of each probe, sorted.
     late: Vec<Duration>,
-    /// The hog's operations a second.
+    /// The number of operations that the hog makes in a second.
     rate: f64,
 }
 
@@ -56,7 +57,7 @@ impl Run {
     }
 }
 
-/// Yields once, by waking itself.
+/// Yields once: it wakes its own task and returns `Pending`.
 async fn rest() {
     let mut rested = false;
     std::future::poll_fn(|cx| {
@@ -111,7 +112,7 @@ fn on_selvedge(name: &'static str, budget: Budget) -> Result<Run, Box<dyn Error>
     }))
 }
 
-/// An executor of one thread, which runs the tasks of a channel.
+/// A task of an executor of one thread. The thread runs the tasks that it receives from a channel.
 struct ToyTask {
     task: Mutex<Option<Task>>,
     queue: mpsc::Sender<Arc<Self>>,
@@ -162,7 +163,7 @@ fn main() -> ExitCode {
 }
 
 fn compare(directory: PathBuf) -> Result<(), Box<dyn Error>> {
-    // On standard error, and only if that is a terminal.
+    // The bar is drawn on standard error, and only if that is a terminal.
     let bar = ProgressBar::new(4).with_style(ProgressStyle::with_template("{bar:30} {msg}")?);
     let step = |name: &'static str| {
         bar.set_message(name);
@@ -188,16 +189,16 @@ fn compare(directory: PathBuf) -> Result<(), Box<dyn Error>> {
             run.rate / 1e6
         )?;
     }
-    // A closed pipe is no reason to stop.
+    // The picture is drawn even if the reader of the table has gone.
     let _ = std::io::stdout().write_all(table.as_bytes());
-    std::fs::create_dir_all(&directory)?; // `target` is elsewhere if CARGO_TARGET_DIR says so.
+    std::fs::create_dir_all(&directory)?; // With CARGO_TARGET_DIR there may be no `target` here.
     let path = directory.join("tail_latency.svg");
     draw(&runs, &path)?;
     eprintln!("drawn: {}", path.display());
     Ok(())
 }
 
-/// Draws lateness over the share of the probes that were no later.
+/// Draws the lateness over the percentage of the probes that were no later.
 fn draw(runs: &[Run], path: &std::path::Path) -> Result<(), Box<dyn Error>> {
     let texts = Texts {
         title: "Lateness of tasks beside one that is always ready",

@@ -114,7 +114,7 @@ struct TakeBack {
     shared: Arc<Shared>,
     index: usize,
     call: usize,
-    /// What the monitor was shown as the polled task.
+    /// The number that the monitor was shown as the polled task.
     polled: usize,
     lender: trace::Lender,
     /// The group of the task that blocks. The rest of the poll keeps that group.

@@ -166,7 +166,7 @@ impl Entry {
     pub(crate) fn new(is: In<'static>) -> Self {
         let entry = Self(NonNull::from(Box::leak(Box::new(Scope::new(is)))));
         // SAFETY: the scope is new, and stays in its box until the drop of this `Entry` leaves it.
-        // That drop is in this thread, as an `Entry` is not `Send`.
+        // The `Entry` is dropped in this thread, as it is not `Send`.
         unsafe { entry.scope().enter() };
         entry
     }

@@ -92,7 +92,7 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
 struct Exit {
     remote: NonNull<Remote>,
     call: usize,
-    /// What the monitor is shown as the polled task.
+    /// The number that the monitor is shown as the polled task.
     polled: usize,
     lender: trace::Lender,
     /// The group of the task that makes the call. The rest of the poll keeps that group.

@@ -1,6 +1,6 @@
-//! Tests of the allocations of a `block_on`. They are counted per thread, as the runtime's threads
-//! allocate, too.
-// With `test-util` the clock keeps a list of the threads that block, which allocates.
+//! Tests of the allocations of a `block_on`. The allocations are counted per thread, as the
+//! runtime's threads allocate, too.
+// With `test-util` the clock keeps a list of the threads that block, and the list allocates.
 #![cfg(not(feature = "test-util"))]
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
@@ -24,18 +24,18 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.realloc(block, layout, size) }
     }
 }
@@ -86,9 +86,9 @@ fn block_on_of_a_pending_future_allocates_its_parker_once() {
 fn waiting_block_on_of_a_local_runtime_allocates_a_parker() {
     let runtime = selvedge::LocalRuntime::new();
     let ready_again = || allocations(|| runtime.block_on(ready(())));
-    ready_again(); // These are allocations of the set, and of the driver, if there is one.
+    ready_again(); // The first call also allocates for the set, and for a driver if there is one.
     let least = ready_again();
-    // The driver's park is used again.
+    // A driver is also the parker, which is used again. Without a driver, the wait makes a parker.
     let parkers = u32::from(cfg!(not(any(feature = "net", feature = "time"))));
     let waits = allocations(|| runtime.block_on(pending_once()));
     assert_eq!(waits, least + parkers);

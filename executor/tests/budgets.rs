@@ -1,4 +1,5 @@
-//! One resource, written with `coop-budget` alone, in three runtimes.
+//! Tests of one resource, written with `coop-budget` alone, in three runtimes: `selvedge`, tokio,
+//! and an executor of sixty lines.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use coop_budget::{Budget, OnExhausted, Scope, poll_proceed, remaining, scope, unconstrained};
 use std::{
@@ -30,7 +31,7 @@ impl Source {
     }
 }
 
-/// Takes items until `stop`, and returns how many it took.
+/// Takes items until `stop` is set, and returns how many it took.
 async fn hog(stop: Arc<AtomicBool>) -> u64 {
     let mut source = Source(0);
     let mut last = 0;
@@ -40,7 +41,7 @@ async fn hog(stop: Arc<AtomicBool>) -> u64 {
     last
 }
 
-/// Sets `stop` when it is polled. On one worker the hog ends only if it lets this task run.
+/// Sets `stop` when this task is polled. On one worker the hog ends only if it lets this task run.
 async fn probe(stop: Arc<AtomicBool>) {
     stop.store(true, SeqCst);
 }
@@ -57,8 +58,8 @@ fn tasks_cooperate_in_selvedge() {
             hog.await.unwrap()
         }
     });
-    // The task has used up whole budgets, and then made the operation for which it waited when it
-    // was stopped.
+    // The hog has used up whole budgets. It waited for one more operation when `stop` was set, and
+    // then made that operation, too.
     assert_eq!(taken % 128, 1, "{taken}");
 }
 
@@ -72,7 +73,7 @@ fn tasks_cooperate_inside_tokio_beside_its_budget() {
         let (send, mut receive) = tokio::sync::mpsc::unbounded_channel();
         let hog = tokio::spawn(scope(Budget::DEFAULT, hog(stop.clone())));
         let own = tokio::spawn(scope(Budget::new(10_000), async move {
-            // Tokio's budget is 128 operations and separate: tokio's channel does not charge this
+            // Tokio has a separate budget of 128 operations: tokio's channel does not charge this
             // scope.
             let mut polls = 0;
             let mut received = 0;
@@ -116,7 +117,7 @@ fn ours(cx: &mut Context<'_>) -> Poll<()> {
     poll_proceed(cx).map(|progress| progress.made_progress())
 }
 
-/// Asserts what the README says of the two budgets.
+/// Asserts what the README of `coop-budget` says of its own budget and tokio's.
 #[test]
 fn unconstrained_lifts_the_budget_of_its_own_crate_alone() {
     use tokio::task::{LocalSet, coop, spawn_local};
@@ -137,15 +138,16 @@ fn unconstrained_lifts_the_budget_of_its_own_crate_alone() {
         let set = LocalSet::new();
         let inner = set.run_until(async { spawn_local(granted(tokios)).await });
         assert_eq!(coop::unconstrained(inner).await.unwrap(), 128);
-        // This crate's `unconstrained` does not lift a scope inside of it either.
+        // Like tokio's, `coop_budget::unconstrained` does not lift the budget of a scope inside it.
         let inner = unconstrained(scope(Budget::new(10), granted(ours)));
         assert_eq!(inner.await, 10);
     });
 }
 
-/// A budget around a runtime that blocks its thread is not renewed while the runtime runs.
+/// Runs runtimes on a thread whose own scope has used up its budget. That budget is not renewed
+/// while a runtime blocks the thread, so a runtime must poll in a scope with a new budget.
 ///
-/// Fails if a `block_on`, or a worker's tick, polls in a nested scope.
+/// Fails if a `block_on`, or a worker's tick, polls in a scope nested in the thread's own.
 #[test]
 fn selvedge_inside_of_a_used_up_budget_grants_its_own() {
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();

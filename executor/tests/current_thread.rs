@@ -1,4 +1,4 @@
-//! A runtime whose only worker is the thread in `block_on`.
+//! Tests of a runtime whose only worker is the thread in `block_on`.
 use selvedge::{Runtime, runtime::Builder};
 use std::{
     future::pending,
@@ -44,9 +44,9 @@ fn task_spawned_from_outside_wakes_the_driver() {
     assert_eq!(receiver.recv().unwrap(), thread::current().id());
 }
 
-/// The first thread drives, the second waits. The first one's future is ready only when the second
-/// one has begun. The second one's future waits for a task that runs only after the first one has
-/// left.
+/// The first thread in `block_on` drives the worker, and the second thread waits. The first
+/// thread's future is ready only when the second thread has begun. The second thread's future waits
+/// for a task that may still be queued when the first thread leaves.
 #[test]
 fn waiting_thread_takes_over_from_the_driver() {
     for _ in 0..200 {
@@ -117,7 +117,7 @@ fn driver_that_panics_leaves_the_worker_to_others() {
     assert_eq!(second.join().unwrap(), 7);
 }
 
-/// The inner call would wait for the worker that its own thread has.
+/// The inner `block_on` would wait for the worker, and its own thread drives that worker.
 #[test]
 fn block_on_by_the_driver_in_a_task_panics() {
     let runtime = Arc::new(runtime());
@@ -130,7 +130,8 @@ fn block_on_by_the_driver_in_a_task_panics() {
     assert!(text.contains("block_on"), "{text}");
 }
 
-/// A waker that is not the runtime's panics in a wake by the driver, outside of any task.
+/// A waker of the user's panics when the thread that drives the worker wakes it, outside of any
+/// task.
 #[cfg(feature = "time")]
 #[test]
 fn panic_of_a_waker_stays_out_of_block_on() {

@@ -1,4 +1,5 @@
-//! Runtimes in a process that has no descriptor left: one test, so that the process has no others.
+//! A test of runtimes in a process that has no descriptor left. It is the only test in this file,
+//! so that no other test runs in the process.
 #![cfg(all(feature = "net", target_os = "linux"))]
 
 use selvedge::{Builder, net::UnixDatagram};
@@ -7,7 +8,7 @@ use std::{
     io, mem,
 };
 
-/// Sets how many descriptors the process may have. Returns how many it might have before.
+/// Sets the limit of the process's descriptors. Returns the limit that it replaces.
 fn limit(descriptors: u64) -> u64 {
     // SAFETY: all zeroes are a valid value of a plain C structure.
     let mut limits: libc::rlimit = unsafe { mem::zeroed() };
@@ -21,9 +22,9 @@ fn limit(descriptors: u64) -> u64 {
     before
 }
 
-/// Runs `f` with this number of free descriptors.
+/// Runs `f` while exactly `free` descriptors are free.
 fn with_free<R>(free: usize, f: impl FnOnce() -> R) -> R {
-    // The descriptors that the process has inherited do not count.
+    // The limit leaves room for the descriptors that the process has inherited.
     let inherited = fs::read_dir("/proc/self/fd").unwrap().count();
     let before = limit(inherited as u64 + 64);
     let mut taken = Vec::new();
@@ -37,8 +38,10 @@ fn with_free<R>(free: usize, f: impl FnOnce() -> R) -> R {
     done
 }
 
-/// Fails if `build` panics where the kernel refuses the poller or its wake, or forgets the error,
-/// or if a runtime that was built without them does not try again at its next socket.
+/// The kernel refuses the poller, or the descriptor that wakes the poller.
+///
+/// Fails if `build` then panics or hides the error. Fails also if a runtime that has no poller does
+/// not try to make one again at its next socket.
 #[test]
 fn kernel_without_descriptors_fails_the_build_or_the_socket() {
     let refused = |error: io::Error| assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
@@ -47,13 +50,14 @@ fn kernel_without_descriptors_fails_the_build_or_the_socket() {
             true => Builder::new_current_thread(),
             false => Builder::new().workers(2),
         };
-        // The poller takes the first descriptor, and its wake the second.
+        // The poller takes the first free descriptor. The descriptor that wakes the poller takes
+        // the second.
         for free in [0, 1] {
             refused(with_free(free, || builder().enable_io().build()).unwrap_err());
         }
         drop(with_free(2, || builder().enable_io().build()).unwrap());
 
-        // Without `enable_io` the first socket makes both, after its own descriptor.
+        // Without `enable_io` the first socket makes both of them, after its own descriptor.
         let runtime = with_free(0, || builder().build()).unwrap();
         let socket = || runtime.block_on(async { UnixDatagram::unbound() });
         for free in 0..3 {

@@ -18,8 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Timers of all workers, and the count of wakers called. A worker that parks or polls collects the
-/// timers that are due.
+/// Timers of all workers, and the number of wakers that the drivers have called. A worker that
+/// parks, or polls its driver, collects the timers that are due.
 #[derive(Clone, Default)]
 struct Timers(Arc<Mutex<Vec<(Instant, Waker)>>>, Arc<AtomicUsize>);
 
@@ -59,7 +59,7 @@ impl Park for TimerPark {
     }
 
     fn park_timeout(&mut self, limit: Duration) {
-        // The limit is short, as a timer that is set during this sleep does not end it.
+        // The limit is short, as a timer that is set during this sleep does not end the sleep.
         self.thread
             .park_timeout(limit.min(Duration::from_micros(500)));
         self.poll(usize::MAX);
@@ -109,7 +109,8 @@ fn driver_wakes_go_to_the_delivering_workers_queue() {
     let metrics = runtime.metrics();
     assert_eq!(metrics.remote_schedules, 0, "{metrics}");
     let woken = timers.1.load(SeqCst) as u64;
-    // A wake that meets its task in a poll is no schedule: the polling worker requeues the task.
+    // A wake of a task that is being polled does not count as a schedule: the polling worker
+    // requeues the task.
     assert!(metrics.local_schedules <= woken, "{metrics}");
     assert_eq!(metrics.polls, 100 + woken, "{metrics}");
     assert_eq!(metrics.injected, 100, "the spawns alone: {metrics}");
@@ -158,7 +159,7 @@ impl Sender {
         self.unpark.lock().unwrap().as_ref().unwrap().unpark();
     }
 
-    /// Sends its waker, and completes when the driver has delivered it.
+    /// Sends the waker of its task to the driver, and completes when the driver has woken the task.
     fn pass(&self) -> impl Future<Output = ()> + Send + use<> {
         let (sender, mut sent) = (self.clone(), false);
         poll_fn(move |cx| {
@@ -216,7 +217,7 @@ fn busy_worker_polls_its_driver() {
     let done = Arc::new(AtomicBool::new(false));
     let (set, passed) = (done.clone(), sender.pass());
     let busy = runtime.spawn(async move {
-        // The worker runs from here to the end without a park.
+        // The worker runs from here to the end of this task without a park.
         selvedge::spawn_detached(async move {
             passed.await;
             set.store(true, SeqCst);
@@ -269,8 +270,8 @@ fn panic_of_a_driver_goes_to_the_hook_and_no_further() {
     assert_eq!(panics.load(SeqCst), 1);
 }
 
-/// An unparker, and a driver's drop, that block in place: they are called in the middle of a
-/// worker's own operations, which must keep their core.
+/// An unparker that blocks in place. It is called in the middle of a worker's own operations, and
+/// that worker must keep its core.
 #[derive(Clone)]
 struct BlockingUnpark(ThreadUnpark, Arc<AtomicUsize>);
 
@@ -281,7 +282,7 @@ impl selvedge::park::Unpark for BlockingUnpark {
             .name()
             .is_some_and(|name| name.starts_with("selvedge-"));
         if by_worker && self.1.fetch_add(1, SeqCst) < 20 {
-            // Meanwhile another thread would accept the core.
+            // If the worker lent its core here, another thread would accept it meanwhile.
             selvedge::block_in_place(|| thread::sleep(Duration::from_millis(2)));
         }
         self.0.unpark();
@@ -321,8 +322,8 @@ fn unparker_that_blocks_in_place_leaves_the_core() {
     let called = unparks.clone();
     let task = runtime.spawn(async move {
         while called.load(SeqCst) == 0 {
-            // The other worker goes to sleep. The second spawn displaces the first from the slot,
-            // and so wakes that worker.
+            // The other worker goes to sleep. The second spawn displaces the first task from the
+            // LIFO slot, and so wakes the other worker.
             thread::sleep(Duration::from_millis(1));
             let tasks = [(); 2].map(|()| selvedge::spawn(yield_now()));
             for task in tasks {
@@ -335,7 +336,8 @@ fn unparker_that_blocks_in_place_leaves_the_core() {
     assert_eq!(started.load(SeqCst), 2, "no core was lent");
 }
 
-/// A parker that calls wakers while it parks, against its contract, and leaves events undelivered.
+/// A careless parker. If its flag is set, it calls wakers in `park`, against its contract. If not,
+/// `deliver` wakes only one task, and leaves the other events.
 struct Careless(ThreadPark, Arc<Mutex<Vec<Waker>>>, bool);
 
 impl Park for Careless {
@@ -422,7 +424,7 @@ fn panic_of_a_park_leaves_a_driven_worker_outside_the_search() {
     let mut worker = workers.pop().unwrap();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.park()));
     assert!(caught.is_err());
-    // If this worker still searched, the push would not wake the other.
+    // If this worker still counted as searching, the spawn would not wake the other worker.
     assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     drop(runtime);
     drop(worker);
@@ -517,7 +519,7 @@ fn request_ends_a_slice_and_the_next_one_is_open() {
     let (first, second) = (order.clone(), order.clone());
     let task = runtime.spawn(async move {
         let other = selvedge::spawn(async move { second.lock().unwrap().push("other") });
-        selvedge::spawn_detached(async {}); // It takes the LIFO slot.
+        selvedge::spawn_detached(async {}); // It displaces `other` from the LIFO slot.
         for _ in 0..1_000 {
             consume_budget().await;
         }
@@ -554,7 +556,7 @@ fn limit_of_run_for_leaves_the_rest_for_later() {
             yield_now().await;
         }
     });
-    // With a limit of zero it runs one tick.
+    // With a limit of zero the worker runs one tick.
     assert_eq!(worker.run_for(Duration::ZERO), Tick::Ran);
     drop(runtime);
     assert_eq!(worker.run_for(Duration::MAX), Tick::Ended);

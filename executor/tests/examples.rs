@@ -40,7 +40,8 @@ fn others() -> Vec<&'static str> {
     is_there.map(|(name, _)| name).collect()
 }
 
-/// Cargo builds the examples with the tests, next to them.
+/// Returns the command for an example. Cargo builds the examples with the tests, and puts them into
+/// a folder beside that of the tests.
 fn command(example: &str) -> Command {
     let test = env::current_exe().unwrap();
     let profile = test.parent().unwrap().parent().unwrap();
@@ -59,7 +60,8 @@ fn run(example: &str, arguments: &[&str]) -> Output {
     command(example).args(arguments).output().unwrap()
 }
 
-/// Runs an example whose reader takes one byte and goes. Returns its exit code and its errors.
+/// Runs an example, takes one byte of its output, and closes the pipe. Returns the example's exit
+/// code and what it wrote to standard error.
 fn run_into_closed_pipe(example: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = command(example);
     command.args(arguments);
@@ -87,7 +89,7 @@ fn each_example_that_checks_itself_passes() {
     }
 }
 
-/// Fails if an example has no help, or its help does not name it.
+/// Fails if an example has no help, or if the help does not name the example.
 #[test]
 fn each_example_has_help() {
     for example in others().iter().chain(DEMOS) {
@@ -131,7 +133,8 @@ fn each_example_ends_quietly_when_its_reader_goes() {
     }
 }
 
-/// Fails if a demonstration of groups does not run, shows a bar in a pipe, or takes a wrong value.
+/// Fails if a demonstration of groups does not run, draws its progress bar into a pipe, or accepts
+/// a wrong value.
 #[cfg(all(feature = "groups", feature = "time"))]
 #[test]
 fn demonstrations_of_groups_run_for_a_moment() {
@@ -156,7 +159,8 @@ fn demonstrations_of_groups_run_for_a_moment() {
     }
 }
 
-/// Fails if a file that cannot be written is no failure, or its error does not name it.
+/// Fails if the example succeeds although it cannot write its file, or if its error does not name
+/// the file.
 #[cfg(feature = "trace")]
 #[test]
 fn trace_that_cannot_be_saved_exits_with_1() {

@@ -1,12 +1,12 @@
 //! Tests of `process::exit` in a poll.
 //!
-//! It runs the destructors of its thread's thread-locals, while the stack frames of the poll stay.
-//! So a runtime in a thread-local is dropped in its own poll, and a later destructor may ask which
-//! runtime the thread is in.
+//! `process::exit` runs the destructors of the calling thread's thread-locals, while the stack
+//! frames of the poll stay. So a runtime in a thread-local is dropped in the middle of its own
+//! poll, and a later destructor may ask which runtime the thread is in.
 //!
-//! Each test runs itself again, in a process that exits in this way. That process does not free
-//! memory, but fills it with a pattern. A last destructor checks that no code has written to this
-//! memory since.
+//! Each test runs itself again, in a child process that exits in this way. The child does not free
+//! memory, but fills each block that it would free with a pattern. A last destructor checks that no
+//! code has written to these blocks since.
 #![cfg(target_os = "linux")]
 #![cfg(not(any(selvedge_plain_alloc, selvedge_tsan, selvedge_loom, selvedge_shuttle)))]
 use selvedge::{
@@ -40,7 +40,7 @@ static FREED_BLOCKS: [(AtomicPtr<u8>, AtomicUsize); BLOCKS] =
     [const { (AtomicPtr::new(null_mut()), AtomicUsize::new(0)) }; BLOCKS];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Allocator that frees no memory once its flag is set.
+/// Allocator that frees no memory once `KEEPS` is set.
 struct Keeper;
 
 #[global_allocator]
@@ -49,16 +49,16 @@ static KEEPER: Keeper = Keeper;
 // SAFETY: the blocks are those of `System`, and are freed there or kept for good.
 unsafe impl GlobalAlloc for Keeper {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if !KEEPS.load(SeqCst) {
-            // SAFETY: the caller's.
+            // SAFETY: the premises of `System` are those of this method, which the caller upholds.
             return unsafe { System.dealloc(block, layout) };
         }
-        // SAFETY: it is the caller's block, which is no longer used.
+        // SAFETY: the block has `layout.size()` bytes, and the caller no longer uses them.
         unsafe { ptr::write_bytes(block, FREED, layout.size()) };
         if let Some((at, len)) = FREED_BLOCKS.get(NEXT.fetch_add(1, SeqCst)) {
             len.store(layout.size(), SeqCst);
@@ -67,27 +67,28 @@ unsafe impl GlobalAlloc for Keeper {
     }
 }
 
-/// Exits with a status of its own if a freed block has changed since.
+/// Exits with status 9 if a block has changed since it was freed.
 fn check_freed_blocks() {
     for (at, len) in &FREED_BLOCKS {
         let at = at.load(SeqCst);
         if at.is_null() {
             continue;
         }
-        // SAFETY: the block is kept for good. A write to it is the fault that this looks for.
+        // SAFETY: the block is kept for good. A write to the block is the fault that this function
+        // looks for.
         let block = unsafe { slice::from_raw_parts(at, len.load(SeqCst)) };
         if block.iter().any(|byte| *byte != FREED) {
             eprintln!(
                 "a block of {} bytes was used after it was freed",
                 block.len()
             );
-            // SAFETY: it has no premise.
+            // SAFETY: `_exit` has no premise.
             unsafe { libc::_exit(9) };
         }
     }
 }
 
-/// Runs `case` in a process of its own, which must exit with `status`, and not hang.
+/// Runs `case` in a process of its own. That process must exit with `status`, and must not hang.
 fn exits_with(test: &str, status: i32, case: impl FnOnce()) {
     if env::var_os(CHILD).is_some() {
         LAST.with(|_| ());
@@ -114,7 +115,8 @@ impl Drop for Last {
         if env::var_os(CHILD).is_none() {
             return;
         }
-        // The runtime's threads end without a wait for them.
+        // The exit does not wait for the runtime's threads. They end by themselves, and this loop
+        // waits for them.
         while ENDS_THREADS.load(SeqCst) && fs::read_dir("/proc/self/task").unwrap().count() > 2 {
             thread::yield_now();
         }
@@ -129,7 +131,7 @@ impl Drop for Last {
 }
 
 thread_local! {
-    // It is used first, so that its destructor runs last.
+    // `exits_with` uses this thread-local first, so that its destructor runs last.
     static LAST: Last = const { Last };
     static RUNTIME: Runtime = Runtime::new().unwrap();
     static LOCAL: LocalRuntime = LocalRuntime::new();
@@ -192,7 +194,7 @@ fn worker_dropped_while_its_task_blocks_is_kept() {
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Parker whose unparker exits the process, if its flag is set.
+/// Parker whose unparker exits the process if `ARMED` is set.
 struct Exiting(ThreadPark);
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Files and directories.
+//! Tests of files and directories.
 #![cfg(all(feature = "fs", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 
 use futures::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, FutureExt, future};
@@ -20,13 +20,14 @@ fn run<R>(future: impl Future<Output = R>) -> R {
     Runtime::new().unwrap().block_on(future)
 }
 
-/// Runs a future where one thread runs all jobs, as [`cancel_waiting`] needs.
+/// Runs a future in a runtime with one blocking thread, which runs all jobs of files. The function
+/// [`cancel_waiting`] needs such a runtime.
 fn run_one_by_one<R>(future: impl Future<Output = R>) -> R {
     let runtime = Builder::new().blocking_threads(1).build().unwrap();
     runtime.block_on(future)
 }
 
-/// Polls a future once and drops it, while its job waits.
+/// Polls a future once and drops it, while the future's job waits for the only blocking thread.
 fn cancel_waiting<R>(future: impl Future<Output = R>) {
     let (gate, holds) = mpsc::channel::<()>();
     drop(selvedge::spawn_blocking(move || holds.recv()));
@@ -54,12 +55,13 @@ fn cancel<R>(future: impl Future<Output = R>) -> Option<R> {
     }
 }
 
-/// A file whose writes wait until a reader takes the bytes in the pipe, and the reader.
+/// Returns a file for a full pipe, the pipe's reader, and the number of bytes in the pipe. Writes
+/// to the file wait until the reader takes these bytes.
 fn full_pipe() -> (File, io::PipeReader, usize) {
     let (reader, writer) = io::pipe().unwrap();
     let mut filler = std::fs::File::from(OwnedFd::from(writer));
-    // Fills the pipe without blocking. The flag belongs to the open pipe, so it is cleared
-    // afterwards.
+    // Fills the pipe without blocking. The flag `O_NONBLOCK` belongs to the open pipe, so it is
+    // cleared afterwards.
     let mut room = 0;
     let fd = std::os::fd::AsRawFd::as_raw_fd(&filler);
     let set = |on: bool| {
@@ -98,7 +100,7 @@ fn short_reads_return_every_byte_once() {
     });
 }
 
-/// Fails if the bytes of a cancelled read are lost, or a later read takes them twice.
+/// Fails if the bytes of a cancelled read are lost, or if later reads return them twice.
 #[test]
 fn cancelled_read_loses_no_bytes() {
     let (_held, directory) = directory();
@@ -109,7 +111,8 @@ fn cancelled_read_loses_no_bytes() {
         cancel_waiting(file.read(&mut [0; 600]));
         let (mut read, mut part) = (Vec::new(), [0; 7]);
         loop {
-            // Every second read is cancelled, and takes the bytes that are there, if any.
+            // Every second read is cancelled if it is pending. If bytes were read ahead, it returns
+            // them instead.
             if let Some(count) = cancel(file.read(&mut part)) {
                 read.extend_from_slice(&part[..count.unwrap()]);
             }
@@ -123,8 +126,8 @@ fn cancelled_read_loses_no_bytes() {
     });
 }
 
-/// Fails if a seek, a write, a clone or the file of std is at the position up to which the system
-/// has read, and not at that up to which the program has read.
+/// Fails if a seek, a write, a clone or the file of std begins at the position up to which a job
+/// has read ahead. It must begin at the position up to which the program has read.
 #[test]
 fn position_is_where_the_program_has_read_to() {
     let (_held, directory) = directory();
@@ -165,7 +168,7 @@ fn position_is_where_the_program_has_read_to() {
     });
 }
 
-/// Fails if a failed seek drops what was read ahead.
+/// Fails if a failed seek drops the bytes that were read ahead.
 #[test]
 fn failed_seek_keeps_what_was_read() {
     let (_held, directory) = directory();
@@ -204,7 +207,8 @@ fn cancelled_seek_takes_place_once() {
     });
 }
 
-/// Fails if a read returns bytes, or the end, that were found before the file's length was set.
+/// Fails if a read returns bytes, or the end of the file, that a job found before the file's length
+/// was set.
 #[test]
 fn set_len_drops_what_was_read_ahead() {
     let (_held, directory) = directory();
@@ -230,7 +234,8 @@ fn set_len_drops_what_was_read_ahead() {
     });
 }
 
-/// Fails if a seek returns the result of a cancelled one that came before another operation.
+/// Fails if a seek returns the result of a cancelled seek, although another operation came between
+/// the two seeks.
 #[test]
 fn cancelled_seek_ends_before_other_operations() {
     let (_held, directory) = directory();
@@ -255,8 +260,8 @@ fn cancelled_seek_ends_before_other_operations() {
     });
 }
 
-/// Fails if a write waits for the system, if the buffers have no bound, or if bytes that were
-/// gathered get lost or out of order.
+/// Fails if a write waits although there is room in the buffers, if the buffers have no bound, or
+/// if bytes that were gathered get lost or out of order.
 #[test]
 fn writes_are_gathered_up_to_the_limit() {
     const LIMIT: usize = 1_000;
@@ -288,7 +293,7 @@ fn writes_are_gathered_up_to_the_limit() {
     });
 }
 
-/// Fails if what was written is lost when the file is dropped, or the runtime ends.
+/// Fails if bytes that were written are lost when the file is dropped and the runtime ends.
 #[test]
 fn bytes_of_a_dropped_file_arrive() {
     let (_held, directory) = directory();
@@ -342,7 +347,8 @@ fn buffered_write_reports_its_error_once() {
     });
 }
 
-/// Fails if a file without a position loses what was read ahead when it is written to.
+/// Fails if a file without a position, such as a socket, loses the bytes that were read ahead when
+/// the program writes to the file.
 #[test]
 fn write_to_a_socket_keeps_what_was_read() {
     run_one_by_one(async {
@@ -424,7 +430,7 @@ fn panicking_wakers_lose_no_bytes_and_no_wakes() {
         let (mut file, mut reader, room) = full_pipe();
         file.set_max_buf_size(4);
         file.write_all(b"aaaa").await.unwrap();
-        file.write_all(b"bbbb").await.unwrap(); // The job has taken the first four.
+        file.write_all(b"bbbb").await.unwrap(); // The job has taken the first four bytes.
         let waker = Waker::from(Arc::new(PanickingWake));
         let mut cx = Context::from_waker(&waker);
         let write = futures::AsyncWrite::poll_write(Pin::new(&mut file), &mut cx, b"c");
@@ -454,7 +460,7 @@ fn panicking_wakers_lose_no_bytes_and_no_wakes() {
     });
 }
 
-/// Fails if the file is handed out while a job still has it.
+/// Fails if `into_std` or `try_into_std` returns the file of std while a job still has it.
 #[test]
 fn into_std_waits_for_the_write() {
     run(async {
@@ -469,7 +475,8 @@ fn into_std_waits_for_the_write() {
     });
 }
 
-/// Fails if entries are lost or repeated, at the edge of a batch or by a dropped future.
+/// Fails if entries are lost or repeated at the edge of a batch, or when a future of `next_entry`
+/// is dropped.
 #[test]
 fn read_dir_returns_every_entry_once() {
     let (_held, directory) = directory();
@@ -553,8 +560,8 @@ fn errors_are_those_of_std() {
     });
 }
 
-/// Fails if an operation hangs or panics once the runtime has ended, or if bytes that it refused
-/// count as written.
+/// Fails if an operation hangs or panics once the runtime has ended, or if `flush` succeeds
+/// although the bytes of a write were not written.
 #[test]
 fn operations_after_the_shutdown_fail() {
     let (_held, directory) = directory();
@@ -592,7 +599,8 @@ fn operations_after_the_shutdown_fail() {
     assert_eq!(std::fs::read(directory.join("a")).unwrap(), bytes(10));
 }
 
-/// Fails if the shutdown loses a write that was buffered, or a task that waits for one hangs.
+/// Fails if the shutdown loses a write that was buffered, or hangs because a task waits for such a
+/// write.
 #[test]
 fn shutdown_waits_for_buffered_writes() {
     let (mut file, mut reader, room) = full_pipe();

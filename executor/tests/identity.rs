@@ -1,4 +1,5 @@
-//! Names and numbers by which a program observes a runtime, under tokio's names.
+//! Tests of the names and numbers by which a program observes a runtime. These items have tokio's
+//! names.
 use selvedge::{
     Builder, Handle, JoinSet, Runtime,
     runtime::{RuntimeFlavor, RuntimeMetrics, worker_index},

@@ -1,4 +1,4 @@
-//! `pin!`, `join!` and `try_join!`, as a program uses them.
+//! Tests of `pin!`, `join!` and `try_join!`, as a program uses them.
 use selvedge::{LocalRuntime, join, pin, try_join, yield_now};
 use std::{
     cell::{Cell, RefCell},
@@ -9,7 +9,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     LocalRuntime::new().block_on(future)
 }
 
-/// Logs its letter in each of three polls.
+/// Logs `letter` in each of three polls.
 async fn logs(log: &RefCell<String>, letter: char) {
     for turn in 0..3 {
         log.borrow_mut().push(letter);

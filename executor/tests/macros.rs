@@ -1,4 +1,4 @@
-//! The attributes `main` and `test`, as a program uses them.
+//! Tests of the attributes `main` and `test`, as a program uses them.
 #![cfg(feature = "macros")]
 
 use std::{

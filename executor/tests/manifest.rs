@@ -9,7 +9,8 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// Cargo builds the examples with the tests, next to them.
+/// Returns the command for the example. Cargo builds the examples with the tests, and puts them
+/// into a folder beside that of the tests.
 fn manifest() -> Command {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();

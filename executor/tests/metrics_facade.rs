@@ -1,4 +1,5 @@
-//! A snapshot by the facade of the crate `metrics`, with a recorder that keeps all that it gets.
+//! A test that a snapshot of the runtime's metrics reaches a recorder of the crate `metrics`. The
+//! test's recorder keeps each value that it gets.
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
     Unit,
@@ -10,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// The metrics, by their names and labels.
+/// The values of the metrics, by the metrics' names and labels.
 type Values = Arc<Mutex<BTreeMap<String, f64>>>;
 
 #[derive(Default)]
@@ -77,7 +78,7 @@ impl Recorder for Keeper {
     }
 }
 
-/// Fails if a field of the snapshot gets the name or the labels of another.
+/// Fails if a field of the snapshot gets the name or the labels of another field.
 #[test]
 fn recorder_gets_the_numbers_of_a_snapshot() {
     let runtime = Builder::new().workers(2).build().unwrap();

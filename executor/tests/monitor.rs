@@ -1,4 +1,5 @@
-//! The monitor: time slices, long calls of `syscall`, stall reports, and its own sleep.
+//! Tests of the monitor: time slices, long calls of `syscall`, stall reports, and the sleep of the
+//! monitor's own thread.
 use selvedge::{
     Budget, Builder, Cause, Runtime, Stall, block_in_place, spawn, spawn_detached, syscall,
     task::{consume_budget, has_remaining, need_preempt},
@@ -19,9 +20,9 @@ fn one() -> Runtime {
     Builder::new().workers(1).build().unwrap()
 }
 
-/// The call waits for a task in the queue of its own worker.
+/// The call of `syscall` waits for a task in the queue of the calling worker.
 ///
-/// Fails if the monitor never retakes a core.
+/// Fails if the monitor never retakes the core of a worker that is in a long call.
 #[test]
 fn long_call_lets_the_other_tasks_run() {
     let runtime = one();
@@ -37,7 +38,8 @@ fn long_call_lets_the_other_tasks_run() {
     assert_eq!(runtime.metrics().syscalls, 3);
 }
 
-/// The task goes on after the worker was taken: in the same poll, and in later ones.
+/// After the monitor has retaken the worker's core, the task goes on in the same poll, and in later
+/// polls.
 #[test]
 fn task_whose_worker_was_retaken_goes_on() {
     let runtime = one();
@@ -77,7 +79,8 @@ fn short_calls_return_what_their_closures_return() {
     for (task, join) in tasks.into_iter().enumerate() {
         assert_eq!(runtime.block_on(join).unwrap(), 499_500 + 1_000 * task);
     }
-    // A task that has lost its worker in a long call has none to hand over in the rest of its poll.
+    // If the monitor has retaken the core during a call, the task has no core to offer in the rest
+    // of its poll. So the later calls in that poll are not counted.
     let syscalls = runtime.metrics().syscalls;
     assert!((1..=8_000).contains(&syscalls), "{syscalls}");
 }
@@ -126,8 +129,8 @@ fn panic_in_a_call_is_a_panic_of_the_task() {
     }
 }
 
-/// The call waits until a task in the queue of its own worker is dropped, which the runtime's end
-/// does.
+/// The call of `syscall` waits until a task in the queue of the calling worker is dropped. The end
+/// of the runtime drops that task.
 ///
 /// Fails if the monitor ends before the workers.
 #[test]
@@ -180,7 +183,8 @@ fn calls_without_a_monitor_hand_the_worker_over_at_once() {
     assert_eq!(runtime.metrics().retaken, 0);
 }
 
-/// All calls wait for each other, so each needs a thread. One more is the monitor's.
+/// All calls wait for each other, so each call needs a thread of its own. Two further threads may
+/// be the workers', and one is the monitor's.
 #[test]
 #[cfg(target_os = "linux")]
 fn many_long_calls_take_a_thread_each() {
@@ -213,14 +217,14 @@ fn many_long_calls_take_a_thread_each() {
     assert!(threads <= 2 + CALLS + 1, "{threads} threads");
 }
 
-/// The names of the threads of this process.
+/// Returns the names of the threads of this process.
 #[cfg(target_os = "linux")]
 fn names() -> impl Iterator<Item = String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
 }
 
-/// A task without a limit of operations, beside another in the same queue.
+/// A task with an unlimited budget runs while another task waits in the same worker's queue.
 ///
 /// Fails if the monitor requests the end of no slice.
 #[test]
@@ -234,7 +238,7 @@ fn slice_of_a_task_without_a_budget_ends() {
     let task = runtime.spawn(async {
         let (sender, receiver) = mpsc::channel();
         spawn_detached(async move { sender.send(()).unwrap() });
-        spawn_detached(async {}); // It takes the LIFO slot.
+        spawn_detached(async {}); // It displaces the first task from the LIFO slot.
         while receiver.try_recv().is_err() {
             consume_budget().await;
         }
@@ -252,7 +256,7 @@ fn loop_of_a_user_sees_the_end_of_its_slice() {
     let runtime = one();
     let task = runtime.spawn(async {
         assert!(has_remaining());
-        yield_now().await; // The monitor may start now.
+        yield_now().await; // A worker starts the monitor's thread after its first ticks.
         yield_now().await;
         while !need_preempt() {
             std::hint::spin_loop();
@@ -264,7 +268,7 @@ fn loop_of_a_user_sees_the_end_of_its_slice() {
     assert!(runtime.block_on(task).unwrap());
 }
 
-/// A task whose slice is over goes behind a task from outside, and behind those of its worker.
+/// A task whose slice is over goes behind a task from outside, and behind the tasks of its worker.
 ///
 /// Fails if the task is requeued behind its worker's tasks alone.
 #[test]
@@ -294,7 +298,7 @@ fn preempted_task_goes_behind_the_tasks_of_all() {
     assert_eq!(order.lock().unwrap().len(), 3);
 }
 
-/// Reports of polls by their task.
+/// Receives the task's id and the cause of each reported stall.
 type Reports = mpsc::Receiver<(Option<u64>, Cause)>;
 
 fn reporting(threshold: u64) -> (Runtime, Reports) {
@@ -349,7 +353,7 @@ fn stall_of_a_task_that_computes_is_reported_as_such() {
     runtime.block_on(task).unwrap();
 }
 
-/// A runtime whose reports go to the receiver whole.
+/// Returns a runtime, and a receiver that gets each of its stall reports whole.
 fn reporting_all(builder: Builder) -> (Runtime, mpsc::Receiver<Stall>) {
     let (sender, reports) = mpsc::channel();
     let hook = move |stall: &Stall| drop(sender.send(stall.clone()));
@@ -357,7 +361,7 @@ fn reporting_all(builder: Builder) -> (Runtime, mpsc::Receiver<Stall>) {
     (builder.on_stall(hook).build().unwrap(), reports)
 }
 
-/// Fails if the name is forgotten when the task is queued.
+/// Fails if the task's name is forgotten when the task is queued.
 #[test]
 fn stall_of_a_named_task_has_its_name_and_place() {
     let threshold = Duration::from_millis(5);
@@ -404,7 +408,7 @@ fn stall_of_a_task_in_a_group_names_the_group() {
     assert_eq!(spawn(false).as_deref(), Some("main"));
 }
 
-/// The functions of stalled polls are found by the stacks in the reports.
+/// Tests that the stack in a report shows the function in which the stalled poll is.
 #[cfg(all(
     feature = "backtrace",
     target_os = "linux",
@@ -434,8 +438,8 @@ mod stacks {
         black_box(byte);
     }
 
-    /// Returns the first report of the task that has a stack. On a busy machine the first reports
-    /// may have none.
+    /// Returns the first report with a stack among the task's reports, and the frames of that
+    /// stack. On a busy machine the task's first reports may have no stack.
     fn stalled(task: u64, reports: &mpsc::Receiver<Stall>, begun: Instant) -> (Stall, Vec<Frame>) {
         loop {
             let stall = reports.recv().unwrap();
@@ -447,7 +451,7 @@ mod stacks {
         }
     }
 
-    /// The position of a function among the frames.
+    /// Returns the position of a function among the frames.
     fn position(frames: &[Frame], name: &str) -> usize {
         let is = |frame: &Frame| {
             let function = frame.function.as_deref();
@@ -471,7 +475,7 @@ mod stacks {
         stop.store(true, SeqCst);
         runtime.block_on(task).unwrap();
         assert!(matches!(stall.cause, Cause::OnCpu | Cause::Runnable));
-        // In a build without optimisation the load of the flag is a function of its own.
+        // In a build without optimisation the load of the flag has frames of its own above it.
         assert!(position(&frames, "computes_for_long") <= 3, "{frames:#?}");
     }
 
@@ -548,9 +552,10 @@ fn hook_for_stalls_may_panic_and_drop_the_runtime() {
     drop(sender);
 }
 
-/// While the runtime is idle its monitor does not run: the system counts no switch to it.
+/// While the runtime is idle, its monitor's thread does not run: the system counts no context
+/// switch of that thread.
 ///
-/// Fails if the monitor only pauses between its looks, and does not sleep.
+/// Fails if the monitor only pauses between its looks at the workers, and wakes up again by itself.
 #[test]
 #[cfg(target_os = "linux")]
 fn monitor_of_an_idle_runtime_sleeps() {
@@ -581,7 +586,7 @@ fn monitor_of_an_idle_runtime_sleeps() {
         std::mem::replace(&mut before, now.clone()) == now
     });
     assert!(rests, "{before:?}");
-    // A worker that becomes busy wakes it.
+    // A worker that becomes busy wakes the monitor.
     let (sender, receiver) = mpsc::channel();
     let task = runtime.spawn(async move {
         spawn_detached(async move { sender.send(7).unwrap() });
@@ -591,7 +596,7 @@ fn monitor_of_an_idle_runtime_sleeps() {
     assert_ne!(switches(), before);
 }
 
-/// The only worker is in a poll that ends only when a timer fires.
+/// The only worker is in a poll that ends only when a timer has fired.
 ///
 /// Fails if only workers fire timers.
 #[test]

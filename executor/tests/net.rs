@@ -1,4 +1,5 @@
-//! Sockets in the runtime, and the two server programs against clients of std and `nc`.
+//! Tests of sockets in the runtime, and of the example servers `echo` and `chat`. The servers'
+//! clients are sockets of std, and `nc`.
 #![cfg(all(feature = "net", feature = "time", target_os = "linux"))]
 
 use futures::{AsyncReadExt, AsyncWriteExt};
@@ -53,7 +54,7 @@ fn exchange(at: net::SocketAddr, rounds: u32) {
     }
 }
 
-/// Exchanges a message. Returns whether the answer came within this time.
+/// Sends a message to the echo server. Returns whether the answer came in the time `within`.
 fn answers(client: &mut net::TcpStream, within: Duration) -> bool {
     client.set_read_timeout(Some(within)).unwrap();
     client.write_all(b"ping").unwrap();
@@ -79,7 +80,7 @@ fn poller_of_long_polls_hands_over_to_a_sleeper() {
             }
         }
     }));
-    // A worker that is late on a busy machine costs a try.
+    // On a busy machine a worker may be late, and then a try fails.
     let mut tries = 0;
     loop {
         other.write_all(b"l").unwrap();
@@ -111,7 +112,7 @@ fn echo_in_tasks_serves_clients_of_std() {
     }
 }
 
-/// The workers are never idle, so nobody waits in the kernel's poller.
+/// The workers are never idle, so no worker waits in the kernel's poller.
 #[test]
 fn echo_is_served_beside_tasks_that_never_end() {
     let runtime = runtime(2);
@@ -191,7 +192,7 @@ fn names_are_looked_up_on_a_blocking_thread() {
     });
 }
 
-/// A server program, which is killed with the test.
+/// A server program. It is killed when the test ends.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -227,7 +228,7 @@ impl Server {
 
     fn connect(&self) -> Client {
         let stream = net::TcpStream::connect(self.at).unwrap();
-        // A failure, not a hang.
+        // With this timeout a missing answer fails the test, instead of hanging it.
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();

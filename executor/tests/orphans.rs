@@ -1,4 +1,5 @@
-//! Children without handles. The only test of its process, as it looks at all children.
+//! A test of child processes whose handles were dropped. It is the only test of its process, as it
+//! looks at all children of the process.
 #![cfg(all(feature = "process", target_os = "linux"))]
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 
@@ -46,11 +47,11 @@ fn sleeps(name: &str) -> bool {
 /// Forks, and returns whether the copy reaps an orphan of its own.
 fn reaps_in_a_copy() -> bool {
     // SAFETY: the copy only runs this function. No other thread of the process holds a lock: the
-    // harness's waits for the test, and the orphans' sleeps in a system call, which the caller has
-    // seen.
+    // harness's thread waits for the test, and the orphans' thread sleeps in a system call. The
+    // caller has waited for that sleep.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
-        // SAFETY: the call takes no pointers. It ends a copy that hangs.
+        // SAFETY: the call takes no pointers. The alarm ends a copy that hangs.
         unsafe { libc::alarm(600) };
         let mut builder = selvedge::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build().unwrap();
@@ -73,8 +74,8 @@ fn reaps_in_a_copy() -> bool {
     status == 0
 }
 
-/// Fails if a dropped child stays a zombie, in the runtime or after it, or if the thread that waits
-/// for such children stays.
+/// Fails if a dropped child stays a zombie, before or after the end of the runtime. Fails also if
+/// the thread that waits for such children stays when no such child is left.
 #[test]
 fn orphans_leave_no_zombie_and_no_thread() {
     let runtime = Runtime::new().unwrap();
@@ -98,7 +99,7 @@ fn orphans_leave_no_zombie_and_no_thread() {
         thread::sleep(Duration::from_millis(1));
     }
 
-    // The thread starts again.
+    // For the next dropped child the thread starts again.
     let held = Runtime::new().unwrap().block_on(async { spawn() });
     // The thread has yet to set its name, and to find its first child.
     while !sleeps("selvedge-orphans") {

@@ -1,5 +1,5 @@
-//! Tests of panics that are the caller's fault: they name the caller's line, and say what to do
-//! instead.
+//! Tests of panics that are the caller's fault: each panic names the caller's line, and says what
+//! to do instead.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use blocking_threads::Once;
 use coop_budget::{Slices, Ticker};
@@ -59,7 +59,7 @@ fn said(f: impl FnOnce()) -> Option<Said> {
     SAID.take()
 }
 
-/// Call that panics, the line where it is written, and words of its message.
+/// Name of a call that panics, the line of the call, words of the panic's message, and the call.
 type Row<'a> = (&'static str, u32, &'static str, Box<dyn FnOnce() + 'a>);
 
 fn ignore<T>(_: T) {}
@@ -227,9 +227,9 @@ fn panic_of_a_part_names_the_caller() {
 fn panic_for_a_node_that_is_in_a_list_names_the_caller() {
     let nodes = [1, 2, 3].map(|n| Boxed::into_ptr(Box::new(Boxed::new(n))));
     let linked = |n: usize| {
-        // SAFETY: this function owns it.
+        // SAFETY: this test owns the node.
         unsafe { Boxed::set_next(nodes[n], Some(nodes[n])) };
-        // SAFETY: `into_ptr` made it, and this is its only handle so far.
+        // SAFETY: `into_ptr` made the pointer, and this is the node's only handle so far.
         unsafe { Boxed::from_ptr(nodes[n]) }
     };
     let injector = &Injector::<Boxed<u8>>::new();
@@ -240,7 +240,8 @@ fn panic_for_a_node_that_is_in_a_list_names_the_caller() {
         row!("List::push_back", in_list => List::<Boxed<u8>>::new().push_back(linked(2))),
     ]);
     for node in nodes {
-        // SAFETY: the list refused it, so its handle was taken apart and no longer exists.
+        // SAFETY: the list refused the node, so the node's handle was taken apart and no longer
+        // exists.
         drop(unsafe { Boxed::from_ptr(node) });
     }
 }

@@ -1,4 +1,4 @@
-//! The paused clock: sleeps take no time, and end in the order of their deadlines.
+//! Tests of the paused clock: sleeps take no real time, and end in the order of their deadlines.
 #![cfg(feature = "test-util")]
 
 use selvedge::{
@@ -38,7 +38,7 @@ fn paused_sleep_takes_exactly_its_time() {
 fn paused_sleeps_of_many_tasks_end_in_order() {
     let runtime = paused(4);
     let (sender, ended) = mpsc::channel();
-    // They all begin at the same time, as none ends before the clock goes on.
+    // The clock does not go on before all tasks sleep, so all sleeps begin at the same time.
     runtime.block_on(async {
         let begun = Instant::now();
         let tasks: Vec<_> = (0..100)
@@ -62,7 +62,8 @@ fn paused_sleeps_of_many_tasks_end_in_order() {
     assert!(ended.is_sorted());
 }
 
-/// A chain from task to task to the thread in `block_on`, over and over: no jump overtakes a wake.
+/// A task wakes another task, and that task wakes the thread in `block_on`, over and over. The
+/// clock must not jump while such a wake is on its way.
 #[test]
 fn paused_clock_waits_for_wakes_between_threads() {
     let runtime = paused(2);
@@ -166,10 +167,10 @@ fn paused_driven_worker_jumps() {
     }
 }
 
-/// Two threads are in the `block_on` of a runtime of one thread: the first drives, and the second
-/// works in its own future, which the first waits for.
+/// Two threads are in `block_on` of one current-thread runtime. The first thread drives the worker.
+/// The second thread works in its own future, and the first thread waits for the result.
 ///
-/// Fails if the clock does not know of the second.
+/// Fails if the clock jumps while the second thread works.
 #[test]
 fn clock_waits_for_a_thread_that_another_drives_for() {
     let builder = Builder::new_current_thread().start_paused(true);
@@ -191,14 +192,14 @@ fn clock_waits_for_a_thread_that_another_drives_for() {
         driven.recv().unwrap();
         runtime.block_on(async {
             enters.send(()).unwrap();
-            thread::sleep(Duration::from_millis(1)); // It works, and the driver parks.
+            thread::sleep(Duration::from_millis(1)); // This thread works, and the other parks.
             sender.send(7).await.unwrap();
         });
         assert_eq!(first.join().unwrap(), Ok(Ok(7)));
     }
 }
 
-/// Fails if a thread that waits counts as running.
+/// Fails if the clock counts a waiting thread as running.
 #[test]
 fn clock_jumps_while_two_threads_of_one_runtime_wait() {
     let builder = Builder::new_current_thread().start_paused(true);
@@ -222,7 +223,8 @@ fn clock_jumps_while_two_threads_of_one_runtime_wait() {
     assert_eq!(runtime.block_on(async { begun.elapsed() }), 3 * HOUR);
 }
 
-/// Fails if the clock jumps beside a thread that enters `block_on`, or overtakes the task's wake.
+/// Fails if the clock jumps while a thread enters `block_on`, or before the task's wake has
+/// arrived.
 #[test]
 fn clock_waits_for_tasks_that_are_spawned_outside() {
     for workers in [1, 2] {

@@ -1,4 +1,4 @@
-//! Children.
+//! Tests of child processes.
 #![cfg(all(feature = "process", target_os = "linux"))]
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 
@@ -48,7 +48,7 @@ fn is_pending<R>(future: impl Future<Output = R>) -> bool {
     matches!(Box::pin(future).poll_unpin(&mut cx), Poll::Pending)
 }
 
-/// Fails if an end is missed, or goes to another child.
+/// Fails if the end of a child is missed, or is reported for another child.
 #[test]
 fn many_children_end_at_once() {
     run(async {
@@ -61,7 +61,7 @@ fn many_children_end_at_once() {
     });
 }
 
-/// Fails if a pipe is read only after the other one has ended.
+/// Fails if one of the two pipes is read only after the other pipe has ended.
 #[test]
 fn big_outputs_of_both_pipes_arrive() {
     const PART: usize = 300_000;
@@ -73,7 +73,7 @@ fn big_outputs_of_both_pipes_arrive() {
     assert_eq!((output.stdout.len(), output.stderr.len()), (PART, 2 * PART));
 }
 
-/// Fails if a wait leaves the standard input open, or a look at the status closes it.
+/// Fails if `wait` leaves the child's standard input open, or if `try_wait` closes it.
 #[test]
 fn wait_closes_the_standard_input() {
     run(async {
@@ -90,7 +90,8 @@ fn wait_closes_the_standard_input() {
     });
 }
 
-/// Fails if a kill does not end the child, or another process may get the signal.
+/// Fails if a kill does not end the child. Fails also if a kill after the child's end sends a
+/// signal: another process may have the child's id by then.
 #[test]
 fn kill_ends_a_child_once() {
     run(async {
@@ -119,7 +120,8 @@ fn kill_ends_a_child_once() {
     });
 }
 
-/// Fails if the drop of a child, or of a future that has one, leaves it running or unreaped.
+/// Fails if the drop of a `Child`, or of a future that has one, leaves the process running or
+/// unreaped.
 #[test]
 fn kill_on_drop_ends_a_child() {
     run(async {
@@ -155,7 +157,7 @@ fn kill_on_drop_ends_a_child() {
         let status = command.stdout(writer).kill_on_drop(true).status();
         drop(command);
         assert!(is_pending(status));
-        reader.read_to_end(&mut Vec::new()).unwrap(); // It ends when no child has the pipe.
+        reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the pipe.
     });
 }
 
@@ -173,7 +175,7 @@ fn dropped_child_runs_on_and_is_reaped() {
     });
 }
 
-/// Fails if the end of the runtime kills a child, leaves it a zombie, or lets a wait hang.
+/// Fails if the end of the runtime kills a child, leaves the child a zombie, or lets a `wait` hang.
 #[test]
 fn shutdown_with_children_leaves_no_zombie() {
     let runtime = Runtime::new().unwrap();
@@ -223,7 +225,7 @@ fn child_gets_no_other_descriptor() {
     });
 }
 
-/// Fails if a child cannot read another one's output.
+/// Fails if a child cannot read the output of another child.
 #[test]
 fn pipe_leads_from_child_to_child() {
     run(async {
@@ -242,7 +244,7 @@ fn write_to_an_ended_child_fails() {
         let mut child = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         child.wait().await.unwrap();
-        // A child of another test has the reading end until it calls `exec`.
+        // A child of another test may have the pipe's reading end until that child calls `exec`.
         let error = loop {
             match stdin.write_all(b"a").await {
                 Ok(()) => selvedge::yield_now().await,
@@ -253,7 +255,7 @@ fn write_to_an_ended_child_fails() {
     });
 }
 
-/// Fails if an error of a start is hidden, or a child starts where none can be waited for.
+/// Fails if an error of a start is hidden, or if a child starts where no runtime can wait for it.
 #[test]
 fn start_fails_without_program_or_runtime() {
     let error = run(async { Command::new("/nowhere").spawn().unwrap_err() });
@@ -278,5 +280,5 @@ fn start_fails_without_program_or_runtime() {
     let error = command.arg("100000").stdout(writer).spawn().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other);
     drop(command);
-    reader.read_to_end(&mut Vec::new()).unwrap(); // It ends when no child has the pipe.
+    reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the pipe.
 }

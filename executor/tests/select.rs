@@ -1,4 +1,4 @@
-//! `select!`, as a program uses it.
+//! Tests of `select!`, as a program uses it.
 #![cfg(feature = "macros")]
 
 use futures::FutureExt;
@@ -168,7 +168,7 @@ fn disabled_branches_without_else_panic() {
     });
 }
 
-/// A future that is not `Unpin`, made by an `IntoFuture`, with an output that is not `Copy`.
+/// A value that is not a future, but makes one by `IntoFuture`. The output is not `Copy`.
 struct Later(&'static str);
 
 impl IntoFuture for Later {
@@ -384,7 +384,7 @@ fn exhausted_budget_polls_no_branch() {
         });
         poll_fn(|cx| Poll::Ready(loops.as_mut().poll(cx).is_pending())).await;
     });
-    // The fourth round polls neither.
+    // The fourth round polls neither branch.
     assert_eq!((operations.get(), uncharged.get()), (3, 3));
 }
 

@@ -1,4 +1,4 @@
-//! `task_local!`, `task::id` and `task::try_id`, as a program uses them.
+//! Tests of `task_local!`, `task::id` and `task::try_id`, as a program uses them.
 use selvedge::{Builder, LocalRuntime, Runtime, task, yield_now};
 use std::{
     cell::RefCell,
@@ -69,7 +69,7 @@ fn with_outside_of_a_scope_panics() {
     NUMBER.with(|_| {});
 }
 
-/// Reports the value that it finds in its drop.
+/// Sends the value of `NUMBER` that its drop finds.
 struct Reports(Sender<Option<u32>>);
 
 impl Drop for Reports {

@@ -1,8 +1,8 @@
-//! Stress test of a runtime of two workers, with all operations at a time.
+//! Stress test of a runtime of two workers, with operations of all kinds at the same time.
 //!
 //! It spawns and wakes from outside and from tasks, aborts, panics, blocks, and ends the runtime in
-//! the middle. Every future is dropped exactly once, and runs before that, unless something has
-//! ended it.
+//! the middle. Every future is dropped exactly once. It runs before it is dropped, unless an abort,
+//! a panic or the runtime's end has come first.
 //!
 //! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the mix of operations.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-/// Futures per runtime.
+/// Number of futures per runtime.
 const GENERATION: u64 = 200_000;
 
 /// Approximate number of futures that are alive at a time.
@@ -38,8 +38,8 @@ fn hash(item: u64) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(item)
 }
 
-/// Dropped futures: their count, and the sums of their numbers and of the hashes of these. The
-/// hashes show a future that was dropped twice in place of a missing one.
+/// The futures that were dropped: their count, the sum of their numbers, and the sum of the hashes
+/// of their numbers. The hashes show it if one future was dropped twice and another was lost.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard {
@@ -51,7 +51,7 @@ struct Shard {
 #[derive(Default)]
 struct Books {
     dropped: [Shard; 16],
-    /// Futures that were dropped without a run, although nothing had ended them.
+    /// Number of futures that were dropped without a run, although nothing had ended them.
     lost: AtomicU64,
     /// Whether the runtime may end futures at any time.
     ending: AtomicBool,
@@ -72,7 +72,7 @@ impl Books {
 struct Item {
     number: u64,
     books: &'static Books,
-    /// Whether it has run, or may be ended before it runs.
+    /// Whether the future has run, or may be ended before it runs.
     done: bool,
 }
 
@@ -140,7 +140,8 @@ impl Gate {
     }
 }
 
-/// Opens a gate when it is dropped, even unused. So no task waits for a task that was refused.
+/// Opens a gate when this value is dropped, also by a task that never ran. So no task waits forever
+/// for a task that was refused.
 struct Opens(Arc<Gate>);
 
 impl Drop for Opens {
@@ -156,9 +157,9 @@ async fn short(item: Item, yields: u64) -> u64 {
     item.run()
 }
 
-/// Yields, by `yield_now` or by an exhausted budget, and blocks in place some times before that
-/// poll is over. By then another thread may have the worker. Or this thread has it back, after
-/// another task had it and offered it, too.
+/// Yields, by `yield_now` or by an exhausted budget, and then blocks in place `times` times in the
+/// same poll. At the end of that poll another thread may have this worker's core. Or this thread
+/// has the core back: another thread took the core, and its task then blocked in place, too.
 async fn yields_and_blocks(item: Item, times: u64, by_yield: bool) {
     let mut gives_way = pin!(async {
         if by_yield {
@@ -298,7 +299,8 @@ fn split(mut items: Vec<Item>, at: usize) -> (Vec<Item>, Vec<Item>) {
     (items, rest)
 }
 
-/// Runs one runtime, on which two threads spawn `numbers`. It ends when all have run, or before.
+/// Runs one runtime, on which two threads spawn a future for each of `numbers`. The runtime ends
+/// when all futures have run, or before that.
 fn generation(books: &'static Books, dice: &mut Dice, numbers: Range<u64>) {
     let begun = books.dropped();
     let (first, total) = (numbers.start, numbers.end - numbers.start);
@@ -355,7 +357,7 @@ fn generation(books: &'static Books, dice: &mut Dice, numbers: Range<u64>) {
     assert_eq!(books.lost.load(SeqCst), 0, "a future was dropped, not run");
 }
 
-/// Ends the process if no future was dropped for a minute: then one is lost.
+/// Ends the process if no future was dropped for a minute: then a future is lost.
 fn watch(books: &'static Books, over: &'static AtomicBool) {
     let (mut last, mut quiet) = (0, 0);
     while !over.load(SeqCst) {

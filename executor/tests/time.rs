@@ -1,5 +1,5 @@
-//! Sleeps, timeouts and intervals in the runtime. The tests count events, and compare times only
-//! with "not before".
+//! Tests of sleeps, timeouts and intervals in the runtime. The tests count events. Of an event's
+//! time they assert only that it is not too early.
 #![cfg(feature = "time")]
 
 use selvedge::{
@@ -55,7 +55,7 @@ fn sleep_in_block_on_is_woken_by_a_worker() {
     for span in [Duration::ZERO, MS / 10, MS, 5 * MS] {
         runtime.block_on(nap(span));
     }
-    // This sleep comes after one with a later deadline, for which a worker parks already.
+    // The second sleep ends before the first one, for whose deadline a worker parks already.
     let later = runtime.spawn(nap(Duration::from_secs(3_600)));
     thread::sleep(5 * MS);
     runtime.block_on(nap(2 * MS));
@@ -72,7 +72,7 @@ fn sleep_in_local_runtime_is_woken_by_its_thread() {
             task.await.unwrap();
         });
     }
-    // A task that sleeps on from one `block_on` to the next.
+    // This task's sleep begins in one `block_on` and ends in the next.
     let task = runtime.spawn_local(nap(3 * MS));
     runtime.block_on(nap(MS));
     runtime.block_on(task).unwrap();
@@ -148,7 +148,7 @@ fn timeout_ends_a_wait_and_returns_a_ready_output() {
     });
 }
 
-/// The timeout of a future that has used its budget up must still end it.
+/// The timeout of a future that has used up its budget must still end the future.
 #[test]
 fn timeout_of_a_future_without_budget_ends() {
     let runtime = runtime(1);
@@ -206,7 +206,8 @@ fn drop_of_a_runtime_drops_its_sleepers() {
     assert_eq!(dropped.load(SeqCst), 100);
 }
 
-/// A sleep outlives its runtime: the task that waits for it is woken, and may go on in another one.
+/// A sleep outlives its runtime. At the runtime's end the task that awaits the sleep is woken, and
+/// the sleep may be awaited again in another runtime.
 #[test]
 fn sleep_that_outlives_its_runtime_goes_on_in_the_next() {
     struct Flag(AtomicBool);
@@ -251,7 +252,7 @@ fn sleep_outside_of_a_runtime_panics_with_a_hint() {
     assert!(message.contains("Handle::enter"), "{message}");
 }
 
-/// One worker is in a poll that ends only when the other has fired its timer.
+/// One worker is in a poll that ends only when the other worker has fired the poll's timer.
 #[test]
 fn timer_of_a_busy_worker_is_fired_by_another() {
     let runtime = runtime(2);
@@ -262,7 +263,8 @@ fn timer_of_a_busy_worker_is_fired_by_another() {
             let waker = Waker::from(Arc::new(Send(sender)));
             let poll = sleep.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(poll.is_pending());
-            // This keeps the other worker running, until it looks for more tasks.
+            // This task keeps the other worker running for a while. Then that worker looks for more
+            // tasks.
             drop(spawn(async {
                 for _ in 0..100 {
                     yield_now().await;

@@ -1,4 +1,5 @@
-//! Tests of tokio's names: its builder, its runtime of one thread, and the hooks' arguments.
+//! Tests of items that have tokio's names: the builder, the local runtime, and the arguments of the
+//! hooks.
 use selvedge::{
     Builder, JoinSet, LocalSet, TaskMeta, runtime, spawn_local,
     task::{self, JoinHandle},

@@ -1,4 +1,5 @@
-//! Tests of the recorder in a runtime: the recorded events, and their lanes.
+//! Tests of the recorder in a runtime: the recorded events, and their lanes. A *lane* holds the
+//! events of one worker, or of one other thread.
 use selvedge::{
     Builder, Capture, Runtime, block_in_place, park::ThreadPark, spawn, task, yield_now,
 };
@@ -29,7 +30,7 @@ fn events(capture: &Capture, lane: usize) -> Vec<Event> {
         .collect()
 }
 
-/// A future that waits once, and gives its waker away.
+/// Waits once, and puts the waker of its task into `waker`.
 async fn wait_once(waker: Arc<Mutex<Option<Waker>>>) {
     let mut waited = false;
     poll_fn(|cx| {
@@ -163,8 +164,8 @@ fn block_in_place_ends_the_poll_in_the_worker_s_lane() {
         )
     };
     assert!(events.iter().any(lent), "{events:?}");
-    // While the first task blocked, another was polled in this lane. Still the polls do not
-    // overlap: each begin is followed by its own end.
+    // While the first task blocked, another task was polled, and its poll is in this lane, too.
+    // Still the polls do not overlap: after the begin of a poll comes the end of the same poll.
     let (mut open, mut polls) = (None, 0);
     for event in events {
         match event {
@@ -184,7 +185,7 @@ fn two_workers_park_are_notified_and_steal() {
     let runtime = Builder::new().workers(2).build().unwrap();
     let tracer = runtime.handle().trace();
     tracer.start();
-    // Runs until a worker has stolen, and has been notified in its sleep.
+    // Runs until a worker has stolen, and a worker has been notified in its sleep.
     loop {
         let parent = runtime.spawn(async {
             let children: Vec<_> = (0..64).map(|_| spawn(yield_now())).collect();

@@ -26,7 +26,7 @@ struct Told {
     exited: u32,
     closed: bool,
     root: bool,
-    /// Operations on its wakers, in order.
+    /// Operations on the task's wakers, in order.
     wakers: Vec<String>,
 }
 
@@ -43,8 +43,8 @@ impl Visit for Fields {
     }
 }
 
-/// Subscriber that keeps all spans. There is one for the process, as workers have their own
-/// threads.
+/// Subscriber that keeps all spans. The whole process has one subscriber: a subscriber of the
+/// test's thread would not get the spans of the workers' threads.
 struct Recorder {
     next: AtomicU64,
     spans: Mutex<BTreeMap<u64, (Told, u32)>>,
@@ -193,7 +193,7 @@ fn task_span_has_name_place_and_kind_and_one_entry_a_poll() {
     assert!(field("loc.col").parse::<u32>().is_ok());
     assert!(told.root && told.closed, "{told:?}");
     assert_eq!(told.entered, told.exited);
-    assert!(told.entered >= 4, "{told:?}"); // One entry is for the future's drop.
+    assert!(told.entered >= 4, "{told:?}"); // The future's drop may be a further entry.
     assert_eq!(told.wakers, ["waker.wake_by_ref"; 4]);
 }
 

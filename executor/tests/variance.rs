@@ -1,4 +1,4 @@
-//! Checks which public types are covariant, and the auto traits of all generic ones.
+//! Checks which public types are covariant, and which auto traits the public types have.
 use selvedge::{
     EnterGuard, Handle, JoinSet, LocalRuntime, LocalSet, Runtime, Worker,
     park::{Park, ThreadPark, ThreadUnpark},
@@ -9,7 +9,7 @@ use std::{marker::PhantomData, time::Duration};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// Types that are only `Send`, and only `Sync`.
+/// `NotSync` is `Send` but not `Sync`, and `NotSend` is `Sync` but not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 

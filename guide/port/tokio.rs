@@ -13,8 +13,9 @@
 //! | `SAVE` | `ok` and a checksum, once the snapshot is on the disk |
 //! | `QUIT` | `bye`, and the end of the connection |
 //!
-//! One task owns the map. Connections send it requests over a channel, each with a channel for the
-//! answer. Ctrl-C or SIGTERM ends the server: each client is told, and the map is saved.
+//! One task owns the map. The clients' tasks send requests to it over a channel. A request holds a
+//! channel for its answer. Ctrl-C or SIGTERM ends the server: it tells each client, and saves the
+//! map.
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
@@ -34,21 +35,21 @@ use tokio::{
     task::{self, JoinHandle, JoinSet},
     time::{self, Duration, Instant, MissedTickBehavior},
 };
-// These need no runtime.
+// These items of tokio work in any runtime.
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot, watch};
 
-/// How many clients are served at a time. Others wait.
+/// How many clients are served at a time. Further clients wait.
 const CLIENTS: usize = 1_000;
-/// How many requests wait for the owner of the map.
+/// How many requests may wait for the owner of the map.
 const REQUESTS: usize = 64;
-/// How many changes a slow watcher may be behind.
+/// How many changes a slow watcher may be behind before it misses some.
 const CHANGES: usize = 256;
 /// The time between two snapshots.
 const PERIOD: Duration = Duration::from_secs(30);
 /// The time after which a silent client is told to go.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The time that clients have at the end.
+/// The time that the clients' tasks have to finish at the server's end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 tokio::task_local! {
@@ -56,7 +57,7 @@ tokio::task_local! {
     static CLIENT: u64;
 }
 
-/// Writes a line to standard error, with the client that it is about.
+/// Writes a line to standard error. In a client's task the line names the client.
 fn log(what: impl fmt::Display) {
     match CLIENT.try_with(|client| *client) {
         Ok(client) => eprintln!("kv: client {client}: {what}"),
@@ -128,7 +129,7 @@ struct Change {
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     value: String,
-    /// Tells an entry from an earlier one of the same key.
+    /// Distinguishes this entry from earlier entries of the same key.
     version: u64,
 }
 
@@ -144,9 +145,9 @@ struct Store {
     is_dirty: bool,
     /// The snapshot that is being written.
     saving: Option<JoinHandle<io::Result<u64>>>,
-    /// Clients that wait for that snapshot.
+    /// Channels to the clients that wait for the snapshot in `saving`.
     waiting: Vec<oneshot::Sender<String>>,
-    /// Clients that wait for the next one.
+    /// Channels to the clients that wait for the snapshot after that.
     waiting_for_next: Vec<oneshot::Sender<String>>,
 }
 
@@ -175,7 +176,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Serves requests until no client is left.
+    /// Serves requests until the server ends and no client is left. Then saves the map.
     async fn run(mut self, mut requests: mpsc::Receiver<Asked>) -> io::Result<()> {
         let mut period = time::interval_at(Instant::now() + PERIOD, PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -257,7 +258,7 @@ impl Store {
 
     fn changed(&mut self, key: String, value: Option<String>) {
         self.is_dirty = true;
-        // Without watchers nobody gets it.
+        // An error says that no client is connected, so no client needs the change.
         let _ = self.changes.send(Change { key, value });
     }
 
@@ -278,7 +279,7 @@ impl Store {
         }
     }
 
-    /// Begins a snapshot. None is being written.
+    /// Begins a snapshot. The caller makes sure that no other snapshot is being written.
     fn save(&mut self) {
         self.is_dirty = false;
         self.waiting.append(&mut self.waiting_for_next);
@@ -311,7 +312,7 @@ impl Store {
     }
 }
 
-/// Waits for the snapshot that is being written. Forever, if none is.
+/// Waits for the snapshot that is being written. If there is none, waits forever.
 async fn saved(saving: &mut Option<JoinHandle<io::Result<u64>>>) -> io::Result<u64> {
     let Some(task) = saving else {
         return std::future::pending().await;
@@ -321,7 +322,7 @@ async fn saved(saving: &mut Option<JoinHandle<io::Result<u64>>>) -> io::Result<u
     saved?
 }
 
-/// Sleeps until this time. Forever, if there is none.
+/// Sleeps until `time`. If it is `None`, sleeps forever.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => time::sleep_until(time).await,
@@ -329,11 +330,12 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Writes a snapshot beside the last one, and then replaces that. Returns its checksum.
+/// Writes a snapshot into a new file, and then replaces the last snapshot by it. Returns the
+/// checksum of the new snapshot.
 async fn write_snapshot(file: PathBuf, text: String) -> io::Result<u64> {
     let text = Arc::new(text);
     let summed = text.clone();
-    // It may take long, so it has a thread of its own.
+    // The checksum may take long, so a blocking thread computes it.
     let sum = task::spawn_blocking(move || checksum(summed.as_bytes()));
     let beside = file.with_extension("new");
     let mut new = fs::File::create(&beside).await?;
@@ -359,15 +361,15 @@ struct Server {
     ends: watch::Receiver<bool>,
 }
 
-/// One client.
+/// One client, as its task serves it.
 struct Client {
     server: Server,
     lines: Lines<BufReader<OwnedReadHalf>>,
     out: OwnedWriteHalf,
-    /// The changes of the keys that it watches.
+    /// The changes of all keys. The client is told of those in `watched`.
     changes: broadcast::Receiver<Change>,
     watched: Vec<String>,
-    /// Its place among those that are served.
+    /// The client's place among the `CLIENTS` that are served at a time.
     _place: OwnedSemaphorePermit,
 }
 
@@ -385,7 +387,7 @@ impl Client {
         })
     }
 
-    /// Serves the client until it goes, or the server ends.
+    /// Serves the client until it goes, is silent for too long, or is told that the server ends.
     async fn serve(mut self) -> io::Result<()> {
         let mut last_request = Instant::now();
         loop {
@@ -448,7 +450,7 @@ impl Client {
     }
 }
 
-/// Accepts clients until the server ends, and then waits for those that are left.
+/// Accepts clients until the server ends. Then waits up to `FAREWELL` for the remaining clients.
 async fn accept(listener: TcpListener, server: Server) {
     let mut clients = JoinSet::new();
     let places = Arc::new(Semaphore::new(CLIENTS));
@@ -497,7 +499,7 @@ async fn accept(listener: TcpListener, server: Server) {
     }
 }
 
-/// Notes how a client's task has ended.
+/// Logs the panic of a client's task, if the task has ended by a panic.
 fn note(ended: Result<(), task::JoinError>) {
     if let Err(error) = ended
         && error.is_panic()

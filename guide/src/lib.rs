@@ -1,9 +1,10 @@
 //! The guide: a book whose code is compiled and run.
 //!
-//! Each chapter is the documentation of a module here, so `cargo test --doc -p guide` runs each of
-//! its blocks. `cargo xtask guide` makes the book.
+//! Each chapter is the documentation of a module here, so `cargo test --doc -p guide` runs the code
+//! blocks of each chapter. `cargo xtask guide` makes the book.
 
-/// Each chapter, only for the tests: a chapter's links lead to other pages of the book.
+/// Makes a module of each chapter. The modules are only for the tests of documentation: elsewhere
+/// the links of a chapter would be broken, as they lead to other pages of the book.
 macro_rules! chapters {
     ($($name:ident: $file:literal;)*) => {
         $(

@@ -1,4 +1,4 @@
-//! Runs the program of the chapter about tokio, once with each crate.
+//! Runs the program of the chapter about tokio, once with `tokio` and once with `selvedge`.
 #![cfg(target_os = "linux")]
 use std::{
     fs,
@@ -58,7 +58,8 @@ impl Client {
     }
 }
 
-/// Talks to a server, ends it, and starts it again. Returns what it said.
+/// Talks to a server, ends it, and starts it again. Returns what the server said, and the file that
+/// it saved.
 fn talk(program: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("map");
@@ -83,13 +84,13 @@ fn talk(program: &str) -> Vec<String> {
     }
     answers.push(other.ask("WATCH c"));
     answers.push(one.ask("SETEX c 20 soon"));
-    // `other` watches the key: it reads the change, and then the end that the timer brings.
+    // `other` watches the key `c`. It reads the new value, and then that the key has expired.
     answers.extend([other.read_line().unwrap(), other.read_line().unwrap()]);
     answers.push(one.ask("GET c"));
     answers.push(one.ask("SET d 4"));
     answers.push(one.ask("QUIT"));
     assert_eq!(one.read_line(), None);
-    // This client stays connected, so it is told of the server's end.
+    // The client `last` stays connected, so the server tells it of the end.
     let mut last = Client::connect(&server);
     answers.push(last.ask("GET d"));
     assert_eq!(server.interrupt(), Some(0));
@@ -106,7 +107,8 @@ fn talk(program: &str) -> Vec<String> {
     answers
 }
 
-/// Fails if the program does not run with one of the crates, or says something else with it.
+/// Fails if the program does not run with one of the two crates, or answers differently with one of
+/// them.
 #[test]
 fn program_says_the_same_with_both_crates() {
     let there = talk(env!("CARGO_BIN_EXE_kv-tokio"));
@@ -140,7 +142,7 @@ fn program_says_the_same_with_both_crates() {
     assert_eq!(talk(env!("CARGO_BIN_EXE_kv-selvedge")), expected);
 }
 
-/// Fails if an argument that is missing is no error of usage.
+/// Fails if the program accepts missing arguments, or does not show its usage.
 #[test]
 fn program_without_arguments_exits_with_2() {
     for program in [

@@ -1,7 +1,7 @@
-//! The items of `runtime` and `task` that the table `docs/from-tokio.md` calls the same: this code
-//! is compiled against tokio and against selvedge. It never runs.
+//! The items of `runtime` and `task` that the table `docs/from-tokio.md` calls the same. The code
+//! that uses them is compiled against tokio and against selvedge, and never runs.
 //!
-//! `cargo xtask tokio-items` checks that each of them is here.
+//! `cargo xtask tokio-items` checks that each of these items is here.
 #![allow(
     unused_imports,
     deprecated,
@@ -16,7 +16,7 @@ use std::{
     pin::Pin,
 };
 
-/// A value of any type.
+/// Stands for a value of any type, in code that never runs.
 fn any<T>() -> T {
     unreachable!("it is only compiled")
 }

@@ -1,7 +1,8 @@
-//! An executor of 100 lines that is not `selvedge`, with sockets and sleeps: it serves an echo.
+//! An executor of 100 lines, without `selvedge`. Its tasks use sockets and sleeps, and serve
+//! echoes.
 //!
 //! `cargo run -p net-driver --example own_executor -- 127.0.0.1:7000`, then `nc 127.0.0.1 7000`.
-//! Without an address it serves a client of its own, and ends.
+//! Without an address the example serves a client of its own, and ends.
 mod cli;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -49,7 +50,7 @@ impl Pool {
         Arc::new(task).wake();
     }
 
-    /// Wakes one sleeper: the one that went to sleep last.
+    /// Unparks the sleeper that went to sleep last.
     fn notify(&self) {
         let sleeper = self.sleepers.lock().unwrap().pop();
         if let Some((_, unpark)) = sleeper {
@@ -64,7 +65,8 @@ impl Pool {
         }
     }
 
-    /// Runs a worker: it runs tasks, looks at the driver between them, and parks in it.
+    /// Runs a worker. The worker runs tasks, polls the driver between the tasks, and parks in the
+    /// driver.
     fn work(&self, driver: &Driver, worker: usize) {
         let mut park = driver.park(worker);
         driver.scope(Some(worker), || {
@@ -78,7 +80,7 @@ impl Pool {
                     task.run();
                     continue;
                 }
-                // Announce the sleep, and look once more.
+                // Announces the sleep, and looks at the queue once more.
                 let unparker = park.unparker();
                 self.sleepers.lock().unwrap().push((worker, unparker));
                 let is_idle = self.queue.lock().unwrap().is_empty();
@@ -129,7 +131,7 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Binds, and serves in tasks of their own.
+/// Binds a listener, and serves its connections in tasks. Returns the listener's address.
 async fn serve(pool: Arc<Pool>, at: String) -> io::Result<std::net::SocketAddr> {
     let listener = TcpListener::bind(at).await?;
     let at = listener.local_addr()?;
@@ -198,6 +200,6 @@ fn run(address: Option<String>) -> io::Result<()> {
     for thread in threads {
         thread.join().expect("a worker does not panic");
     }
-    // The listener's task is dropped with the queue's last reference to the pool.
+    // Nothing drops the listener's task, which still waits: the process ends now.
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Descriptors, counted and limited. There is one test, as another test in this process would open
-//! descriptors of its own.
+//! A test that counts the descriptors of the process, and limits them. It is the only test in this
+//! file, as another test in the same process would open descriptors of its own.
 #![cfg(target_os = "linux")]
 mod support;
 
@@ -32,7 +32,7 @@ fn nothing_is_opened_before_the_first_socket() {
     park.block_on(time::sleep(Duration::from_millis(1)));
     assert_eq!(descriptors(), before);
     driver.scope(None, || UnixStream::pair().map(drop)).unwrap();
-    // The portable poller on Linux has a timer beside them.
+    // On Linux the portable poller also has a timer, beside the poller and its wake.
     let own = if cfg!(selvedge_polling) { 3 } else { 2 };
     assert_eq!(descriptors(), before + own, "the poller and its wake");
     drop((park, driver));
@@ -89,7 +89,7 @@ fn accept_without_descriptors_reports_once_and_waits() {
         let _clients: Vec<_> = (0..3)
             .map(|_| net::TcpStream::connect(at).unwrap())
             .collect();
-        // Three waiting connections, and no descriptor for any of them.
+        // Three connections wait, and no descriptor is free for any of them.
         let taken: Vec<_> = fill();
         let error = listener.accept().await.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
@@ -119,7 +119,7 @@ fn accept_without_descriptors_reports_once_and_waits() {
     });
 }
 
-/// Opens descriptors until there are none.
+/// Opens descriptors until no further one can be opened.
 fn fill() -> Vec<std::fs::File> {
     limit(descriptors() as u64 + 8);
     let mut taken = Vec::new();

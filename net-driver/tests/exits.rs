@@ -1,8 +1,9 @@
 //! Tests of `process::exit` in a scope of a driver.
 //!
-//! The call runs the destructors of its thread's thread-locals, while the scope's stack frame
-//! stays. So a driver in a thread-local is dropped in its own scope, and a later destructor may ask
-//! for the current driver. Each test runs itself again, in a process that exits in this way.
+//! `process::exit` runs the destructors of the calling thread's thread-locals, while the scope's
+//! stack frame stays. So a driver in a thread-local is dropped in its own scope, and a later
+//! destructor may ask for the current driver. Each test runs itself again, in a child process that
+//! exits in this way.
 #![cfg(target_os = "linux")]
 use net_driver::Driver;
 use std::{
@@ -45,12 +46,13 @@ impl Drop for Last {
 }
 
 thread_local! {
-    // It is used first, so that its destructor runs last.
+    // `keeps_its_driver` uses this thread-local first, so that its destructor runs last.
     static LAST: Last = const { Last };
     static DRIVER: RefCell<Option<Driver>> = const { RefCell::new(None) };
 }
 
-/// Runs `case` with a driver of a thread-local, in a process of its own.
+/// Runs `case` with a driver that is in a thread-local, in a child process. Asserts that the driver
+/// was kept.
 fn keeps_its_driver(test: &str, case: impl FnOnce(&Driver)) {
     if env::var_os(CHILD).is_some() {
         LAST.with(|_| ());

@@ -1,5 +1,5 @@
-//! An idle driver with sockets and a far timer: nobody wakes up. One test, so that the process has
-//! no other threads that matter.
+//! A test that no worker wakes up while a driver with sockets and far timers is idle. It is the
+//! only test in this file, so that the process has no threads of another test.
 #![cfg(target_os = "linux")]
 mod support;
 
@@ -11,7 +11,7 @@ use net_driver::{
 use std::{fs, thread, time::Duration};
 use support::Workers;
 
-/// Returns how often the process's threads have gone to sleep, without the calling thread.
+/// Returns how often the threads of the process, except the calling thread, have gone to sleep.
 fn sleeps() -> u64 {
     let me = fs::read_link("/proc/thread-self").unwrap();
     let me = me.file_name().unwrap().to_owned();
@@ -45,7 +45,8 @@ fn idle_sockets_and_far_timers_wake_nobody() {
         }
         (listener, peers)
     });
-    // This thread sleeps too: the park of `block_on` is gone, and a worker takes over the role.
+    // `block_on` has returned, and its park is gone. So a worker takes over the role of the thread
+    // that waits for events in the kernel.
     let mut quiet = 0;
     for _ in 0..100 {
         let before = sleeps();
@@ -56,7 +57,7 @@ fn idle_sockets_and_far_timers_wake_nobody() {
         }
     }
     assert_eq!(quiet, 5, "half a second without a wake-up never came");
-    // And it still works.
+    // The driver still works.
     let echo = workers.spawn(async {
         let (mut one, mut other) = UnixStream::pair().unwrap();
         one.write_all(b"x").await.unwrap();

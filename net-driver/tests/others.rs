@@ -107,7 +107,7 @@ fn unix_datagrams_arrive_one_by_one_and_whole() {
             assert_eq!(other.recv(&mut to).await.unwrap(), 3);
             assert_eq!(other.recv(&mut to).await.unwrap(), 0);
         }
-        // Until there is no room: then a send waits for a receive.
+        // Sends until there is no room. Then a send waits for a receive.
         let mut sent = 0;
         while one.try_send(b"abc").is_ok() {
             sent += 1;
@@ -145,7 +145,7 @@ fn every_waiter_of_a_shared_descriptor_is_woken() {
         for _ in 0..8 {
             waits.recv().await.unwrap();
         }
-        // One of them gives up.
+        // One of the tasks gives up.
         let mut tasks = tasks.into_iter();
         tasks.next().unwrap().cancel().await;
         other.write_all(b"x").unwrap();
@@ -265,7 +265,7 @@ fn task_that_wakes_itself_lets_the_sockets_be_polled() {
         });
         other.write_all(b"x").await.unwrap();
         std::future::poll_fn(|cx| {
-            // The thread always has a token when it parks.
+            // This wake leaves a token, so each park of the thread returns at once.
             cx.waker().wake_by_ref();
             wait.as_mut().poll(cx)
         })
@@ -287,7 +287,7 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
         assert!(one.try_read(&mut [0; 1]).is_err());
         assert!(read.as_mut().poll(&mut cx).is_pending());
         other.write_all(b"x").await.unwrap();
-        // This worker does not come back to its park. Another thread looks.
+        // This worker does not come back to its park. Another thread looks for events instead.
         let watched = driver.clone();
         let monitor = thread::spawn(move || {
             while watched.poll_overdue() == 0 {
@@ -299,8 +299,8 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
     });
 }
 
-/// Fails if a look takes the wake of a worker that waits in the reactor, and keeps it: the worker
-/// then waits for ever.
+/// Fails if a look of another thread swallows the unpark of a worker that waits in the kernel's
+/// poller: the worker would then wait for ever.
 #[test]
 fn unpark_beside_looks_of_another_thread_ends_the_wait() {
     let driver = Driver::with_polling(1, Polling::EveryQuota);
@@ -323,8 +323,8 @@ fn unpark_beside_looks_of_another_thread_ends_the_wait() {
             }
         });
         for round in 0..1000 {
-            // Another thread looks after 500 us without a look. The unpark comes at about that
-            // time.
+            // The other thread looks for events when no thread has done so for 500 us. The unpark
+            // comes at about that time.
             thread::sleep(Duration::from_micros(400 + round % 100));
             unparker.unpark();
             ends.recv().unwrap();
@@ -333,7 +333,7 @@ fn unpark_beside_looks_of_another_thread_ends_the_wait() {
     });
 }
 
-/// Rings the bell when it is woken.
+/// A waker that sends a message when it is woken.
 struct Ring(async_channel::Sender<()>);
 
 impl std::task::Wake for Ring {

@@ -1,4 +1,5 @@
-//! Tests of the last time of a paused clock: the clock never reaches a sleep beyond it.
+//! Tests of the last time that a paused clock can show: a sleep that ends after that time never
+//! ends.
 #![cfg(feature = "test-util")]
 use net_driver::{
     Driver,

@@ -1,4 +1,4 @@
-//! Listeners for signals, which this process sends itself.
+//! Tests of listeners for signals. This process sends the signals to itself.
 #![cfg(all(feature = "signal", unix))]
 
 use net_driver::{
@@ -17,7 +17,7 @@ use std::{
 };
 
 fn raise(kind: SignalKind) {
-    // SAFETY: a signal to this process, whose handler is a listener's.
+    // SAFETY: the signal goes to this process, and a listener has installed the signal's handler.
     assert_eq!(unsafe { libc::raise(kind.as_raw_value()) }, 0);
 }
 
@@ -46,7 +46,7 @@ fn signals_before_a_poll_count_as_one() {
     let mut other = signal(kind).unwrap();
     for _ in 0..10 {
         raise(kind);
-        // Once the signal has come in, the other listener has it too.
+        // Once the signal has come in, both listeners have it.
         block_on(other.recv());
     }
     block_on(listener.recv());

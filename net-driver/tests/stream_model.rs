@@ -1,7 +1,8 @@
-//! A two-sided random test: operations on two connected streams against a model of bytes.
+//! A random test of operations on two connected streams. It compares the bytes that each side reads
+//! with the bytes that the other side has written.
 //!
-//! `SELVEDGE_OPERATIONS` sets the number of operations, 5,000 by default, and `SELVEDGE_SEED` the
-//! seed, which is printed.
+//! `SELVEDGE_OPERATIONS` sets the number of operations, which is 5,000 by default. `SELVEDGE_SEED`
+//! sets the seed, which is taken from the clock by default. Each test prints its seed.
 #![cfg(target_os = "linux")]
 mod support;
 
@@ -17,7 +18,7 @@ use std::{
 };
 use support::{Random, run};
 
-/// The methods that both streams have, for the test.
+/// The methods that both types of streams have and the test uses.
 trait Stream: futures_io::AsyncRead + futures_io::AsyncWrite + Unpin {
     fn try_read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn try_write(&self, from: &[u8]) -> io::Result<usize>;
@@ -39,13 +40,14 @@ macro_rules! stream {
 
 stream! { TcpStream, UnixStream }
 
-/// The longest read or write.
+/// The largest number of bytes of one read or write.
 const LONGEST: usize = 100_000;
 
-/// The bytes of a direction repeat after this number of them, a prime.
+/// The bytes of a direction repeat after this number of bytes, which is a prime.
 const PERIOD: usize = 65_521;
 
-/// Returns the bytes of one direction from byte `number` on. A value depends on the number.
+/// Returns `len` bytes of one direction, from byte `number` on. The value of a byte depends on its
+/// number.
 fn bytes(number: u64, len: usize) -> &'static [u8] {
     static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let byte = |n: usize| ((n % PERIOD) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
@@ -96,7 +98,7 @@ fn write(random: &mut Random, stream: &mut impl Stream, at: &mut Direction) {
     }
 }
 
-/// Returns whether the read would have waited.
+/// Reads from the stream, and checks the bytes. Returns whether the read would have waited.
 fn read(random: &mut Random, stream: &mut impl Stream, at: &mut Direction) -> bool {
     let longest = [1, 100, 5_000, LONGEST][random.below(4)];
     let len = 1 + random.below(longest);
@@ -126,7 +128,7 @@ fn read(random: &mut Random, stream: &mut impl Stream, at: &mut Direction) -> bo
     false
 }
 
-/// Yields, so that the driver hands over events.
+/// Yields, so that the driver delivers events.
 async fn turn() {
     let mut yielded = false;
     poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! Tests of the wakers that a park has collected: each of them is woken, even if another one
+//! Tests of the wakers that a park has collected: each of them is woken, even if another waker
 //! panics.
 use net_driver::{Driver, time};
 use std::{
@@ -14,7 +14,7 @@ use std::{
 };
 use worker_idle::park::{self, Park, ThreadPark};
 
-/// A waker that counts its wakes, and panics in the first of them.
+/// A waker that counts its wakes, and panics in the first `panics` wakes.
 struct Count {
     wakes: AtomicUsize,
     panics: usize,
@@ -38,7 +38,7 @@ impl Wake for Count {
     }
 }
 
-/// Arms three sleeps that are due at the same time, and wake this.
+/// Arms three sleeps that are due at the same time. Each of them wakes `count`.
 fn arm_three(driver: &Driver, count: &Arc<Count>) -> [Pin<Box<time::Sleep>>; 3] {
     let deadline = time::Instant::now() + Duration::from_millis(300);
     let waker = Waker::from(count.clone());
@@ -61,7 +61,7 @@ fn block_on_after_a_panic_delivers_the_rest_first() {
     let blocks = AssertUnwindSafe(|| park.block_on(pending::<()>()));
     assert!(catch_unwind(blocks).is_err());
     assert_eq!(count.wakes(), 1);
-    // A park that misses the wakers ends only at this limit.
+    // If the park misses the remaining wakers, `block_on` ends only at this limit.
     let mut limit = pin!(time::sleep(Duration::from_secs(20)));
     let waited = park.block_on(poll_fn(|cx| {
         if limit.as_mut().poll(cx).is_ready() {

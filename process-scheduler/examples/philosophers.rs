@@ -1,10 +1,11 @@
-//! Dining philosophers. Philosophers and forks are processes, under one supervisor; a fork serves
-//! one philosopher at a time, and the last philosopher takes the other fork first, so that they
-//! never wait in a circle.
+//! Dining philosophers. Philosophers and forks are processes, under one supervisor. A fork serves
+//! one philosopher at a time. Each philosopher takes the left fork first, except that the last
+//! philosopher takes the right one first. So the philosophers never wait in a circle.
 //!
 //! `cargo run -p process-scheduler --example philosophers [MEALS]`
 //!
-//! The picture has a line for each change: `.` thinks, `h` is hungry, `#` eats.
+//! The picture has a line for each change of a philosopher. In a line, `.` is a philosopher who
+//! thinks, `h` one who is hungry, and `#` one who eats.
 mod cli;
 
 use process_scheduler::{
@@ -16,7 +17,7 @@ use std::{
 };
 
 const SEATS: usize = 5;
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 
 enum Fork {
     Take(Reply<()>),
@@ -50,7 +51,7 @@ fn philosopher(seat: usize, meals: u32, picture: mpsc::Sender<(usize, char)>) ->
             for _ in 0..meals {
                 let _ = picture.send((seat, 'h'));
                 for fork in &forks {
-                    // At the end of the evening, the forks go first.
+                    // The call fails if the fork has ended, as it may in a shutdown.
                     if fork.call(Fork::Take, LONG).await.is_err() {
                         return;
                     }
@@ -100,7 +101,8 @@ pub fn run(meals: u32) -> Result<(), Box<dyn Error>> {
     print!("{}", scheduler.tree());
 
     let mut seats = ['.'; SEATS];
-    for (seat, state) in changes.iter().take(SEATS * meals as usize * 3) {
+    for _ in 0..SEATS * meals as usize * 3 {
+        let (seat, state) = changes.recv_timeout(LONG)?;
         seats[seat] = state;
         println!("{}", seats.iter().collect::<String>());
         let eats = |seat: usize| seats[seat % SEATS] == '#';

@@ -1,4 +1,4 @@
-//! Where messages go: addresses, the futures of a send and of a call.
+//! The addresses to which messages are sent, and the futures of a send and of a call.
 use crate::{CallError, Handle, Pid, SendError, lane::Key, oneshot, timer::Deadline};
 use std::{
     fmt,
@@ -29,7 +29,8 @@ pub(crate) trait Receive<M>: Send + Sync {
 /// The address of a process that takes messages of type `M`.
 ///
 /// A send through an address looks nothing up. An address stays valid when its process is restarted
-/// or upgraded. It keeps the memory of a process that has ended, not the process.
+/// or upgraded. An address does not keep its process from ending, but it keeps the memory of a
+/// process that has ended.
 ///
 /// ```
 /// use process_scheduler::Scheduler;
@@ -57,9 +58,9 @@ impl<M: Send + 'static> Address<M> {
 
     /// Sends a message, and never waits.
     ///
-    /// One allocation and one read-modify-write, if the mailbox is unbounded and not empty. If it
-    /// is empty, one more read-modify-write wakes the process. A bounded mailbox takes a lock to
-    /// push.
+    /// A send to an unbounded mailbox costs one allocation and one read-modify-write. If the
+    /// mailbox is empty, one more read-modify-write wakes the process. A bounded mailbox takes a
+    /// lock to push.
     ///
     /// # Errors
     /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.
@@ -92,7 +93,7 @@ impl<M: Send + 'static> Address<M> {
         }
     }
 
-    /// Sends a request with a place for the answer, and waits for the answer up to a time.
+    /// Sends a request with a place for the answer, and waits for the answer for at most `within`.
     ///
     /// The request is sent at once. Every call ends: with an answer, or with an error.
     ///
@@ -143,7 +144,7 @@ impl<M> fmt::Debug for Address<M> {
 pub struct Sending<'a, M> {
     to: &'a Address<M>,
     message: Option<M>,
-    /// Set while the send waits: the lane may have its waker under this key.
+    /// `Some` while the send waits for room: the lane may have the send's waker under this key.
     key: Option<Key>,
 }
 
@@ -176,14 +177,14 @@ impl<M> fmt::Debug for Sending<'_, M> {
 
 /// The place for the answer to a call: see [`Address::call`].
 ///
-/// If it is dropped, the call ends with [`CallError::Dropped`].
+/// If the reply is dropped without an answer, the call ends with [`CallError::Dropped`].
 pub struct Reply<R>(oneshot::Sender<R>);
 
 impl<R> Reply<R> {
     /// Answers the call.
     ///
     /// # Errors
-    /// Hands the answer back if the caller waits no longer.
+    /// Hands the answer back if the [`Call`] was dropped.
     pub fn send(self, answer: R) -> Result<(), R> {
         self.0.send(answer)
     }
@@ -204,11 +205,11 @@ pub struct Call<R> {
 }
 
 impl<R> Call<R> {
-    /// Blocks the thread until the call ends. A process must not call this, as it would block its
-    /// worker.
+    /// Blocks the thread until the call ends. A process must not wait here, because the wait would
+    /// block the process's worker.
     ///
     /// # Errors
-    /// As the future.
+    /// The errors of the future.
     pub fn wait(self) -> Result<R, CallError> {
         block_on(&mut ThreadPark::new(), self)
     }

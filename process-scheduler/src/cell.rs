@@ -1,21 +1,21 @@
 //! The allocation of a process, and its start.
 //!
-//! The other paths are in files of their own: `run.rs`, `end.rs`, `restart.rs`, and `notify.rs` for
-//! other threads.
+//! The other operations on a cell are in files of their own: `run.rs`, `end.rs`, `restart.rs`,
+//! `related.rs`, and, for threads without the token, `notify.rs` and `any.rs`.
 //!
 //! | field | who touches it |
 //! |---|---|
 //! | `core` | all threads: see `core.rs` |
 //! | `inner` | the owner of the token |
 //! | `related` | all threads, under its lock |
-//! | the others | written once |
+//! | the other fields | all threads; they are written before the cell is shared |
 //!
 //! # Rules
 //!
-//! 1. The token of a process is its [`Runnable`], an `Arc` of the cell: its owner may run the
-//!    process. A cell is freed when the token, the registry's `Arc`, and all addresses, wakers and
-//!    completers are gone.
-//! 2. `inner` belongs to the owner of the token. User code that runs meanwhile reaches the cell
+//! 1. The token of a process is its [`Runnable`], an `Arc` of the cell: the owner of the token may
+//!    run the process. A cell is freed when the token, the registry's `Arc`, and all addresses,
+//!    wakers and completers are gone.
+//! 2. `inner` belongs to the owner of the token. User code that the owner runs reaches the cell
 //!    only through `core` and `related`.
 //! 3. A body is moved out of `inner` once, and is then closed and dropped.
 //! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
@@ -60,7 +60,7 @@ pub(crate) struct Cell<P: Process> {
 }
 
 // SAFETY: the core is `Sync`. The owner of the token alone touches `inner`, whose parts are `Send`
-// (rule 2). The others are `Sync`.
+// (rule 2). The other fields are `Sync`.
 unsafe impl<P: Process> Sync for Cell<P> {}
 // SAFETY: a cell owns its parts, which are `Send`.
 unsafe impl<P: Process> Send for Cell<P> {}
@@ -83,7 +83,7 @@ enum Body<P: Process> {
 /// The parts of a new cell.
 pub(crate) struct Parts<P: Process> {
     pub(crate) body: P,
-    /// The node of its pid.
+    /// The node in the process's pid.
     pub(crate) node: u32,
     pub(crate) handle: Handle,
     pub(crate) handler: Option<HandlerOf<P>>,
@@ -127,7 +127,7 @@ impl<P: Process> Cell<P> {
         self.pid = pid;
     }
 
-    /// Returns the pid of a cell that has a slot.
+    /// Returns the pid of a cell that has a slot in the registry.
     pub(crate) fn own_pid(&self) -> Pid {
         self.pid
     }
@@ -168,7 +168,7 @@ impl<P: Process> Cell<P> {
         }
     }
 
-    /// Starts a new process: the caller has the token, which this submits.
+    /// Starts a new process. `self` is its token, which `start` submits if `init` succeeds.
     pub(crate) fn start(
         self: Arc<Self>,
         handle: &Handle,
@@ -194,14 +194,15 @@ impl<P: Process> Cell<P> {
     }
 }
 
-/// The drop of a handler is user code, and the last `Arc` may be a worker's.
+/// The drop of a handler is user code. A worker may drop the last `Arc`, and a panic of that user
+/// code must not end the worker.
 impl<P: Process> Drop for Cell<P> {
     fn drop(&mut self) {
         drop_guarded(self.handler.take());
     }
 }
 
-/// Returns the number of bytes that an idle process without state takes.
+/// Returns the size of a process's cell in bytes.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) const fn bytes_of<P: Process>() -> usize {
     size_of::<Cell<P>>()
@@ -216,8 +217,8 @@ mod tests {
         bytes_of::<P>()
     }
 
-    /// Fails if the end of a process leaves it among the watchers of other processes, or if the
-    /// drop of an `Exit` leaves that future there.
+    /// Fails if a process that has ended stays among the watchers of another process, or if the
+    /// watchers of dropped `Exit` futures pile up there.
     #[test]
     fn watchers_that_wait_no_longer_are_removed() {
         let handle = crate::scheduler::models::without_threads();
@@ -242,8 +243,8 @@ mod tests {
         live.abandon();
     }
 
-    /// The cell with the two counts of its `Arc`, and the slot of the registry. A block of glibc's
-    /// allocator adds 8 to 16 bytes.
+    /// Adds up the cell, the two counts of its `Arc`, its slot in the registry (24 bytes), and the
+    /// at most 16 bytes by which glibc's allocator enlarges a block.
     #[test]
     fn idle_process_takes_at_most_400_bytes() {
         let process = from_fn(|_: u64, _| ());

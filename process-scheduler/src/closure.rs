@@ -1,4 +1,4 @@
-//! The process of a closure: called with each message.
+//! The process of a closure. The closure is called with each message.
 use crate::{
     Address, Event, EventsOf, ExitReason, Handle, NoCommand, OutputOf, Pid, Process, Spawn,
     SpawnError, Step, StepOf,
@@ -95,9 +95,9 @@ impl<M, F, R> fmt::Debug for FnProcess<M, F, R> {
     }
 }
 
-/// Makes a process of a closure, which is called with each message. A cancel ends it.
+/// Makes a process that calls a closure with each message. A cancel ends the process.
 ///
-/// For a [`Child`](crate::Child), or to spawn with [`Handle::spawn_process`].
+/// Use the process in a [`Child`](crate::Child), or spawn it with [`Handle::spawn_process`].
 ///
 /// ```
 /// use process_scheduler::{Scheduler, from_fn};
@@ -150,7 +150,7 @@ where
 }
 
 impl Handle {
-    /// Spawns a process that calls a closure with each message. A cancel ends it.
+    /// Spawns a process that calls a closure with each message. A cancel ends the process.
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).
@@ -164,7 +164,7 @@ impl Handle {
         self.spawn(from_fn(f))
     }
 
-    /// Spawns as [`spawn_fn`](Self::spawn_fn) does, with settings.
+    /// Spawns as [`spawn_fn`](Self::spawn_fn) does, with the settings `spawn`.
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).

@@ -8,13 +8,14 @@
 //!
 //! # Rules
 //!
-//! 1. The token is in the cell exactly while the phase is blocked, idle or stopped. The worker
-//!    writes it while it still runs the process, so before the exchange that publishes the phase.
-//!    The one thread whose exchange leaves that phase takes it out.
+//! 1. The token is in the cell while the phase is blocked, idle or stopped. The worker writes the
+//!    token before its exchange that publishes such a phase. The one thread whose exchange leaves
+//!    the phase takes the token out. If the worker could not publish such a phase, it takes the
+//!    token out again.
 //! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event
-//!    is behind that one, and the worker takes all of them.
-//! 3. The end closes both lanes. So each event is delivered, handed back, or left in a lane that
-//!    the end returns.
+//!    is behind the first one, and the worker takes all events of the lane.
+//! 3. The end of the process closes both lanes. So each event is delivered, handed back to its
+//!    sender, or returned by [`Core::end`].
 //! 4. The token keeps the core live. The exchange that suspends or stops the process gives the
 //!    token away, and another thread may free the core at once. So during the exchange this thread
 //!    has only a reference to `state`, an atomic, and afterwards it uses no reference.
@@ -110,8 +111,8 @@ impl<M, S, T> Core<M, S, T> {
         }
     }
 
-    /// Takes the token out (rule 1): the caller's exchange made the process ready, or found that it
-    /// must be.
+    /// Takes the token out (rule 1). The caller's exchange made the process ready, or the caller
+    /// has put the token in and could not stop the process.
     fn take_token(&self) -> Option<T> {
         let token = self.token.with_mut(|token| {
             // SAFETY: rule 1.
@@ -129,7 +130,8 @@ impl<M, S, T> Core<M, S, T> {
         });
     }
 
-    /// Suspends the process. Returns the token if an event came meanwhile: then submit it.
+    /// Suspends the process. Returns the token if an event came meanwhile; the caller then submits
+    /// the token.
     ///
     /// # Safety
     /// The caller runs the process. The core is live as long as its token exists. After `None` the
@@ -147,11 +149,11 @@ impl<M, S, T> Core<M, S, T> {
         }
     }
 
-    /// Stops the process until its supervisor decides. Returns the token if the process must end
-    /// for good.
+    /// Stops the process until its supervisor restarts it or a final kill ends it. Returns the
+    /// token if the process must end for good now.
     ///
     /// # Safety
-    /// As that of [`suspend`](Self::suspend).
+    /// The contract of [`suspend`](Self::suspend).
     #[must_use]
     pub(crate) unsafe fn stop(this: *const Self, token: T) -> Option<T> {
         // SAFETY: rule 4: the token is the caller's, so the core is live.
@@ -174,7 +176,7 @@ impl<M, S, T> Core<M, S, T> {
         }
     }
 
-    /// Returns whether the urgent lane has something. One load.
+    /// Returns whether the urgent lane has a signal. Costs one load.
     pub(crate) fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()
     }
@@ -184,7 +186,8 @@ impl<M, S, T> Core<M, S, T> {
         self.urgent.take()
     }
 
-    /// Ends the process, by the owner of its token, and returns what was not delivered.
+    /// Ends the process. Returns the signals and messages that were not delivered. The caller has
+    /// the token.
     pub(crate) fn end(&self) -> (Batch<S, Kept>, Taken<M>) {
         self.state.end();
         (self.urgent.close(), self.messages.close())

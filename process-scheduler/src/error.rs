@@ -1,5 +1,4 @@
-//! The reasons for which processes end, and the errors. An error hands back the value that it
-//! refuses.
+//! The reasons for which processes end, and the errors. The error of a send hands back the message.
 use std::{error::Error, fmt, sync::Arc};
 
 /// The reason for which a process ended, or for which it was not found.
@@ -20,9 +19,9 @@ pub enum ExitReason {
     Cancelled,
     /// It was killed, or ignored the cancel of a shutdown.
     Killed,
-    /// It failed. This is its own description of the failure.
+    /// It failed. The text is the process's own description of the failure.
     Failed(Arc<str>),
-    /// It panicked. This is the panic's message.
+    /// It panicked. The text is the panic's message.
     Panicked(Arc<str>),
     /// There was no such process.
     NoProcess,
@@ -36,7 +35,8 @@ impl ExitReason {
         Self::Failed(why.to_string().into())
     }
 
-    /// Returns whether linked processes end too, and a transient child is restarted.
+    /// Returns whether, after an end for this reason, linked processes end too and a transient
+    /// child is restarted.
     pub fn is_abnormal(&self) -> bool {
         !matches!(self, Self::Normal | Self::Cancelled)
     }
@@ -137,15 +137,16 @@ impl<M> Error for SendError<M> {}
 pub enum SpawnError {
     /// The scheduler is shutting down.
     Closed,
-    /// There are as many processes as [`Builder::max_processes`](crate::Builder::max_processes).
+    /// There are as many processes as [`Builder::max_processes`](crate::Builder::max_processes)
+    /// allows, or the registry has no slot left.
     Full,
     /// Another process has the name.
     NameTaken(String),
     /// The process knows no such method.
     UnknownMethod(String),
-    /// [`Process::init`](crate::Process::init) failed. This is its own description of the failure.
+    /// [`Process::init`](crate::Process::init) failed. The text describes the failure.
     Init(String),
-    /// [`Process::init`](crate::Process::init) panicked. This is the panic's message.
+    /// [`Process::init`](crate::Process::init) panicked. The text is the panic's message.
     Panicked(Arc<str>),
 }
 
@@ -182,7 +183,7 @@ impl Error for SpawnError {}
 pub enum InitError {
     /// There is no such method.
     UnknownMethod,
-    /// The start failed for another reason. This describes it.
+    /// The start failed for another reason, which the text describes.
     Failed(String),
 }
 

@@ -47,7 +47,8 @@ impl fmt::Debug for Exit {
 }
 
 impl Handle {
-    /// Returns a future of a process's end: [`ExitReason::NoProcess`] if it is not here.
+    /// Returns a future of the reason for which a process ends. The reason is
+    /// [`ExitReason::NoProcess`] if this node has no such process.
     pub fn exit_of(&self, pid: Pid) -> Exit {
         let (sender, receiver) = oneshot::channel();
         let watcher = Watcher::Thread(sender);
@@ -57,10 +58,11 @@ impl Handle {
         Exit { receiver }
     }
 
-    /// Blocks the thread until a process has ended: [`ExitReason::NoProcess`] if it is not here.
+    /// Blocks the thread until a process has ended, and returns the reason. The reason is
+    /// [`ExitReason::NoProcess`] if this node has no such process.
     ///
-    /// A process must not call this, as it would block its worker. It calls
-    /// [`monitor`](Self::monitor) instead.
+    /// A process must not wait here, because the wait would block the process's worker. A process
+    /// calls [`monitor`](Self::monitor) instead.
     pub fn wait(&self, pid: Pid) -> ExitReason {
         self.exit_of(pid).wait()
     }

@@ -1,7 +1,7 @@
 //! The shared handle of a scheduler: messages and signals by pid, and looks at processes.
 //!
-//! Its other methods are in `spawn.rs`, `names.rs`, `links.rs`, `exit.rs`, `closure.rs` and
-//! `task.rs`.
+//! The other methods of the handle are in `spawn.rs`, `names.rs`, `links.rs`, `exit.rs`,
+//! `closure.rs` and `task.rs`.
 //!
 //! No lock is held while user code runs. An `Arc` of a cell is dropped after the lock is released,
 //! since this drop may run user code. No lock is held while another is taken, except in `names.rs`.
@@ -20,9 +20,9 @@ use crate::{
 };
 use std::{fmt, sync::Arc, time::Duration};
 
-/// A scheduler, for any thread and any process. Cheap to clone.
+/// A handle of a scheduler, for any thread and any process. Cheap to clone.
 ///
-/// It does not keep the workers alive: they end with the [`Scheduler`](crate::Scheduler).
+/// A handle does not keep the workers alive: they end with the [`Scheduler`](crate::Scheduler).
 ///
 /// ```
 /// use process_scheduler::{Handle, Scheduler};
@@ -61,7 +61,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`SendError::NotFound`] if there is no such process, or it takes messages of another type.
-    /// [`SendError::Full`] if its mailbox is full.
+    /// [`SendError::Closed`] if the process ends meanwhile. [`SendError::Full`] if its mailbox is
+    /// full.
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
             return self.send_away(to, message);
@@ -131,9 +132,14 @@ impl Handle {
         self.route(pid, Signal::Kill).is_ok()
     }
 
+    /// Kills a process for good, and takes it out of its groups. Three locks, and two more for each
+    /// group.
     pub(crate) fn kill_for_good(&self, pid: Pid, reason: ExitReason) {
         if let Some(cell) = self.registry().get(pid) {
             cell.kill(reason, true);
+            for group in cell.groups() {
+                self.leave(&group, pid);
+            }
         }
     }
 
@@ -148,7 +154,7 @@ impl Handle {
         }
     }
 
-    /// Sends a signal to a process, here or elsewhere.
+    /// Sends a signal to a process on this node or another one.
     pub(crate) fn route(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
         if to.node == self.node() {
             return match self.registry().get(to) {
@@ -165,7 +171,7 @@ impl Handle {
         }
     }
 
-    /// Takes a parcel of another node. A [`Relay`](crate::Relay) calls this.
+    /// Takes a parcel that comes from another node. A [`Relay`](crate::Relay) calls this.
     ///
     /// ```
     /// use process_scheduler::{Parcel, Scheduler};
@@ -181,7 +187,7 @@ impl Handle {
     /// type, or if its mailbox is full.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
         if let Parcel::Signal(Signal::Exit { pid, .. }) = &parcel {
-            // This comes first, as it must also happen if `to` has ended.
+            // The entry for `to` is removed first, because it must go also if `to` has ended.
             self.forget_remote(*pid, to);
         }
         let Some(cell) = self.registry().get(to) else {
@@ -196,7 +202,7 @@ impl Handle {
         }
     }
 
-    /// Returns this node.
+    /// Returns the number of this node.
     pub fn node(&self) -> u32 {
         self.registry().node()
     }
@@ -229,7 +235,7 @@ impl Handle {
     ///
     /// The first deadline of a scheduler starts a thread that serves all of them. If the system
     /// refuses that thread, a task that sleeps is polled again and again until its time is over or
-    /// the thread can be started. The deadlines of calls and of supervisors do the same.
+    /// the thread can be started. The same holds for the deadlines of calls and of supervisors.
     ///
     /// ```
     /// use process_scheduler::{Inbox, Scheduler};

@@ -4,8 +4,9 @@ use std::{error::Error, fmt, mem, sync::Arc};
 
 /// Performs the commands of processes. A closure may be a handler.
 ///
-/// It runs on the worker, after the step that gave the command, so it must not block. It starts the
-/// work, on any thread or runtime, and the code that ends the work completes the command.
+/// A handler runs on the worker, after the step that gave the command, so it must not block. The
+/// handler starts the work, on any thread or runtime. The code that ends the work completes the
+/// command.
 ///
 /// ```
 /// use process_scheduler::{Completer, Handler};
@@ -44,7 +45,7 @@ pub(crate) type HandlerOf<P> =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError<E> {
-    /// The handler said so.
+    /// The handler completed the command with this error.
     Failed(E),
     /// The handler dropped the completer.
     Dropped,
@@ -73,10 +74,11 @@ pub(crate) trait Complete<O, E>: Send + Sync {
     ) -> Result<(), Result<O, CommandError<E>>>;
 }
 
-/// Completes one command, once, from any thread. Its drop completes it with
-/// [`CommandError::Dropped`].
+/// Completes one command, once, from any thread. The drop of an unused completer completes the
+/// command with [`CommandError::Dropped`].
 ///
-/// It keeps the memory of its process, not the process.
+/// A completer does not keep its process from ending, but it keeps the memory of a process that has
+/// ended.
 ///
 /// ```
 /// use process_scheduler::Completer;
@@ -99,7 +101,7 @@ impl<O, E> Completer<O, E> {
     /// Completes the command. The process gets [`Event::YieldComplete`](crate::Event) and steps.
     ///
     /// # Errors
-    /// Hands the result back if the process has ended, or has been restarted since.
+    /// Hands the result back if the process has ended, or was restarted after it gave the command.
     pub fn complete(mut self, result: Result<O, E>) -> Result<(), Stale<Result<O, E>>> {
         let Some(target) = mem::take(&mut self.target) else {
             return Err(Stale(result));

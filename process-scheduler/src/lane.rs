@@ -1,14 +1,16 @@
 //! A mailbox's lane of messages: unbounded, or bounded.
 //!
-//! 1. A lane is closed once, by its process's end. From then on a message is handed back; before,
-//!    it is in the lane. Both lanes decide that under one lock or in one exchange.
-//! 2. The sender that puts a message into an empty lane notifies the process. In the bounded lane
-//!    that is decided under its lock.
+//! 1. A lane is closed once, by its process's end. A message that is pushed before is in the lane,
+//!    and one that is pushed later is handed back. The bounded lane decides under its lock which of
+//!    the two holds, and the unbounded lane in one exchange.
+//! 2. The sender that puts a message into an empty lane notifies the process. The bounded lane
+//!    decides under its lock whether it was empty.
 //! 3. The process takes all messages at once. From then on they do not count against the bound.
 //! 4. No user code runs under the lock of the bounded lane.
-//! 5. A sender that waits for room has a key, and at most one waker under it. The lane drops the
-//!    waker when there is room, when it is closed, and when the sender waits no longer. All senders
-//!    are woken in the order of their keys; the panic of a waker skips none of the others.
+//! 5. A sender that waits for room has a key, and the lane has at most one waker under this key.
+//!    When the process takes the messages, and when the lane is closed, the lane wakes all these
+//!    senders in the order of their keys, and keeps no waker. The panic of one waker does not skip
+//!    the others. If a sender waits no longer, the lane drops that sender's waker.
 use crate::{guard, pool::Kept};
 use queue_global::mpsc::{Batch, Pushed, Queue};
 use std::{
@@ -70,7 +72,7 @@ pub(crate) enum Taken<M> {
 
 /// A message that was put into a lane.
 pub(crate) struct Put<M> {
-    /// The sender must notify the process.
+    /// Whether the sender must notify the process (rule 2).
     pub(crate) first: bool,
     /// The oldest message, which was dropped to make room.
     pub(crate) dropped: Option<M>,
@@ -187,7 +189,8 @@ impl<M> Lane<M> {
     }
 }
 
-// These are not inlined, so that the path of an unbounded lane saves no registers for them.
+// Some functions are not inlined, so that the path of an unbounded lane saves no registers for
+// them.
 impl<M> Bounded<M> {
     #[inline(never)]
     fn take(&self, into: &mut Taken<M>) {
@@ -248,7 +251,7 @@ impl<M> Bounded<M> {
         key: &mut Option<Key>,
         waker: &Waker,
     ) -> Poll<Result<Put<M>, Refused<M>>> {
-        // Rule 4: the waker is cloned outside of the lock, and only if it is not registered.
+        // Rule 4: the waker is cloned outside of the lock, and only if no equal one is registered.
         let mut clone = None;
         loop {
             let Some(taken) = message.take() else {

@@ -1,21 +1,22 @@
 //! Links and monitors, here and across nodes.
 //!
-//! Each process of a link has the other among its `links`. If a process monitors another, it has
-//! the other among its `monitored`, and the other has it among its `watchers`.
+//! Each process of a link has the other among its `links`. A process that monitors a target has the
+//! target among its `monitored`, and the target has that process among its `watchers`.
 //!
-//! 1. A relation has two halves, which are added one after the other, without a lock of both. A
-//!    process that ends removes the other half from each process that it knows of.
-//! 2. If one half is refused, the other is removed, or not added. After the second half, the thread
-//!    that makes the relation looks once more for the process of the first half, which may have
-//!    ended before the second half was there. So no half names an ended process for ever.
-//! 3. The table of remote relations has an entry for each process on another node whose end a
-//!    process here is to be notified of. Thus the process here is also notified if the node is
-//!    down.
+//! 1. A relation has two halves, which are added one after the other, without a lock of both. Each
+//!    half names the process that has the other half. A process that ends removes these other
+//!    halves.
+//! 2. If one half is refused, the other is removed, or not added. The process of the first half may
+//!    end before the second half is there. So the thread that makes the relation adds the second
+//!    half, and then looks once more for the process of the first half. Thus no half names an ended
+//!    process for ever.
+//! 3. The table of remote relations has an entry for each process on another node that a process
+//!    here monitors or is linked to. So the process here is also notified if that node is down.
 use crate::{ExitReason, Handle, Pid, Signal};
 
 impl Handle {
-    /// Notifies `by` when `target` ends, by [`Event::Exit`](crate::Event::Exit). If there is no
-    /// `target`, notifies `by` at once, with [`ExitReason::NoProcess`].
+    /// Sends `by` an [`Event::Exit`](crate::Event::Exit) when `target` ends. If there is no
+    /// `target`, `by` gets the event at once, with [`ExitReason::NoProcess`].
     ///
     /// A process that its supervisor restarts has not ended.
     ///
@@ -90,9 +91,10 @@ impl Handle {
         drop(self.route(target, Signal::Demonitor { by }));
     }
 
-    /// Links two processes: if one ends abnormally, the other ends for the same reason, or gets
-    /// [`Event::Exit`](crate::Event::Exit) if it [traps exits](crate::Spawn::trap_exits). If one
-    /// has ended already, the reason is [`ExitReason::NoProcess`].
+    /// Links two processes. If one ends abnormally, the other ends for the same reason. If the
+    /// other [traps exits](crate::Spawn::trap_exits), it does not end, but gets an
+    /// [`Event::Exit`](crate::Event::Exit) at any end of the first one. If one process has ended
+    /// before the call, the reason is [`ExitReason::NoProcess`].
     ///
     /// ```
     /// use process_scheduler::{ExitReason, Scheduler};
@@ -113,8 +115,8 @@ impl Handle {
         }
     }
 
-    /// Adds one half of a link: `one` will notify `other`. If `one` is not there, notifies `other`,
-    /// which removes its half, and returns false.
+    /// Adds one half of a link: `one` will notify `other`. Returns false if there is no process
+    /// `one`. In this case `other` is notified, and thereby removes its half.
     fn add_link(&self, one: Pid, other: Pid) -> bool {
         if one.node != self.node() {
             self.note_remote(one, other, true);
@@ -129,7 +131,8 @@ impl Handle {
     }
 
     /// Returns whether `one` has yet to end, so that its end will notify `other` by a link. Before
-    /// the end notifies, a local process leaves the registry, and a remote one the table.
+    /// its end notifies `other`, a local process leaves the registry, and a remote process leaves
+    /// the table.
     fn may_notify(&self, one: Pid, other: Pid) -> bool {
         if one.node == self.node() {
             return self.registry().get(one).is_some();
@@ -183,8 +186,8 @@ impl Handle {
         }
     }
 
-    /// Notifies all processes that monitor a process of that node, or are linked to one, that the
-    /// node is down. A [`Relay`](crate::Relay) calls this.
+    /// Sends an exit to each process here that monitors a process of `node` or is linked to one.
+    /// The reason is [`ExitReason::NodeDown`]. A [`Relay`](crate::Relay) calls this.
     ///
     /// ```
     /// # let scheduler = process_scheduler::Scheduler::new();
@@ -249,7 +252,7 @@ mod tests {
             relate(&here, near, far);
             assert_eq!(here.shared.remote.lock().len(), 0);
         }
-        // They keep each other in memory.
+        // The loopback and the schedulers keep each other in memory.
         [1, 2].iter().for_each(|&node| loopback.disconnect(node));
     }
 }

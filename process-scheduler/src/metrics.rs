@@ -17,8 +17,8 @@ pub(crate) struct WorkerCounters {
 /// Adds to a counter that only this thread writes.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     // Ordering: Relaxed here and at all counters, since a count publishes nothing else. If a thread
-    // learns of an event from the process, the event's count happened before that thread's
-    // `snapshot`, so the snapshot includes it.
+    // learns of an event from a process, the event was counted before that thread's `snapshot`, so
+    // the snapshot includes the event.
     let now = counter.load(Relaxed);
     // Ordering: as above.
     counter.store(now.wrapping_add(n), Relaxed);
@@ -118,7 +118,7 @@ pub struct Metrics {
     pub spawned: u64,
     /// Ends of processes, including those before a restart.
     pub exited: u64,
-    /// Abnormal ends among them.
+    /// Abnormal ends among `exited`.
     pub abnormal: u64,
     /// Restarts by supervisors.
     pub restarts: u64,

@@ -4,28 +4,41 @@
 //! table: so the two agree. At its end a process first refuses further names and groups, and then
 //! takes its own out of the tables. So an ended process is in no table.
 //!
-//! A process is *doomed* if it was killed for good, or if a supervisor above it was: then that
-//! supervisor kills it for good soon. Only [`Handle::kill_for_good`] and the shutdown kill so, and
-//! the end of a supervisor kills its children so. A doomed process may still be in a queue or in a
-//! step, which perhaps never returns. Its names are free nevertheless: a restarted supervisor must
-//! be able to start children with the names of the earlier ones.
+//! A process is *killed for good* by [`Handle::kill_for_good`] or by the shutdown: then it is never
+//! restarted. A supervisor that ends kills its children so. A process is *doomed* if it, or a
+//! supervisor above it, was killed for good or has ended. A doomed process may still be in a queue
+//! or in a step, which perhaps never returns. Its names may be taken over nevertheless: a restarted
+//! supervisor must be able to start children with the names of the earlier ones.
 //!
 //! 1. A doomed process stays doomed. So a thread asks whether a process is doomed without the lock
-//!    of the table, and then removes the name under that lock if the same process still has it.
-//! 2. A supervisor restarts after its earlier incarnation has doomed all its children, and the
-//!    restart sees that: the two exchange tokens and signals. So a restarted supervisor finds no
-//!    name taken by a child of its earlier incarnation, or by a process below such a child.
-//! 3. The end of a process removes its name only if the table still has its pid there. So it leaves
+//!    of the table, and then takes the name over under that lock if the same process still has it.
+//! 2. A name is taken over only from a process that was killed for good or has ended. If the
+//!    process is doomed because of a supervisor above it, the thread first kills it for good, and
+//!    the supervisors in between. So at most one step of it runs beside the process that has the
+//!    name now: the step that a worker had begun, or was about to begin.
+//! 3. A supervisor restarts after its earlier incarnation has killed all its children for good, and
+//!    the restart sees that: the two exchange tokens and signals. So a restarted supervisor finds
+//!    no name taken by a child of its earlier incarnation, or by a process below such a child.
+//! 4. The end of a process removes its name only if the table still has its pid there. So it leaves
 //!    the name to a process that has taken it over.
-use crate::{Address, Handle, Pid};
-use std::collections::HashMap;
+//! 5. A process that is killed for good by `kill_for_good` leaves its groups, and joins no other:
+//!    it would never handle their messages. The kill sets its bit under the lock of the process,
+//!    and `join` looks at the bit under that lock. So of the two, the later one sees the other.
+use crate::{Address, ExitReason, Handle, Pid, cell::AnyCell};
+use std::{collections::HashMap, sync::Arc};
 
 impl Handle {
     /// Gives a process a name. False if the name is taken, or the process is not here.
     ///
-    /// The name of a process that its supervisor or the shutdown has killed for good is free, also
-    /// while a step of that process still runs. The cost is three locks. If the name is taken, it
-    /// is two more for that process and for each supervisor above it.
+    /// A supervisor that ends kills its children for good, and so does the shutdown with all that
+    /// are left at its deadline. The name of a process that was killed so may be taken over, also
+    /// while a step of that process still runs, and also the name of any process below it, which is
+    /// then killed for good too. [`kill`](Self::kill) alone frees no name, since a supervisor may
+    /// restart the process.
+    ///
+    /// The cost is three locks if the name is free. If it is taken, it is two locks, and two more
+    /// for the process that has the name and for each supervisor above it, up to the first that was
+    /// killed for good. A takeover takes four more locks, and three for each process that it kills.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();
@@ -40,50 +53,57 @@ impl Handle {
         let Some(cell) = self.registry().get(pid) else {
             return false;
         };
+        let mut doomed: Option<(Pid, Option<Arc<dyn AnyCell>>)> = None;
         loop {
             let mut names = self.shared.names.lock();
-            let Some(&holder) = names.get(name) else {
-                let added = cell.name(name.to_owned(), false);
-                if added {
-                    names.insert(name.to_owned(), pid);
+            let holder = names.get(name).copied();
+            let earlier = doomed.as_ref().filter(|(pid, _)| Some(*pid) == holder);
+            if let (Some(holder), None) = (holder, earlier) {
+                drop(names);
+                if holder == pid || !self.kill_if_doomed(holder) {
+                    return false;
                 }
-                return added;
-            };
-            drop(names);
-            if !self.is_doomed(holder) {
-                return false;
+                doomed = Some((holder, self.registry().get(holder)));
+                continue;
             }
-            self.release(name, holder);
+            let added = cell.name(name.to_owned(), false);
+            if added {
+                names.insert(name.to_owned(), pid);
+                if let Some((_, Some(earlier))) = earlier {
+                    earlier.unname(name);
+                }
+            }
+            return added;
         }
     }
 
-    /// Returns whether a process was killed for good, or has a supervisor that was (rule 1).
-    fn is_doomed(&self, pid: Pid) -> bool {
+    /// Returns whether a process is doomed (rule 1). If so, the process is killed for good
+    /// afterwards, as are the supervisors between it and the one that was (rule 2).
+    fn kill_if_doomed(&self, pid: Pid) -> bool {
+        let mut path = Vec::new();
         let mut above = Some(pid);
-        while let Some(pid) = above {
+        loop {
+            let Some(pid) = above else {
+                return false;
+            };
             // A process loses its names, and a supervisor kills its children, before it leaves the
             // registry.
             let Some(cell) = self.registry().get(pid) else {
-                return true;
+                break;
             };
             // This comes before the look at the state: a process that has ended tells no
             // supervisor, and its state shows the end first.
-            above = cell.info().supervisor;
+            above = cell.supervisor();
             if cell.ends_for_good() {
-                return true;
+                break;
             }
+            path.push(pid);
         }
-        false
-    }
-
-    /// Takes a name from a process that is doomed, unless another one has the name by now.
-    fn release(&self, name: &str, holder: Pid) {
-        let cell = self.registry().get(holder);
-        let mut names = self.shared.names.lock();
-        if names.get(name) == Some(&holder) {
-            names.remove(name);
-            cell.iter().for_each(|cell| cell.unname(name));
+        // From above: a supervisor that was killed before its child does not restart it.
+        for pid in path.into_iter().rev() {
+            self.kill_for_good(pid, ExitReason::Killed);
         }
+        true
     }
 
     /// Removes a registered name. False if no process has it.
@@ -116,7 +136,10 @@ impl Handle {
         }
     }
 
-    /// Adds a process to a group. False if it is not here.
+    /// Adds a process to a group. False if it is not here, or was killed for good.
+    ///
+    /// A process leaves its groups when it ends, or earlier: when its supervisor ends and kills it
+    /// for good.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();

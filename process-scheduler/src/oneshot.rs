@@ -15,14 +15,16 @@
 //! # Rules
 //!
 //! 1. The value is the sender's until the exchange that sets VALUE, and the receiver's afterwards.
-//! 2. The waker is the receiver's while WAKER is not set. The receiver's exchange that sets it
-//!    gives the waker away, and one that clears it takes it back; both fail after DONE. The sender
-//!    whose exchange sets DONE and finds WAKER has the waker.
-//! 3. So if the receiver waits, either its exchange failed and it sees DONE, or the sender wakes
-//!    it.
-//! 4. The end that sets the later one of NO_SENDER and NO_RECEIVER frees the slot, and drops a
-//!    value that was not taken.
-//! 5. A waker and a value are user code, whose panic must not lose a wake-up or the slot. An end
+//!    If that exchange finds NO_RECEIVER, the value stays the sender's.
+//! 2. The waker is the receiver's while WAKER is not set. The receiver's exchange that sets WAKER
+//!    gives the waker away, and an exchange that clears WAKER takes the waker back. Both exchanges
+//!    fail after DONE. The sender whose exchange sets DONE and finds WAKER has the waker.
+//! 3. So a receiver that is about to wait either fails in its exchange and then sees DONE, or is
+//!    woken by the sender.
+//! 4. An end *leaves* the slot when it sets NO_SENDER or NO_RECEIVER. The end that leaves second
+//!    frees the slot, and drops a value that was not taken. An end that has seen the bit of the
+//!    other end need not set its own.
+//! 5. A waker and a value run user code, whose panic must not lose a wake-up or the slot. So an end
 //!    wakes before it drops a value, and leaves the slot before it drops a waker.
 use crate::{
     guard::{WakerId, wake},
@@ -62,13 +64,13 @@ pub(crate) struct Sender<R>(NonNull<Slot<R>>);
 
 pub(crate) struct Receiver<R> {
     slot: NonNull<Slot<R>>,
-    /// The waker in the slot, which may be the sender's by now. It is a clone, and may differ from
-    /// the waker that it was cloned from.
+    /// Names the waker that this end has put into the slot. The sender may have taken that waker
+    /// since. The waker is a clone, and may differ from the waker that it was cloned from.
     registered: Option<WakerId>,
     is_taken: bool,
 }
 
-// SAFETY: the value and the waker go from one thread to another. The bits say whose they are.
+// SAFETY: the value and the waker go from one thread to another. The bits say which end has each.
 unsafe impl<R: Send> Send for Sender<R> {}
 // SAFETY: a shared sender only loads the bits.
 unsafe impl<R: Send> Sync for Sender<R> {}
@@ -84,7 +86,7 @@ impl<R> RefUnwindSafe for Sender<R> {}
 impl<R> UnwindSafe for Receiver<R> {}
 impl<R> RefUnwindSafe for Receiver<R> {}
 
-/// Makes both ends. The slot is a block that was kept, if there is one.
+/// Makes both ends. The slot is a block that was kept for reuse, if there is one.
 pub(crate) fn channel<R>() -> (Sender<R>, Receiver<R>) {
     let slot: NonNull<Slot<R>> = Kept::allocate(Layout::new::<Slot<R>>()).cast();
     let new = Slot {
@@ -140,10 +142,10 @@ impl<R> Slot<R> {
     }
 }
 
-/// Rule 4. `bits` are all that were set.
+/// Frees the slot (rule 4), and drops the value if `bits` has VALUE without TAKEN.
 ///
 /// # Safety
-/// Both ends have left the slot.
+/// Both ends have left the slot. `bits` has VALUE without TAKEN only if the value is there.
 unsafe fn free<R>(slot: NonNull<Slot<R>>, bits: u32) {
     let value = {
         // SAFETY: the caller promises that this thread alone has the slot.
@@ -166,7 +168,7 @@ impl<R> Sender<R> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Returns whether nobody waits for the value any more.
+    /// Returns whether the receiver was dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         // Ordering: Relaxed, a hint.
         self.slot().bits.load(Relaxed) & NO_RECEIVER != 0
@@ -207,7 +209,8 @@ impl<R> Sender<R> {
         // Ordering: Release pairs with the receiver, which frees the slot after it sees this bit.
         // Acquire pairs with the exchange of a receiver that has left.
         let before = shared.bits.fetch_or(NO_SENDER, AcqRel);
-        // Rule 5. The slot is not used here, so the receiver may free it meanwhile.
+        // Rule 5: the wake comes before the value is dropped. The wake does not use the slot, so
+        // the receiver may free the slot meanwhile.
         waker.into_iter().for_each(wake);
         if before & NO_RECEIVER != 0 {
             // SAFETY: rule 4.
@@ -230,8 +233,8 @@ impl<R> Receiver<R> {
         unsafe { self.slot.as_ref() }
     }
 
-    /// Polls for the value. `Err` if the sender was dropped. Costs one read-modify-write if it
-    /// waits with a new waker.
+    /// Polls for the value. `Err` if the sender was dropped, or the value was taken before. A poll
+    /// that registers a waker costs one read-modify-write, and one more if it replaces a waker.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<R, ()>> {
         let id = WakerId::of(cx.waker());
         let mut clone = None;
@@ -251,7 +254,8 @@ impl<R> Receiver<R> {
             }
             drop(self.unregister());
             let Some(waker) = clone.take() else {
-                // A clone of a waker is user code: it may even poll or drop the sender.
+                // To clone a waker runs user code, which may even use or drop the sender. So the
+                // bits are loaded again.
                 clone = Some(cx.waker().clone());
                 continue;
             };
@@ -301,7 +305,7 @@ impl<R> Drop for Receiver<R> {
             // SAFETY: rule 4: both have left.
             unsafe { free(self.slot, bits | left) };
         }
-        // Rule 5.
+        // Rule 5: this end has left the slot.
         drop(waker);
     }
 }

@@ -54,14 +54,15 @@ use std::{any::Any, fmt, marker::PhantomData, sync::Arc, task::Waker};
 pub trait Process: Send + 'static {
     /// The messages that other processes send.
     type Message: Send + 'static;
-    /// The commands for its [`Handler`](crate::Handler): [`NoCommand`] if it has none.
+    /// The commands for the process's [`Handler`](crate::Handler): [`NoCommand`] if the process
+    /// gives none.
     type Cmd: Send + 'static;
     /// The result of a command.
     type Output: Send + 'static;
     /// The error of a command.
     type Error: Send + 'static;
 
-    /// Prepares the process before its first step, on the thread that spawns it.
+    /// Prepares the process before its first step, on the thread that spawns or restarts it.
     ///
     /// The default implementation accepts the empty method, which is the default of a spawn, and no
     /// other.
@@ -84,7 +85,7 @@ pub trait Process: Send + 'static {
 
     /// Takes events and says what to do next. A panic ends the process.
     ///
-    /// Events that it does not take stay for the next step.
+    /// Events that the step does not take stay for the next step.
     fn step(
         &mut self,
         events: &mut Events<'_, Self::Message, Self::Output, Self::Error>,
@@ -121,7 +122,8 @@ pub enum NoCommand {}
 /// The state of a process after a step. See [`Process`].
 #[non_exhaustive]
 pub enum Step<M, C, O, E> {
-    /// It steps again, after the other processes have had their turn.
+    /// It steps again at once. After [`Builder::step_budget`](crate::Builder::step_budget) steps,
+    /// the other ready processes have their turn first.
     Continue,
     /// It waits for a completion, a signal or its waker. Messages wait in the mailbox.
     Blocked,
@@ -131,8 +133,8 @@ pub enum Step<M, C, O, E> {
     Done,
     /// It has failed, and ends: linked processes end too, and a supervisor may restart it.
     Failed(ExitReason),
-    /// Another process takes over its pid, its mailbox and its commands, and steps at once. The
-    /// scheduler closes the old process. It does not call the new one's `init`.
+    /// Another process takes over the pid, the mailbox and the commands, and steps at once. The
+    /// scheduler closes the old process, and does not call `init` of the new one.
     ///
     /// ```
     /// use process_scheduler::{
@@ -226,12 +228,12 @@ pub enum Event<M, O = (), E = ()> {
     YieldComplete {
         /// The tag that the process gave the command.
         tag: u64,
-        /// Its result.
+        /// The result of the command.
         result: Result<O, CommandError<E>>,
     },
     /// The process should clean up and end.
     Cancel(CancelReason),
-    /// Another process has ended, which this one monitors, supervises, or is linked to.
+    /// A process that this one monitors, supervises, or is linked to has ended.
     Exit {
         /// The process that has ended.
         pid: Pid,
@@ -268,8 +270,8 @@ pub(crate) enum Urgent<O, E> {
 }
 
 impl<O, E> Urgent<O, E> {
-    /// Returns the incarnation that alone may get this. `None` if any may: a cancel of another
-    /// source is for the pid.
+    /// Returns the only incarnation that may get this event. `None` if any incarnation may: a
+    /// cancel that is not the supervisor's is for the pid.
     fn only_for(&self) -> Option<u32> {
         match self {
             Self::Complete { incarnation, .. } => Some(*incarnation),
@@ -292,9 +294,10 @@ pub(crate) type CoreOf<M, O, E> = Core<M, Urgent<O, E>, Runnable>;
 
 /// The events of a step: signals and completions first, then messages. See [`Process::step`].
 ///
-/// Taking one event costs no read-modify-write, except for the first message since the last step,
-/// and for the first signal. A step gets up to [`Builder::messages`](crate::Builder::messages)
-/// messages; the others stay for the next step.
+/// The first message takes all messages out of the mailbox, by one read-modify-write, or under the
+/// lock of a bounded mailbox. The first signal does the same with all signals. The events that were
+/// taken together cost no further read-modify-write. A step gets up to
+/// [`Builder::messages`](crate::Builder::messages) messages; the others stay for the next step.
 ///
 /// ```
 /// use process_scheduler::{EventsOf, NoCommand, OutputOf, Process, Step, StepOf};
@@ -340,8 +343,8 @@ impl<M, O, E> Events<'_, M, O, E> {
                 .only_for()
                 .is_some_and(|only| only != self.incarnation)
             {
-                // It is for an earlier incarnation, which a restart has replaced. A panic of its
-                // drop is not this step's.
+                // The event is for an earlier incarnation, which a restart has replaced. A panic of
+                // the event's drop is not a panic of this step.
                 drop_guarded(urgent);
                 continue;
             }
@@ -455,7 +458,8 @@ impl<C> StepOutput<'_, C> {
         self.handle
     }
 
-    /// Returns a waker that makes the process step once more, to poll futures in a step.
+    /// Returns a waker that makes the process step once more. A step may poll futures with this
+    /// waker.
     pub fn waker(&self) -> &Waker {
         self.waker
     }
@@ -550,7 +554,7 @@ impl Input {
         Self(None)
     }
 
-    /// Takes the value, if it has that type.
+    /// Takes the value, if it has the type `T`.
     pub fn take<T: Any>(self) -> Option<T> {
         let value = self.0?.downcast().ok()?;
         Some(*value)

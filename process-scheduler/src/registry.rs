@@ -36,7 +36,7 @@ struct Slot {
 }
 
 impl Shard {
-    /// Takes a free slot, or a new one. `None` if there is none.
+    /// Takes a free slot, or adds a new one. `None` if the shard is full.
     fn take_slot(&mut self, index: u32, node: u32) -> Option<Pid> {
         let at = match self.free {
             NIL => {
@@ -88,7 +88,8 @@ impl Registry {
     /// cell. One lock.
     ///
     /// # Errors
-    /// If the registry is closed, or out of slots. Drops the cell, outside of the lock.
+    /// If the registry is closed, or the chosen shard has no slot left. Drops the cell, outside of
+    /// the lock.
     pub(crate) fn insert<C: AnyCell + 'static>(
         &self,
         mut cell: Arc<C>,
@@ -142,7 +143,8 @@ impl Registry {
         (slot.generation == pid.generation).then(|| slot.cell.clone())?
     }
 
-    /// Returns all live processes. It reads each shard at another moment.
+    /// Returns all live processes. The shards are read one after the other, so the answer is of no
+    /// single moment.
     pub(crate) fn all(&self) -> Vec<Arc<dyn AnyCell>> {
         let mut all = Vec::new();
         for shard in &self.shards {

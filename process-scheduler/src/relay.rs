@@ -10,8 +10,9 @@ use std::{
 /// Carries parcels to other nodes.
 ///
 /// A pid names a node. A scheduler passes parcels for a pid of another node to its relay (see
-/// [`Builder::relay`](crate::Builder::relay)). At the other end, the relay passes them to
-/// [`Handle::deliver`]. When the relay can no longer reach a node, it calls [`Handle::node_down`].
+/// [`Builder::relay`](crate::Builder::relay)). On that node, the relay passes them to
+/// [`Handle::deliver`]. When the relay can no longer reach a node, it calls [`Handle::node_down`]
+/// on the schedulers of the other nodes.
 ///
 /// ```
 /// use process_scheduler::{Parcel, Pid, Relay};
@@ -29,15 +30,15 @@ pub trait Relay: Send + Sync + 'static {
     /// Sends a parcel on its way, without waiting.
     ///
     /// # Errors
-    /// Hands the parcel back if the relay does not know how to reach the node, or knows that there
-    /// is no such process.
+    /// Hands the parcel back if the relay does not know how to reach the node. It also does so if
+    /// it knows that the node does not accept the parcel: see [`Handle::deliver`].
     fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel>;
 }
 
 /// A parcel for another node.
 #[non_exhaustive]
 pub enum Parcel {
-    /// A message, for the mailbox.
+    /// A message, for the mailbox of a process.
     Message(Box<dyn Any + Send>),
     /// A signal.
     Signal(Signal),
@@ -66,17 +67,17 @@ pub enum Signal {
         pid: Pid,
         /// The reason of its end.
         reason: ExitReason,
-        /// Whether it was linked, and not only monitored.
+        /// Whether the process that ended was linked, and not only monitored.
         linked: bool,
     },
-    /// Notify a process when this one ends.
+    /// Notify another process when this one ends.
     Monitor {
         /// The process to notify.
         by: Pid,
     },
-    /// No longer notify a process of this one's end.
+    /// No longer notify another process of this one's end.
     Demonitor {
-        /// The process to notify.
+        /// The process that is not notified any more.
         by: Pid,
     },
     /// Link this process to another. Each of the two gets such a signal.
@@ -157,7 +158,7 @@ impl Relay for Loopback {
     }
 }
 
-/// The mailbox of a process on another node.
+/// A process on another node, as the receiver of an address.
 pub(crate) struct Remote {
     pub(crate) pid: Pid,
     pub(crate) handle: Handle,

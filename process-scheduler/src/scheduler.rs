@@ -2,16 +2,20 @@
 //!
 //! # Shutdown
 //!
-//! 1. The registry is closed: a spawn either is in the registry by then, or is refused.
+//! 1. The registry is closed: either a new process is in the registry by then, or its spawn is
+//!    refused.
 //! 2. All processes get a cancel. The workers continue, so that processes can clean up with
 //!    commands, messages and timers.
-//! 3. At the deadline, all that are left get a final kill, which acts between their steps.
-//! 4. A process that is still there 100 ms later, while no worker is free, or while its step runs,
-//!    is *stuck*. Its thread is leaked; all other threads are joined.
+//! 3. At the deadline, all processes that are left get a final kill, which acts between their
+//!    steps.
+//! 4. The shutdown waits for 100 ms after the kills. It waits longer, for at most 10 seconds, while
+//!    a process is left that is not in a step, and a worker is free to end it. The processes that
+//!    are left then are *stuck*. The threads of their steps are leaked; all other threads are
+//!    joined.
 //! 5. A shutdown on a worker leaves rules 3 and 4 to a thread. If the system refuses that thread,
-//!    there is none to wait for the deadline: so all that are left get their final kill at once,
-//!    the last one that ends stops the workers, and nobody joins them. A worker that stopped before
-//!    that would leave processes that never end.
+//!    no thread waits for the deadline. So all processes that are left get their final kill at
+//!    once, the last end stops the workers, and nobody joins the workers. Workers that stopped
+//!    before the last end would leave processes that never end.
 use crate::{
     CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
     cell::AnyCell,
@@ -46,7 +50,7 @@ use worker_idle::{
 
 /// How long a forced shutdown waits for the steps that run.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long it waits at most for workers that are free.
+/// How long a forced shutdown waits at most while workers are free (rule 4).
 const FREE_LIMIT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Config {
@@ -73,27 +77,28 @@ pub(crate) struct Shared {
     /// For each remote process, the processes here that monitor it or are linked to it.
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
-    /// Processes that were spawned, and those that have ended for good. Two counts, so that a
-    /// thread that spawns and one that ends processes write to lines of their own. They have 64
-    /// bits on each target, so they do not wrap.
+    /// `begun` counts the spawns. `gone` counts the processes that have ended for good, and the
+    /// spawns that were refused. There are two counts, so that a thread that spawns processes and
+    /// a thread that ends processes write to different cache lines. The counts have 64 bits on each
+    /// target, so they do not wrap.
     begun: CachePadded<AtomicU64>,
     gone: CachePadded<AtomicU64>,
     is_closed: AtomicBool,
-    /// The last end stops the workers (rule 5 of the shutdown).
+    /// True if the last end must stop the workers (rule 5 of the shutdown).
     is_unattended: AtomicBool,
     ended: Mutex<()>,
     all_ended: Condvar,
 }
 
 impl Shared {
-    /// Wakes a worker for what was pushed, if one sleeps and none searches.
+    /// Wakes a worker for a process that was pushed, if a worker sleeps and none searches.
     pub(crate) fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
             self.unparkers[worker].unpark();
         }
     }
 
-    /// Returns whether a queue has a process that a thief takes at once: see the rules of
+    /// Returns whether a queue has a process that a thief takes at once: see rule 4 of
     /// `worker.rs`.
     pub(crate) fn has_shared(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| stealer.len() > 1)
@@ -106,14 +111,15 @@ impl Shared {
 
     pub(crate) fn live(&self) -> usize {
         // Ordering: Acquire pairs with `ended`: a thread that counts an end sees the writes before
-        // it. A shutdown that leaks a stuck thread has no join that would order this.
+        // that end. A shutdown that leaks a stuck thread has no join that would order this.
         let gone = self.gone.load(Acquire);
-        // Ordering: Relaxed. The begin of each process came before its end, so it is seen. Begins
-        // that came since count as live: the result is zero only if nothing was live.
+        // Ordering: Relaxed. The begin of each process came before its end, so this load sees the
+        // begins of all ends in `gone`. Later begins count as live, so the result is zero only if
+        // nothing was live.
         self.begun.load(Relaxed).wrapping_sub(gone) as usize
     }
 
-    /// Counts the spawns, including those that were refused.
+    /// Returns the number of spawns, including those that were refused.
     pub(crate) fn begun(&self) -> u64 {
         // Ordering: Relaxed, as the other counters.
         self.begun.load(Relaxed)
@@ -135,13 +141,14 @@ impl Shared {
     /// Counts an end.
     pub(crate) fn ended(&self) {
         // Ordering: Release pairs with `live`: the thread that waits for all ends sees what came
-        // before each. Acquire pairs with `stop_after_the_last_end`, which was after the close.
+        // before each end. Acquire pairs with `stop_after_the_last_end`: the loads below then see
+        // the close and `is_unattended`.
         self.gone.fetch_add(1, AcqRel);
         if self.is_closed() && self.live() == 0 {
             let guard = self.ended.lock();
             self.all_ended.notify_all();
             drop(guard);
-            // Ordering: Relaxed, as the read-modify-write above orders it.
+            // Ordering: Relaxed, as the read-modify-write above orders this load.
             if self.is_unattended.load(Relaxed) {
                 self.stop_unattended();
             }
@@ -149,10 +156,10 @@ impl Shared {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        // Ordering: Relaxed. `close` locks each shard of the registry after its store. So a thread
-        // that takes a shard's lock, and loads this then, sees the store, or `close` has still to
-        // take that lock and sees what the thread did before. An end that misses the store
-        // notifies nobody: `wait_for_all` looks again soon.
+        // Ordering: Relaxed. `close` locks each shard of the registry after its store. A thread may
+        // lock a shard and then load this flag. Either the thread sees the store, or `close` locks
+        // that shard later and sees what the thread did before. An end that misses the store
+        // notifies nobody, so `wait_for_all` looks again soon.
         self.is_closed.load(Relaxed)
     }
 
@@ -223,7 +230,7 @@ impl Builder {
         self
     }
 
-    /// Sets how many processes may live at a time. By default, as many as there are slots.
+    /// Sets how many processes may live at a time. By default, as many as the registry has slots.
     pub fn max_processes(mut self, processes: usize) -> Self {
         self.config.max_processes = processes;
         self
@@ -260,7 +267,7 @@ impl Builder {
         self
     }
 
-    /// Sets the node in all pids: 0 by default.
+    /// Sets the number of this node, which is in the pids of all its processes: 0 by default.
     pub fn node(mut self, node: u32) -> Self {
         self.node = node;
         self
@@ -272,8 +279,8 @@ impl Builder {
         self
     }
 
-    /// Sets the handler of all processes with these types of commands and results that are spawned
-    /// without one.
+    /// Sets the handler of all processes whose commands, outputs and errors have these types.
+    /// A process that is spawned with a handler of its own keeps that one.
     ///
     /// ```
     /// use process_scheduler::{Completer, Scheduler};
@@ -381,18 +388,19 @@ impl fmt::Debug for Builder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// They ended in time.
+    /// Processes that ended before the deadline.
     pub graceful: usize,
-    /// They were killed at the deadline.
+    /// Processes that the kill at the deadline has ended.
     pub forced: usize,
-    /// Their step did not return. Their threads are leaked.
+    /// Processes that are left, because a step did not return or no worker was free to end them.
+    /// The threads of these steps are leaked.
     pub stuck: usize,
 }
 
 /// A scheduler of processes, with its worker threads.
 ///
-/// It derefs to its [`Handle`], which has most of its methods. Its drop is a
-/// [`shutdown`](Self::shutdown).
+/// A scheduler derefs to its [`Handle`], which has most of the methods. The drop of a scheduler is
+/// a [`shutdown`](Self::shutdown).
 ///
 /// ```
 /// use process_scheduler::Scheduler;
@@ -421,11 +429,12 @@ impl Scheduler {
         Builder::new()
     }
 
-    /// Cancels all processes, waits until they have ended, or for
-    /// [`Builder::shutdown_timeout`], and then kills the others.
+    /// Cancels all processes, and waits until they have ended, but at most for
+    /// [`Builder::shutdown_timeout`]. Then kills the processes that are left.
     ///
-    /// On a worker of this scheduler it waits for nothing: it cancels all processes and leaves the
-    /// rest to a thread. If the system refuses that thread, it kills all processes at once.
+    /// On a worker of this scheduler the call waits for nothing, and its report has only zeros: it
+    /// cancels all processes and leaves the rest to a thread. If the system refuses that thread,
+    /// the call kills all processes at once.
     pub fn shutdown(self) -> ShutdownReport {
         let limit = self.handle.shared.config.shutdown_timeout;
         self.shutdown_timeout(limit)
@@ -452,7 +461,7 @@ impl Scheduler {
         })
     }
 
-    /// Ends the scheduler. On a worker of it `spawn` starts the thread that does so.
+    /// Ends the scheduler. On one of its workers, `spawn` starts the thread that ends it.
     fn end_on(
         &mut self,
         limit: Duration,
@@ -478,8 +487,8 @@ impl Scheduler {
 }
 
 impl Shared {
-    /// Refuses spawns, and cancels all processes. Returns their number, or `None` if that was done
-    /// before.
+    /// Refuses spawns, and cancels all processes. Returns the number of processes, or `None` if the
+    /// scheduler was closed before.
     pub(crate) fn close(&self) -> Option<usize> {
         // Ordering: Relaxed: one caller gets `false`. The locks of the registry pair with those of
         // a process that stops: see `is_closed`.
@@ -498,8 +507,8 @@ impl Shared {
         Some(all.len())
     }
 
-    /// Waits on while processes are ready and a worker is free to end them: on a busy machine that
-    /// may take long.
+    /// Waits while a process is left that is not in a step, and a worker is free to end it. On a
+    /// busy machine this may take long, so the wait ends after `FREE_LIMIT`.
     fn wait_for_free_workers(&self) {
         let limit = Instant::now() + FREE_LIMIT;
         while self.live() > 0 && Instant::now() < limit {
@@ -527,7 +536,7 @@ impl Shared {
         let stuck = self.live();
         self.stop_workers();
         for thread in threads {
-            // Only a stuck process keeps a thread, which is leaked.
+            // Only the step of a stuck process keeps a thread from ending. That thread is leaked.
             let deadline = Instant::now() + GRACE;
             while stuck > 0 && !thread.is_finished() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(1));
@@ -547,13 +556,13 @@ impl Shared {
 
 impl Shared {
     fn stop_workers(&self) {
-        // Ordering: Relaxed: workers read nothing else after they have seen it. The token of the
-        // unpark publishes it to a worker that parks.
+        // Ordering: Relaxed: workers read nothing else after they have seen the flag. The token of
+        // the unpark publishes the flag to a worker that parks.
         self.stop.store(true, Relaxed);
         self.unparkers.iter().for_each(Unpark::unpark);
     }
 
-    /// Does what it can of a shutdown that has begun on a worker, and has no thread (rule 5).
+    /// Ends a shutdown that has begun on a worker, and has no thread of its own (rule 5).
     fn end_without_a_thread(&self) {
         for cell in self.registry.all() {
             cell.kill(ExitReason::Killed, true);
@@ -563,11 +572,11 @@ impl Shared {
 
     /// Stops the workers and the timer after the last end (rule 5).
     fn stop_after_the_last_end(&self) {
-        // Ordering: Relaxed, as the next operation publishes it.
+        // Ordering: Relaxed, as the next operation publishes the flag.
         self.is_unattended.store(true, Relaxed);
         // Ordering: Release pairs with the read-modify-write of `ended`: of the two, the later one
-        // reads the earlier one. So the last end sees the flags, or the load of `live` sees the
-        // end.
+        // reads the earlier one. So the last end sees the flags, or the load of `live` below sees
+        // the last end.
         self.gone.fetch_add(0, Release);
         if self.live() == 0 {
             self.stop_unattended();

@@ -60,7 +60,7 @@ impl Spawn {
         self
     }
 
-    /// Sets the method of [`Process::init`]: the empty one by default.
+    /// Sets the method that [`Process::init`] gets: the empty one by default.
     ///
     /// ```
     /// use process_scheduler::{Scheduler, Spawn, SpawnError, from_fn};
@@ -74,7 +74,8 @@ impl Spawn {
         self
     }
 
-    /// Sets the input of [`Process::init`]: none by default. A restart makes another input.
+    /// Sets the closure that makes the input of [`Process::init`]: no input by default. Each
+    /// restart calls the closure again.
     ///
     /// ```
     /// use process_scheduler::{Input, Spawn};
@@ -109,8 +110,8 @@ impl Spawn {
         self
     }
 
-    /// Sets whether the end of a linked process is an event. By default, an abnormal end of a
-    /// linked process ends this process too.
+    /// Sets whether the end of a linked process is an event for this process. By default it is not,
+    /// and an abnormal end of a linked process ends this process too.
     ///
     /// ```
     /// use process_scheduler::Spawn;
@@ -148,7 +149,7 @@ pub(crate) struct Supervised<P> {
     pub(crate) policy: crate::supervisor::Policy,
     pub(crate) keep_mail: bool,
     pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
-    /// Where its child was made.
+    /// The place in the code where the supervisor's child was made.
     pub(crate) at: &'static Location<'static>,
 }
 
@@ -162,12 +163,14 @@ impl Handle {
         self.spawn_process(process, Spawn::new())
     }
 
-    /// Spawns a process. Its `init` runs before this returns, its first step on a worker.
+    /// Spawns a process. Its `init` runs before this function returns. Its first step runs on a
+    /// worker.
     ///
-    /// One allocation, if it has neither name nor group.
+    /// A spawn costs one allocation, if the process has neither name nor group.
     ///
     /// # Errors
-    /// If the scheduler shuts down or is full, the name is taken, or the process's `init` fails.
+    /// If the scheduler shuts down or is full, the name is taken, the handler of `spawn` is for
+    /// commands of another type, or the process's `init` fails.
     #[track_caller]
     pub fn spawn_process<P: Process>(
         &self,
@@ -186,7 +189,7 @@ impl Handle {
     ) -> Result<Address<P::Message>, SpawnError> {
         let at = supervised.as_ref().map(|supervised| supervised.at);
         let at = at.unwrap_or(Location::caller());
-        // The closure may panic, so it runs before the process is in any table.
+        // The closure of the input may panic, so it runs before the process is in any table.
         let input = spawn
             .input
             .as_ref()
@@ -201,7 +204,7 @@ impl Handle {
         Ok(Address::new(receiver))
     }
 
-    /// Makes a process with a pid and its names, which does not run yet.
+    /// Makes a process with its pid, its name and its groups. The process does not run yet.
     fn prepare<P: Process>(
         &self,
         process: P,

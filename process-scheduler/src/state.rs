@@ -1,4 +1,4 @@
-//! The word that says where a process is, and every transition of it. No `unsafe` here.
+//! The state word of a process, and every transition of this word. No `unsafe` here.
 //!
 //! # Phases
 //!
@@ -22,23 +22,23 @@
 //! | URGENT | the first thread that signals or completes | the urgent lane has something |
 //! | WAKE | a waker | the process must step once more |
 //! | KILL | a kill | this incarnation must end before its next step |
-//! | FINAL | a supervisor, a shutdown | the process must end for good. It is never cleared |
+//! | FINAL | a supervisor, a shutdown, a takeover of a name | the process must end for good. It is never cleared |
 //!
 //! The *incarnation*, in the upper half, counts restarts. A completion carries the incarnation that
-//! asked for it, and a supervisor's cancel carries the incarnation that it stops. So a later
-//! incarnation never gets them.
+//! gave the command, and a supervisor's cancel carries the incarnation that it stops. So a later
+//! incarnation never gets such an event.
 //!
 //! # Rules
 //!
-//! 1. A notifier first pushes an event, then sets its bit ([`State::notify`]). If the phase waits
-//!    for that bit, the same exchange makes the process ready, and gives the notifier the token:
-//!    of many notifiers exactly one gets it.
-//! 2. A worker clears the bits when it begins ([`State::begin`]), and then looks at all lanes. So a
-//!    bit that is set later is for an event that the worker may have missed.
+//! 1. A notifier first pushes an event, then sets the event's bit ([`State::notify`]). If the phase
+//!    waits for that bit, the same exchange makes the process ready, and gives the notifier the
+//!    token: of many notifiers exactly one gets it.
+//! 2. A worker clears the bits of events when it begins a run ([`State::begin`]), and then looks at
+//!    all lanes. So a bit that is set later is for an event that the worker may have missed.
 //! 3. A worker that suspends a process does so in one exchange ([`State::suspend`]), which checks
-//!    the bits: if one is set that ends the wait, the process is ready again, and the worker keeps
-//!    the token. So a notification is never lost to a race with the suspension: it is a bit that
-//!    the exchange sees, or it comes after the exchange and finds the process waiting.
+//!    the bits. If a bit is set that ends the wait, the process is ready again, and the worker
+//!    keeps the token. So a notification is never lost to a race with the suspension: the exchange
+//!    sees the bit, or the notification comes later and finds the process waiting.
 //! 4. *Done* is final.
 use sync_shim::atomic::{
     AtomicU64,
@@ -101,7 +101,7 @@ pub(crate) enum Wait {
 pub(crate) enum Notified {
     /// Take the token and submit it.
     Submit,
-    /// Nothing: the bit is set, and the process will look.
+    /// Nothing: the bit is set, and the worker that runs the process next will see it.
     DoNothing,
     /// The process is done.
     Gone,
@@ -120,8 +120,8 @@ pub(crate) enum Suspended {
 pub(crate) struct State(AtomicU64);
 
 impl State {
-    /// Makes the state of a process whose token is outside of every queue: the caller submits the
-    /// token.
+    /// Makes the state of a process that is ready, but whose token is not in a queue yet. The
+    /// caller submits the token.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(READY))
     }
@@ -167,9 +167,9 @@ impl State {
     /// token. Returns whether a waker was called.
     #[inline]
     pub(crate) fn begin(&self) -> bool {
-        // Ordering: Acquire pairs with the notifiers' exchanges, so that their pushes are seen. It
-        // publishes nothing: the exchange that ends the step does. A read-modify-write continues
-        // the release sequences of the notifiers.
+        // Ordering: Acquire pairs with the notifiers' exchanges, so that their pushes are seen.
+        // This operation publishes nothing: the exchange that ends the run does. A
+        // read-modify-write continues the release sequences of the notifiers.
         let word = self.0.fetch_and(!(READY | EVENTS), Acquire);
         debug_assert_eq!(word & PHASE, READY);
         word & WAKE != 0
@@ -186,16 +186,16 @@ impl State {
     /// Returns whether the process must end for good. One load.
     #[inline]
     pub(crate) fn is_final(&self) -> bool {
-        // Ordering: Relaxed: if it misses the bit, the exchange of `stop` sees it.
+        // Ordering: Relaxed: if this load misses the bit, the exchange of `stop` sees it.
         self.0.load(Relaxed) & FINAL != 0
     }
 
     /// Returns whether the process must end for good, or has. One load. Once true, it stays so.
     #[inline]
     pub(crate) fn ends_for_good(&self) -> bool {
-        // Ordering: Relaxed. FINAL and DONE stay. A supervisor that restarts has the token since
-        // its earlier incarnation set FINAL in its children, so it sees the bit. Other threads get
-        // a hint.
+        // Ordering: Relaxed. FINAL and DONE stay. A restarted supervisor got its token after its
+        // earlier incarnation had set FINAL in its children, so the supervisor sees the bit. Other
+        // threads get a hint.
         let word = self.0.load(Relaxed);
         word & FINAL != 0 || word & PHASE == DONE
     }
@@ -262,12 +262,12 @@ impl State {
         debug_assert!(ended.is_ok());
     }
 
-    /// Counts the restarts. One load.
+    /// Returns the number of restarts. One load.
     #[inline]
     pub(crate) fn incarnation(&self) -> u32 {
         // Ordering: Relaxed. The process's worker sees each restart, as it made the restart or got
-        // the token since. So does the supervisor, whose steps make all restarts. Other threads get
-        // a hint, which the worker checks again.
+        // the token since. The supervisor sees each restart too, as its steps make all of them.
+        // Other threads get a hint, which the worker checks again.
         incarnation(self.0.load(Relaxed))
     }
 

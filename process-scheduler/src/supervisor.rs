@@ -20,10 +20,11 @@
 //! 3. If the children need more restarts than the intensity allows, the supervisor ends its
 //!    children and then fails.
 //! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). The
-//!    children's pids may exist a moment longer. If the supervisor is killed, its children are
-//!    killed too, and it does not wait for them: a step of one of them may never return. So its
-//!    next incarnation may start while such a step still runs. It takes over the names of these
-//!    children, and of all processes below them: see `names.rs`.
+//!    children's pids may exist a moment longer. A supervisor that is not killed waits for ever for
+//!    a child whose step never returns. If the supervisor is killed, its children are killed too,
+//!    and it does not wait for them. So its next incarnation may start while a step of one of them
+//!    still runs. It takes over the names of these children, and of all processes below them: see
+//!    `names.rs`.
 //! 5. A supervisor that is notified of a child's end while the scheduler shuts down ends the child
 //!    for good, even if its own cancel has not come yet. The shutdown itself also ends stopped
 //!    children for good. So the supervisor may be notified twice: that the incarnation has ended,
@@ -191,8 +192,10 @@ impl Child {
 
     /// Makes a child that is a supervisor.
     ///
-    /// If it is killed, its children are killed too, and its parent restarts it at once: a step of
-    /// such a child may still run beside the new child. The new child takes over the name.
+    /// If it is killed, its children are killed too, and its parent does not wait for them before
+    /// it restarts it. So a step of such a child may still run beside the new child, which takes
+    /// over the name. If it fails or is cancelled, it waits for its children first: as long as a
+    /// step of one of them does not return, it does not end and is not restarted.
     ///
     /// ```
     /// use process_scheduler::{Child, Scheduler, Strategy, Supervisor, from_fn};
@@ -272,6 +275,9 @@ struct Entry {
 
 /// A process that starts other processes, its children, and restarts them in place: a restarted
 /// child keeps its pid, its names and its addresses.
+///
+/// The drop of a supervisor that has been started kills its children, for a process that owns a
+/// supervisor and passes its calls on.
 ///
 /// ```
 /// use process_scheduler::{Backoff, Child, Scheduler, Spawn, Strategy, Supervisor, from_fn};
@@ -564,6 +570,20 @@ impl Process for Supervisor {
     }
 
     fn close(&mut self) {
+        self.end_children();
+    }
+}
+
+/// A process of the user may own the supervisor, and not pass on `close`.
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.end_children();
+    }
+}
+
+impl Supervisor {
+    /// Kills the children that have yet to end for good. The second call does nothing.
+    fn end_children(&mut self) {
         self.deadline = None;
         let Some((handle, _)) = self.context.take() else {
             return;

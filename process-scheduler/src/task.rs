@@ -1,14 +1,16 @@
-//! The process of an `async` block: a step polls it, and it receives messages by `await`.
+//! The process of an `async` block: a step polls the block's future, which receives messages by
+//! `await`.
 //!
-//! 1. The future and the process share a small queue under a lock. A step moves the events into it
-//!    and then polls the future with the process's own waker.
+//! 1. The future and the process share a small queue under a lock. A step moves the events into the
+//!    queue, and then polls the future with the process's own waker.
 //! 2. A future that awaits the inbox leaves the process idle; one that awaits anything else leaves
 //!    it blocked, so that messages do not wake it in vain.
 //! 3. The inbox may be awaited with another waker, as in a set of futures, or outside of a step, as
-//!    on another thread. Then it keeps that waker, and a step wakes it when an event comes. Outside
-//!    of a step that may be the process's own waker: no step removes it before an event comes.
+//!    on another thread. Then the inbox keeps that waker, and a step that takes an event wakes it.
+//!    Outside of a step, that waker may be the process's own. So no step removes the waker before
+//!    an event comes.
 //! 4. The end of the process cancels the inbox and wakes the code that awaits it, and then drops
-//!    the future. Both are user code: a panic of either skips nothing.
+//!    the future. Both the wake and the drop run user code: a panic of either skips nothing.
 use crate::{
     Address, CancelReason, Context, Event, EventsOf, ExitReason, Flow, Handle, InitError, Input,
     NoCommand, OutputOf, Pid, Process, Spawn, SpawnError, Step, StepOf, guard,
@@ -37,12 +39,13 @@ struct Queue<M> {
     messages: VecDeque<M>,
     exits: VecDeque<(Pid, ExitReason)>,
     cancelled: Option<CancelReason>,
-    /// The future awaits the inbox, as its last step has shown.
+    /// True if the future has awaited the inbox in the process's last step.
     receives: bool,
     /// The waker of the code that awaits the inbox in another way (rule 3).
     waker: Option<Waker>,
     /// The thread that polls the future, or 0.
     stepped_by: usize,
+    /// The process's own waker, from its first step on.
     own: Option<Waker>,
 }
 
@@ -74,8 +77,8 @@ pub struct Inbox<M> {
 }
 
 impl<M: Send + 'static> Inbox<M> {
-    /// Returns the next message. `None` once the process is cancelled: then it should clean up and
-    /// return.
+    /// Returns the next message. `None` once the process is cancelled: then the `async` block
+    /// should clean up and return.
     pub fn receive(&mut self) -> Receiving<'_, M> {
         Receiving { inbox: self }
     }
@@ -85,8 +88,8 @@ impl<M: Send + 'static> Inbox<M> {
         self.queue.lock().cancelled.clone()
     }
 
-    /// Returns the end of a process that this one monitors or is linked to, if there is one that
-    /// was not returned yet.
+    /// Returns the next end of a process that this one monitors or is linked to. `None` if all
+    /// ends so far were returned.
     ///
     /// ```
     /// use process_scheduler::{Inbox, Scheduler};
@@ -108,7 +111,7 @@ impl<M: Send + 'static> Inbox<M> {
         self.queue.lock().exits.pop_front()
     }
 
-    /// Waits for any event: a message, a cancel, or an end.
+    /// Waits for any event: a message, a cancel, or the end of another process.
     pub async fn event(&mut self) {
         std::future::poll_fn(|cx| {
             let is_ready = |queue: &Queue<M>| {
@@ -154,7 +157,7 @@ impl<M: Send + 'static> Inbox<M> {
             }
             if let Some(waker) = clone.take() {
                 let old = queue.waker.replace(waker);
-                // Rule 3: the process must know that the inbox is awaited.
+                // Rule 3: the process must step once, to find that the inbox is awaited.
                 let own = queue.own.clone();
                 drop(queue);
                 drop(old);
@@ -216,7 +219,7 @@ impl<M, F, T> fmt::Debug for AsyncProcess<M, F, T> {
 
 /// Makes a process of an `async` block, which a closure makes from the inbox.
 ///
-/// For a [`Child`](crate::Child), or to spawn with [`Handle::spawn_process`].
+/// Use the process in a [`Child`](crate::Child), or spawn it with [`Handle::spawn_process`].
 ///
 /// ```
 /// use process_scheduler::{Inbox, Scheduler, Spawn, from_async};
@@ -335,8 +338,8 @@ where
 }
 
 impl Handle {
-    /// Spawns an `async` process, which a closure makes from its inbox. It may await anything; the
-    /// process steps when the inbox or the awaited future is ready.
+    /// Spawns a process of an `async` block, which a closure makes from the inbox. The block may
+    /// await anything; the process steps when the inbox or the awaited future is ready.
     ///
     /// # Errors
     /// As [`spawn_process`](Self::spawn_process).

@@ -1,22 +1,25 @@
 //! Deadlines: a wheel of wakers, and one thread that fires them. The thread starts with the first
 //! deadline.
 //!
-//! 1. A tick is a millisecond. Deadlines are rounded up and the present down: none fires early.
-//! 2. The wheel is under a lock. The thread waits for the next deadline on a condition variable,
-//!    and notes until when (`sleeps_until`). A thread that arms an earlier one notifies it. A
-//!    deadline that is disarmed may still end the wait.
+//! 1. A tick is a millisecond. Deadlines are rounded up and the present down, so that no deadline
+//!    fires early.
+//! 2. The wheel is under a lock. The timer's thread waits for the next deadline on a condition
+//!    variable, and notes the tick of that deadline (`sleeps_until`). A thread that arms an earlier
+//!    deadline notifies the timer's thread. A deadline that is disarmed may still end the wait.
 //! 3. Wakers are woken and dropped outside of the lock.
-//! 4. `fired` is a tick: an entry of a later tick is still in the wheel, with its waker. The thread
-//!    notes it before it wakes. So a task that this wakes sees it in its next poll.
-//! 5. A worker keeps the last entry that it would disarm. A later deadline of the same task takes
-//!    it over: it comes too early, and then the task arms another. So a process that makes one call
-//!    after another arms the timer once, and takes no lock. A kept entry keeps the memory of its
-//!    task up to a minute.
+//! 4. `fired` is a tick: an entry of a later tick is still in the wheel, with its waker. The
+//!    timer's thread stores `fired` before it wakes a task. So the woken task sees that value in
+//!    its next poll.
+//! 5. A worker keeps the last entry that it would disarm. The next deadline that is made on this
+//!    worker takes the entry over, if the entry comes no later. If both are of the same task, the
+//!    entry wakes the task too early, and the task then arms another entry. Otherwise the new
+//!    deadline arms an entry of its own. So a process that makes one call after another arms the
+//!    timer once, and takes no lock. A kept entry keeps the memory of its task up to a minute.
 //! 6. A clone and a drop of a waker are user code, which may panic. So a deadline forgets an entry
-//!    before it disarms it, and does neither if the clone of the next waker panics.
+//!    before it disarms the entry, and does neither if the clone of the next waker panics.
 //! 7. The wheel has entries only while there is a thread. If no thread can be started, a deadline
-//!    wakes its task at once, at each poll until its time is over. So it comes neither early nor
-//!    never, its task takes processor time meanwhile, and each poll tries again to start the
+//!    wakes its task at once, at each poll until its time is over. Such a deadline comes, and not
+//!    early, but its task takes processor time meanwhile. Each poll tries again to start the
 //!    thread.
 use crate::guard::{WakerId, wake};
 use std::{
@@ -36,7 +39,7 @@ use std::{
 use sync_shim::sync::{Condvar, Mutex};
 use timer_wheel::{Key, Timers};
 
-/// How far a deadline may be away whose entry a worker keeps (rule 5).
+/// A worker keeps only entries of deadlines that were made with at most this time (rule 5).
 const KEEP_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
@@ -63,7 +66,7 @@ struct Inner {
 /// An entry of the wheel.
 struct Armed {
     key: Key,
-    /// The deadline for which it was armed.
+    /// The deadline for which the entry was armed.
     at: Instant,
     /// The tick of `at`.
     tick: u64,
@@ -141,7 +144,7 @@ impl Timer {
 
     /// Returns whether an entry may have left the wheel (rule 4).
     fn may_have_fired(&self, armed: &Armed) -> bool {
-        // Ordering: Relaxed. The wake that matters orders it: see rule 4.
+        // Ordering: Relaxed. The wake that leads to the task's next poll orders this load: rule 4.
         self.0.fired.load(Relaxed) >= armed.tick
     }
 
@@ -175,7 +178,7 @@ impl Timer {
         }
     }
 
-    /// Ends the thread. All deadlines have passed then.
+    /// Ends the timer's thread. From then on all deadlines count as passed.
     pub(crate) fn stop(&self) {
         let mut inner = self.0.inner.lock();
         inner.is_stopped = true;
@@ -202,8 +205,8 @@ thread_local! {
     static KEPT: RefCell<Kept> = const { RefCell::new(Kept::Nothing) };
 }
 
-/// Keeps entries on this thread from now on, or no more. Outside of the borrow it drops what it
-/// kept, which may run user code.
+/// Sets whether this thread keeps entries from now on. Disarms an entry that the thread kept,
+/// outside of the borrow, because the drop of the entry's waker may run user code.
 pub(crate) fn keep_entries(keeps: bool) {
     let now = if keeps { Kept::None } else { Kept::Nothing };
     if let Kept::Some(timer, armed) = KEPT.replace(now) {
@@ -211,8 +214,8 @@ pub(crate) fn keep_entries(keeps: bool) {
     }
 }
 
-/// Takes the kept entry, if it is of this timer and comes no later than a deadline. It compares
-/// instants, since the tick of the deadline would cost a division.
+/// Takes the kept entry, if it is of this timer and comes no later than `at`. The comparison is of
+/// instants, since the tick of `at` would cost a division.
 fn take_kept(timer: &Timer, at: Instant) -> Option<(Timer, Armed)> {
     let taken = KEPT.try_with(|kept| {
         let mut kept = kept.borrow_mut();
@@ -228,7 +231,8 @@ fn take_kept(timer: &Timer, at: Instant) -> Option<(Timer, Armed)> {
     taken.ok().flatten()
 }
 
-/// Keeps an entry, or disarms it. One that was kept before is disarmed.
+/// Keeps an entry if this thread keeps entries, and disarms it otherwise. Disarms the entry that
+/// was kept before.
 fn keep_or_disarm(timer: Timer, armed: Armed) {
     let mut entry = Some((timer, armed));
     let before = KEPT.try_with(|kept| {
@@ -251,7 +255,7 @@ fn keep_or_disarm(timer: Timer, armed: Armed) {
 
 /// A deadline, which is armed by its first poll.
 pub(crate) struct Deadline {
-    /// `None` after its drop.
+    /// `None` once the deadline's drop has begun.
     timer: Option<Timer>,
     at: Option<Instant>,
     armed: Option<Armed>,
@@ -275,9 +279,10 @@ impl Deadline {
         }
     }
 
-    /// Returns whether the deadline has passed. If not, it wakes the task then.
+    /// Returns whether the deadline has passed. If it has not, the task is woken when it has.
     ///
-    /// The first poll does not read the clock: it arms the timer, which fires at once if it is due.
+    /// A first poll without a kept entry does not read the clock: it arms the timer, which fires at
+    /// once if the deadline is due.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> bool {
         let (Some(at), Some(timer)) = (self.at, &self.timer) else {
             return false;
@@ -301,7 +306,7 @@ impl Deadline {
                 self.armed = Some(armed);
                 false
             }
-            // Nobody would wake the task, so its time is over.
+            // Nobody would wake the task, so the deadline counts as passed.
             Arm::Stopped => true,
             Arm::NoThread => at <= Instant::now(),
         }
@@ -312,7 +317,7 @@ impl Drop for Deadline {
     fn drop(&mut self) {
         if let (Some(timer), Some(armed)) = (self.timer.take(), self.armed.take()) {
             if timer.may_have_fired(&armed) {
-                // The thread drops its waker.
+                // The timer's thread drops the waker of the entry.
                 return;
             }
             match self.may_be_kept {
@@ -390,7 +395,8 @@ mod tests {
 
     /// Only the second start of a thread succeeds.
     ///
-    /// Fails if a deadline does not try again, or if it leaves an entry of its first try.
+    /// Fails if a deadline does not try again to start the thread, or if its first try leaves an
+    /// entry in the wheel.
     #[test]
     fn deadline_starts_the_thread_at_a_later_poll() {
         static IS_SECOND: AtomicBool = AtomicBool::new(false);

@@ -1,10 +1,11 @@
 //! A span for each process, if the feature `tracing` is on and a subscriber wants it.
 //!
 //! The span is `process`, at the level `TRACE` and without a parent. It is entered for `init`, each
-//! step and `close`, and closed when the process ends for good. After each step it gets an event
-//! with the result. A subscriber is user code: its panic outside of a step is caught and dropped.
-//! Its panic where the span is entered or left for a step counts as a panic of that step. No such
-//! panic skips a `close`.
+//! step and `close`, and closed when the process ends for good. The span gets an event after each
+//! step, with the result, and one at the end of each incarnation, with the reason. A subscriber is
+//! user code. Its panic where the span is entered or left for `init` or a step counts as a panic of
+//! `init` or of that step. Any other panic of the subscriber is caught and dropped. No panic of the
+//! subscriber skips a `close`.
 #[cfg(not(feature = "tracing"))]
 pub(crate) use off::ProcessSpan;
 #[cfg(feature = "tracing")]
@@ -64,8 +65,8 @@ mod on {
             result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         }
 
-        /// Runs `f` once and drops its panic: in the span, or outside of it if its subscriber
-        /// panics before.
+        /// Runs `f` once in the span, and drops its panic. If the subscriber panics before `f`,
+        /// runs `f` outside of the span.
         pub(crate) fn run_guarded(&self, f: impl FnOnce()) {
             let mut f = Some(f);
             guarded(|| self.run(|| f.take().map(guarded)));

@@ -5,20 +5,22 @@
 //! 1. Every 61 steps: in the injector, and then at the oldest end of its own deque.
 //! 2. In its own deque: the newest process.
 //! 3. In the injector: it takes one process, and up to 16 more for its deque.
-//! 4. In the deques of the others, from a random one on: half of the processes there, claimed one
-//!    at a time. It leaves the last process to the owner (rule 4), unless the owner is stuck.
+//! 4. In the deques of the other workers, one after the other from a random one on: it steals half
+//!    of the processes there, claimed one at a time. A thief leaves the last process of a deque to
+//!    the owner (rule 4), unless the owner is stuck.
 //!
 //! # Rules
 //!
 //! 1. A process that is made ready on a worker goes on that worker's deque, otherwise to the
-//!    injector. A process that has used its slice goes to the back of the injector; but if nothing
-//!    else is ready here, it continues.
+//!    injector. A process that has used its slice (its steps in a row, `Builder::step_budget`) goes
+//!    to the back of the injector. But if the worker's deque and the injector are empty, the
+//!    process continues.
 //! 2. So a process that always continues is behind all others after each slice. However the
 //!    processes wake each other, the oldest process of the deque and that of the injector get their
 //!    turn every 61 steps, by the first of the looks above.
 //! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: a
-//!    worker's push to its own empty deque, because it takes that process next. The deque is then a
-//!    *filled place*: if the worker's step takes long, the watcher finds the process
+//!    worker's push to its own empty deque, because the worker takes that process next. The deque
+//!    is then a *filled place*: if the worker's step takes long, the watcher finds the process
 //!    ([`worker_idle::Watch`]).
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
 //!    would only carry it to another processor. An owner is *stuck* if its count of steps has not
@@ -138,13 +140,13 @@ pub(crate) struct Work {
     random: u32,
     /// Steps since the last look at the oldest processes.
     steps: u32,
-    /// The look at the deque's oldest process is still to come.
+    /// True while the look at the deque's oldest process is still to come.
     looks_at_own: bool,
     own: Stealer<Runnable>,
     searching: bool,
-    /// The counts of all workers' steps at the last look at them.
+    /// The count of each worker's steps when this worker last looked at the counts.
     seen: Vec<Cell<u64>>,
-    /// The next look takes the last process of a stuck owner (rule 4).
+    /// True if the next look takes the last process of a stuck owner (rule 4).
     takes_last: bool,
     watch: Cell<WatchState>,
 }
@@ -173,7 +175,7 @@ impl Work {
             deque,
         }));
         timer::keep_entries(true);
-        // Ordering: Relaxed: after the stop this reads nothing that the shutdown wrote.
+        // Ordering: Relaxed: after the stop this thread reads nothing that the shutdown wrote.
         while !self.shared.stop.load(Relaxed) {
             match self.find() {
                 Some(runnable) => self.serve(runnable),
@@ -181,7 +183,7 @@ impl Work {
             }
         }
         timer::keep_entries(false);
-        // The processes in the deque belong to nobody now. The drop is outside of the borrow.
+        // Nobody runs the processes in the deque any more. They are dropped outside of the borrow.
         drop(LOCAL.take());
     }
 
@@ -208,11 +210,12 @@ impl Work {
         newest.or_else(|| self.find_elsewhere().0)
     }
 
-    /// Looks in the injector and at the others. Also returns whether to look again.
+    /// Looks in the injector and in the other workers' deques. Also returns whether to look again,
+    /// because a deque answered with a retry.
     fn find_elsewhere(&mut self) -> (Option<Runnable>, bool) {
         let mut batch = self.shared.injector.pop_n(1 + BATCH);
         if let Some(first) = batch.next() {
-            // The oldest process goes on top.
+            // The oldest of the rest is pushed last, so the worker pops it first.
             let rest: Vec<_> = batch.collect();
             let more = !rest.is_empty();
             Self::with_deque(|deque| deque.extend(rest.into_iter().rev()));
@@ -314,7 +317,7 @@ impl Work {
             let Some(left) = left else {
                 return;
             };
-            // Rule 1.
+            // Rule 1: the process continues if no other process is ready here.
             let alone = Self::with_deque(|deque| deque.is_empty()) == Some(true)
                 && self.shared.injector.is_empty();
             // Ordering: Relaxed, as in `run`.
@@ -324,15 +327,15 @@ impl Work {
                 return;
             }
             if self.steps >= LOOK {
-                // Nobody waits here.
+                // No other process waits here, so no look is due.
                 self.steps = 0;
             }
             runnable = left;
         }
     }
 
-    /// Returns whether a thief would find something, or a watcher is to be woken for a last
-    /// process.
+    /// Returns whether another worker must be woken, as a thief of a process or as the watcher of a
+    /// last process.
     fn has_work_for_another(&self) -> bool {
         let shared = &self.shared;
         shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()
@@ -358,7 +361,7 @@ impl Work {
         let shared = self.shared.clone();
         let idle = &shared.idle;
         idle.sleep(self.index, self.searching);
-        self.searching = true; // However it wakes, it counts as searching then.
+        self.searching = true; // However this worker wakes, it counts as searching then.
         if shared.has_shared() {
             idle.wake_self(self.index);
             Watch::forget(idle, &self.watch);

@@ -505,12 +505,21 @@ impl Process for Old {
 #[test]
 fn upgraded_process_gets_the_messages_that_wait() {
     let scheduler = Scheduler::builder().workers(1).build();
+    // The only worker is in this process's step until all messages are in the other's mailbox.
+    let (release, released) = mpsc::channel::<()>();
+    let mut released = Some(released);
+    let holds = scheduler.spawn_fn(move |(), _| {
+        let _ = released.take().map(|released| released.recv());
+    });
+    holds.unwrap().try_send(()).unwrap();
     let (sender, seen) = mpsc::channel();
     let address = scheduler.spawn(Old(sender)).unwrap();
     for n in 0..50 {
         address.try_send(n).unwrap();
     }
-    assert!(seen.iter().take(50).eq([0].into_iter().chain(101..150)));
+    drop(release);
+    let seen = |_| seen.recv_timeout(10 * LONG).unwrap();
+    assert!((0..50).map(seen).eq([0].into_iter().chain(101..150)));
 }
 
 #[test]

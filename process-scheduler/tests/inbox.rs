@@ -25,8 +25,8 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// The process gives its inbox and its own waker to the test's thread, and awaits something else.
-/// The thread polls the inbox with this waker. A message for the process then makes the process
-/// step, even after a step without an event.
+/// The thread polls the inbox with this waker. A message then makes the process step, even if the
+/// process has stepped without an event in between.
 ///
 /// Fails if `Inbox::poll` does not check `stepped_by`, or if `AsyncProcess::step` takes the inbox's
 /// waker although no event came.

@@ -2,7 +2,7 @@
 use process_scheduler::{
     Address, Backoff, Child, Inbox, Pid, Scheduler, Spawn, Strategy, Supervisor, from_async,
 };
-use std::{convert::Infallible, sync::mpsc, time::Duration};
+use std::{convert::Infallible, sync::mpsc, thread, time::Duration};
 
 /// A test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -32,7 +32,7 @@ fn leaf(starts: mpsc::Sender<()>) -> Child {
             Ok(())
         })
     };
-    Child::new(make).spawn(Spawn::new().name("leaf"))
+    Child::new(make).spawn(Spawn::new().name("leaf").group("leaves"))
 }
 
 /// Starts a supervisor of a supervisor of a leaf. The inner one, "nested", allows no restart.
@@ -77,19 +77,29 @@ fn failed_nested_supervisor_starts_at_the_first_try() {
     }
 }
 
-/// Fails if a step that never returns holds up the restart of a killed supervisor above it.
+/// Fails if a step that never returns holds up the restart of a killed supervisor above it, or
+/// keeps its process in a group.
 #[test]
-fn stuck_child_holds_up_no_restart_above_it() {
+fn stuck_child_holds_up_no_restart_of_a_killed_one() {
     let (scheduler, starts, nested) = start(2);
     let stuck = leaf_of(&scheduler);
     let ((begin, begun), (_keep, released)) = (mpsc::channel(), mpsc::channel());
     assert!(stuck.try_send(Order::Block(begin, released)).is_ok());
-    begun.recv().unwrap();
+    begun.recv_timeout(LIMIT).unwrap();
     scheduler.kill(nested);
     starts.recv_timeout(LIMIT).unwrap();
     assert_eq!(restarts(&scheduler, nested), Some(1));
     assert_ne!(scheduler.whereis("leaf"), Some(stuck.pid()));
     assert!(restarts(&scheduler, stuck.pid()).is_some());
+    assert_eq!(scheduler.members("leaves"), [leaf_of(&scheduler).pid()]);
+    // All but the stuck process end, so that the report does not depend on how quickly they do.
+    let no_name = |pid: &Pid| scheduler.inspect(*pid).unwrap().names.is_empty();
+    let is_outer = |pid: &Pid| no_name(pid) && *pid != stuck.pid();
+    let outer = scheduler.list().into_iter().find(is_outer).unwrap();
+    scheduler.cancel(outer);
+    while scheduler.metrics().processes > 1 {
+        thread::yield_now();
+    }
     let report = scheduler.shutdown_timeout(Duration::from_millis(10));
     assert_eq!(report.stuck, 1);
 }

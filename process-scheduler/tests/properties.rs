@@ -105,8 +105,8 @@ fn op() -> impl AnyStrategy<Value = Op> {
     ]
 }
 
-/// Performs the operations. Returns how many messages it tried to send, and how many of them were
-/// handed back.
+/// Performs the operations. Returns the number of messages that it tried to send, and the number of
+/// those that were handed back.
 fn act(scheduler: &Scheduler, to: &Address<Letter>, sender: usize, ops: &[Op]) -> (u64, u64) {
     let (mut sent, mut returned) = (0, 0);
     for (turn, op) in ops.iter().enumerate() {

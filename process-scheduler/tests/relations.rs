@@ -1,7 +1,7 @@
 //! Links, monitors, names and groups of processes that have ended.
 use process_scheduler::{Loopback, Pid, Scheduler, Spawn};
 
-/// Spawns a process that only a kill ends.
+/// Spawns a process that outlives the processes linked to it.
 fn still(scheduler: &Scheduler) -> Pid {
     let spawn = Spawn::new().trap_exits(true);
     let spawned = scheduler.spawn_with(spawn, |_: u8, _| ());
@@ -43,7 +43,7 @@ fn link_to_an_ended_process_leaves_no_link() {
     assert_eq!(links(&scheduler, live), []);
 }
 
-/// Fails as above, across nodes.
+/// Fails if the live process gets its half of a link to an ended process of another node.
 #[test]
 fn link_to_an_ended_remote_process_leaves_no_link() {
     let loopback = Loopback::new();
@@ -52,6 +52,6 @@ fn link_to_an_ended_remote_process_leaves_no_link() {
     here.link(live, ended(&there));
     here.link(ended(&there), live);
     assert_eq!(links(&here, live), []);
-    // They keep each other in memory.
+    // The loopback and the schedulers keep each other in memory.
     [1, 2].iter().for_each(|&node| loopback.disconnect(node));
 }

@@ -1,8 +1,8 @@
 //! A random run with kills, cancels, failures, restarts and a shutdown: no message is lost or
-//! delivered twice, those of each sender arrive in order, and every call ends.
+//! delivered twice, the messages of each sender arrive in order, and every call ends.
 //!
-//! `SELVEDGE_SOAK` sets the number of events, a million by default, and `SELVEDGE_SEED` repeats a
-//! run.
+//! `SELVEDGE_SOAK` sets the number of events, a million by default. `SELVEDGE_SEED` repeats the
+//! random choices of an earlier run, which has printed its seed.
 use process_scheduler::{
     Address, Backoff, Child, Flow, Mailbox, Reply, Scheduler, Spawn, Strategy, Supervisor, from_fn,
 };
@@ -17,10 +17,11 @@ use std::{
     time::Duration,
 };
 
-/// A message that counts how it ended: delivered, or dropped undelivered.
+/// A message that counts its drop, unless it was delivered or returned to its sender.
 struct Letter {
     sender: u64,
     turn: u64,
+    /// True if the letter was delivered or returned.
     delivered: bool,
     dropped: Arc<AtomicU64>,
 }
@@ -44,7 +45,7 @@ enum Mail {
 struct Seen {
     delivered: AtomicU64,
     is_stepped: AtomicBool,
-    /// The last turn of each sender.
+    /// For each sender, the turn of its last letter that was delivered.
     turns: Mutex<HashMap<u64, u64>>,
 }
 
@@ -104,7 +105,7 @@ fn sent_is_delivered_or_returned_or_a_dead_letter() {
     soak(false);
 }
 
-/// Fails if a shutdown loses a message that comes meanwhile, or leaves a call without an end.
+/// Fails if a shutdown loses a message that is sent meanwhile, or leaves a call without an end.
 #[test]
 fn sent_amid_a_shutdown_is_delivered_or_returned() {
     soak(true);

@@ -18,7 +18,8 @@ fn soon() -> Backoff {
     Backoff::new(Duration::from_millis(1), 2, Duration::from_millis(4))
 }
 
-/// Makes a child that reports each start, and fails when asked to.
+/// Makes a child that reports each start. The message `false` makes it fail, and `true` makes it
+/// stop.
 fn child(name: &'static str, starts: &mpsc::Sender<&'static str>) -> Child {
     let starts = starts.clone();
     Child::new(move || {
@@ -182,7 +183,8 @@ fn cancelled_supervisor_ends_its_children_first() {
     let end = scheduler.exit_of(pid);
     scheduler.cancel(pid);
     assert_eq!(end.wait(), ExitReason::Cancelled);
-    // The last incarnation of each has ended. Its name is free as soon as it is gone, too.
+    // The last incarnation of each child has ended. The name of a child is free when its end is
+    // notified.
     for child in children {
         child.wait();
     }
@@ -204,7 +206,7 @@ fn shutdown_of_supervised_children_is_graceful() {
     assert_eq!((report.graceful, report.forced, report.stuck), (4, 0, 0));
 }
 
-/// Cleans up by a command that takes 100 ms, or not at all.
+/// Cleans up by a command that takes 100 ms. A stubborn one ignores the cancel.
 struct Cleaner {
     is_stubborn: bool,
 }

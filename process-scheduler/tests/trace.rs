@@ -50,8 +50,8 @@ struct Span {
 
 static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// The subscriber panics each time that a process of this name is entered, is left, or has an
-/// event.
+/// The names of processes for which the subscriber panics: each time that it enters the span of the
+/// first, leaves that of the second, or gets an event of the third.
 const FRAGILE: [&str; 3] = ["panics in enter", "panics in exit", "panics in event"];
 
 fn change(id: u64, f: impl FnOnce(&mut Span)) {
@@ -110,7 +110,7 @@ impl Subscriber for Recorder {
     }
 }
 
-/// Returns the spans of a pid, once all are closed.
+/// Returns the only span of a pid.
 fn span_of(pid: &str) -> Span {
     let spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut of = spans
@@ -121,14 +121,15 @@ fn span_of(pid: &str) -> Span {
     found
 }
 
-/// Returns the reasons of a span's ends.
+/// Returns the reasons of the ends that a span's events report.
 fn exits(span: &Span) -> Vec<&str> {
     let exits = span.events.iter().filter_map(|event| event.0.get("exit"));
     exits.map(String::as_str).collect()
 }
 
-/// Fails if a span has no place of its spawn, is not entered for each step, or is not closed by the
-/// end; if a restart makes another span; or if the panic of a subscriber ends a worker.
+/// Fails if a span lacks the place of the spawn, is not entered for each step, or is not closed by
+/// the end of its process; if a restart makes another span; or if the panic of a subscriber ends a
+/// worker.
 #[test]
 fn process_has_a_span_with_its_place_and_steps() {
     record();
@@ -174,7 +175,7 @@ fn process_has_a_span_with_its_place_and_steps() {
         .events
         .iter()
         .filter(|event| event.0.contains_key("step"));
-    // It is entered for `init`, each step, and `close`.
+    // The span is entered for `init`, each step, and `close`.
     assert_eq!(u32::try_from(steps.count()).unwrap() + 2, span.entered);
     assert!(span.events.iter().any(|event| event.is("step", "Done")));
     assert_eq!(exits(&span), ["cancelled"]);
@@ -186,8 +187,8 @@ fn process_has_a_span_with_its_place_and_steps() {
     assert!(span.closed);
 }
 
-/// A supervised child fails twice: by a message, and when its restart makes it. It is not restarted
-/// then.
+/// A supervised child fails twice: by a message, and when its restart makes it. After the second
+/// failure it is not restarted.
 ///
 /// Fails if an end of an incarnation has no event or count, or more than one.
 #[test]
@@ -220,7 +221,7 @@ fn each_end_of_an_incarnation_is_reported_once() {
         exits(&span),
         ["panicked: in a step", "panicked: in a maker"]
     );
-    // The supervisor is the third.
+    // The third end is that of the supervisor.
     assert_eq!((metrics.exited, metrics.abnormal), (3, 3));
 }
 
@@ -239,17 +240,17 @@ impl Process for Closes {
 
     fn close(&mut self) {
         self.0.send(()).unwrap();
-        // A second panic while this one unwinds would end the program.
+        // A second panic while this panic unwinds would end the program.
         panic!("in a close");
     }
 }
 
-/// Fails if a subscriber that panics at the begin or the end of a close skips the close, repeats
-/// it, or panics while the thread panics already.
+/// Fails if the panic of a subscriber at the begin or the end of a close skips the close, repeats
+/// it, or comes while the thread panics already.
 #[test]
 fn close_runs_once_if_the_subscriber_panics() {
     record();
-    // The pids differ from those of the other test.
+    // The pids differ from those of the other tests.
     let scheduler = Scheduler::builder().workers(1).node(9).build();
     for name in &FRAGILE[..2] {
         let (sender, closed) = mpsc::channel();

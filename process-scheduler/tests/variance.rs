@@ -11,7 +11,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// A type that is `Send` alone, and one that is `Sync` alone.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 

@@ -1,4 +1,4 @@
-//! No operation on a list or a queue of nodes allocates.
+//! No operation on a list or a queue of nodes allocates or frees memory.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Closed, Injector, List};
 use std::{
@@ -17,12 +17,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }

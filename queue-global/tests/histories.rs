@@ -1,5 +1,5 @@
-//! Checks the results that pushers and consumers get against those of a single-threaded queue, on
-//! real threads and under shuttle's schedules.
+//! Pushers and consumers use an injector, on real threads and under shuttle's schedules. Their
+//! results are checked against those of a single-threaded queue.
 #![cfg(not(selvedge_loom))]
 use queue_global::{Boxed, Injector, List};
 use std::{collections::VecDeque, sync::Mutex};
@@ -21,7 +21,7 @@ enum Call {
 /// The result of a call: items handed back, or popped.
 type Answer = Vec<u32>;
 
-/// The specification: first in, first out, until it is closed.
+/// The specification: a FIFO queue that refuses pushes once it is closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Fifo {
     items: VecDeque<u32>,
@@ -51,8 +51,8 @@ impl Sequential for Fifo {
     }
 }
 
-/// Runs `pushers` pushers and as many consumers, with a few calls each; then the main thread closes
-/// the queue and empties it.
+/// Runs `pushers` pushers and as many consumers, with three calls each. Meanwhile the caller closes
+/// the queue. After the threads have ended, the caller empties the queue.
 fn history(pushers: u32) -> Vec<Vec<Event<Fifo>>> {
     let clock = Clock::default();
     let queue = Arc::new(Injector::<Boxed<u32>>::new());
@@ -113,8 +113,8 @@ fn judge(history: Vec<Vec<Event<Fifo>>>) {
     }
 }
 
-/// Fails if a node counts as the only item while older ones are in the list, or if a queue is
-/// marked empty while its list is not.
+/// Fails if a node counts as the only item while older nodes are in the list, or if a queue is
+/// marked empty while its list is not empty.
 #[test]
 fn injector_with_two_pushers_and_consumers_is_a_queue() {
     model(|| judge(history(2)));
@@ -125,8 +125,8 @@ fn injector_with_three_pushers_and_consumers_is_a_queue() {
     model(|| judge(history(3)));
 }
 
-/// The checker refuses a history of the injector in which one result was changed: an item was left
-/// out, replaced by another, or added.
+/// The checker refuses a history of the injector in which the result of one pop was changed: it was
+/// emptied, replaced by another item, or extended by an item.
 #[test]
 fn a_history_with_one_answer_changed_is_refused() {
     model(|| {

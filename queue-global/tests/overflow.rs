@@ -1,4 +1,4 @@
-//! An injector as the overflow of a ring.
+//! An injector takes the overflow of a ring.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Injector, ValueInjector};
 use queue_spmc::{Overflow, ring::Worker};
@@ -28,7 +28,7 @@ fn overflow_is_queued_in_order_even_if_closed() {
     }
 }
 
-/// Calls the trait's `push_batch`, which the injector's own hides.
+/// Calls `push_batch` of the trait `Overflow`, which the injector's own `push_batch` hides.
 trait Batch {
     fn push_batch_of(&self, numbers: std::ops::Range<u32>);
 }

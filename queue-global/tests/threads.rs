@@ -1,7 +1,7 @@
 //! Two pushers and two consumers on real threads: the consumers take every item exactly once, and
 //! each consumer takes the items of one pusher in order.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the sizes of the
+//! `SELVEDGE_ITEMS=100000000` makes the test run long. `SELVEDGE_SEED` changes the sizes of the
 //! batches.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_global::{Boxed, Injector, List};
@@ -37,7 +37,7 @@ impl Tally {
     }
 }
 
-/// The items of a consumer, and for each pusher the lowest item that may come next.
+/// The tally of a consumer's items, and for each pusher the lowest number that may come next.
 #[derive(Default)]
 struct Seen {
     tally: Tally,
@@ -102,8 +102,8 @@ fn every_item_turns_up_once_and_in_order() {
                         assert!(queue.push_batch(list).is_ok());
                     }
                     number += batch;
-                    // Waits for the consumers, to bound the memory. The queue's length is no
-                    // measure of it: all items that no consumer has moved yet count as one.
+                    // Waits for the consumers, to bound the memory. The queue's length does not
+                    // show how much is used: all items that no consumer has moved yet count as one.
                     while number > taken[pusher as usize].load(SeqCst) + 10_000 {
                         thread::yield_now();
                     }

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-/// The system's allocator, which counts each thread's blocks and bytes.
+/// The system's allocator, with a count of the blocks and bytes of each thread.
 struct Counting;
 
 thread_local! {
@@ -23,16 +23,16 @@ fn count(blocks: isize, layout: Layout) {
     BYTES.set(BYTES.get() + blocks * layout.size() as isize);
 }
 
-// SAFETY: passed to the system's allocator.
+// SAFETY: each call goes to the system's allocator, which fulfils the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, layout);
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-1, layout);
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -69,7 +69,7 @@ proptest! {
         let queue = ValueInjector::new();
         let (mut model, mut next, mut closed) = (VecDeque::new(), 0_usize, false);
         for op in ops {
-            // Boxed, so that a sanitizer finds a value that is lost or dropped twice.
+            // The values are boxed, so that a sanitizer finds one that is lost or dropped twice.
             let fresh = |n: usize| (next..next + n).map(Box::new).collect::<Vec<_>>();
             match op {
                 Op::Push => {
@@ -130,7 +130,7 @@ fn emptied_queue_keeps_two_blocks_at_most() {
         assert_eq!(std::iter::from_fn(|| queue.pop()).count() as u64, items);
         assert!(BLOCKS.get() - blocks <= 2 && BYTES.get() - bytes <= 2 * 1100);
     }
-    // One value at a time, it reuses those blocks.
+    // If the values come one at a time, the queue reuses those blocks.
     let before = BLOCKS.get();
     for n in 0..1_000 {
         queue.push(n).unwrap();
@@ -141,7 +141,8 @@ fn emptied_queue_keeps_two_blocks_at_most() {
     assert_eq!((BLOCKS.get(), BYTES.get()), (blocks, bytes));
 }
 
-/// Each value comes out once. A consumer gets values of one pusher in the order of their pushes.
+/// Each value comes out once. A consumer gets the values of one pusher in the order in which they
+/// were pushed.
 #[test]
 fn values_of_two_pushers_reach_two_consumers_once() {
     const EACH: u64 = 20_000;

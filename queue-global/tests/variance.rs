@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! `src/variance.rs` has the invariant types.
+//! Checks which public types are covariant, and the auto traits of all generic public types.
+//! `src/variance.rs` checks the invariant types.
 use queue_global::{Batch, Boxed, Closed, Injector, IntoIter, Iter, List, ValueInjector, mpsc};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -7,7 +7,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// `Send` and not `Sync`; `NotSend` is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
@@ -50,6 +50,6 @@ assert_not_impl_any!(List<Boxed<NotSend>>: Send);
 assert_impl_all!(IntoIter<Boxed<NotSync>>: Send, ExactSizeIterator);
 assert_not_impl_any!(IntoIter<Boxed<NotSync>>: Sync);
 assert_not_impl_any!(IntoIter<Boxed<NotSend>>: Send);
-// It lends nodes, as a shared reference does.
+// An `Iter` lends nodes, as a shared reference does.
 assert_impl_all!(Iter<'static, Boxed<NotSend>>: Send, Sync, Clone);
 assert_not_impl_any!(Iter<'static, Boxed<NotSync>>: Send, Sync);

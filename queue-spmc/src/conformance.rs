@@ -1,7 +1,7 @@
 //! Checks for an implementation of [`Overflow`]. Feature `conformance`, for tests.
 //!
 //! A check sends [`Token`]s through the implementation. A token is *queued* until it comes out of
-//! the queue (*back*) or is *dropped*; each must end in one of these two states, once.
+//! the queue (*back*) or is *dropped*. Each token must end as *back* or *dropped*, and only once.
 //!
 //! | check | finds |
 //! |---|---|
@@ -79,11 +79,12 @@ pub trait Subject: Overflow<Self::Item> + Send + Sync + Sized + 'static {
     fn take(&self) -> Option<Self::Item>;
 }
 
-/// Runs all checks: those of one thread, then a pusher against a consumer, which loom explores with
-/// up to three preemptions.
+/// Runs all checks: three with one thread, and one in which two threads push. Under loom, all
+/// executions with up to three preemptions are explored.
 ///
 /// # Panics
-/// If a check fails: the message begins with the name of the check. Also if the checks do not end.
+/// If a check fails: the message begins with the name of the check. Also if the checks do not end
+/// in time.
 pub fn overflow<S: Subject>() {
     let checks = [
         check("each_item_comes_out_once", each_item_comes_out_once::<S>),
@@ -122,7 +123,7 @@ fn take_all<S: Subject>(subject: &S, account: &Account) -> Vec<usize> {
 /// promised order.
 ///
 /// # Panics
-/// If they do not.
+/// If an item is lost, doubled or out of order.
 pub fn each_item_comes_out_once<S: Subject>() {
     let account = Account::new("each_item_comes_out_once");
     let subject = S::new();
@@ -134,7 +135,7 @@ pub fn each_item_comes_out_once<S: Subject>() {
     let came = take_all(&subject, &account);
     account.assert_all_back();
     account.assert_order(S::ORDER, &came);
-    // The same again, on a queue that was emptied.
+    // Repeats the check on the queue, which is empty now.
     push_batch(&subject, &account, 2);
     push(&subject, &account);
     let came = take_all(&subject, &account);
@@ -177,8 +178,8 @@ pub fn dropped_queue_drops_its_items<S: Subject>() {
     account.assert_none_left();
 }
 
-/// Checks two threads that push, one of which also takes: every item comes out once. If the
-/// promised order is FIFO, each thread's items come out in their order.
+/// Checks that every item comes out once if two threads push, and one of them also takes. If the
+/// promised order is FIFO, each thread's items come out in the order of that thread's pushes.
 ///
 /// # Panics
 /// If an item is lost, doubled or out of order.

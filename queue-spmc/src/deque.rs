@@ -4,8 +4,8 @@
 //! ("Correct and efficient work-stealing for weak memory models", PPoPP 2013). The thief's side
 //! differs. The published thief copies an item first and then claims it, so it may read a slot
 //! while the owner overwrites it: a data race on a plain slot. Here a thief claims first, copies,
-//! and then releases the slot, as in [`ring`](crate::ring). The claim is visible to the owner, who
-//! therefore knows when it may free a buffer that it has replaced; a thief announces nothing else.
+//! and then releases the slot, as in [`ring`](crate::ring). The owner sees the claim, and therefore
+//! knows when it may free a buffer that it has replaced. A thief publishes nothing else.
 //!
 //! The actors, the fields, the states of an item, and the replacement of buffers are those of all
 //! growable queues: see `growable.rs`. Here the owner also lowers `bottom`, when it tries to pop.
@@ -16,13 +16,15 @@
 //!
 //! 1. The owner takes the newest item by lowering `bottom`. A thief takes the oldest by raising
 //!    `top`.
-//! 2. Both may want the last item. The owner lowers `bottom` and then loads `head`; a thief loads
-//!    `head` and then `bottom`. Each has a `SeqCst` fence in between. An owner that sees only one
-//!    item left claims it by an exchange on `head`, like a thief.
+//! 2. The owner and a thief may both want the last item. The owner lowers `bottom` and then loads
+//!    `head`; a thief loads `head` and then `bottom`. Each has a `SeqCst` fence between these two
+//!    steps. An owner that sees only one item left claims it by an exchange on `head`, like a
+//!    thief.
 //! 3. If the owner knows by an earlier `top` that at most one item is left, it does not lower
 //!    `bottom`. It claims that item by an exchange, which succeeds only if `top` is still the same
 //!    and no thief copies. If the exchange fails, the owner continues by rule 2. Positions wrap
-//!    around, so the owner loads `top` anew before 2³² items have passed the earlier one.
+//!    around, so the owner loads `top` anew before `bottom` is 2³² positions past the earlier
+//!    `top`.
 //! 4. A thief claims items one by one, each with an exchange after a load of `bottom`, and releases
 //!    all of them with one more exchange.
 //!
@@ -30,13 +32,14 @@
 //!
 //! 1. *The owner and a thief never both take an item.* By rule 2, either the owner sees that the
 //!    thief has claimed, or the thief sees that the owner took the item. For the last item, both
-//!    use the exchange on `head`, and one of them wins. By rule 3 the owner has not lowered
-//!    `bottom`, so a thief may want the same item, and again one exchange wins. `top` never goes
-//!    down, so a `top` that the owner saw earlier never hides an item.
-//! 2. *Two thieves never both take an item.* Each raises `top` over it by an exchange on `head`.
+//!    use the exchange on `head`, and one of them wins. An owner that pops by rule 3 has not
+//!    lowered `bottom`, so a thief may want the same item. Again one exchange wins. `top` never
+//!    goes down, so a `top` that the owner saw earlier never hides an item.
+//! 2. *Two thieves never both take an item.* Each raises `top` over the item by an exchange on
+//!    `head`, and only one of these exchanges succeeds.
 //! 3. *A batch by one exchange would be unsound.* As long as the owner sees two or more items, it
-//!    takes the newest without an exchange. So it may have taken items that the thief counted. The
-//!    model `batch_by_one_exchange_takes_an_item_twice` shows it.
+//!    takes the newest without an exchange. So the owner may have taken items that the thief
+//!    counted. The model `batch_by_one_exchange_takes_an_item_twice` shows that.
 use crate::{
     Steal, StealLimit,
     growable::{Arc, Claim, Head, MIN_CAPACITY, Owner, Queue},
@@ -145,8 +148,8 @@ impl<T: Send> Worker<T> {
         self.owner.capacity() as usize
     }
 
-    /// Puts an item on top. No read-modify-write, unless the buffer is full: then it doubles, with
-    /// one.
+    /// Puts an item on top. Costs no read-modify-write, unless the buffer is full. A full buffer is
+    /// replaced by one of twice the size, at the cost of one read-modify-write.
     ///
     /// # Panics
     /// If there are 2³⁰ items. The item is then dropped.
@@ -159,8 +162,8 @@ impl<T: Send> Worker<T> {
         self.owner.push(item);
     }
 
-    /// Renews `last_top` (rule 3). An owner that only pushes gets here before 2³⁰ pushes; a pop
-    /// checks the distance itself.
+    /// Renews `last_top` (rule 3). An owner that only pushes calls this at least once in 2³⁰
+    /// pushes; a pop checks the distance itself.
     #[cold]
     fn refresh_top(&mut self) {
         self.last_top = self.owner.queue.load_head().top;
@@ -172,8 +175,8 @@ impl<T: Send> Worker<T> {
     }
 
     /// Takes the newest item. Costs a `SeqCst` fence, or one read-modify-write if the owner knows
-    /// that the item is the last; both if thieves have taken items that the owner did not know of;
-    /// and one more read-modify-write if the buffer shrinks.
+    /// that the item is the last. A pop may cost both if thieves have taken items and the owner has
+    /// not seen that yet. A pop that shrinks the buffer costs one more read-modify-write.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         match self.owner.bottom.wrapping_sub(self.last_top) {
@@ -186,7 +189,8 @@ impl<T: Send> Worker<T> {
         }
     }
 
-    /// Rule 3: takes the item if it still is where the owner has seen it, and no thief copies.
+    /// Takes the last item if `top` has not changed and no thief copies (rule 3). Otherwise
+    /// continues by rule 2.
     #[inline]
     fn pop_last(&mut self) -> Option<T> {
         let (owner, top) = (&mut self.owner, self.last_top);
@@ -207,13 +211,13 @@ impl<T: Send> Worker<T> {
         self.pop_newest()
     }
 
-    /// Rule 2.
+    /// Takes the newest item by rule 2.
     #[inline]
     fn pop_newest(&mut self) -> Option<T> {
         let owner = &mut self.owner;
         let bottom = owner.bottom.wrapping_sub(1);
         // Ordering: Release, as for every store of `bottom`: a thief that reads this value must
-        // also see the pushes before it.
+        // also see the pushes before this store.
         owner.queue.bottom.store(bottom, Release);
         // Ordering: SeqCst, rule 2: between the store of `bottom` and the load of `head`. Pairs
         // with the fence in `stealable_len`.
@@ -234,9 +238,9 @@ impl<T: Send> Worker<T> {
         if left == 1 || bottom.wrapping_sub(self.last_top) > FAR {
             self.last_top = head.top;
         }
-        // SAFETY: the owner has taken the item (rule 1). No thief can claim it: each either sees
-        // this `bottom`, or has read a `head` that is no newer than this one and so claims an older
-        // item.
+        // SAFETY: the owner has taken the item (rule 1). No thief can claim it: each thief either
+        // sees this `bottom`, or has read a `head` that is no newer than the owner's. Such a thief
+        // claims an older item.
         let item = unsafe { owner.slots.read(bottom) };
         owner.shrink(left as u32);
         Some(item)
@@ -259,10 +263,10 @@ fn take_last<T>(deque: &Queue<T>, mut head: Head) -> bool {
 /// Returns the number of items that a thief sees after it has loaded `head` (rule 2).
 fn stealable_len<T>(deque: &Queue<T>, head: Head) -> u32 {
     // Ordering: SeqCst, between the load of `head` and that of `bottom`. Pairs with the fence in
-    // `Worker::pop`.
+    // `Worker::pop_newest`.
     fence(SeqCst);
-    // Ordering: Acquire pairs with the owner's Release stores of `bottom`: the slots before it are
-    // written, in a buffer that the load after the claim finds.
+    // Ordering: Acquire pairs with the owner's Release stores of `bottom`: the slots before
+    // `bottom` are written, in a buffer that the thief's load of `buffer` after its claim finds.
     let bottom = deque.bottom.load(Acquire);
     u32::try_from(head.len(bottom)).unwrap_or(0)
 }
@@ -278,17 +282,17 @@ impl<T: Send> Stealer<T> {
         self.len() == 0
     }
 
-    /// Returns whether this steals from `worker`'s deque.
+    /// Returns whether this stealer steals from `worker`'s deque.
     pub fn is_of(&self, worker: &Worker<T>) -> bool {
         Arc::ptr_eq(&self.deque, &worker.owner.queue)
     }
 
-    /// Returns whether both steal from the same deque.
+    /// Returns whether both stealers steal from the same deque.
     pub fn same_queue(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.deque, &other.deque)
     }
 
-    /// Takes the oldest item. Two read-modify-writes and a `SeqCst` fence.
+    /// Takes the oldest item. Costs two read-modify-writes and a `SeqCst` fence.
     pub fn steal(&self) -> Steal<T> {
         let mut first = None;
         let stolen = self.take(StealLimit::AtMost(1), |item| first = Some(item));
@@ -297,7 +301,7 @@ impl<T: Send> Stealer<T> {
 
     /// Takes up to `limit` of the oldest items: returns the first and moves the others on top of
     /// `worker`'s deque, the newest uppermost. Costs one read-modify-write and one `SeqCst` fence
-    /// an item, and one more read-modify-write.
+    /// for each item, and one more read-modify-write.
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this deque.
     pub fn steal_into_and_pop(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<T> {
@@ -324,7 +328,8 @@ impl<T: Send> Stealer<T> {
         self.take(limit, |item| worker.push(item))
     }
 
-    /// Takes items one by one (rule 4). The limit applies to the number of items at the first look.
+    /// Takes items one by one (rule 4). The limit applies to the number of items that the thief
+    /// sees before its first claim.
     fn take(&self, limit: StealLimit, mut sink: impl FnMut(T)) -> Steal<()> {
         let mut head = self.deque.load_head();
         if head.is_copying() {
@@ -355,7 +360,7 @@ impl<T: Send> Stealer<T> {
         }
         drop(claim);
         match (moved, wanted) {
-            // There was nothing to take at the first look, or the limit is 0.
+            // The thief saw no item before its first claim, or the limit is 0.
             (0, Some(0)) => Steal::Empty,
             (0, _) => Steal::Retry,
             _ => Steal::Success {

@@ -1,7 +1,7 @@
 //! A growable FIFO queue with one owner and many thieves: the owner pushes at the back, and both
 //! the owner and the thieves take from the front.
 //!
-//! It is for work that must run in the order in which it was spawned and must not overflow, such as
+//! This queue is for work that must run in the order of its spawns and must not overflow, such as
 //! the jobs of a scope. The [`ring`](crate::ring) is the bounded FIFO, whose owner can also pop
 //! without a read-modify-write. In the [`deque`](crate::deque) the owner takes the newest item.
 //!
@@ -20,7 +20,7 @@
 //!
 //! 1. *Each item is taken once.* Only an exchange on `head` takes an item (rule 1).
 //! 2. *A batch by one exchange is sound*, unlike in the deque. If `head` still is what the thief
-//!    read, nothing was taken since, so all items that it counted are there.
+//!    read, no item was taken since, so all items that the thief counted are there.
 //! 3. *No fence is needed.* A `bottom` that is out of date only shows the thief fewer items.
 //! 4. *Nothing can panic during a claim*, and a claim lasts only for the copies (rule 3).
 use crate::{
@@ -121,8 +121,8 @@ impl<T: Send> Worker<T> {
         self.owner.capacity() as usize
     }
 
-    /// Puts an item at the back. No read-modify-write, unless the buffer is full: then it doubles,
-    /// with one.
+    /// Puts an item at the back. Costs no read-modify-write, unless the buffer is full. A full
+    /// buffer is replaced by one of twice the size, at the cost of one read-modify-write.
     ///
     /// # Panics
     /// If there are 2³⁰ items. The item is then dropped.
@@ -174,17 +174,17 @@ impl<T: Send> Stealer<T> {
         self.len() == 0
     }
 
-    /// Returns whether this steals from `worker`'s queue.
+    /// Returns whether this stealer steals from `worker`'s queue.
     pub fn is_of(&self, worker: &Worker<T>) -> bool {
         Arc::ptr_eq(&self.queue, &worker.owner.queue)
     }
 
-    /// Returns whether both steal from the same queue.
+    /// Returns whether both stealers steal from the same queue.
     pub fn same_queue(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.queue, &other.queue)
     }
 
-    /// Takes the oldest item. Two read-modify-writes.
+    /// Takes the oldest item. Costs two read-modify-writes.
     pub fn steal(&self) -> Steal<T> {
         match self.claim(StealLimit::AtMost(1), None, 1) {
             Claimed::Nothing => Steal::Empty,
@@ -197,8 +197,8 @@ impl<T: Send> Stealer<T> {
     }
 
     /// Takes up to `limit` of the oldest items: returns the first and moves the others to the back
-    /// of `worker`'s queue, in their order. Costs two read-modify-writes, however many items, and
-    /// one more if `worker`'s buffer grows.
+    /// of `worker`'s queue, in their order. Costs two read-modify-writes, however many items it
+    /// takes, and one more if `worker`'s buffer grows.
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this queue.
     ///
@@ -244,7 +244,7 @@ impl<T: Send> Stealer<T> {
     fn claim(&self, limit: StealLimit, to: Option<&mut Owner<T>>, apart: u32) -> Claimed<'_, T> {
         let head = self.queue.load_head();
         // Ordering: Acquire pairs with the owner's `publish`: the slots before this `bottom` are
-        // written, in a buffer that the load after the claim finds.
+        // written, in a buffer that the thief's load of `buffer` after its claim finds.
         let len = self.queue.bottom.load(Acquire).wrapping_sub(head.top);
         if len == 0 {
             return Claimed::Nothing;
@@ -287,8 +287,8 @@ enum Claimed<'a, T> {
     Items(Items<'a, T>),
 }
 
-/// Items that a thief has claimed. Its drop releases their slots to the owner; it does not drop the
-/// items.
+/// Items that a thief has claimed. The drop of this value releases their slots to the owner, and
+/// does not drop the items.
 struct Items<'a, T> {
     claim: Claim<'a, T>,
     slots: Slots<T>,
@@ -306,12 +306,13 @@ impl<T: Send> Items<'_, T> {
         unsafe { self.slots.read(at) }
     }
 
-    /// Moves the items to the back of the other queue, which has room.
+    /// Moves the items to the back of `worker`'s queue, which has room.
     fn move_to(mut self, worker: &mut Worker<T>) -> usize {
         let owner = &mut worker.owner;
         let (n, bottom) = (self.n, owner.bottom.wrapping_add(self.n));
         for at in (0..n).map(|i| owner.bottom.wrapping_add(i)) {
-            // SAFETY: `&mut Worker` makes this thread that queue's owner, and there is room.
+            // SAFETY: `&mut Worker` makes this thread the owner of `worker`'s queue, which has
+            // room.
             unsafe { owner.slots.write(at, self.take()) };
         }
         drop(self.claim);

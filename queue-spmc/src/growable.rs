@@ -50,7 +50,8 @@
 //!    copies `steal..bottom` to a new buffer, not only `top..bottom`.
 //! 5. The owner replaces the buffer and then does a read-modify-write on `head` that leaves the
 //!    value unchanged. If the value shows that no thief copies, the owner frees the replaced
-//!    buffers. Otherwise it does so when a later load of `head` shows it.
+//!    buffers. Otherwise the owner frees them when a later load of `head` shows that no thief
+//!    copies.
 //! 6. While a thief copies, the owner keeps replaced buffers and does not shrink the buffer.
 //!
 //! # Why it is correct
@@ -59,14 +60,14 @@
 //!    the replacement, the items' slots were at `steal` or later, and the owner copied them (rule
 //!    4). If the replacement came first, the owner copied them like all other items. The thief
 //!    cannot load a buffer from before an item's push, since its claim saw the push.
-//! 2. *No thief uses a freed buffer.* Consider the order of the changes of `head`. A claim after
-//!    the owner's read-modify-write (rule 5) loads the new buffer or a newer one. A claim before it
-//!    that is not released shows in the value that the owner reads. So if the owner sees, at that
-//!    moment or later, that no thief copies, then no thief uses a replaced buffer from that time
-//!    on.
+//! 2. *No thief uses a freed buffer.* Consider the order of the changes of `head`. A thief that
+//!    claims after the owner's read-modify-write (rule 5) loads the new buffer or a newer one. An
+//!    earlier claim that is not released shows in the value that the owner reads. So if the owner
+//!    sees, at that moment or later, that no thief copies, then no thief uses a replaced buffer
+//!    from that time on.
 //! 3. *Replaced buffers are few.* Each buffer that is kept (rule 6) had become too small, so it has
-//!    at most half of the capacity of the next one. One more may have been replaced just before the
-//!    thief began.
+//!    at most half of the capacity of the next one. One more buffer may have been replaced just
+//!    before the thief began.
 //! 4. *No thread waits.* A thief that is descheduled while it copies makes other thieves retry, and
 //!    makes the owner's buffer grow instead of wrap around.
 use alloc::{boxed::Box, vec::Vec};
@@ -147,13 +148,14 @@ impl Head {
         self.steal != self.top
     }
 
-    /// Returns the number of items below `bottom`. It is −1 while a deque's owner looks for a last
-    /// item that is gone.
+    /// Returns the number of available items below `bottom`. The number is −1 while a deque's owner
+    /// looks for a last item that is gone.
     pub(crate) const fn len(self, bottom: u32) -> i32 {
         bottom.wrapping_sub(self.top) as i32
     }
 
-    /// Returns the value after the thief that copies, or begins to copy, claims `n` items.
+    /// Returns the value of `head` after a thief claims `n` items, whether or not it has claimed
+    /// others before.
     pub(crate) const fn claimed(self, n: u32) -> Self {
         Self {
             top: self.top.wrapping_add(n),
@@ -161,7 +163,7 @@ impl Head {
         }
     }
 
-    /// Returns the value after the owner takes one item.
+    /// Returns the value of `head` after the owner takes one item.
     pub(crate) const fn taken(self) -> Self {
         if self.is_copying() {
             self.claimed(1)
@@ -180,7 +182,8 @@ impl<T> Queue<T> {
 
     pub(crate) fn exchange_head(&self, from: Head, to: Head) -> Result<(), Head> {
         // Ordering: Release pairs with `load_head`: this thread's copies end before the owner next
-        // loads `head`. Acquire pairs with `Owner::replace`: a claim after it loads the new buffer.
+        // loads `head`. Acquire pairs with `Owner::replace`: a thief that claims after the
+        // replacement loads the new buffer.
         // A failed exchange is Relaxed: the value that it reads is only what the next exchange
         // expects.
         match self
@@ -194,7 +197,7 @@ impl<T> Queue<T> {
 
     pub(crate) fn len(&self) -> usize {
         let head = self.load_head();
-        // Ordering: Relaxed, the value is only counted.
+        // Ordering: Relaxed, the value is only used for a count.
         usize::try_from(head.len(self.bottom.load(Relaxed))).unwrap_or(0)
     }
 
@@ -211,7 +214,7 @@ impl<T> Queue<T> {
     }
 
     /// # Safety
-    /// The caller is the owner or the last handle. No thief copies, and the next thief that does
+    /// The caller is the owner or the last handle. No thief copies, and the next thief that copies
     /// loads a newer buffer (rule 5).
     unsafe fn free_replaced(&self) {
         self.replaced.with_mut(|replaced| {
@@ -245,7 +248,8 @@ impl<T> Drop for Queue<T> {
         }
         Rest(buffer, head.top, bottom).run();
 
-        /// Drops the other items if an item's drop panics.
+        /// The buffer, `top` and `bottom`. If an item's drop panics, the drop of this value drops
+        /// the other items. It frees the buffer in any case.
         struct Rest<T>(*mut Buffer<T>, u32, u32);
         impl<T> Rest<T> {
             fn run(&mut self) {
@@ -269,7 +273,7 @@ impl<T> Drop for Queue<T> {
     }
 }
 
-/// The owner's end, with the copies that only the owner uses.
+/// The owner's end, with the owner's own copies of some of the queue's fields.
 pub(crate) struct Owner<T> {
     pub(crate) queue: Arc<Queue<T>>,
     pub(crate) bottom: u32,
@@ -290,9 +294,9 @@ pub(crate) struct Owner<T> {
 // SAFETY: the slots belong to the queue, which is `Send`.
 unsafe impl<T: Send> Send for Owner<T> {}
 
-// SAFETY: operations that take `&self` read the fields, which only `&mut self` writes, and the
-// queue's atomics. They reach no slot and hand out no reference to an item, only the queue, which
-// is `Sync` if the items are `Send`.
+// SAFETY: operations that take `&self` only read: the queue's atomics, and fields that are written
+// only through `&mut self`. They reach no slot and hand out no reference to an item. They hand out
+// only the queue, which is `Sync` if the items are `Send`.
 unsafe impl<T: Send> Sync for Owner<T> {}
 
 impl<T> UnwindSafe for Owner<T> {}
@@ -402,8 +406,8 @@ impl<T> Owner<T> {
         self.bottom.wrapping_sub(head.steal)
     }
 
-    /// Replaces the buffer (rules 4 and 5). `head` was just loaded. The new buffer then
-    /// holds all slots in use.
+    /// Replaces the buffer (rules 4 and 5). The caller has just loaded `head`. The new buffer then
+    /// holds copies of all slots in use.
     fn replace(&mut self, capacity: u32, head: Head) {
         let new = Box::new(Buffer::new(capacity));
         let slots = new.slots();
@@ -453,8 +457,9 @@ impl<T> Owner<T> {
 
 impl<T> Drop for Owner<T> {
     fn drop(&mut self) {
-        // Takes the items one by one, as a thief does, so that the owner's copies of the fields do
-        // not matter. If an item's drop panics, the last handle drops the other items.
+        // Takes the items one by one, each by an exchange on `head`. So the owner's copy of
+        // `bottom` does not matter. If an item's drop panics, the last handle drops the other
+        // items.
         loop {
             let head = self.queue.load_head();
             // Ordering: Relaxed, only the owner writes `bottom`.
@@ -472,8 +477,8 @@ impl<T> Drop for Owner<T> {
         // Nothing is left to claim, so no thief will load a buffer.
         // SAFETY: this is the owner, no thief copies, and none will.
         unsafe { self.queue.free_replaced() };
-        // Ordering: Relaxed, only the last handle reads it, and the `Arc`'s count orders this store
-        // before that load.
+        // Ordering: Relaxed, only the last handle will read `buffer`, and the `Arc`'s count orders
+        // this store before that load.
         self.queue.buffer.store(ptr::null_mut(), Relaxed);
         // SAFETY: the pointer came from a box, and no thief uses it now or later.
         unsafe { Buffer::free(self.buffer) };

@@ -44,7 +44,8 @@ pub trait LocalQueue<T>: Send {
     /// Returns the item if there is no room. A queue that grows never returns one.
     fn push(&mut self, item: T) -> Result<(), Full<T>>;
 
-    /// Pushes an item. A full queue moves half of its items and this one to `overflow`.
+    /// Pushes an item. A queue that is full and cannot grow moves half of its items and the new
+    /// item to `overflow`.
     fn push_or_overflow(&mut self, item: T, overflow: &impl Overflow<T>);
 
     /// Takes the owner's next item.
@@ -59,7 +60,7 @@ pub trait LocalQueue<T>: Send {
     }
 
     /// Returns whether items became available to thieves, other than by a push, since the last
-    /// call.
+    /// call of this method.
     fn gave_back(&mut self) -> bool {
         false
     }

@@ -43,8 +43,8 @@
 //!
 //! # Rules
 //!
-//! 1. Anyone may take the items in `real..tail`. Moving `real` over an item takes it, so each item
-//!    is taken once.
+//! 1. The owner and every thief may take the items in `real..tail`. Moving `real` over an item
+//!    takes it, so each item is taken once.
 //! 2. While a thief copies, `steal..real` holds the slots that it has claimed, and those of items
 //!    that the owner took since. The owner does not write to them. `steal == real` when no thief
 //!    copies; only then may a thief claim.
@@ -53,7 +53,9 @@
 //!    [`Steal::Retry`].
 //! 4. Only the owner writes slots. So a claimed item stays in its slot until the owner has seen the
 //!    thief release it.
-//! 5. The store of `tail` publishes an item. The exchange on `head` frees its slot for writing.
+//! 5. The store of `tail` publishes an item. The exchange that moves `steal` past the item frees
+//!    its slot for writing. The slot of an item that the owner has claimed is free only after the
+//!    owner has also popped the item.
 //! 6. The owner also claims by moving `real`: one item, or up to the number given to
 //!    [`Worker::with_claim`], but never more than half of the items, rounded up. The items in
 //!    `next..claimed` are then its own. To pop one of them it only reads `request`, and writes
@@ -62,14 +64,15 @@
 //!    and gives the claimed items back:
 //!    - If no thief took items from behind the claimed ones, the owner moves `real` back to `next`.
 //!    - If thieves took all items from behind them, the owner moves the claimed items to the tail.
-//!    - If thieves took some and left others, those can be stolen already, and the owner only
-//!      clears `request`.
+//!    - If thieves took some and left others, the items that are left can be stolen already. The
+//!      owner then only clears `request`.
 //!
-//!    The owner sees its items in order in each case. A thief may get an item that was given back
-//!    after younger ones.
-//! 8. An owner that claims more than one item at a time makes an item private when it pushes it
-//!    into an empty ring and no thief has set `request`: it writes the slot and does not move
-//!    `tail`. Its next push, or rule 7, moves `tail` over the item, which makes it available.
+//!    The owner sees its items in order in each case. A thief may get a younger item before an
+//!    older item that was given back.
+//! 8. Suppose that an owner that claims more than one item at a time pushes an item into an empty
+//!    ring, and that no thief has set `request`. Then the item is private: the owner writes the
+//!    slot and does not move `tail`. The owner's next push, or rule 7, moves `tail` over the item,
+//!    which makes the item available.
 //! 9. Two operations give claimed items back by rule 7 without a request: the drop of an iterator
 //!    of [`Worker::pop_n`] gives back the items that it claimed and did not yield, and
 //!    [`Worker::with_claim`] gives back everything that is claimed.
@@ -83,21 +86,21 @@
 //!    Release. A thief loads `head` and then `tail`, both with Acquire, and claims nothing beyond
 //!    that `tail`.
 //! 3. *No slot is overwritten while a thief copies it.* The owner writes only positions in
-//!    `tail..oldest + capacity`, by a `head` that it loaded with Acquire. A thief moves `steal`
-//!    with Release, after its copies (rules 2 to 5).
+//!    `tail..oldest + capacity`, as computed from a `head` that it loaded with Acquire. A thief
+//!    moves `steal` with Release, after its copies (rules 2 to 5).
 //! 4. *An old `head` does no harm.* Rule 7 moves `real` back. So a thief's exchange may succeed
-//!    although `head` has changed twice since the thief read it. Then `real` still
-//!    names the same item: the owner moves `real` back only over items that are still in their
-//!    slots, and never below `next`, and an item that moves to the tail gets a new position. So all
-//!    items from `real` to the `tail` that the thief read are there. Apart from rule 7, a position
-//!    returns only after 2³² items. So the exchange could be wrong only if that many items pass
-//!    between the thief's load and its exchange.
+//!    although `head` has changed twice since the thief read it. Then `real` still names the same
+//!    item. The owner moves `real` back only over items that are still in their slots, and never
+//!    below `next`. An item that moves to the tail gets a new position. So all items from `real` to
+//!    the `tail` that the thief read are there. Apart from rule 7, a position returns only after
+//!    2³² items. So the exchange could be wrong only if 2³² items pass between the thief's load and
+//!    its exchange.
 //! 5. *The owner never waits.* A thief that is descheduled while it copies keeps only the slots
 //!    that it copies. A push that finds no room moves its one item to the overflow queue and
 //!    continues. Other thieves retry for as long as one copy takes.
 //! 6. *No item is hidden for long.* A claimed or private item waits at most until the owner's next
-//!    operation: in a scheduler, for the end of the poll in progress. An available item waits for
-//!    nobody.
+//!    operation: in a scheduler, until the end of the poll in progress. A thief can take an
+//!    available item without the owner.
 use alloc::{boxed::Box, vec::Vec};
 use core::mem::MaybeUninit;
 use sync_shim::{
@@ -199,8 +202,8 @@ impl Header {
     #[inline]
     fn len(&self) -> u32 {
         let head = self.load_head();
-        // Ordering: Relaxed, the value is only counted. After the load of `head` above, `tail` is
-        // not older than `real`.
+        // Ordering: Relaxed, the value is only used for a count. After the load of `head` above,
+        // `tail` is not older than `real`.
         self.tail.load(Relaxed).wrapping_sub(head.real())
     }
 

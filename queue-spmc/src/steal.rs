@@ -11,8 +11,8 @@ pub struct Full<T>(pub T);
 pub enum Steal<T> {
     /// The queue had no item to take.
     Empty,
-    /// Another thief is copying, or took items in between. Try again: there may be something to
-    /// take.
+    /// Another thief is copying, or another thread took items during this steal. Try again: there
+    /// may be something to take.
     Retry,
     /// The steal took items.
     Success {

@@ -60,7 +60,7 @@ impl Sequential for Fifo {
                 len < self.capacity
             }
             // A thief that copies also keeps the slots of items that were popped since. So a push
-            // may find the ring full at any length: `full_for_a_reason` checks that.
+            // may find the ring full at any length. `full_for_a_reason` checks each such push.
             (Call::Push(_), Answer::Full) => true,
             (Call::Pop | Call::Steal | Call::StealHalf, Empty) => len == 0,
             (Call::Steal | Call::StealHalf, Retry) => true,
@@ -71,7 +71,8 @@ impl Sequential for Fifo {
     }
 }
 
-/// Records a few calls of the owner and of `thieves` on a ring of 4.
+/// Records a few calls of the owner, and three calls of each of `thieves` thieves, on a ring of 4.
+/// With `half`, a thief's second call steals half.
 fn ring(thieves: usize, half: bool) -> Vec<Vec<Event<Fifo>>> {
     use queue_spmc::ring::Worker;
     let clock = Clock::default();
@@ -136,8 +137,8 @@ fn judge<S: Sequential + std::fmt::Debug>(object: S, history: Vec<Vec<Event<S>>>
     }
 }
 
-/// Returns whether every refused push had a reason: the ring was full, or a thief that took items
-/// was copying.
+/// Returns whether every refused push had a reason: the ring was full, or a steal that took items
+/// was in progress at some time during the push.
 fn full_for_a_reason(history: &[Vec<Event<Fifo>>]) -> bool {
     let all = || history.iter().flatten();
     let full = |event: &&Event<Fifo>| event.answer == Answer::Full;
@@ -236,8 +237,8 @@ mod growable {
         }
     }
 
-    /// Records a few calls of the owner and of `thieves` on a queue that grows. With `half`, a
-    /// thief's second call steals half.
+    /// Records a few calls of the owner, and three calls of each of `thieves` thieves, on a queue
+    /// that grows. With `half`, a thief's second call steals half.
     fn run<Q, S>(new: fn() -> Q, thieves: usize, half: bool) -> Vec<Vec<Event<S>>>
     where
         Q: LocalQueue<u32> + 'static,

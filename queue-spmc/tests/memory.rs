@@ -5,14 +5,14 @@ use queue_spmc::{Steal, StealLimit, deque, fifo};
 
 const ITEMS: u64 = 1_000_000;
 
-/// Two words, as in a job of a pointer and a function.
+/// Two words, as in a job that consists of a pointer and a function.
 type Item = [u64; 2];
 
 fn items() -> impl Iterator<Item = Item> {
     (0..ITEMS).map(|item| [item; 2])
 }
 
-/// Returns what `cycle` allocated. Its result is freed after the measurement.
+/// Returns what `cycle` allocated. The result of `cycle` is freed after the measurement.
 fn cost<R>(cycle: impl FnOnce() -> R) -> AllocationInfo {
     let mut held = None;
     measure(|| held = Some(cycle()))
@@ -23,12 +23,12 @@ fn buffer(capacity: i64) -> i64 {
     capacity * size_of::<Item>() as i64
 }
 
-/// The bytes besides the buffers: the fields that the owner and the thieves share, and a buffer's
-/// own words.
+/// The most bytes besides the slots of the buffers: for the fields that the owner and the thieves
+/// share, and for a buffer's other words.
 const REST: i64 = 1_024;
 
-/// Asserts that the queue holds two buffers while it grows, and afterwards one of the initial
-/// capacity.
+/// Asserts that the queue held at most two buffers while it grew, and now holds one buffer of the
+/// initial capacity.
 fn assert_bounded(cost: AllocationInfo) {
     let (held, most) = (cost.bytes_current, cost.bytes_max as i64);
     assert!(held <= buffer(32) + REST, "{held} bytes are held");
@@ -80,7 +80,8 @@ fn fifo_after_pushes_and_steals_holds_one_small_buffer() {
     }));
 }
 
-/// Unless it is the smallest, a buffer is at least a quarter full, however often the queue grows.
+/// A buffer is at least a quarter full, unless it has the initial capacity. That holds however
+/// often the queue grows.
 #[test]
 fn growable_queue_of_few_items_holds_at_most_four_times_as_many() {
     const LEFT: usize = 100;
@@ -109,7 +110,7 @@ fn dropped_worker_frees_its_buffer_though_a_stealer_lives() {
     assert!(cost.bytes_current <= REST, "{cost:?}");
 }
 
-/// A thief's own queue grows to the number of items that it takes at once.
+/// The queue of a thief grows once, to hold all items that the thief takes at once.
 #[test]
 fn thief_of_half_holds_one_buffer_of_what_it_took() {
     let mut worker = fifo::Worker::new();

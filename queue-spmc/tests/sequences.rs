@@ -1,4 +1,4 @@
-//! Any sequence of operations on a ring gives the results of a model in two `VecDeque`s.
+//! Any sequence of operations on a ring gives the results of a model that has two `VecDeque`s.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use proptest::prelude::*;
 use queue_spmc::{
@@ -14,8 +14,8 @@ enum Op {
     Extend(u32),
     Pop,
     PopN(usize),
-    /// `PopSome(n, taken, stolen)`: takes `taken` items of `pop_n(n)`, then drops the iterator
-    /// after `stolen` steals.
+    /// `PopSome(n, taken, stolen)`: takes `taken` items from the iterator of `pop_n(n)`, steals
+    /// `stolen` times, and drops the iterator.
     PopSome(usize, usize, usize),
     Claim(usize),
     Steal,
@@ -57,7 +57,8 @@ impl Overflow<u32> for Global {
 const CAPACITY: usize = 8;
 
 /// The owner's view: the claimed items, oldest first, and the available ones. The ring chooses how
-/// many items it claims, so the model derives that from the number that thieves see.
+/// many items the owner claims. So the model derives that number from the number of items that
+/// thieves see.
 #[derive(Default)]
 struct Model {
     claimed: VecDeque<u32>,
@@ -72,8 +73,8 @@ impl Model {
         self.claimed.len() + self.available.len()
     }
 
-    /// Serves a thief's request (rule 7). In these sequences, a thief that found nothing leaves no
-    /// item behind the claimed ones.
+    /// Serves a thief's request (rule 7). In these sequences, no item is behind the claimed ones
+    /// when a thief makes a request.
     fn serve_request(&mut self) {
         if self.requested && !self.claimed.is_empty() {
             self.give_back();
@@ -88,7 +89,7 @@ impl Model {
         self.requested = false;
     }
 
-    /// Adapts the model after the owner may have claimed more items, or published a private one:
+    /// Adapts the model after the owner may have claimed more items, or published a private item:
     /// `available` items are available now.
     fn observe(&mut self, available: usize) {
         while self.available.len() > available {
@@ -265,7 +266,7 @@ fn run(mut claim: usize, ops: Vec<Op>) -> Result<(), TestCaseError> {
             model.requested &= !handles_request;
             model.observe(stealer.len());
             model.behind &= !model.claimed.is_empty();
-            // A ring that claims one at a time has nothing claimed between two operations.
+            // An owner that claims one item at a time has no item claimed between two operations.
             let most = if claim > 1 {
                 claim.min(CAPACITY / 2)
             } else {

@@ -1,7 +1,8 @@
 //! An owner and two thieves on real threads take every item exactly once, and in order where the
 //! queue promises an order.
 //!
-//! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the mix of operations.
+//! `SELVEDGE_ITEMS=100000000` makes the tests run long. `SELVEDGE_SEED` changes the mix of
+//! operations.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use queue_spmc::{
     Overflow,
@@ -16,8 +17,8 @@ use std::{
     thread,
 };
 
-/// A summary of the items that were taken: their number, their sum, and the sum of their hashes. It
-/// shows a run in which one item was taken twice and another was lost.
+/// A summary of the items that were taken: their number, their sum, and the sum of their hashes.
+/// The sums also show that one item was taken twice while another was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     count: u64,

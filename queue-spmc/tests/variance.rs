@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones. `src/variance.rs` has the
-//! invariant types.
+//! Checks which public types are covariant, and the auto traits of all generic public types.
+//! `src/variance.rs` checks the invariant types.
 use queue_spmc::{
     Full, Steal,
     ring::{Borrowed, Inline, PopN, Shared, Stealer, Worker},
@@ -10,7 +10,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// Types that are only `Send`, and only `Sync`.
+/// `Send` and not `Sync`; `NotSend` is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 

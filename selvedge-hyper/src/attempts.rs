@@ -2,8 +2,8 @@
 //!
 //! 1. The addresses are tried in the order of the lookup, but the families alternate
 //!    ([`alternate`]). So a network that drops the packets of one family costs one pause.
-//! 2. The next attempt begins 250 ms after the last one began, or as soon as one fails. Earlier
-//!    attempts continue. While 8 run, the next one waits for a failure.
+//! 2. The next attempt begins 250 ms after the last one began, or as soon as an attempt fails.
+//!    Earlier attempts continue. While 8 attempts run, the next one waits until one of them fails.
 //! 3. The first connection wins. The other attempts are dropped, which closes their sockets.
 use selvedge::time::{self, Sleep};
 use std::{
@@ -18,13 +18,14 @@ use std::{
     time::Duration,
 };
 
-/// The pause between the begins of two attempts: what the RFC recommends.
+/// The time from the begin of one attempt to that of the next: the value that the RFC recommends.
 pub(crate) const STAGGER: Duration = Duration::from_millis(250);
 
-/// The most attempts that run at a time. Each has a descriptor.
+/// The most attempts that run at a time. Each of them has a descriptor.
 const MOST: usize = 8;
 
-/// Returns each address once, so that the families alternate. Within a family the order stays.
+/// Returns each address once, in an order in which the families alternate. Within a family the
+/// order stays.
 pub(crate) fn alternate(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
     let (mut first, mut second) = (VecDeque::<SocketAddr>::new(), VecDeque::new());
     for address in addresses {
@@ -44,14 +45,14 @@ pub(crate) fn alternate(addresses: impl IntoIterator<Item = SocketAddr>) -> VecD
     alternating
 }
 
-/// The attempts to connect to one host. [`poll`](Self::poll) ends with the first connection, or
-/// with the failure of all.
+/// The attempts to connect to one host. [`poll`](Self::poll) is ready with the first connection, or
+/// when all attempts have failed.
 pub(crate) struct Race<C, F> {
     connect: C,
     waiting: VecDeque<SocketAddr>,
     running: Vec<(SocketAddr, Pin<Box<F>>)>,
     failed: Vec<(SocketAddr, io::Error)>,
-    /// The pause until the next attempt, from the first one on.
+    /// The pause before the next attempt. `None` until the first attempt has begun.
     stagger: Option<Pin<Box<Sleep>>>,
 }
 
@@ -71,7 +72,8 @@ where
         }
     }
 
-    /// Polls the attempts, and begins the next one if it is due. `None` after the last failure.
+    /// Polls the attempts, and begins the next one if it is due. Returns the first connection, or
+    /// `None` when all attempts have failed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         loop {
             let failures = self.failed.len();
@@ -123,7 +125,7 @@ where
         }
     }
 
-    /// Ends the attempts. Returns those that were begun.
+    /// Ends all attempts. Returns the attempts that were begun.
     pub(crate) fn into_attempts(self) -> Attempts {
         let failed = self.failed.into_iter();
         let failed = failed.map(|(address, error)| (address, Some(error)));
@@ -132,7 +134,8 @@ where
     }
 }
 
-/// The addresses that a [`Connector`](crate::Connector) tried without success, each with its error.
+/// The addresses that a [`Connector`](crate::Connector) tried without success. Each has an error,
+/// except an address that had not answered when the time was up.
 ///
 /// `Display` names all of them.
 ///
@@ -175,7 +178,7 @@ impl Attempts {
     }
 }
 
-/// For a connector that wraps others, and for tests.
+/// Makes the attempts of a connector that wraps others, or those of a test.
 impl FromIterator<(SocketAddr, Option<io::Error>)> for Attempts {
     fn from_iter<I: IntoIterator<Item = (SocketAddr, Option<io::Error>)>>(attempts: I) -> Self {
         Self(attempts.into_iter().collect())
@@ -198,7 +201,7 @@ impl fmt::Display for Attempts {
     }
 }
 
-/// Without a [`source`](Error::source): the message has all errors.
+/// There is no [`source`](Error::source): the message names all errors.
 impl Error for Attempts {}
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ use tower_service::Service;
 
 /// Returns hyper-util's client with a pool of connections, over [`Connector`].
 ///
-/// It speaks HTTP/1.1 to `http:` URIs. For other protocols and options see [`client_builder`]. A
-/// clone shares the pool.
+/// The client speaks HTTP/1.1 to `http:` URIs. For other protocols and options see
+/// [`client_builder`]. A clone of the client shares the pool.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -65,7 +65,8 @@ where
 /// Returns a builder of hyper-util's client, with our executor and timer.
 ///
 /// The timer is the pool's, too: idle connections are closed after 90 seconds, or after the
-/// builder's `pool_idle_timeout`. Add a connector: ours, or one that wraps it for TLS.
+/// builder's `pool_idle_timeout`. Pass a connector to the builder's `build`: ours, or a connector
+/// that wraps ours for TLS.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -86,16 +87,17 @@ pub fn client_builder() -> Builder {
 /// Opens a TCP connection to the host of a URI, for [`client_builder`] and other clients that take
 /// a connector, such as that of `tonic`.
 ///
-/// It looks the host up on the threads of [`selvedge::spawn_blocking`]. It tries the addresses as
-/// [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) says ("Happy Eyeballs"): IPv6 and IPv4 in
-/// turn, at most 8 at a time. Each attempt starts 250 ms after the one before, or as soon as one
-/// fails. The first connection wins, and the other attempts are dropped. It does not wait for a
-/// second lookup: the system's resolver returns the addresses of both families together, and its
-/// order says which family is first.
+/// The connector looks the host up on the threads of [`selvedge::spawn_blocking`]. It tries the
+/// addresses as [RFC 8305](https://www.rfc-editor.org/rfc/rfc8305) says ("Happy Eyeballs"): IPv6
+/// and IPv4 in turn, at most 8 at a time. Each attempt starts 250 ms after the start of the last
+/// one, or as soon as an attempt fails. The first connection wins, and the other attempts are
+/// dropped. There is one lookup for both families: the system's resolver returns their addresses
+/// together. The family of its first address is tried first.
 ///
 /// If the URI names no port, the port is 443 for `https:` and `wss:`, else 80. A port that is no
 /// number up to 65,535 is [an error](ConnectError::Port). A connection costs one allocation for the
-/// future, some for the lookup, one for each attempt, and the system call for `TCP_NODELAY`.
+/// future, some for the lookup and the list of attempts, one for each attempt, and the system call
+/// for `TCP_NODELAY`.
 ///
 /// A connector that wraps this one for TLS needs [`enforce_http(false)`](Self::enforce_http).
 ///
@@ -192,7 +194,7 @@ impl Connector {
             None if matches!(scheme, Some("https" | "wss")) => 443,
             None => 80,
         };
-        // The address of an IPv6 host is in brackets.
+        // In a URI, an IPv6 address is in brackets.
         let bare = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'));
@@ -308,10 +310,10 @@ pub enum ConnectError {
     Port(Uri),
     /// The lookup of the host failed.
     Lookup(Uri, io::Error),
-    /// No address of the host took the connection. The attempts name each.
+    /// No address of the host took the connection. The attempts name each address and its error.
     Connect(Uri, Attempts),
-    /// The [`connect_timeout`](Connector::connect_timeout) passed. These attempts were begun: none
-    /// if the lookup took that long.
+    /// The [`connect_timeout`](Connector::connect_timeout) passed. The attempts are those that were
+    /// begun before: none if the lookup took the whole time.
     TimedOut(Uri, Duration, Attempts),
 }
 
@@ -329,8 +331,8 @@ impl ConnectError {
     }
 }
 
-/// The fields, with the URI as `scheme://host:port` alone: a log gets no user, password, path or
-/// query.
+/// Shows the fields, but of the URI only `scheme://host:port`: so a log gets no user, password,
+/// path or query.
 impl fmt::Debug for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = Origin(self.uri());
@@ -354,7 +356,7 @@ impl fmt::Debug for ConnectError {
     }
 }
 
-/// The parts of a URI that are no secret.
+/// Shows the parts of a URI that are no secret: scheme, host and port.
 struct Origin<'a>(&'a Uri);
 
 impl fmt::Debug for Origin<'_> {
@@ -370,7 +372,7 @@ impl fmt::Debug for Origin<'_> {
     }
 }
 
-/// A message without the URI's user and password. It does not repeat the message of the
+/// Shows a message without the URI's user and password. The message does not repeat that of the
 /// [`source`](Error::source).
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,7 +18,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// Receives the errors of connections.
+/// A function that receives the errors of connections.
 pub(crate) type OnError = Arc<dyn Fn(hyper::Error) + Send + Sync>;
 
 /// A connection that can finish its requests and take no more.
@@ -52,12 +52,12 @@ where
 
 pin_project! {
     /// The task's future. It drops the connection before the guard. So the descriptor is closed
-    /// before the count goes down.
+    /// before the count of open connections goes down.
     pub(crate) struct Connection<C> {
         #[pin]
         connection: C,
         is_closing: bool,
-        // The last poll spawned requests.
+        // True if the last poll of `connection` spawned tasks for requests.
         has_spawned: bool,
         on_error: Option<OnError>,
         guard: Guard,
@@ -91,8 +91,9 @@ impl<C: Graceful> Future for Connection<C> {
             Stage::Aborted => return Poll::Ready(()),
         }
         if *this.has_spawned {
-            // The first request that is answered wakes this task, perhaps before the others run.
-            // Polled behind them, the task sends all their answers by one write.
+            // The first request that is answered wakes this task, perhaps before the other requests
+            // have run. Here the task wakes itself, and so is queued behind the tasks of the
+            // requests: its next poll sends all their answers by one write.
             *this.has_spawned = false;
             cx.waker().wake_by_ref();
             return Poll::Pending;

@@ -1,18 +1,20 @@
 //! The open connections of a server: their number, and how a shutdown reaches them.
 //!
-//! The server has one [`Connections`]; each connection has a [`Guard`]. The server is *open*; then
-//! *closing*: connections finish their requests; then perhaps *aborted*: connections are dropped.
+//! The server has one [`Connections`]; each connection has a [`Guard`]. The server is *open* at
+//! first. While it is *closing*, each connection finishes its requests and then ends. If the
+//! connections take too long, the server is *aborted*: each connection ends at its next poll.
 //!
 //! 1. A guard counts as one open connection from its creation to its drop.
 //! 2. The stage changes under the lock. The same locked section takes all wakers out.
 //! 3. A connection leaves its waker under the lock, and reads the stage there. So either it sees
 //!    the new stage, or the change finds its waker and wakes it (rule 2).
-//! 4. A guard remembers the stage that it read under the lock. While the stage and the waker are
-//!    still the same its waker is in the table, and a poll needs no lock.
-//! 5. The server waits for a number of connections: it leaves its waker and the number under the
-//!    lock, where it has read the count. The drop that lowers the count to the number takes the
-//!    waker.
-//! 6. Wakers are cloned, woken and dropped outside the lock, since that may run other code.
+//! 4. A guard remembers the stage that it read under the lock, and the waker that it left there.
+//!    While the stage is the same, that waker is still in the table. So a poll with the same waker
+//!    needs no lock.
+//! 5. The server waits until at most a given number of connections are open. Under one lock it
+//!    reads the count, and leaves its waker and the number. The drop of a guard that lowers the
+//!    count to the number takes the waker.
+//! 6. Wakers are cloned, woken and dropped outside the lock, since a waker may run any code then.
 use std::{
     collections::HashMap,
     mem,
@@ -20,7 +22,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// How far the shutdown of a server is.
+/// The stage of a server on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Open,
@@ -39,9 +41,10 @@ pub(crate) struct Connections {
 struct State {
     open: usize,
     next_id: u64,
-    /// The wakers of connections that have been polled.
+    /// The wakers that guards have left since the last change of the stage, by the guards' ids.
     wakers: HashMap<u64, Waker>,
-    /// The server waits until this number of connections, or fewer, are open.
+    /// The number and the waker of a server that waits until at most that number of connections are
+    /// open.
     server: Option<(usize, Waker)>,
 }
 
@@ -109,7 +112,8 @@ impl Connections {
         }
     }
 
-    /// Nothing panics under the lock, so the state is whole in any case.
+    /// Locks the state. Nothing panics under the lock, so the state is whole even if the lock is
+    /// poisoned.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,7 +128,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Returns the stage. The task is woken when it changes.
+    /// Returns the stage. The task is woken when the stage changes.
     pub(crate) fn poll_stage(&mut self, cx: &mut Context<'_>) -> Stage {
         let stage = self.connections.stage();
         match &self.registered {

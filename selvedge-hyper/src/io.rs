@@ -17,8 +17,8 @@ use std::{
     time::Duration,
 };
 
-/// The most bytes of several buffers that are copied for a plain write. The kernel takes longer to
-/// import a list of buffers than a copy of this size takes.
+/// The most bytes that a vectored write first copies from its buffers into one, for a plain write.
+/// Such a copy takes less time than the kernel takes to import a list of buffers.
 const GATHERED: usize = 512;
 
 mod sealed {
@@ -160,9 +160,9 @@ impl<T> LimitWrites for SelvedgeIo<T> {
 
 impl<T: sealed::Stream> SelvedgeIo<T> {
     /// Applies the time limit to a write's result. When the time is up, tries the write once more
-    /// by `send`. It succeeds if the client has taken a part: the system reports room only when
-    /// about a third of the send buffer is free, which a slow client may not reach within the
-    /// limit.
+    /// by `send`. This second try succeeds if the client has taken any bytes. The first write stays
+    /// pending until the system reports room, which needs about a third of the send buffer to be
+    /// free. A slow client may not free that much within the limit.
     #[inline]
     fn limited(
         &mut self,
@@ -245,8 +245,8 @@ mod tests {
         .await
     }
 
-    // Fails if the limit counts the time until the system reports room. The peer reads a part that
-    // is too small for that.
+    // Fails if the limit counts the time until the system reports room. The peer reads so little
+    // that the system does not report room.
     #[test]
     fn write_to_a_slow_reader_goes_on_after_the_limit() {
         let builder = selvedge::Builder::new_current_thread();

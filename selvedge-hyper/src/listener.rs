@@ -9,7 +9,7 @@ use std::{
 
 /// A source of connections for [`serve`](crate::serve).
 ///
-/// Implement it to set options of each socket, or to hand out streams of another kind.
+/// Implement this trait to set options of each socket, or to hand out streams of another kind.
 ///
 /// ```
 /// use selvedge::net::{TcpListener, TcpStream};
@@ -40,8 +40,8 @@ pub trait Listener {
     /// # Errors
     /// The server ends if the listener itself is broken, which it concludes from the OS error
     /// numbers `EBADF`, `EINVAL` and `ENOTSOCK`. The server also ends if the error has no
-    /// [`raw_os_error`](io::Error::raw_os_error). After any other error, it polls again 10 ms
-    /// later.
+    /// [`raw_os_error`](io::Error::raw_os_error). After any other error, the server polls again
+    /// 10 ms later.
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Io>>;
 }
 

@@ -27,13 +27,15 @@ use std::{
 /// How long the server waits after an error of `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a client may take for the head of a request, unless the caller says otherwise.
+/// How long a client may take for the head of a request, unless [`Serve::header_read_timeout`] sets
+/// another limit.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long connections may take to finish, unless the caller says otherwise.
+/// How long connections may take to finish in a shutdown, unless [`Serve::shutdown_timeout`] sets
+/// another limit.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sets the time limit for the writes of a connection.
+/// A function that sets the time limit for the writes of a connection.
 type SetLimit<L> = fn(&mut <L as Listener>::Io, Duration);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -72,10 +74,10 @@ where
     serve_with(listener, move |_: &L::Io| service.clone())
 }
 
-/// Serves HTTP on each connection of `listener`, by a service that `make` makes for it.
+/// Serves HTTP on each connection of `listener`, by a service that `make` makes for the connection.
 ///
-/// `make` sees the connection, for example its peer's address. It runs in the server's task, so it
-/// should be quick. A panic in `make` ends the server.
+/// `make` sees the connection, for example its peer's address. `make` runs in the server's task, so
+/// it should be quick. A panic in `make` ends the server.
 ///
 /// ```no_run
 /// use bytes::Bytes;
@@ -127,8 +129,9 @@ where
 
 /// A server that [`serve`] returns: set its options, and await it.
 ///
-/// It returns when it has shut down and all its connections have ended. If it is dropped before,
-/// the connections still finish their requests, but nothing waits for that.
+/// The awaited server returns when it has shut down and all its connections have ended. If the
+/// server is dropped earlier, the connections still finish their requests, but nothing waits for
+/// them.
 ///
 /// An HTTP/1 connection that was upgraded (`CONNECT`, WebSocket) belongs to the service from then
 /// on: it no longer counts as a connection of the server, and a shutdown does not end it. Over
@@ -176,7 +179,7 @@ where
 /// `TimedOut` if the [`shutdown_timeout`](Self::shutdown_timeout) cut connections off.
 ///
 /// # Panics
-/// Outside a runtime, as [`selvedge::spawn_detached`] does.
+/// A server that is awaited outside a runtime panics, as [`selvedge::spawn_detached`] does.
 #[must_use = "a server does nothing unless it is awaited"]
 pub struct Serve<L, M>
 where
@@ -185,7 +188,8 @@ where
     listener: L,
     make: M,
     shutdown: Option<BoxFuture<io::Result<()>>>,
-    /// Sets the time limit for a connection's writes, if there is one.
+    /// The time limit for a connection's writes, and the function that sets it. `None` if there is
+    /// no limit.
     limit_writes: Option<(Duration, SetLimit<L>)>,
     options: Options,
 }
@@ -203,8 +207,8 @@ struct Options {
 }
 
 impl<L: Listener, M> Serve<L, M> {
-    /// Sets how many connections are open at a time. At the limit the server accepts no more:
-    /// others wait in the listener's backlog.
+    /// Sets how many connections may be open at a time. At the limit the server accepts no
+    /// connection: new ones wait in the listener's backlog.
     ///
     /// Without this limit, only the process's limit of descriptors applies.
     ///
@@ -232,8 +236,8 @@ impl<L: Listener, M> Serve<L, M> {
     ///
     /// A request lasts until the connection has written its response, however slowly the client
     /// opens its window. A tunnel (a successful `CONNECT`) lasts until the service closes its side
-    /// or the client resets it. The limit does not see two things, which it may cut off for a
-    /// client that takes longer than it:
+    /// or the client resets it. The limit does not count the following, and may cut them off if
+    /// they take longer than it:
     ///
     /// - the body of a request that the service still reads when its response has been written. So
     ///   answer at the end of a long upload.
@@ -254,10 +258,10 @@ impl<L: Listener, M> Serve<L, M> {
     /// Sets how long a client may take no byte of a response before its connection ends: without
     /// limit by default. The connection's error is [`WriteTimedOut`](crate::WriteTimedOut).
     ///
-    /// The time counts only while a write is pending, and begins anew with each write that the
-    /// client takes a part of: a slow client is served for any time. A client that stops in the
-    /// middle may have left room in the send buffer, so that its connection ends after up to twice
-    /// the limit. Bytes that fit in the system's buffers count as taken, so a short response never
+    /// The time counts only while a write is pending. It begins anew with each write of which the
+    /// client takes a part, so a slow client is served for any time. A client that stops in the
+    /// middle may have left room in the send buffer. Then its connection ends after up to twice the
+    /// limit. Bytes that fit in the system's buffers count as taken, so a short response never
     /// waits. The limit continues after an upgrade, until
     /// [`SelvedgeIo::into_inner`](crate::SelvedgeIo::into_inner). For I/O other than
     /// [`SelvedgeIo`](crate::SelvedgeIo) choose minutes: see [`WriteLimit`](crate::WriteLimit).
@@ -267,8 +271,8 @@ impl<L: Listener, M> Serve<L, M> {
     /// write pending, so this limit does not end its connection. The options `keep_alive_interval`
     /// and `keep_alive_timeout` of HTTP/2 end the connection of a client that answers no ping.
     ///
-    /// A pending write costs a sleep: an allocation for the connection's first, and later a reset.
-    /// Any other write costs a test.
+    /// A pending write costs a sleep: an allocation for the connection's first pending write, and
+    /// a reset for each later one. Any other write costs a test.
     ///
     /// ```no_run
     /// # use bytes::Bytes;
@@ -306,8 +310,8 @@ impl<L: Listener, M> Serve<L, M> {
         self
     }
 
-    /// Serves only HTTP/2, to clients that begin with it: there is no upgrade from HTTP/1. `set`
-    /// sets the options of HTTP/2.
+    /// Serves only HTTP/2, to clients that begin with it: a connection cannot change from HTTP/1 to
+    /// HTTP/2. `set` sets the options of HTTP/2.
     ///
     /// Each request is a task. If the [`shutdown_timeout`](Self::shutdown_timeout) cuts off the
     /// request's connection, the task continues.
@@ -474,7 +478,7 @@ where
     ended.and(cut)
 }
 
-/// Waits for the connections, and after the time limit cuts them off.
+/// Waits until all connections have ended. After the time limit, ends those that are left.
 async fn end_connections(connections: &Connections, limit: Option<Duration>) -> io::Result<()> {
     let all_ended = || poll_fn(|cx| connections.poll_at_most(0, cx));
     let Some(limit) = limit else {
@@ -518,8 +522,8 @@ impl Accept {
     }
 }
 
-/// Returns whether the listener itself has failed: other errors are those of a connection, or a
-/// shortage.
+/// Returns whether the listener itself has failed. Any other error comes from a single connection,
+/// or from a shortage, for example of descriptors.
 fn is_fatal(error: &io::Error) -> bool {
     use libc::{EBADF, EINVAL, ENOTSOCK};
     matches!(error.raw_os_error(), None | Some(EBADF | EINVAL | ENOTSOCK))

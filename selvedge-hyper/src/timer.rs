@@ -12,8 +12,8 @@ use std::{
 /// Makes sleeps of [`selvedge::time`] for hyper's timeouts.
 ///
 /// Each sleep costs one allocation, because hyper asks for a boxed sleep. A reset reuses the box,
-/// and costs one compare-and-swap if the new time is later. `now` is the clock of the sleeps, which
-/// a test may pause.
+/// and costs one compare-and-swap if the new time is later. `now` reads the clock that the sleeps
+/// use; a test may pause that clock.
 ///
 /// ```
 /// use hyper::rt::Timer;

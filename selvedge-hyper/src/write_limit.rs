@@ -1,7 +1,7 @@
 //! A time limit for clients that stop reading.
 //!
-//! The limit is part of the connection's I/O, not a layer around it: an upgrade hands out the type
-//! that the listener has.
+//! The limit is part of the connection's I/O, and not a layer around it. So an upgrade hands out
+//! the type of I/O that the listener returns.
 use net_driver::Driver;
 use selvedge::time::{self, Instant, Sleep};
 use std::{
@@ -81,10 +81,10 @@ pub trait LimitWrites {
 /// The time counts while an operation is pending. An operation that is ready ends the wait, and the
 /// next wait begins anew. The first wait allocates a sleep, which later waits reset.
 ///
-/// A socket's write is pending until the system reports room. It may do so only when a third of the
-/// send buffer is free, which takes a slow client that reads all the time half a minute or more. So
-/// choose minutes. ([`SelvedgeIo`](crate::SelvedgeIo) asks the system once more when the time is
-/// up, so its limit can be shorter.)
+/// A socket's write is pending until the system reports room. The system may report room only when
+/// a third of the send buffer is free. A slow client that reads all the time may need half a minute
+/// or more for that, so choose minutes. ([`SelvedgeIo`](crate::SelvedgeIo) tries the write once
+/// more when the time is up, so its limit can be shorter.)
 #[derive(Debug)]
 pub struct WriteLimit {
     limit: Duration,
@@ -107,8 +107,8 @@ impl WriteLimit {
     /// is pending and the time is up. The task of a pending operation is woken when the time is up.
     /// If `done` is ready, this costs a test.
     ///
-    /// Outside a runtime nothing could end the time: there a pending operation has no limit. This
-    /// can be so for an upgraded connection that another executor polls.
+    /// Outside a runtime there is no timer, so a pending operation has no limit there. An upgraded
+    /// connection is outside a runtime if another executor polls it.
     ///
     /// # Errors
     /// The error of the operation, or one of the kind `TimedOut` that holds a [`WriteTimedOut`].
@@ -176,11 +176,11 @@ impl WriteTimedOut {
         self.limit
     }
 
-    /// Returns the error that this one is, wraps, or has among its sources.
+    /// Returns the `WriteTimedOut` that `error` is, that it wraps, or that is among its sources.
     pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
         while let Some(error) = next {
-            // The source of an `io::Error` is that of the error in it.
+            // `source` of an `io::Error` skips the error in it, and returns the source of that.
             let inner = error
                 .downcast_ref::<io::Error>()
                 .and_then(io::Error::get_ref);
@@ -220,7 +220,7 @@ mod tests {
             .unwrap_err()
     }
 
-    /// Polls an operation that is pending, and returns whether it still is.
+    /// Applies the limit to a pending operation, and returns whether the result is pending, too.
     async fn is_pending(limit: &mut WriteLimit) -> bool {
         poll_fn(|cx| Poll::Ready(limit.apply::<()>(cx, Poll::Pending).is_pending())).await
     }
@@ -241,8 +241,8 @@ mod tests {
         });
     }
 
-    // Fails if progress does not begin the time anew, or if a pending write that is polled twice
-    // does.
+    // Fails if progress does not begin the time anew, or if a second poll of a pending write begins
+    // it anew.
     #[test]
     fn each_byte_begins_the_time_anew() {
         paused(async {
@@ -275,7 +275,7 @@ mod tests {
         });
     }
 
-    // Fails if a wait outside a runtime panics, or ends the wait that began inside.
+    // Fails if a poll outside a runtime panics, or ends the wait that began inside a runtime.
     #[test]
     fn wait_outside_a_runtime_has_no_limit() {
         let runtime = selvedge::Builder::new_current_thread();

@@ -1,8 +1,8 @@
-//! Clients that want too much: slow ones, large ones, and some that never read. The server's memory
-//! stays bounded, and it serves the others meanwhile.
+//! Clients that want too much: they are slow, send too much, or never read. The server's memory
+//! stays bounded, and meanwhile the server serves other clients.
 //!
-//! The memory is the process's peak of resident pages, which includes the clients. These tests are
-//! a program of their own, so that the memory of no other test counts.
+//! The memory is the process's peak of resident pages, which includes the memory of the clients.
+//! These tests are a program of their own, so that the memory of no other test counts.
 mod common;
 
 use bytes::Bytes;
@@ -35,13 +35,13 @@ const GIBIBYTE: u64 = 1 << 30;
 /// All tests of the program together may add this much to the process's peak.
 const MOST: u64 = 96 << 20;
 
-/// The longest head that the server takes.
+/// The most bytes of a head that the server buffers. It refuses a head that fills them.
 const HEAD: usize = 64 << 10;
 
-/// A part of a body, which takes no memory of the heap.
+/// A part of a body. It takes no memory of the heap.
 static PIECE: [u8; 16 << 10] = [b'a'; 16 << 10];
 
-/// A gibibyte that is made as the connection asks for it.
+/// A body of a gibibyte, in pieces that are made as the connection asks for them.
 struct Gibibyte {
     left: u64,
     made: Arc<AtomicU64>,
@@ -94,7 +94,7 @@ async fn answer(request: Request<Incoming>, made: Arc<AtomicU64>) -> Result<Answ
 struct Server {
     runtime: Runtime,
     address: SocketAddr,
-    /// Bytes of `/gibibyte` that were made.
+    /// Number of bytes of `/gibibyte` that were made.
     made: Arc<AtomicU64>,
     /// The errors of connections.
     errors: async_channel::Receiver<hyper::Error>,
@@ -145,7 +145,7 @@ impl Server {
         Client::new(TcpStream::connect(self.address).unwrap())
     }
 
-    /// Another client is served.
+    /// Checks that another client is served.
     #[track_caller]
     fn expect_hello(&self) {
         assert_eq!(self.connect().get("/"), "hello");
@@ -176,7 +176,7 @@ fn base() -> u64 {
 #[track_caller]
 fn expect_bounded_memory() {
     if cfg!(selvedge_plain_alloc) {
-        return; // A sanitizer keeps freed memory for some time, to find its users.
+        return; // A sanitizer keeps freed memory for some time, to find later uses of it.
     }
     let more = peak() - base();
     assert!(more < MOST, "{more} bytes more");
@@ -204,20 +204,21 @@ fn hundred_slow_clients_time_out_and_others_are_served() {
     server.end().unwrap();
 }
 
-// Fails if heads are kept: they are 200 MiB together.
+// Fails if the server keeps the heads: they are 200 MiB together.
 #[test]
 fn heads_of_a_mebibyte_leave_no_memory() {
     let server = Server::new();
     let head = format!("GET / HTTP/1.1\r\na: {}", "b".repeat(1 << 20));
     for _ in 0..200 {
-        // The server closes before it has read all of it.
+        // The write may fail: the server closes the connection before it has read the whole head.
         let _ = server.connect().0.get_mut().write_all(head.as_bytes());
     }
     server.expect_hello();
     server.end().unwrap();
 }
 
-// The server reads all that was sent, so that its answer is not lost with the rest.
+// The clients send no more than the server reads. With unread bytes, the server's close would reset
+// the connection, and the answer could be lost.
 #[test]
 fn head_of_the_limit_is_answered_with_431() {
     let server = Server::new();
@@ -301,7 +302,7 @@ fn client_that_never_reads_holds_up_only_itself() {
     for _ in 0..100 {
         server.expect_hello();
     }
-    // The rest is in the system's buffers for the two sockets.
+    // The bytes so far are in hyper's buffer and in the system's buffers of the two sockets.
     assert!(server.made.load(SeqCst) < GIBIBYTE / 8);
     // Only the time limit of the shutdown ends this connection.
     assert_eq!(server.end().unwrap_err().kind(), ErrorKind::TimedOut);
@@ -309,7 +310,8 @@ fn client_that_never_reads_holds_up_only_itself() {
     assert!(read.is_err() || read.unwrap() < GIBIBYTE);
 }
 
-// Fails if a client that never reads keeps its connection. The server's end waits without limit.
+// Fails if a client that never reads keeps its connection. The shutdown waits without limit, so
+// only the limit for writes can end the connection.
 #[test]
 fn client_that_never_reads_is_cut_off_after_the_limit() {
     let limit = Duration::from_millis(20);
@@ -336,7 +338,7 @@ fn client_that_reads_on_is_not_cut_off() {
         time::pause();
         client.send("GET /gibibyte HTTP/1.1\r\nhost: a\r\n\r\n");
         for _ in 0..3 {
-            // It is more than the system's buffers hold, so the server writes meanwhile.
+            // `PART` is more than the system's buffers hold, so the server writes meanwhile.
             let part = &mut client.0.get_mut().take(PART);
             assert_eq!(io::copy(part, &mut io::sink()).unwrap(), PART);
             assert!(server.errors.is_empty());
@@ -347,7 +349,7 @@ fn client_that_reads_on_is_not_cut_off() {
     server.end().unwrap();
 }
 
-// Fails if requests, or their answers, queue in the server.
+// Fails if requests, or the answers to them, queue in the server without bound.
 #[test]
 fn client_that_only_pipelines_is_stopped() {
     let server = Server::new();
@@ -355,7 +357,8 @@ fn client_that_only_pipelines_is_stopped() {
     client.set_nonblocking(true).unwrap();
     let requests = "GET /piece HTTP/1.1\r\nhost: a\r\n\r\n".repeat(32);
     let (mut sent, mut refused) = (0, 0);
-    // Its writes find the buffers full again and again. A test that stops too early only sees less.
+    // The loop ends when 100 writes in a row have found the buffers full. If it ends too early, the
+    // test only checks less.
     while refused < 100 {
         match (&client).write(&requests.as_bytes()[sent % requests.len()..]) {
             Ok(count) => (sent, refused) = (sent + count, 0),
@@ -365,12 +368,12 @@ fn client_that_only_pipelines_is_stopped() {
             }
             Err(error) => panic!("{error} after {sent} bytes"),
         }
-        // Its answers would have been 64 GiB.
+        // The answers to this many bytes of requests would be 64 GiB.
         assert!(sent < 128 << 20, "the server reads on");
     }
     expect_bounded_memory();
     client.set_nonblocking(false).unwrap();
-    // Its first answers are still there, whole.
+    // The client can still read its first answer, whole.
     let (_, piece) = read_response(&mut BufReader::new(&client));
     assert_eq!(piece.as_bytes(), PIECE);
     drop(client);

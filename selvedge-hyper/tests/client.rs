@@ -33,8 +33,9 @@ fn connect_error(error: &Error) -> &ConnectError {
     error.source().unwrap().downcast_ref().unwrap()
 }
 
-// Fails if connections are not given back to the pool. A connection's task gives it back some time
-// after the response, so the next request may be too early for it. The bound is only for a failure.
+// Fails if connections are not given back to the pool. A connection's task gives the connection
+// back some time after the response, so the next request may find the pool empty. Only a failing
+// test makes 10,000 requests.
 #[test]
 fn kept_connection_takes_a_later_request() {
     let server = Server::new();
@@ -81,7 +82,7 @@ fn requests_at_once_have_a_connection_each() {
     server.end().unwrap();
 }
 
-// Fails if the pool does not use our timer, or if our timer has another clock.
+// Fails if the pool does not use our timer, or if our timer's clock is not that of the runtime.
 #[test]
 fn idle_connection_of_the_pool_is_closed() {
     let server = Server::with(|serve| serve.header_read_timeout(None));
@@ -92,7 +93,7 @@ fn idle_connection_of_the_pool_is_closed() {
         let body = echo(&client, &server, "a".into()).await.1;
         assert_eq!(body, "a");
         time::pause();
-        // The clock jumps while everything waits. The bound is only for a test that fails.
+        // The clock jumps while everything waits. Only a failing test sleeps 1,000 times.
         for _ in 0..1_000 {
             time::sleep(Duration::from_secs(1)).await;
             if server.state.open.load(SeqCst) == 0 {
@@ -120,7 +121,7 @@ fn http2_requests_share_a_connection() {
     server.end().unwrap();
 }
 
-// The lookup runs on a thread that may block: it must wake the task.
+// Fails if the thread that makes the lookup does not wake the task.
 #[test]
 fn host_by_name_is_looked_up() {
     let server = Server::new();
@@ -137,7 +138,7 @@ fn address_in_brackets_is_of_ipv6() {
     let runtime = selvedge::Runtime::new().unwrap();
     runtime.block_on(async {
         let Ok(listener) = net::TcpListener::bind("[::1]:0") else {
-            // Containers often have no IPv6: then the attempt has the system's error.
+            // Containers often have no IPv6: then the attempt to connect fails.
             let uri = Uri::from_static("http://[::1]:9/");
             let error = Connector::new().call(uri).await.unwrap_err();
             assert!(matches!(error, ConnectError::Connect(..)), "{error:?}");
@@ -231,7 +232,7 @@ fn connect_error_hides_the_password_and_repeats_nothing() {
     assert_eq!(format!("{:?}", errors[6]), empty);
 }
 
-// The only thread for lookups is taken, so that nothing but the limit ends the attempt.
+// Another job keeps the only thread for lookups, so that nothing but the limit ends the attempt.
 #[test]
 fn connect_timeout_ends_the_attempt() {
     let builder = selvedge::Builder::new().blocking_threads(1);
@@ -254,7 +255,7 @@ fn connect_timeout_ends_the_attempt() {
     runtime.block_on(taken).unwrap();
 }
 
-// A listener of one family alone. Fails if the other family's refusal ends the attempts.
+// The listener has an IPv4 address only. Fails if a refusal of the IPv6 address ends the attempts.
 #[test]
 fn name_of_both_families_reaches_the_one_that_listens() {
     let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();

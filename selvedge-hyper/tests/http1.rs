@@ -1,4 +1,4 @@
-//! HTTP/1.1 as a plain client of the standard library sees it.
+//! Tests of the server over HTTP/1.1, by a client that uses only the standard library.
 mod common;
 
 use common::{Client, Server, read_response};
@@ -110,7 +110,7 @@ fn idle_connection_times_out() {
     let server = Server::with(|serve| serve.header_read_timeout(Duration::from_secs(10)));
     let mut client = server.runtime.block_on(async {
         time::pause();
-        // hyper must read this clock, not the system's: its deadline would have passed.
+        // hyper must read this clock: a deadline by the system's clock would have passed already.
         time::advance(Duration::from_secs(86_400)).await;
         let mut client = server.connect();
         for _ in 0..3 {
@@ -127,7 +127,7 @@ fn head_of_a_mebibyte_is_refused() {
     let server = Server::new();
     let mut client = server.connect();
     let head = format!("GET / HTTP/1.1\r\na: {}", "b".repeat(1 << 20));
-    // The server closes before it has read all of it.
+    // The write may fail: the server closes the connection before it has read the whole head.
     let _ = client.0.get_mut().write_all(head.as_bytes());
     let error = server.state.errors.1.recv_blocking().unwrap();
     assert!(error.is_parse_too_large(), "{error:?}");
@@ -169,8 +169,8 @@ fn panic_of_a_service_frees_its_place() {
 
 #[test]
 fn shutdown_finishes_the_request_that_runs() {
-    // With one worker, the idle connection is closed only after the other one's last poll that saw
-    // no shutdown.
+    // With one worker, no poll of the other connection runs while the idle connection is closed. So
+    // after the close, every poll of the other connection sees the shutdown.
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();
     let server = Server::on(runtime, |listener| listener, |serve| serve);
     let mut idle = server.connect();
@@ -229,7 +229,7 @@ fn client_that_leaves_cancels_its_request() {
     drop(client);
     let error = server.state.errors.1.recv_blocking().unwrap();
     assert!(error.is_incomplete_message(), "{error:?}");
-    // Nobody opens the gate.
+    // The test never opens the gate: without the cancellation the server would not end.
     server.end().unwrap();
 }
 
@@ -258,7 +258,7 @@ fn half_closed_client_gets_its_answer() {
     server.end().unwrap();
 }
 
-/// A listener that fails with these errors before it accepts.
+/// A listener that first fails with each of these errors, and then accepts.
 struct Failing(TcpListener, VecDeque<io::Error>);
 
 impl Listener for Failing {

@@ -1,13 +1,14 @@
-//! Ten minutes of load on 500 connections, of which clients are killed at random, and a graceful
-//! shutdown at the end:
+//! Ten minutes of load by 500 clients, each of which has one connection at a time. At random, a
+//! client leaves its connection in the middle of a request. A graceful shutdown ends the test:
 //!
 //! ```sh
 //! cargo test --release -p selvedge-hyper --test soak -- --ignored --nocapture
 //! ```
 //!
-//! `SOAK_SECONDS` sets another length, and `SOAK_SEED` repeats the choices of a run. It prints the
-//! requests, the errors, and the process's memory and descriptors. Clients and server share the
-//! process, on a runtime each. A program of its own: it counts the process's descriptors.
+//! `SOAK_SECONDS` sets another length, and `SOAK_SEED` repeats the choices of a run. The test
+//! prints the numbers of answers and errors, and the process's memory and descriptors. The clients
+//! and the server share the process; they have a runtime each. The test is a program of its own,
+//! because it counts the process's descriptors.
 mod common;
 
 use common::Server;
@@ -74,7 +75,7 @@ struct Counts {
     ends: AtomicBool,
 }
 
-/// Makes requests on one connection after the other, and checks each answer.
+/// Makes requests on one connection after the other, and checks each answer, until the test's end.
 async fn client(to: SocketAddr, mut random: Random, counts: Arc<Counts>) -> io::Result<()> {
     while !counts.ends.load(SeqCst) {
         counts.connections.fetch_add(1, SeqCst);
@@ -106,7 +107,7 @@ async fn connection(to: SocketAddr, random: &mut Random, counts: &Counts) -> io:
     Ok(())
 }
 
-/// Sends a part of a request or all of it, and leaves: half of the time by a reset.
+/// Sends a part of a request or all of it, and drops the connection: half of the time by a reset.
 async fn kill(mut stream: TcpStream, request: &[u8], random: &mut Random) -> io::Result<()> {
     let sent = random.below(request.len() as u64 + 1) as usize;
     stream.write_all(&request[..sent]).await?;
@@ -146,7 +147,7 @@ async fn answer(stream: &mut TcpStream, body: &[u8]) -> io::Result<()> {
 fn load_with_kills_leaves_nothing_behind() {
     let length = Duration::from_secs(number("SOAK_SECONDS", 600));
     let seed = number("SOAK_SEED", u64::from(std::process::id()));
-    // The first runtime and server of a process open descriptors that it keeps.
+    // The first runtime and server of a process open descriptors that stay open until its end.
     Server::new().end().unwrap();
     let before = descriptors();
     let server = Server::new();

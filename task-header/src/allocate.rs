@@ -1,4 +1,4 @@
-//! The creation of a task: one allocation, and the vtable that knows its types.
+//! The creation of a task: one allocation, and the vtable that knows the task's types.
 use crate::{
     blocks::alloc,
     cell::{Cell, Header, Join, Kind, Stage, TaskPtr, TaskVtable, output},
@@ -33,10 +33,10 @@ impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
     };
 }
 
-/// Allocates a task that is about to be submitted.
+/// Allocates a task that is about to be scheduled.
 ///
-/// Inlined into the caller that makes the future, so that the future is built in its place, or
-/// moved there once.
+/// Inlined into the caller that makes the future, so that the future is built in its place in the
+/// cell, or moved there once.
 #[inline(always)]
 pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
     future: F,

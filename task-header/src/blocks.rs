@@ -1,16 +1,16 @@
-//! Memory for cells: the blocks of freed cells are kept for new ones. If there is none, a new cell
-//! gets a block from the allocator.
+//! Memory for cells: the blocks of freed cells are kept for new cells. If no block of the size is
+//! kept, a new cell gets a block from the allocator.
 //!
-//! An allocation and a free cost as much as all the rest of a short task. They cost many times that
-//! if ten thousand blocks are allocated before the first is freed, or if another thread frees them.
-//! Most tasks have one of a few sizes, so freed blocks of cells of up to [`LARGEST`] bytes are
-//! kept, by size, for the next cells.
+//! An allocation and a free cost as much as all the rest of a short task. They cost many times as
+//! much if ten thousand blocks are allocated before the first is freed, or if another thread frees
+//! the blocks. Most tasks have one of a few sizes, so freed blocks of cells of up to [`LARGEST`]
+//! bytes are kept, by size, for the next cells.
 //!
 //! | place | how many blocks | used by |
 //! |---|---|---|
 //! | a thread's open chain | up to [`full`] of a size, or twice that while other threads hold the depot's lock; up to a page more if the blocks came from the depot | the thread |
 //! | a thread's spare chain | none, or those of an earlier open chain | the thread |
-//! | the depot | up to [`DEPOT`] bytes of all sizes, sorted by page; beyond that, it frees blocks of the size that takes the most bytes | any thread, under its lock |
+//! | the depot | up to [`DEPOT`] bytes of all sizes, sorted by page; beyond that, it frees blocks of the size that takes the most bytes | any thread, under the depot's lock |
 //!
 //! Blocks are freed in the order in which tasks end, and with two workers this order becomes more
 //! random in each round. Tasks that are made one after the other are also woken and run in that
@@ -22,14 +22,15 @@
 //!    is allocated and freed with the layout of its class.
 //! 2. No thread waits for the depot's lock. A thread that does not get it at once uses the
 //!    allocator instead.
-//! 3. A thread that ends leaves its chains to the depot, or to the allocator. A cell that it frees
-//!    later goes to the allocator.
+//! 3. A thread that ends leaves its chains to the depot, or to the allocator. The block of a cell
+//!    that the thread frees later goes to the allocator.
 //! 4. A block in the depot is in the list of its page, where a leak checker finds it. It also has a
 //!    bit in the map of its page, by which the depot takes it. The depot hands out all blocks of a
-//!    place together. For each size of its blocks a page has one of the [`PLACES`], rarely more;
-//!    then each of these has other blocks. If none of the [`PROBES`] places that a page may have is
-//!    free, its blocks go to the *rest*, a chain without order. The places are 240 KiB of zeroed
-//!    static memory, of which the system provides only the part that is used.
+//!    place together. For each size of its blocks a page has one of the [`PLACES`]. Rarely it has
+//!    more places for a size; each of them then has different blocks. If none of the [`PROBES`]
+//!    places that a page may have is free, its blocks go to the *rest*, a chain without order. The
+//!    depot is 240 KiB of zeroed static memory, of which the system provides only the part that is
+//!    used.
 //!
 //! This module uses no atomics but those of std's lock. Where a model or a sanitizer must see each
 //! block come and go, the module is switched off: with `--cfg selvedge_plain_alloc`, or without the
@@ -52,7 +53,7 @@ const GRAIN: usize = 16;
 const PLACES: usize = 4_096;
 const PROBES: usize = 8;
 /// The difference in size between classes. The C libraries' allocators add 8 bytes to a block and
-/// round up to 16.
+/// round the sum up to a multiple of 16.
 const STEP: usize = 16;
 const SMALLEST: usize = 40;
 const CLASSES: usize = (LARGEST - SMALLEST) / STEP + 1;
@@ -111,7 +112,7 @@ impl Chain {
     }
 
     /// # Safety
-    /// The caller owns the block and gives it up. It is of this chain's class.
+    /// The caller owns the block and gives it up. The block is of this chain's class.
     #[inline]
     unsafe fn push(&mut self, block: NonNull<Free>) {
         let next = self.first;
@@ -144,7 +145,7 @@ struct Page {
 /// The blocks that all threads share.
 struct Depot {
     pages: [Page; PLACES],
-    /// For each class, one bit per place that holds a page of it.
+    /// For each class, a bit for each place: whether the place holds a page of that class.
     places: [[u64; PLACES / 64]; CLASSES],
     rest: [Chain; CLASSES],
     bytes: [usize; CLASSES],
@@ -213,7 +214,7 @@ impl Depot {
         }
     }
 
-    /// Takes about a full chain of blocks, or as many as there are. It starts with the last page,
+    /// Takes about a full chain of blocks, or as many as there are. Starts with the last page,
     /// because a chain pops its newest block first.
     fn take(&mut self, class: usize) -> Option<Chain> {
         if self.bytes[class] == 0 {
@@ -277,8 +278,8 @@ impl Depot {
         }
     }
 
-    /// Finds a place for this page; the caller puts a block there at once. Pages in a row get
-    /// places in a row.
+    /// Finds a place for the page of this number; the caller puts a block there at once. Pages in a
+    /// row get places in a row.
     fn place(&mut self, class: usize, number: usize) -> Option<usize> {
         // Knuth's multiplicative hash: a prime near 2^32 divided by the golden ratio.
         let hash = (number / 64 * CLASSES + class).wrapping_mul(2_654_435_761) >> 12;
@@ -351,8 +352,8 @@ impl Local {
         }
     }
 
-    /// Moves a full open chain to the spare one, or to the depot. While other threads hold the
-    /// depot's lock, the open and the spare chain may grow to twice their length.
+    /// Makes the full open chain the spare one, and moves the earlier spare chain to the depot.
+    /// While other threads hold the depot's lock, each chain may grow to twice the usual length.
     #[cold]
     fn put_away(&self, class: usize) {
         let open = self.open(|open| replace(open, Chain::EMPTY));

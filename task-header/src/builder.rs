@@ -14,9 +14,10 @@ use core::{any::Any, future::Future, panic::Location};
 
 /// Spawns tasks that have a name, know where they were spawned, or carry user data.
 ///
-/// The builder's values are in the task's allocation; only the builder's own type names them. So a
-/// task takes the bytes that were asked for and no more, and has the same type as every other task
-/// of its scheduler. The holder of the task or of a handle can read the values.
+/// The builder's values are in the task's allocation, and only the builder's own type names their
+/// types. So a task takes no bytes for values that it does not have. Its handles have the same type
+/// as those of every other task of its scheduler. The holder of the task or of a handle can read
+/// the values.
 ///
 /// ```
 /// use task_header::Builder;
@@ -46,7 +47,7 @@ impl Builder {
 }
 
 impl<D: Details> Builder<D> {
-    /// Gives the task a name: 24 bytes.
+    /// Gives the task a name. This adds 24 bytes to the task.
     pub fn name(self, name: impl Into<Cow<'static, str>>) -> Builder<Named<D>> {
         Builder {
             details: Named {
@@ -56,13 +57,13 @@ impl<D: Details> Builder<D> {
         }
     }
 
-    /// Records the caller's place in the source in the task: 8 bytes.
+    /// Records in the task the caller's place in the source. This adds 8 bytes to the task.
     #[track_caller]
     pub fn here(self) -> Builder<Located<D>> {
         self.location(Location::caller())
     }
 
-    /// Records a place in the source, as [`here`](Self::here) does for the caller's own.
+    /// Records `location` in the task, where [`here`](Self::here) would record the caller's place.
     pub fn location(self, location: &'static Location<'static>) -> Builder<Located<D>> {
         Builder {
             details: Located {
@@ -72,9 +73,9 @@ impl<D: Details> Builder<D> {
         }
     }
 
-    /// Gives the task user data. It is dropped where the task is freed, on any thread. A second
-    /// call hides the first. A panic in its drop is contained; two at once, in the data of two
-    /// calls, end the process.
+    /// Gives the task user data. The data is dropped when the task is freed, on the thread that
+    /// frees the task. The data of a second call hides that of the first. A panic in the drop of
+    /// the data is contained. If the data of two calls panics in both drops, the process ends.
     pub fn metadata<M: Any + Send + Sync>(self, metadata: M) -> Builder<With<M, D>> {
         Builder {
             details: With {
@@ -128,18 +129,18 @@ impl<D: Details> Builder<D> {
     /// # Safety
     /// The future is polled and dropped only by runs of the task's [`Notified`], by the drop of
     /// that `Notified`, and by [`Owned::cancel`](crate::Owned::cancel) and
-    /// [`Owned::cancel_all`](crate::Owned::cancel_all). They also drop its output, unless the
-    /// handle has it. The caller ensures that each of these actions
+    /// [`Owned::cancel_all`](crate::Owned::cancel_all). These actions also drop the output, unless
+    /// the join handle has it. The caller ensures that each of these actions
     /// - is on this thread, unless the future and its output are `Send`;
     /// - happens before the borrows of the future and the output end. A `Notified` that is left by
     ///   then must be leaked.
     ///
     /// Wakers and abort handles touch neither the future nor the output: they may be anywhere,
     /// forever. But a wake, an abort and the drop of the last waker or handle may give the
-    /// `Notified` to the scheduler at any time. So its [`Schedule::schedule`] must neither run nor
-    /// drop the task there, nor panic, since a panic would drop it. A join handle needs no such
-    /// care, because its type prevents misuse: it is `Send` only if the output is, and does not
-    /// outlive the output's borrows.
+    /// `Notified` to the scheduler at any time. So [`Schedule::schedule`] of `S` must neither run
+    /// nor drop the `Notified`. It must not panic either, since a panic would drop the `Notified`.
+    /// A join handle needs no such care, because its type prevents misuse: the handle is `Send`
+    /// only if the output is, and does not outlive the output's borrows.
     #[inline(always)]
     pub unsafe fn spawn_unchecked<F, S>(
         self,
@@ -206,7 +207,8 @@ impl<D: Details> Builder<D> {
     ///
     /// # Safety
     /// As for [`spawn_unchecked`](Self::spawn_unchecked). In addition, each [`Runnable`], waker and
-    /// handle of the task may call the closure, and the last of them drops it. They all
+    /// handle of the task may call the closure, and the last of them drops the closure. The caller
+    /// ensures that all of them
     /// - stay on this thread, unless the closure is `Send` and `Sync`;
     /// - are gone, or leaked, when the closure's borrows end.
     #[inline(always)]

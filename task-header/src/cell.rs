@@ -1,12 +1,12 @@
-//! The one allocation of a task: `Header | scheduler | future or output | join waker`. The last
-//! part exists only if there is a join handle.
+//! The one allocation of a task: `Header | scheduler | future or output | join waker | details`.
+//! The part for the join waker exists only if the task was made with a join handle.
 //!
 //! The rest of this crate holds a `NonNull<Header>` that was made from the whole allocation and
 //! keeps its provenance. The vtable knows the rest of the layout.
 //!
 //! Rule 1 of [`state`](crate::state) lists what counts as a *reference*.
 //!
-//! | field | who may touch it |
+//! | field | threads that may touch it |
 //! |---|---|
 //! | `Header::state` | any thread with a reference; an [`Observer`](crate::Observer) reads it until the details are dropped |
 //! | `Header::queue_next` | the holder of the `Notified`; after completion, the owner's release stack |
@@ -22,7 +22,8 @@ use waker_vtable::{TargetVtable, WakeHeader};
 /// A pointer to a task of any type.
 pub(crate) type TaskPtr = NonNull<Header>;
 
-/// The hot part of a task. Opaque; public because queues have it as their node type.
+/// The part of a task that is used most. It is opaque, and public only because queues have it as
+/// their node type.
 #[repr(C)]
 pub struct Header {
     pub(crate) wake: WakeHeader,
@@ -49,7 +50,8 @@ pub(crate) trait Join: Sized {
     fn left(&mut self, state: &State) -> Option<Waker>;
 }
 
-/// [`free`](crate::complete::free) drops the waker, unless the completion has moved it out.
+/// The slot of a task that was made with a join handle. [`free`](crate::complete::free) drops the
+/// waker in it, unless the completion has moved the waker out.
 pub(crate) struct JoinWaker(pub(crate) UnsafeCell<ManuallyDrop<Option<Waker>>>);
 
 impl Join for JoinWaker {
@@ -70,13 +72,13 @@ impl Join for JoinWaker {
             if slot.is_none() || state.gave_join_waker() {
                 return None;
             }
-            // SAFETY: no completion has moved it out, and this is the last use of the slot.
+            // SAFETY: no completion has moved the waker out, and this is the last use of the slot.
             unsafe { ManuallyDrop::take(slot) }
         })
     }
 }
 
-/// The slot of a task without a join handle: no bytes.
+/// The slot of a task that was made without a join handle. It takes no bytes.
 pub(crate) struct Detached;
 
 impl Join for Detached {
@@ -115,7 +117,7 @@ pub(crate) struct Cell<F: Future, S, J, M> {
 }
 
 impl<F: Future, S, J: Join, M> Cell<F, S, J, M> {
-    /// Retires the atomics and cells just before the cell is freed.
+    /// Retires the atomics and the `UnsafeCell`s just before the cell is freed.
     pub(crate) fn retire(&mut self) {
         self.header.state.retire();
         self.header.queue_next.retire();
@@ -129,7 +131,7 @@ impl<F: Future, S, J: Join, M> Cell<F, S, J, M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WakeKind {
-    /// A waker was woken.
+    /// A waker woke the task.
     Wake,
     /// The task was aborted: its run drops the future.
     Abort,
@@ -142,24 +144,24 @@ pub enum WakeKind {
 pub enum Outcome {
     /// Its future gave an output.
     Completed,
-    /// Its future was dropped before it gave one.
+    /// Its future was dropped before it gave an output.
     Cancelled,
     /// Its future panicked, in a poll or in its drop.
     Panicked,
 }
 
-/// The kind of a task: it says how the task gets to its queue. Any thread may run the task, or only
-/// its own thread, or its scheduler is a closure.
+/// The kind of a task, which says how the task gets to its queue. There are three kinds: any thread
+/// may run the task; only one thread may run it; or its scheduler is a closure.
 pub(crate) trait Kind {
     /// The type of the scheduler that the cell holds.
     type Scheduler;
 
     /// # Safety
-    /// The caller holds the one `Notified` of a task of this kind, which this consumes.
+    /// The caller holds the one `Notified` of a task of this kind, which the call consumes.
     unsafe fn schedule(task: TaskPtr, why: WakeKind);
 
     /// # Safety
-    /// The caller has a reference to a task of this kind, and its code has panicked.
+    /// The caller has a reference to a task of this kind, and the task's code has panicked.
     unsafe fn panicked(_task: TaskPtr, _payload: &(dyn Any + Send)) {}
 
     /// # Safety
@@ -172,7 +174,7 @@ pub(crate) trait Kind {
 pub(crate) enum Polled {
     /// The future is not finished.
     Pending,
-    /// As `Pending`, and the future is to be polled again although nothing has woken it.
+    /// The future is not finished, and is to be polled again although nothing has woken the task.
     Yielded,
     /// The future is gone, and the slot holds its output.
     Output,
@@ -215,11 +217,11 @@ pub(crate) unsafe fn header<'a>(task: TaskPtr) -> &'a Header {
 pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
     // SAFETY: the caller promises this.
     let target = unsafe { header(task) }.wake.vtable();
-    // SAFETY: `allocate` made it from a `&'static TaskVtable`.
+    // SAFETY: `allocate` made the pointer from a `&'static TaskVtable`.
     unsafe { target.cast().as_ref() }
 }
 
-/// Returns a waker of a live task. One read-modify-write.
+/// Returns a waker of a live task. Costs one read-modify-write.
 ///
 /// # Safety
 /// As for [`header`].
@@ -294,8 +296,8 @@ pub(crate) unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a Unsa
     unsafe { &(*cell.as_ptr()).stage }
 }
 
-/// Returns the address of the output, an `Output<F::Output>`, which the caller moves out at once. A
-/// function of its own, so that only the output's own bytes are moved.
+/// Returns the address of the output, an `Output<F::Output>`. The caller moves the output out at
+/// once. The move is not part of this function, so that only the output's own bytes are moved.
 ///
 /// # Safety
 /// The caller is the join handle of a complete task of these types, and takes the output once.
@@ -309,7 +311,7 @@ pub(crate) fn id(task: TaskPtr) -> Id {
     Id::at(task.addr())
 }
 
-/// The accessors that each type which keeps a task alive has.
+/// Defines the accessors of a type that keeps a task alive.
 macro_rules! accessors {
     (|$this:ident| $task:expr) => {
         /// Returns the task's id.
@@ -318,22 +320,23 @@ macro_rules! accessors {
             crate::cell::id($task)
         }
 
-        /// Returns the name that its [`Builder`](crate::Builder) gave it.
+        /// Returns the name that the task's [`Builder`](crate::Builder) gave the task.
         pub fn name(&self) -> Option<&str> {
             let $this = self;
             // SAFETY: `self` is a reference to the task.
             unsafe { crate::cell::details($task) }.name()
         }
 
-        /// Returns the place in the source where it was spawned, if its [`Builder`](crate::Builder)
-        /// was asked to keep it.
+        /// Returns the place in the source where the task was spawned, if the task's
+        /// [`Builder`](crate::Builder) recorded that place.
         pub fn location(&self) -> Option<&'static core::panic::Location<'static>> {
             let $this = self;
             // SAFETY: as above.
             unsafe { crate::cell::details($task) }.location()
         }
 
-        /// Returns the data that its [`Builder`](crate::Builder) was given, if it is an `M`.
+        /// Returns the data that the task's [`Builder`](crate::Builder) was given, if the data is
+        /// an `M`.
         pub fn metadata<M: 'static>(&self) -> Option<&M> {
             let $this = self;
             // SAFETY: as above.

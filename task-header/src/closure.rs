@@ -41,7 +41,8 @@ impl<C: Fn(Runnable)> Kind for ByClosure<C> {
         // SAFETY: the closure is live during the call, and `C` is the type that `allocate` put
         // there. A closure without a size or a drop needs no live cell.
         let schedule = unsafe { cell::scheduler::<C>(task) };
-        // SAFETY: the caller promises this. The scheduler type is a stand-in without a size.
+        // SAFETY: the caller promises this. `Closure`, the scheduler type, stands in for `C` and
+        // has no size.
         let notified = unsafe { Notified::from_task(task) };
         schedule(notified);
     }

@@ -4,27 +4,30 @@
 //! |---|---|---|
 //! | 1 the future is polled or cancelled, and dropped | [`poll`], [`cancel`] | |
 //! | 2 the scheduler gets the outcome, and the output is written | `Ended::with` | there is no join handle: the output is dropped |
-//! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another owner's |
+//! | 3 the task leaves its owner's list | [`complete`] | it is in no list, or in another owner's list |
 //! | 4 the state word becomes `COMPLETE` | `publish` | |
 //! | 5 the join waker is woken | `wake_join` | no join handle has left a waker |
-//! | 6 the task is sent to its owner, or freed | `release` | others have references |
+//! | 6 the task is sent to its owner, or freed | `release` | it is in no other owner's list, and others have references |
 //! | 7 the memory is freed | [`free`] | |
 //!
-//! Steps 1, 2 and 7 know the task's types, and are functions of its vtable. The others do not. If
-//! the last reference is dropped after step 4, its holder performs step 7, through [`dealloc`].
+//! Steps 1, 2 and 7 know the task's types, and are functions of its vtable. The other steps do not
+//! know the types. If the last reference is dropped after step 4, the holder of that reference
+//! performs step 7, through [`dealloc`].
 //!
 //! The rules cited here are those of [`state`](crate::state): rule 6 for the stage, rule 7 for the
 //! join waker's slot. Every call of user code is contained ([`panics`]); where nothing can be
 //! caught, a drop guard finishes the work.
 //!
-//! A future whose poll panics is dropped while the panic unwinds, before it is caught, just as a
-//! local variable of the panicking code is. So its parts see `std::thread::panicking` return true:
-//! a `MutexGuard` in it poisons its mutex. A drop after the catch would leave the mutex unpoisoned,
-//! with a change half done. tokio and async-task also drop the future while the panic unwinds. By a
-//! rule of the language, a panic that leaves a drop during unwinding ends the process. With `std`,
-//! `Unwinds` drops the future in a catch of its own, so the second panic does not leave that drop.
-//! But if it unwinds through a drop that panics too, the process ends. Without `std`, any panic of
-//! the future's drop during unwinding ends the process.
+//! A future whose poll panics is dropped while the panic unwinds and before the panic is caught,
+//! just as a local variable of the panicking code is. So the future's parts see
+//! `std::thread::panicking` return true: a `MutexGuard` in the future poisons its mutex. A drop
+//! after the catch would leave the mutex unpoisoned, with a change half done. tokio and async-task
+//! also drop the future while the panic unwinds.
+//!
+//! By a rule of the language, a panic that leaves a drop during unwinding ends the process. With
+//! `std`, `Unwinds` drops the future in a catch of its own, so a panic of the future's drop does
+//! not leave `Unwinds`. But if that second panic unwinds through a drop that panics too, the
+//! process ends. Without `std`, any panic of the future's drop during unwinding ends the process.
 #[cfg(feature = "std")]
 use crate::current;
 use crate::{
@@ -59,8 +62,8 @@ pub(crate) unsafe fn poll<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     let waker = unsafe { WakerRef::new(task) };
     let mut cx = Context::from_waker(&waker);
     let ended = Ended::<F, K>::new(task);
-    // This is outside of the caught closure, so that unwinding from the future's drop does not drop
-    // it.
+    // `output` is outside of the caught closure, so that a panic of the future's drop does not drop
+    // the output while it unwinds.
     let mut output = None;
     #[cfg(feature = "std")]
     current::enter(id(task));
@@ -109,7 +112,7 @@ impl<F: Future> Drop for Unwinds<F> {
             |payload| JoinError::panicked(id, payload),
             |()| JoinError::cancelled(id),
         );
-        // SAFETY: the slot is the running thread's; the future is gone, so it is free.
+        // SAFETY: the slot is the running thread's; the future is gone, so the slot is free.
         unsafe { stage.cast::<Output<F::Output>>().write(Err(error)) };
     }
 }
@@ -144,7 +147,7 @@ pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     }
 }
 
-/// Step 2. The future is gone when one of the methods is called. In a build that can't catch a
+/// Step 2. The future is gone when `with` or `by_panic` is called. In a build that can't catch a
 /// panic, the drop of this value completes the task while the panic unwinds; by then the panic has
 /// dropped the future.
 struct Ended<F: Future, K: Kind> {
@@ -179,8 +182,8 @@ impl<F: Future, K: Kind> Ended<F, K> {
         if output.is_none() {
             // SAFETY: this thread runs a task of this type.
             let stage = unsafe { stage::<F, K::Scheduler>(self.task) };
-            // SAFETY: the poll has panicked, so `Unwinds` has written the slot; reading it frees it
-            // again.
+            // SAFETY: the poll has panicked, so `Unwinds` has written the slot. The read leaves the
+            // slot free again.
             let dropped =
                 stage.with_mut(|stage| unsafe { stage.cast::<Output<F::Output>>().read() });
             if let Err(Ok(again)) = dropped.map_err(JoinError::try_into_panic) {
@@ -194,8 +197,8 @@ impl<F: Future, K: Kind> Ended<F, K> {
         self.with(Err(JoinError::panicked(id, payload)))
     }
 
-    /// Reports the outcome to the scheduler, then writes the output, or drops it here if no handle
-    /// will ask for it.
+    /// Reports the outcome to the scheduler. Then writes the output, or drops the output here if no
+    /// join handle will ask for it.
     #[inline(always)]
     fn with(self, output: Output<F::Output>) -> Polled {
         let outcome = match &output {
@@ -224,7 +227,8 @@ impl<F: Future, K: Kind> Ended<F, K> {
         // SAFETY: this thread runs a task of this type.
         unsafe { stage::<F, K::Scheduler>(self.task) }.with_mut(|stage| {
             let slot = stage.cast::<Output<F::Output>>();
-            // SAFETY: the slot is the running thread's (rule 6); the future is gone, so it is free.
+            // SAFETY: the slot is the running thread's (rule 6); the future is gone, so the slot is
+            // free.
             unsafe { slot.write(output) }
         });
     }
@@ -242,9 +246,10 @@ impl<F: Future, K: Kind> Drop for Ended<F, K> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listing {
     Unlisted,
-    /// Was in this owner's list until just now; `LISTED` is still set.
+    /// The task was in the list of the thread that ends the run, until just now. `LISTED` is still
+    /// set.
     Removed,
-    /// In the list of this other owner.
+    /// The task is in the list of this other owner.
     Elsewhere(NonNull<Releases>),
 }
 
@@ -304,7 +309,7 @@ unsafe fn publish(task: TaskPtr, listing: Listing, has_output: bool) {
     }
 }
 
-/// Drops an output that nobody takes, and contains its panic.
+/// Drops an output that no join handle takes, and contains a panic of that drop.
 ///
 /// # Safety
 /// The caller owns the written output slot of a task of these types (rule 6), and drops it once.
@@ -328,7 +333,7 @@ pub(crate) unsafe fn drop_output<F: Future, S>(task: TaskPtr) {
 unsafe fn wake_join(task: TaskPtr, listing: Listing) {
     // SAFETY: the run is still a reference, and a join handle existed, since it left the waker.
     let slot = unsafe { join_waker(task) };
-    // SAFETY: the waker is this thread's for good, and nobody writes the slot (rule 7).
+    // SAFETY: the waker is this thread's for good, and no thread writes the slot (rule 7).
     let waker = slot.with(|slot| unsafe { slot.read() });
     let wake = || {
         if let Some(waker) = ManuallyDrop::into_inner(waker) {
@@ -349,7 +354,7 @@ unsafe fn wake_join(task: TaskPtr, listing: Listing) {
 }
 
 /// Step 6. Frees the cell if no reference is left, or sends the task to the owner whose list it is
-/// still in; its `LISTED` keeps it alive there.
+/// still in. `LISTED` keeps the task alive until that owner releases it.
 ///
 /// # Safety
 /// The run has ended with this duty.
@@ -358,9 +363,9 @@ unsafe fn release(task: TaskPtr, listing: Listing, duty: Duty) {
         // SAFETY: no reference is left.
         (Duty::Dealloc, _) => unsafe { dealloc(task) },
         (_, Listing::Elsewhere(owner)) => {
-            // SAFETY: the task is complete, in that list, and pushed only by the thread that
-            // completed it. LISTED keeps the task and the stack alive; only the owner releases it,
-            // and only after this push.
+            // SAFETY: the task is complete and in that owner's list, and only the thread that
+            // completed it pushes it. LISTED keeps the task and the stack alive. Only the owner
+            // releases LISTED, and only after this push.
             unsafe { Releases::push(owner, task) };
         }
         _ => {}
@@ -374,7 +379,7 @@ unsafe fn release(task: TaskPtr, listing: Listing, duty: Duty) {
 pub(crate) unsafe fn dealloc(task: TaskPtr) {
     #[cfg(all(test, feature = "std"))]
     crate::exposed::check::with(|exposed| exposed.remove(&task.addr()));
-    // SAFETY: by the caller's promise it is alone with a live cell.
+    // SAFETY: the caller promises that no reference is left, and the cell is still live.
     let vtable = unsafe { vtable(task) };
     // SAFETY: as above.
     unsafe { (vtable.dealloc)(task) };
@@ -388,7 +393,7 @@ pub(crate) unsafe fn dealloc(task: TaskPtr) {
 /// The task is of these types, and no reference to it is left.
 pub(crate) unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
     let cell = task.cast::<Cell<F, S, J, M>>().as_ptr();
-    // SAFETY: the caller has the last reference, so the slot is the caller's alone.
+    // SAFETY: no reference is left, so the slot is the caller's alone.
     let slot = unsafe { &mut (*cell).join_waker };
     // SAFETY: the cell is live. The state is borrowed shared, as observers may read it.
     let waker = slot.left(unsafe { &(*cell).header.state });
@@ -399,10 +404,10 @@ pub(crate) unsafe fn free<F: Future, S, J: Join, M>(task: TaskPtr) {
         // SAFETY: `allocate` allocated the block with this layout.
         unsafe { free_block(cell.cast(), Layout::new::<Cell<F, S, J, M>>()) }
     };
-    // A plain task has at most an empty waker slot left, so nothing to drop.
+    // A plain task has at most an empty waker slot left, so there is nothing to drop.
     if needs_drop::<S>() || needs_drop::<M>() || waker.is_some() {
-        // One by one: two panics at once would end the process. The waker comes first, because its
-        // panic is reported to the scheduler.
+        // Each value is dropped on its own, because two panics at once would end the process. The
+        // waker comes first, because a panic of its drop is reported to the scheduler.
         // SAFETY: the cell is live until it is freed at the end of this function.
         let drop_waker = || unsafe { panics::contain_in(task, || drop(waker)) };
         // SAFETY: a field of a live cell.

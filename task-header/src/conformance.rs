@@ -4,7 +4,7 @@
 //! use std::{collections::VecDeque, sync::{Arc, Mutex}};
 //! use task_header::{Notified, Schedule, WakeKind, conformance::{Order, Subject, schedule}};
 //!
-//! /// Somebody's queue; `None` once it is closed.
+//! /// Your queue; `None` once the queue is closed.
 //! #[derive(Clone)]
 //! struct Queue(Arc<Mutex<Option<VecDeque<Notified<Queue>>>>>);
 //!
@@ -15,7 +15,7 @@
 //!         if let Some(tasks) = &mut *queue.0.lock().unwrap() {
 //!             tasks.extend(refused.take());
 //!         }
-//!         drop(refused); // Not under the lock: the future's drop is anybody's code.
+//!         drop(refused); // Not under the lock: the future's drop may run any code.
 //!     }
 //! }
 //!
@@ -68,24 +68,24 @@ pub trait Subject: Sized + 'static {
     /// Returns the scheduler for a new task.
     fn scheduler(&self) -> Self::Scheduler;
 
-    /// Returns the task that the worker would run next. `None` only when nothing is queued.
+    /// Returns the task that the worker would run next, or `None` if no task is queued.
     fn next(&mut self) -> Option<Notified<Self::Scheduler>>;
 
-    /// Runs a task, and queues it again if it was woken in its poll. Override it if a worker runs
-    /// tasks in a list, with [`Owned::run`](crate::Owned::run).
+    /// Runs a task, and queues it again if it was woken in its poll. Override this method if the
+    /// worker keeps a list of its tasks and runs them with [`Owned::run`](crate::Owned::run).
     fn run(&mut self, task: Notified<Self::Scheduler>) {
         if let Ran::Notified(again) = task.run() {
             again.schedule();
         }
     }
 
-    /// Shuts down: drops the tasks that are queued or in its list, and those that are scheduled
-    /// from now on.
+    /// Shuts down: drops the tasks that are queued or in the worker's list, and those that are
+    /// scheduled from now on.
     fn end(self);
 }
 
 /// Runs all checks: first with one thread, then with wakes, an abort and a spawn from other
-/// threads. Under loom with up to three preemptions.
+/// threads. Under loom, all executions with up to three preemptions are explored.
 ///
 /// # Panics
 /// If a check fails, with a message that begins with the check's name; or if the checks don't end.
@@ -131,7 +131,7 @@ pub fn schedule<S: Subject>() {
     explore(LIMIT, 3, checks);
 }
 
-/// The polls of a task, and its last waker.
+/// The number of polls of a task, and a waker of the task.
 #[derive(Clone, Debug, Default)]
 struct Seen(std::sync::Arc<Unseen<(usize, Option<Waker>)>>);
 
@@ -149,13 +149,13 @@ impl Seen {
         waker.expect("a task that was polled")
     }
 
-    /// Drops the waker, so that the task no longer keeps itself alive by it.
+    /// Drops the waker, so that the waker no longer keeps the task alive.
     fn forget(&self) {
         drop(self.with(|seen| seen.1.take()));
     }
 }
 
-/// A future that waits forever. Each poll keeps its waker and calls a closure.
+/// A future that waits forever. Each poll stores a waker in `seen` and calls `does`.
 struct Waits<F> {
     seen: Seen,
     does: F,
@@ -241,7 +241,7 @@ impl<S: Subject> Check<S> {
         while let Some(task) = self.subject.next() {
             let twice = tasks.iter().any(|other| other.id() == task.id());
             if twice {
-                // Two handles of one task; at most one of them is legitimate.
+                // There are two `Notified` of one task. A drop of both would be unsound.
                 bury((task, tasks));
                 panic!("{}: doubled: a task is queued twice", self.name);
             }
@@ -251,11 +251,11 @@ impl<S: Subject> Check<S> {
     }
 }
 
-/// Checks that a waiting task is queued once, however often it is woken, and once more after its
-/// next poll.
+/// Checks that a waiting task that is woken several times is queued once. After its next poll, the
+/// same must hold again.
 ///
 /// # Panics
-/// If it isn't.
+/// If the task is not queued once, or if its run does not poll it.
 pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
     let mut check = Check::<S>::new("a_task_is_queued_once_for_its_wakes");
     let (seen, join) = check.waiting();
@@ -285,10 +285,10 @@ pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
 }
 
 /// Checks that tasks that are woken one after the other are queued in the promised order, and that
-/// none is lost.
+/// no task is lost.
 ///
 /// # Panics
-/// If they aren't.
+/// If a task is lost or out of order.
 pub fn tasks_run_in_the_promised_order<S: Subject>() {
     let mut check = Check::<S>::new("tasks_run_in_the_promised_order");
     let tasks: Vec<_> = (0..5).map(|_| check.waiting()).collect();
@@ -309,8 +309,8 @@ pub fn tasks_run_in_the_promised_order<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// Checks that a task may wake another task, and itself, in its poll: the scheduler holds no lock
-/// then.
+/// Checks that a task may wake another task, and itself, in its poll: the scheduler must hold no
+/// lock during a poll.
 ///
 /// # Panics
 /// If a wake is lost. A scheduler that waits for itself hangs, which [`schedule`] notices.
@@ -339,11 +339,11 @@ pub fn a_wake_in_a_poll_is_not_lost<S: Subject>() {
     check.subject.end();
 }
 
-/// Checks that an aborted task, and a task that nothing can wake any more, are dropped at their
-/// next run, or at once.
+/// Checks that an aborted task is dropped at its next run, or at once. A task that nothing can wake
+/// any more must be dropped before the shutdown has ended.
 ///
 /// # Panics
-/// If they aren't.
+/// If one of the two tasks is not dropped.
 pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
     let mut check = Check::<S>::new("an_abort_and_the_last_waker_end_a_task");
     let (seen, join) = check.waiting();
@@ -364,11 +364,11 @@ pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// Checks that a task that is queued when the scheduler shuts down is dropped, and that its handle
-/// says so.
+/// Checks that a task that is queued when the scheduler shuts down is dropped, and that its join
+/// handle says that the task has ended.
 ///
 /// # Panics
-/// If it isn't.
+/// If such a task is not dropped.
 pub fn tasks_queued_at_the_end_are_dropped<S: Subject>() {
     let mut check = Check::<S>::new("tasks_queued_at_the_end_are_dropped");
     let (seen, woken) = check.waiting();
@@ -385,8 +385,8 @@ pub fn tasks_queued_at_the_end_are_dropped<S: Subject>() {
     check.account.assert_none_left();
 }
 
-/// Checks that a waker that outlives the scheduler may be woken and dropped: the task then ends,
-/// unless it has ended before.
+/// Checks that a waker that outlives the scheduler may wake its task and be dropped: the task then
+/// ends, unless it has ended before.
 ///
 /// # Panics
 /// If the task is never dropped.
@@ -406,8 +406,9 @@ pub fn a_wake_after_the_end_leaks_nothing<S: Subject>() {
 struct Listener {
     seen: Seen,
     join: JoinHandle<()>,
-    /// The message that its last poll must see.
+    /// The message that the task's last poll must see.
     message: Arc<AtomicUsize>,
+    /// The message that the task's last poll saw.
     saw: std::sync::Arc<Unseen<usize>>,
     turns: Turns,
 }
@@ -418,7 +419,7 @@ impl Listener {
         let saw = std::sync::Arc::new(Unseen::new(0));
         let (received, note) = (message.clone(), saw.clone());
         let (seen, join) = check.spawn(move |_| {
-            // Ordering: Relaxed, so that only the wake orders it after the store.
+            // Ordering: Relaxed, so that only the wake orders this load after the store.
             *note.lock() = received.load(Relaxed);
         });
         check.drain();
@@ -431,8 +432,8 @@ impl Listener {
         }
     }
 
-    /// Starts a thread that wakes the task `times` times by one waker, each time after another
-    /// message.
+    /// Starts a thread that wakes the task `times` times by one waker. Before each wake, the thread
+    /// stores another message.
     fn woken_elsewhere(&self, times: usize) -> thread::JoinHandle<()> {
         let (seen, waker, message) = (self.seen.clone(), self.seen.waker(), self.message.clone());
         let turns = self.turns.clone();
@@ -448,8 +449,9 @@ impl Listener {
         })
     }
 
-    /// Returns the number of its polls, and the message that the last one saw. Call this before any
-    /// assertion, because the drops during a panic must not touch a model's atomics.
+    /// Drops the handles of the task. Returns the number of its polls, and the message that the
+    /// last poll saw. Call this before any assertion, because the drops during a panic must not
+    /// touch a model's atomics.
     fn let_go(self) -> (usize, usize) {
         self.seen.forget();
         drop(self.join);
@@ -504,11 +506,11 @@ impl Turns {
     }
 }
 
-/// Checks a task that another thread wakes twice by one waker, while the worker runs it: the task
-/// is polled after each wake, or once after both.
+/// Checks a task that another thread wakes twice by one waker, while the worker runs the task: the
+/// task is polled after each wake, or once after both.
 ///
 /// # Panics
-/// If it isn't.
+/// If a wake is lost.
 pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("a_wake_from_another_thread_is_not_lost");
     let listener = Listener::new(&mut check);
@@ -536,7 +538,7 @@ pub fn a_wake_from_another_thread_is_not_lost<S: Subject>() {
 /// the tasks.
 ///
 /// # Panics
-/// If one is.
+/// If a wake is lost.
 pub fn wakes_from_two_other_threads_are_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("wakes_from_two_other_threads_are_not_lost");
     let listeners = [(); 2].map(|()| Listener::new(&mut check));
@@ -565,11 +567,11 @@ fn assert_woken(name: &str, wakes: usize, (polls, saw): (usize, usize)) {
     );
 }
 
-/// Checks a thread that spawns a task, and aborts one that was woken, while the worker runs the
-/// queue: the new task is polled, and the aborted one ends.
+/// Checks that another thread may spawn a task, and abort a task that was woken, while the worker
+/// runs the queue. The new task must be polled, and the aborted task must end.
 ///
 /// # Panics
-/// If they aren't.
+/// If the new task is not polled once, or if the aborted task does not end.
 pub fn a_spawn_and_an_abort_from_another_thread_are_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("a_spawn_and_an_abort_from_another_thread_are_not_lost");
     let (seen, aborted) = check.waiting();

@@ -1,4 +1,4 @@
-//! The read-modify-writes that a task costs: counts the README's table.
+//! Counts the read-modify-writes that a task costs, for the table in the README.
 use crate::{AfterPoll, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     cell::RefCell,
@@ -10,7 +10,7 @@ use sync_shim::count::counted;
 
 thread_local!(static QUEUE: RefCell<Vec<Notified<Local>>> = RefCell::default());
 
-/// Costs no read-modify-write itself.
+/// A scheduler that costs no read-modify-write itself.
 struct Local;
 
 impl Schedule for Local {
@@ -64,7 +64,7 @@ fn a_joined_life_in_one_poll_costs_two() {
     let ((task, join), spawn) = rmws(|| new(async {}, Local));
     let (_, run) = rmws(|| task.run());
     let ((), dropped) = rmws(|| drop(join));
-    // The handle is the last reference, and finds that out with a load.
+    // The join handle is the last reference, and finds that out with a load.
     assert_eq!((spawn, run, dropped), (0, 2, 0));
 }
 
@@ -158,8 +158,8 @@ fn completion_with_join_waker_costs_two_and_elsewhere_four() {
     assert_eq!(rmws(&mut poll), (true, 0));
     slot.lock().unwrap().take().unwrap().wake();
     let task = pop();
-    // The five are: the start, the completion, the wake of the other task, the run's release, and
-    // the push to the owner.
+    // The five read-modify-writes of the run are: the start, the completion, the wake of the other
+    // task, the run's release, and the push to the owner.
     let (_, elsewhere) = rmws(|| task.run());
     let ((), owner) = rmws(|| owned.drain());
     assert_eq!((elsewhere, owner), (5, 2));
@@ -279,7 +279,7 @@ fn table() -> Vec<(&'static str, u64)> {
     rows
 }
 
-/// `SELVEDGE_BLESS=1` writes the table.
+/// With `SELVEDGE_BLESS=1`, this test writes the table into the README.
 #[test]
 fn readme_table_equals_the_counted_costs() {
     let mut table = String::from("| | read-modify-writes |\n|---|---|\n");

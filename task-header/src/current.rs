@@ -1,18 +1,18 @@
 //! The task that this thread polls: its id, for code inside the task, and whether it has yielded.
 //!
 //! A thread-local word holds the id of the innermost task whose future the thread polls or drops,
-//! or 0. It has no destructor, so destructors of other thread-locals may read it.
+//! or 0. The word has no destructor, so destructors of other thread-locals may read it.
 //!
-//! 1. A poll, and the drop of a cancelled future, begin with [`enter`], which sets the word, and end
-//!    with [`leave`], which clears it. A panic does not skip [`leave`], because each panic in
+//! 1. A poll, and the drop of a cancelled future, begin with [`enter`], which sets the word, and
+//!    end with [`leave`], which clears it. A panic does not skip [`leave`], because each panic in
 //!    between is caught.
 //! 2. A run may be nested in the poll of another task. So a run restores the word of the outer task
-//!    ([`Outer`]). The loop of a worker need not do that for each of its runs
-//!    ([`Notified::run_in_loop`]), but for the whole loop ([`without_current`]).
+//!    ([`Outer`]). The runs in a worker's loop need not restore it ([`Notified::run_in_loop`]),
+//!    because the loop as a whole restores it ([`without_current`]).
 //! 3. An id is the address of a task's header, so its lowest bit is clear. [`yield_now`] sets that
 //!    bit if the waker that it gets wakes the current task. [`leave`] tells the run, which then
 //!    goes on after the poll (rule 8 of [`state`](crate::state)). So a task yields without a
-//!    read-modify-write, whoever runs it.
+//!    read-modify-write, on whatever executor it runs.
 //!
 //! [`Notified::run_in_loop`]: crate::Notified::run_in_loop
 use crate::id::Id;
@@ -28,8 +28,8 @@ const YIELDED: usize = 1;
 /// Returns the id of the task that this thread runs, if it runs one.
 ///
 /// A thread runs a task while it polls the task's future, and while a run or an abort drops that
-/// future. If a task's poll runs another task, this returns the id of the inner one. From the end of
-/// a poll to the end of that run no task is current, also if the run is nested in the poll of an
+/// future. If a task's poll runs another task, this returns the id of the inner one. From the end
+/// of a poll to the end of that run no task is current, also if the run is nested in the poll of an
 /// outer task: in the scheduler's hooks, in the drop of the output, in a wake of the join handle.
 /// Costs a load of a thread-local.
 ///
@@ -47,16 +47,16 @@ pub fn current() -> Option<Id> {
     NonZeroUsize::new(word() & !YIELDED).map(Id::at)
 }
 
-/// Has the task that this thread polls polled again, if `waker` wakes that task. Returns whether it
-/// does.
+/// Requests another poll of the task that this thread polls, if `waker` wakes that task. Returns
+/// whether `waker` does.
 ///
-/// Then the poll should return `Pending`, and its run ends as [`Ran::Notified`]: the runner queues
-/// the task again, usually behind others. So a future yields without a wake. If this returns
-/// `false`, the future belongs to something else that is polled on this thread, as in `join_all` or
-/// `block_on`: wake its waker instead.
+/// After `true`, the poll should return `Pending`. The task's run then ends as [`Ran::Notified`]:
+/// the runner queues the task again, usually behind others. So a future yields without a wake.
+/// After `false`, `waker` belongs to something else that is polled on this thread, as in `join_all`
+/// or `block_on`: call `waker.wake_by_ref()` instead.
 ///
-/// Costs a load and a store of a thread-local, and no read-modify-write; neither does the task's
-/// next start, unless the task is woken meanwhile.
+/// Costs a load and a store of a thread-local, and no read-modify-write. The task's next start
+/// costs no read-modify-write either, unless the task is woken meanwhile.
 ///
 /// ```
 /// use std::{future::poll_fn, task::Poll};
@@ -88,12 +88,11 @@ pub fn yield_now(waker: &Waker) -> bool {
     wakes
 }
 
-/// Runs `f` as if outside of all tasks: [`current`] returns `None` until `f` runs a task. Then
-/// makes the task that called this the current one again.
+/// Runs `f` as if outside of all tasks: [`current`] returns `None` until `f` runs a task. After
+/// `f`, the task that called this function is the current one again.
 ///
-/// A worker's loop that may be called in a task, and that calls
-/// [`run_in_loop`](crate::Notified::run_in_loop), runs in it. Costs a load and two stores of a
-/// thread-local.
+/// Pass the loop of a worker as `f` if the loop may be called in a task and calls
+/// [`run_in_loop`](crate::Notified::run_in_loop). Costs a load and two stores of a thread-local.
 ///
 /// ```
 /// use task_header::{Builder, current, without_current};
@@ -110,7 +109,7 @@ pub fn without_current<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// The word of an outer task. Its drop puts the word back.
+/// The word of an outer task. The drop of this value puts the word back.
 pub(crate) struct Outer(usize);
 
 impl Outer {
@@ -163,7 +162,7 @@ mod tests {
         task::{Context, Poll, Waker},
     };
 
-    /// Scheduler of tasks that nobody wakes.
+    /// A scheduler of tasks that are never woken.
     struct Nowhere;
 
     impl Schedule for Nowhere {
@@ -172,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Yields, by a yield that must find its task, and is then pending for ever.
+    /// Asserts that `yield_now` finds the current task, and returns `Pending`.
     fn yields(cx: &Context<'_>) -> Poll<()> {
         assert!(yield_now(cx.waker()));
         Poll::Pending
@@ -282,7 +281,7 @@ mod tests {
         assert!(matches!(task.run(), Ran::Notified(_)));
     }
 
-    // Fails if a yield outside of the task's polls is one: its wake would be lost.
+    // Fails if a yield outside of the task's polls counts: the task would not be polled again.
     #[test]
     fn yield_after_the_poll_is_refused() {
         let (task, _join) = spawn(pending::<()>(), drop);

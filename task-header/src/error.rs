@@ -3,9 +3,11 @@ use crate::{id::Id, panics::Payload};
 use alloc::{boxed::Box, string::String};
 use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 
-/// A task ended without output: it was cancelled, or it panicked. One word, so that a poll returns
-/// a small output or this error in registers. (A value that is written to memory in pieces and read
-/// as a whole makes the read wait for the writes.)
+/// A task ended without output: it was cancelled, or it panicked.
+///
+/// The error takes one word, so that a poll returns a small output or this error in registers. (A
+/// value that is written to memory in pieces and read as a whole makes the read wait for the
+/// writes.)
 ///
 /// ```
 /// use std::{future::Future, pin::Pin, task::{Context, Poll, Waker}};
@@ -33,7 +35,7 @@ use core::{any::Any, fmt, mem, num::NonZeroUsize, ptr, ptr::NonNull};
 /// assert!(error.try_into_panic().is_err());
 /// ```
 pub struct JoinError(
-    /// The task's id with the lowest bit set if the task was cancelled, else the address of a box.
+    /// If the task was cancelled, its id with the lowest bit set; otherwise the address of a box.
     NonNull<Panicked>,
 );
 
@@ -72,7 +74,7 @@ impl JoinError {
         if self.is_cancelled() {
             return None;
         }
-        // SAFETY: the word is not an id, so it is the box that this error owns.
+        // SAFETY: the word is not an id, so it is the address of the box that this error owns.
         Some(unsafe { self.0.as_ref() })
     }
 
@@ -136,7 +138,7 @@ impl Drop for JoinError {
     #[inline]
     fn drop(&mut self) {
         if self.is_panic() {
-            // SAFETY: this error owns the box, and goes.
+            // SAFETY: this error owns the box, and is being dropped.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }
@@ -161,8 +163,8 @@ impl fmt::Debug for JoinError {
 
 impl core::error::Error for JoinError {}
 
-/// An error of the kind [`Other`](std::io::ErrorKind::Other) that contains this one, so that `?`
-/// passes it on in functions of I/O.
+/// Wraps the error in an I/O error of the kind [`Other`](std::io::ErrorKind::Other), so that `?`
+/// works in functions that return an [`std::io::Result`].
 ///
 /// ```
 /// use task_header::{Builder, JoinError, JoinHandle};

@@ -40,8 +40,8 @@ pub(crate) mod check {
         sync::{Mutex, PoisonError},
     };
 
-    /// The addresses of the live tasks that were exposed. This is std's lock, which the models do
-    /// not see.
+    /// The addresses of the live tasks that were exposed. The lock is std's, so the models do not
+    /// see it.
     static EXPOSED: Mutex<BTreeSet<NonZeroUsize>> = Mutex::new(BTreeSet::new());
 
     /// Runs `f` on the set. A thread that frees a task first removes the task's address.

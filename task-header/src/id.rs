@@ -1,8 +1,8 @@
 //! The id of a task.
 use core::{fmt, num::NonZeroUsize, task::Waker};
 
-/// Identifies a task while it lives. The id is the task's address, so no shared counter makes it;
-/// it is unique among tasks that are not freed yet.
+/// Identifies a task while it lives. The id is the task's address, so no shared counter is needed.
+/// An id is unique among tasks that are not freed yet.
 ///
 /// ```
 /// use std::{future::{Future, poll_fn}, pin::Pin, task::{Context, Poll, Waker}};
@@ -31,11 +31,11 @@ impl Id {
         self.0
     }
 
-    /// Returns whether `waker` wakes this task. Compares two addresses, so the answer counts only
+    /// Returns whether `waker` wakes this task. Compares two addresses, so the answer is right only
     /// while the task is not freed.
     ///
-    /// A poll uses this to tell its task's own waker from another: parts of its future may poll
-    /// other parts with wakers of their own.
+    /// A poll uses this to tell its task's own waker from another waker: some futures poll their
+    /// parts with wakers of their own.
     #[inline]
     pub fn is_woken_by(self, waker: &Waker) -> bool {
         // The target of a task's waker is the task's header, and no other target has its address.
@@ -43,7 +43,7 @@ impl Id {
     }
 }
 
-/// The id as a number, for a tool that tells tasks apart by it.
+/// Returns the id as a number, by which a tool can tell tasks apart.
 impl From<Id> for u64 {
     fn from(id: Id) -> Self {
         id.0.get() as u64

@@ -1,12 +1,12 @@
 //! The handles that wait for a task or abort it.
 //!
 //! The join waker's slot follows rule 7 of [`state`](crate::state): the handle writes it while
-//! `JOIN_WAKER` is clear, then sets the bit, and must clear the bit to write again. If it finds
-//! `COMPLETE` instead, the output is there.
+//! `JOIN_WAKER` is clear, then sets the bit, and must clear the bit to write again. If the handle
+//! finds `COMPLETE` instead, the output is there.
 //!
 //! While the bit is set, the slot is only read: by the handle, to compare wakers, and by the
 //! completion, which moves the waker out and leaves the bytes as they are. If the bytes equal those
-//! of the caller's waker, it is the same waker, even if the task completes at this moment. The
+//! of the caller's waker, both are one waker, even if the task completes at this moment. The
 //! handle saw the bit without `COMPLETE`, so its waker was in the slot. Until `COMPLETE` that waker
 //! keeps its target alive, so no other target has the same address.
 use crate::{
@@ -34,11 +34,12 @@ use core::{
 /// Dropping the handle detaches the task: it goes on, and its output is dropped where it completes.
 /// The first poll of an unfinished task costs one read-modify-write. A later poll costs none with
 /// the same waker, and two with another one, besides the wakers' own clone and drop. The drop of
-/// the handle costs one, two with a waker registered.
+/// the handle costs one, or two if a waker is registered.
+///
 /// With the feature `coop-budget`, the poll that returns the output charges one operation to the
 /// surrounding budget. If the budget is used up, the handle returns the output in a later poll.
 ///
-/// One word, so that it moves in a register.
+/// The handle takes one word, so that it moves in a register.
 ///
 /// ```
 /// use std::{future::Future, pin::Pin, task::{Context, Poll, Waker}};
@@ -66,8 +67,8 @@ pub struct JoinHandle<T> {
     output: PhantomData<T>,
 }
 
-// A panic caught around a use of the handle leaves it as it was: a poll makes its change in one
-// exchange.
+// A panic that is caught around a use of the handle leaves the handle as it was, since a poll makes
+// its change in one exchange.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 
@@ -75,8 +76,8 @@ impl<T> RefUnwindSafe for JoinHandle<T> {}
 const TAKEN: usize = 1;
 const _: () = assert!(align_of::<Header>() > TAKEN);
 
-// SAFETY: across threads it reaches the state word, its own waker slot, and the output, which moves
-// to this thread only if `T: Send`.
+// SAFETY: on another thread, the handle reaches the state word, its own waker slot, and the output.
+// The output may move to that thread because `T: Send`.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 
 // SAFETY: a shared handle reaches only the state word.
@@ -108,9 +109,9 @@ impl<T> JoinHandle<T> {
         unsafe { header(self.task()) }
     }
 
-    /// Asks for the future's drop: at the end of the current poll, or at the next run. One
-    /// read-modify-write. A task that is already complete keeps its output, and so does a task
-    /// whose current poll completes it.
+    /// Requests the drop of the future, at the end of the current poll or at the next run. A task
+    /// that is already complete keeps its output, and so does a task whose current poll completes
+    /// it. Costs one read-modify-write.
     ///
     /// ```
     /// use std::{future::{Future, pending}, pin::Pin, task::{Context, Poll, Waker}};
@@ -128,13 +129,13 @@ impl<T> JoinHandle<T> {
         unsafe { abort(self.task()) };
     }
 
-    /// Makes a handle that can abort the task but not wait for it. One read-modify-write.
+    /// Makes a handle that can abort the task but not wait for it. Costs one read-modify-write.
     pub fn abort_handle(&self) -> AbortHandle {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         unsafe { AbortHandle::of(self.task()) }
     }
 
-    /// Makes a waker of the task that this handle waits for, to have that task polled. One
+    /// Makes a waker of the task that this handle waits for, to have that task polled. Costs one
     /// read-modify-write.
     ///
     /// ```
@@ -152,10 +153,10 @@ impl<T> JoinHandle<T> {
         unsafe { cell::waker(self.task()) }
     }
 
-    /// Turns the handle into a pointer, which keeps the task joined. No read-modify-write.
+    /// Turns the handle into a pointer, which keeps the task joined. Costs no read-modify-write.
     ///
     /// The pointer's lowest bit is set if the output was taken. The other bits below the alignment
-    /// of a `usize` are free for tags. Its provenance is the whole task's, as with
+    /// of a `usize` are free for tags. The pointer's provenance is the whole task's, as with
     /// [`Notified::into_raw`](crate::Notified::into_raw). A pointer that is never turned back leaks
     /// the task and its output.
     ///
@@ -175,7 +176,7 @@ impl<T> JoinHandle<T> {
         ManuallyDrop::new(self).word.cast()
     }
 
-    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. Costs no read-modify-write.
     ///
     /// ```
     /// use task_header::JoinHandle;
@@ -198,7 +199,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Returns whether the task has completed, panicked or been dropped. One load.
+    /// Returns whether the task has completed, panicked or been dropped. Costs one load.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.header().state.is_complete()
@@ -224,7 +225,7 @@ impl<T> JoinHandle<T> {
         unsafe { output.read() }
     }
 
-    /// Gives up the join interest of a task whose output nobody will take.
+    /// Gives up the join interest of a task whose output was not taken.
     #[inline(never)]
     fn detach(&self) {
         let duty = loop {
@@ -243,7 +244,7 @@ impl<T> JoinHandle<T> {
                 }
             }
         };
-        // SAFETY: the duty is this handle's, and the handle goes.
+        // SAFETY: the duty is this handle's, and the handle is not used afterwards.
         unsafe { fulfil(self.task(), duty, WakeKind::Orphan) };
     }
 
@@ -255,7 +256,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Writes the slot while `JOIN_WAKER` is clear, and returns the old waker.
+    /// Writes the slot, and returns the old waker. `JOIN_WAKER` is clear.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
         // SAFETY: JOIN_INTEREST keeps the task alive.
         let slot = unsafe { join_waker(self.task()) };
@@ -275,7 +276,7 @@ impl<T> JoinHandle<T> {
             }
             self.header().state.unset_join_waker()?;
         }
-        // The clone may panic; the slot is intact until it has succeeded.
+        // The clone may panic; until it has succeeded, the slot stays as it was.
         self.leave_waker(waker.clone())
     }
 
@@ -318,8 +319,8 @@ impl<T> JoinHandle<T> {
     /// Replaces the registered waker: `waker` is woken when the task completes.
     ///
     /// Returns `false` if the task is complete: then nothing wakes `waker`, which is dropped. A
-    /// poll does the same with a clone of its context's waker, unless that is registered already.
-    /// One read-modify-write, two if it replaces a waker.
+    /// poll does the same with a clone of its context's waker, unless that waker is registered
+    /// already. Costs one read-modify-write, or two if `waker` replaces another waker.
     ///
     /// ```
     /// use std::{sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}}, task::{Wake, Waker}};
@@ -352,9 +353,9 @@ impl<T> JoinHandle<T> {
         self.leave_waker(waker)
     }
 
-    /// Takes the output, if the task is complete and the output was not taken yet. One load.
+    /// Takes the output, if the task is complete and the output was not taken yet. Costs one load.
     ///
-    /// It charges no budget.
+    /// This method charges no budget.
     ///
     /// ```
     /// let (task, mut join) = task_header::spawn(async { 7 }, drop);
@@ -391,7 +392,7 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     /// # Panics
-    /// If it is polled again after it returned the output.
+    /// If the handle is polled again after it returned the output.
     #[inline]
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -464,13 +465,13 @@ impl AbortHandle {
         Self { task }
     }
 
-    /// Asks for the future's drop, as [`JoinHandle::abort`] does. One read-modify-write.
+    /// Requests the drop of the future, as [`JoinHandle::abort`] does. Costs one read-modify-write.
     pub fn abort(&self) {
         // SAFETY: the count keeps the task alive.
         unsafe { abort(self.task) };
     }
 
-    /// Makes a waker of the task, to have it polled. One read-modify-write.
+    /// Makes a waker of the task, to have the task polled. Costs one read-modify-write.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -487,7 +488,7 @@ impl AbortHandle {
         self.clone().into_waker()
     }
 
-    /// Turns the handle into a waker of its task. No read-modify-write.
+    /// Turns the handle into a waker of its task. Costs no read-modify-write.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -508,7 +509,7 @@ impl AbortHandle {
     }
 
     /// Turns the handle into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw) does.
-    /// No read-modify-write. A pointer that is never turned back leaks the task.
+    /// Costs no read-modify-write. A pointer that is never turned back leaks the task.
     ///
     /// ```
     /// use task_header::AbortHandle;
@@ -526,7 +527,7 @@ impl AbortHandle {
         ManuallyDrop::new(self).task.cast()
     }
 
-    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. Costs no read-modify-write.
     ///
     /// ```
     /// use task_header::AbortHandle;
@@ -545,7 +546,7 @@ impl AbortHandle {
         Self { task: raw.cast() }
     }
 
-    /// Returns whether the task has completed, panicked or been dropped. One load.
+    /// Returns whether the task has completed, panicked or been dropped. Costs one load.
     pub fn is_finished(&self) -> bool {
         // SAFETY: the count keeps the task alive.
         unsafe { header(self.task) }.state.is_complete()

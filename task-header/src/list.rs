@@ -1,11 +1,11 @@
-//! The list of one owner's tasks, and the rules of the stack over which other threads return tasks
-//! to it (`releases.rs`).
+//! The list of one owner's tasks, and the rules of the stack (`releases.rs`) over which other
+//! threads return tasks to that owner.
 //!
 //! # Actors
 //!
 //! The *owner* has the list, exclusively or on its own thread. A *releaser* is a thread that
-//! pushes a task on the owner's stack: it has completed the task off the owner, or it holds the one
-//! `Notified` of a thread-local task.
+//! pushes a task on the owner's stack. Either the releaser, which is not the owner, has completed
+//! the task, or it holds the one `Notified` of a thread-local task.
 //!
 //! # States
 //!
@@ -17,27 +17,28 @@
 //!
 //! | the stack's head | meaning |
 //! |---|---|
-//! | tag clear | a push wakes nobody |
+//! | tag clear | a push does not wake the owner |
 //! | tag set | the owner wants to be woken by the next push |
 //!
 //! # Rules
 //!
 //! 1. Only the owner touches the list. It is a [table](crate::table).
 //! 2. A task leaves the list only after `COMPLETE`, when it can never be queued again.
-//! 3. The thread that completes a task off its owner pushes the task on the owner's stack, once.
-//!    The queue link is free by then and links the stack. The owner takes the task out of its list,
-//!    releases `LISTED`, and frees the cell if that was the last reference. A thread-local task
-//!    that is queued is pushed by the holder of its one `Notified`; on the stack, the task stands
-//!    for that `Notified`.
+//! 3. A thread that is not the owner and completes a task pushes the task on the owner's stack,
+//!    once. The task's queue link is free by then and links the stack. The owner takes the task out
+//!    of its list, releases `LISTED`, and frees the cell if that was the last reference. A
+//!    thread-local task that is queued is pushed by the holder of its one `Notified`; on the stack,
+//!    the task stands for that `Notified`.
 //! 4. The stack outlives every task that names it: a list that is dropped with tasks in it leaks
 //!    its stack.
 //! 5. No wake of the owner of a watched list is lost. (The list of a [`LocalOwned`] is watched from
 //!    the start, that of an [`Owned`] once it is closed.) The owner sets the tag with a
 //!    read-modify-write. If a push comes before that, the owner's next look finds the task. If a
-//!    push comes after it, it sees the tag, clears it, and wakes the owner. The owner sets the tag
-//!    again as it empties the stack, so the tag is set whenever the stack is empty. The releaser
-//!    clones the owner's waker before the push, because after the push the owner may be gone. A
-//!    push whose clone panicked can't wake the owner; it leaves the tag for the next push.
+//!    push comes afterwards, the releaser sees the tag, clears it, and wakes the owner. The owner
+//!    sets the tag again as it empties the stack, so the tag is set whenever the stack is empty.
+//!    The releaser clones the owner's waker before the push, because after the push the owner may
+//!    be gone. A releaser whose clone panicked can't wake the owner; it leaves the tag for the next
+//!    push.
 //! 6. A link may hold a stale pointer. Between a releaser's load of the head and its exchange, the
 //!    task at the head may be freed, and another task may be allocated at its address and pushed.
 //!    The exchange then succeeds, as the addresses are equal. So links of the stack are addresses
@@ -60,7 +61,7 @@ pub(crate) enum Keep {
     /// In no list.
     Nowhere,
     /// In this list, which is live and the caller's for as long as the value is held. Each borrow
-    /// of it ends before user code runs.
+    /// of the list ends before user code runs.
     In(NonNull<List>),
     /// The intended list's owner is gone: a task in no list is queued again, to find another owner.
     Requeue,
@@ -68,8 +69,8 @@ pub(crate) enum Keep {
 
 impl Keep {
     /// # Safety
-    /// No borrow that this has returned is in use, and none is kept beyond a step that runs no user
-    /// code.
+    /// No borrow that an earlier call returned is in use. The caller ends the new borrow before
+    /// user code runs.
     pub(crate) unsafe fn list<'a>(self) -> Option<&'a mut List> {
         match self {
             // SAFETY: the list is live and the caller's alone, by the docs of `In`.
@@ -88,7 +89,8 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Makes an empty list. `watched`: each push wakes the owner.
+    /// Makes an empty list. If `watched` is true, the first push wakes the owner, and so does the
+    /// first push after each [`take`](Self::take).
     pub(crate) fn new(owner: Waker, watched: bool) -> Self {
         Self {
             tasks: Table::new(),
@@ -132,7 +134,7 @@ impl List {
     /// The calling thread runs the task, which is in no list, and sets LISTED next; or the task is
     /// new, and no other thread has it.
     pub(crate) unsafe fn insert(&mut self, task: TaskPtr) {
-        // SAFETY: the stack is the same each time, and outlives the tasks (rule 4).
+        // SAFETY: each call passes the same stack, which outlives the tasks (rule 4).
         let place = unsafe { self.tasks.insert(task, self.releases) };
         // SAFETY: the run keeps the task alive, or the caller alone has the new task.
         let header = unsafe { header(task) };
@@ -151,7 +153,7 @@ impl List {
         unsafe { self.tasks.remove(place) };
     }
 
-    /// Takes the tasks that others have pushed, the newest first.
+    /// Takes the tasks that releasers have pushed, the newest first.
     pub(crate) fn take(&mut self) -> Option<TaskPtr> {
         self.releases().take(self.watched)
     }
@@ -167,7 +169,7 @@ impl List {
         unsafe { state(task) }.release_listed()
     }
 
-    /// Has each push wake the owner from now on.
+    /// Makes the next push wake the owner, and the first push after each [`take`](Self::take).
     pub(crate) fn watch(&mut self) {
         if !core::mem::replace(&mut self.watched, true) {
             self.releases().watch();
@@ -185,7 +187,7 @@ unsafe fn state<'a>(task: TaskPtr) -> &'a State {
 /// Returns the stack of the owner of a listed task.
 ///
 /// # Safety
-/// LISTED is set, the caller has acquired that, and LISTED stays set meanwhile.
+/// LISTED is set, the caller has acquired that, and LISTED stays set during the call.
 pub(crate) unsafe fn releases(task: TaskPtr) -> NonNull<Releases> {
     // SAFETY: a listed task is live.
     let place = unsafe { cell::place(task) };

@@ -9,11 +9,13 @@
 //! # Rules
 //!
 //! 1. A task is put into its owner's list when it is spawned, `LISTED` from the start, and stays
-//!    there until it is complete. So it never becomes an orphan. The owner's stack, which outlives
-//!    the tasks in the list, exists as long as any `LocalNotified` does.
+//!    there until it is complete. So it never becomes an orphan, a task without a reference. The
+//!    owner's stack, which outlives the tasks in the list, exists as long as any `LocalNotified`
+//!    does.
 //! 2. A `LocalNotified` may be on any thread, since any thread may wake. A thread other than the
-//!    owner can only queue it, or send it to the owner over the stack. Its drop aborts the task and
-//!    sends it; the owner then runs the task, which drops the future.
+//!    owner can only queue it, or send it to the owner over the stack. The drop of a
+//!    `LocalNotified` aborts the task and sends it to the owner. The owner then runs the task,
+//!    which drops the future.
 //! 3. Only [`LocalOwned`] runs a task, and only after it has checked that it owns the task. The
 //!    `LocalOwned` can't leave its thread, so only that thread touches the future.
 //! 4. The list is borrowed for one *step* at a time: a call in which the only user code that runs
@@ -47,12 +49,13 @@ use core::{
 ///
 /// As [`Schedule`](crate::Schedule), for tasks whose futures stay on their thread.
 pub trait ScheduleLocal: Send + Sync + Sized + 'static {
-    /// Queues a task. It runs on the thread that wakes the task. If that is not the task's own
-    /// thread, return the task to its owner, for example by [`LocalNotified::send`].
+    /// Queues a task. This function runs on the thread that wakes the task. If that is not the
+    /// task's own thread, return the task to its owner, for example by [`LocalNotified::send`].
     fn schedule(task: LocalNotified<Self>, why: WakeKind);
 
     /// Reports each panic of a task's code, as [`Schedule::panicked`](crate::Schedule::panicked)
-    /// does: usually on the task's thread, but a join handle may be anywhere.
+    /// does. This function usually runs on the task's thread. It may run on another thread if a
+    /// join handle is dropped or used there.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let _ = (task, payload);
     }
@@ -64,10 +67,11 @@ pub trait ScheduleLocal: Send + Sync + Sized + 'static {
     }
 }
 
-/// A thread-local task that was spawned or woken and waits for its run. One word.
+/// A thread-local task that was spawned or woken and waits for its run. The value takes one word.
 ///
-/// Any queue may hold it, but only its list can run it, on that list's thread. Dropping it cancels
-/// the task: the owner then [receives](LocalOwned::receive) the task, and its run drops the future.
+/// Any queue may hold the value, but only the task's list can run the task, on that list's thread.
+/// Dropping the value cancels the task: the owner then [receives](LocalOwned::receive) the task,
+/// and its run drops the future.
 ///
 /// ```compile_fail,E0599
 /// fn run<S: task_header::ScheduleLocal>(task: task_header::LocalNotified<S>) {
@@ -83,7 +87,8 @@ pub struct LocalNotified<S: ScheduleLocal> {
 // `Sync`, and the owner's stack; never the future.
 unsafe impl<S: ScheduleLocal> Send for LocalNotified<S> {}
 
-// SAFETY: a shared one reaches only the scheduler and the details, which are `Sync`.
+// SAFETY: a shared `LocalNotified` reaches only the state word, the task's constant place, the
+// scheduler and the details. The last two are `Sync`.
 unsafe impl<S: ScheduleLocal> Sync for LocalNotified<S> {}
 
 // As for a `Notified`.
@@ -104,7 +109,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         ManuallyDrop::new(self).task
     }
 
-    /// Returns the id of the list that the task belongs to. No read-modify-write.
+    /// Returns the id of the list that the task belongs to. Costs no read-modify-write.
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.owner().addr())
     }
@@ -122,21 +127,21 @@ impl<S: ScheduleLocal> LocalNotified<S> {
 
     cell::accessors!(|this| this.task);
 
-    /// Makes a waker of the task, as [`Notified::waker`](crate::Notified::waker) does. One
+    /// Makes a waker of the task, as [`Notified::waker`](crate::Notified::waker) does. Costs one
     /// read-modify-write.
     pub fn waker(&self) -> Waker {
         // SAFETY: a `Notified` is a reference.
         unsafe { cell::waker(self.task) }
     }
 
-    /// Turns this into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw) does. No
-    /// read-modify-write.
+    /// Turns this value into a pointer, as [`Notified::into_raw`](crate::Notified::into_raw) does.
+    /// Costs no read-modify-write.
     #[must_use = "the task leaks"]
     pub fn into_raw(self) -> NonNull<()> {
         self.into_task().cast()
     }
 
-    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. Costs no read-modify-write.
     ///
     /// # Safety
     /// `raw` came from `into_raw` of a `LocalNotified` of the same `S`, and was not turned back
@@ -146,8 +151,9 @@ impl<S: ScheduleLocal> LocalNotified<S> {
         unsafe { Self::from_task(raw.cast()) }
     }
 
-    /// Sends the task to its list and wakes the owner, which finds it with [`LocalOwned::receive`].
-    /// One read-modify-write, and the wake if this is the first task since the owner looked.
+    /// Sends the task to its list, where the owner finds it with [`LocalOwned::receive`]. Wakes the
+    /// owner if this is the first task since the owner last took all tasks. Costs one
+    /// read-modify-write, besides that wake.
     pub fn send(self) {
         let owner = self.owner();
         // SAFETY: the task is in that owner's list (rule 1), and this was its one `Notified`.
@@ -161,7 +167,7 @@ impl<S: ScheduleLocal> Drop for LocalNotified<S> {
         let duty = unsafe { header(self.task) }.state.abort();
         debug_assert_eq!(duty, Duty::Nothing, "it is notified already, or runs on");
         // SAFETY: the task is in that owner's list (rule 1), and this is its one `Notified`, which
-        // goes.
+        // is not used afterwards.
         unsafe { Releases::push(self.owner(), self.task) };
     }
 }
@@ -172,9 +178,9 @@ impl<S: ScheduleLocal> fmt::Debug for LocalNotified<S> {
     }
 }
 
-/// Identifies a [`LocalOwned`], for schedulers that have several on a thread. One word, for
-/// comparison only. Unique among the lists that exist and those that were dropped with tasks in
-/// them.
+/// Identifies a [`LocalOwned`], for schedulers that have several on a thread. It takes one word,
+/// and is for comparison only. An id is unique among the lists that exist and those that were
+/// dropped with tasks in them.
 ///
 /// ```
 /// use std::task::Waker;
@@ -221,9 +227,10 @@ pub enum LocalRan<S: ScheduleLocal> {
 /// }
 /// ```
 ///
-/// Its drop cancels the idle tasks and those that were sent to it. A task that is still queued
-/// elsewhere leaks, future and cell: drop the queues before the list. The list takes memory as an
-/// [`Owned`](crate::Owned) does. While the list allocates, the global allocator must not use it.
+/// The drop of the list cancels the idle tasks and those that were sent to the list. A task that is
+/// still queued elsewhere leaks, future and cell: drop the queues before the list. The list takes
+/// memory as an [`Owned`](crate::Owned) does. While the list allocates, the global allocator must
+/// not use the list.
 pub struct LocalOwned<S> {
     list: UnsafeCell<List>,
     /// Tasks that were taken from the stack and not yet returned by `receive`, the oldest first.
@@ -234,7 +241,7 @@ pub struct LocalOwned<S> {
 }
 
 impl<S: ScheduleLocal> LocalOwned<S> {
-    /// Makes an empty list. `owner` is woken when a task is sent to it.
+    /// Makes an empty list. `owner` is woken when a task is sent to the list.
     pub fn new(owner: Waker) -> Self {
         Self {
             list: UnsafeCell::new(List::new(owner, true)),
@@ -244,8 +251,8 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
     }
 
-    /// Spawns a task: returns it, to be run or queued, and the handle that waits for it. One
-    /// allocation, plus one for the list now and then; no read-modify-write.
+    /// Spawns a task: returns the task, to be run or queued, and the handle that waits for it.
+    /// Costs one allocation, plus one for the list now and then, and no read-modify-write.
     #[inline]
     pub fn spawn<F>(&self, future: F, scheduler: S) -> (LocalNotified<S>, JoinHandle<F::Output>)
     where
@@ -272,8 +279,8 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     ///
     /// A type that owns such a list is sound if it has an invariant lifetime and an `impl Drop`,
     /// which may be empty. Only for a type with an `impl Drop` does the compiler demand that the
-    /// lifetime outlives the drop, and so the list's drop. If such a type is forgotten, its tasks
-    /// leak, and nothing can run or drop them.
+    /// lifetime outlives the drop, and so the list's drop. If a value of such a type is forgotten,
+    /// its tasks leak, and nothing can run or drop them.
     ///
     /// ```
     /// use std::{future::Future, marker::PhantomData, task::Waker};
@@ -322,11 +329,11 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     /// ```
     ///
     /// # Safety
-    /// Only this list's [`run`](Self::run), [`cancel`](Self::cancel) and drop poll and drop the
-    /// future; they also drop its output, unless the handle has it. The caller ensures that all
-    /// values that the future and the output borrow are alive whenever one of these runs. Either
-    /// the task ends before the borrowed values, or the list is neither used nor dropped after
-    /// them.
+    /// Three actions of this list poll and drop the future: [`run`](Self::run),
+    /// [`cancel`](Self::cancel) and the list's drop. They also drop the output, unless the join
+    /// handle has it. The caller ensures that all values that the future and the output borrow are
+    /// alive during each of these actions. Either the task ends before the borrowed values end, or
+    /// the list is neither used nor dropped afterwards.
     #[inline]
     pub unsafe fn spawn_unchecked<F: Future>(
         &self,
@@ -436,9 +443,9 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         self.address() == task.owner()
     }
 
-    /// Takes the oldest task that was sent to this list. Tasks whose `LocalNotified` was dropped
-    /// are among them; they end when they are run. A load if there is none, else one
-    /// read-modify-write for all that are there.
+    /// Takes the oldest task that was sent to this list. A task whose `LocalNotified` was dropped
+    /// was sent, too; it ends when it is run. Costs a load if there is no task, otherwise one
+    /// read-modify-write for all tasks that are there.
     pub fn receive(&self) -> Option<LocalNotified<S>> {
         let task = self.receive_raw()?;
         // SAFETY: the sent task stands for its one `Notified`.
@@ -456,7 +463,7 @@ impl<S> LocalOwned<S> {
     /// Returns this list, which is live while `self` is borrowed, and is borrowed one step at a
     /// time (rule 4).
     fn keep(&self) -> Keep {
-        // SAFETY: the address of a cell is not null.
+        // SAFETY: the address of an `UnsafeCell` is not null.
         Keep::In(unsafe { NonNull::new_unchecked(self.list.get()) })
     }
 
@@ -467,7 +474,7 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    /// Returns the id that its tasks return as their [owner](LocalNotified::owner_id).
+    /// Returns the id that the tasks of this list return as their [owner](LocalNotified::owner_id).
     pub fn owner_id(&self) -> OwnerId {
         OwnerId(self.address().addr())
     }
@@ -485,8 +492,9 @@ impl<S> LocalOwned<S> {
                 if !unsafe { header(task) }.state.is_complete() {
                     return Some(task);
                 }
-                // The run that completed this task did not use the list: it was aborted at its very
-                // end (rule 9 of `state`), or it panicked, without `std`.
+                // The run that completed this task did not use the list. Either the task was
+                // aborted at the very end of the run (rule 9 of `state`), or it panicked in a build
+                // without `std`.
                 // SAFETY: the task is complete, in this list, and off the stack.
                 let duty = self.with_list(|list| unsafe { list.release(task) });
                 if let Duty::Dealloc = duty {
@@ -514,8 +522,8 @@ impl<S> LocalOwned<S> {
     }
 
     /// Aborts every task of the list. Idle tasks can be received at once; the others end where they
-    /// are run next. One read-modify-write per task, and one look at each word that the list has in
-    /// use.
+    /// are run next. Costs one read-modify-write per task, and one look at each word that the list
+    /// has in use.
     pub fn abort_all(&self) {
         let mut next = self.with_list(|list| list.first());
         while let Some(task) = next {
@@ -539,7 +547,8 @@ impl<S> LocalOwned<S> {
         self.len() == 0
     }
 
-    /// Returns whether [`receive`](Self::receive) would find a task. A hint, at one load.
+    /// Returns whether [`receive`](Self::receive) would find a task. This is a hint. Costs one
+    /// load.
     pub fn has_received(&self) -> bool {
         let first = self.received.get();
         first.is_some() || self.with_list(|list| list.has_releases())

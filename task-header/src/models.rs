@@ -1,6 +1,6 @@
 //! Models of the protocol. Each scenario is a task with a few handles and wakers, each on its own
-//! thread. A free retires every atomic and cell of the task first, so an access after the free
-//! fails the model.
+//! thread. A free first retires every atomic and every `UnsafeCell` of the task, so an access after
+//! the free fails the model.
 use crate::{AfterPoll, Notified, Owned, Ran, Schedule, WakeKind, state::State};
 use std::{
     future::Future,
@@ -76,15 +76,16 @@ impl Seen {
     }
 }
 
-/// A future that is pending until `flag` is set. A poll stores its waker for the other threads. Its
-/// body is a cell that only one poll at a time may touch.
+/// A future that is pending until `flag` is set. A poll that returns `Pending` stores a waker for
+/// the other threads. Only one poll at a time may touch `body`.
 struct Wait {
     seen: Seen,
     flag: Arc<Flag>,
     body: UnsafeCell<u8>,
 }
 
-// SAFETY: a model for the task protocol, which is what makes it true.
+// SAFETY: by the task protocol, one thread at a time polls or drops the future. The models check
+// that.
 unsafe impl Send for Wait {}
 
 struct Flag {
@@ -104,7 +105,8 @@ impl Flag {
         self.waker.lock().take()
     }
 
-    /// Sets the flag, then wakes. Relaxed, so that only the wake can make the flag visible.
+    /// Sets the flag, then wakes the task. The store is Relaxed, so that only the wake can make the
+    /// flag visible.
     fn set_and_wake(&self, waker: Waker) {
         self.set.store(1, Relaxed);
         waker.wake();
@@ -160,7 +162,7 @@ struct Late {
     done: Arc<AtomicUsize>,
 }
 
-// SAFETY: polled by one thread at a time, which is what is modelled.
+// SAFETY: by the task protocol, one thread at a time polls the future. The model checks that.
 unsafe impl Send for Late {}
 
 impl Future for Late {
@@ -182,8 +184,8 @@ impl Future for Late {
     }
 }
 
-/// One thread polls the task, then another wakes and polls it: the first poll's writes are visible
-/// to the second.
+/// One thread polls the task, then another thread wakes and polls it: the first poll's writes are
+/// visible to the second poll.
 ///
 /// Fails if the end of a poll has no Release or no Acquire, or if a start has no Acquire.
 #[test]
@@ -220,8 +222,8 @@ fn a_poll_sees_what_the_last_one_wrote_on_another_thread() {
     });
 }
 
-/// A run goes on with another thread, while a third thread wakes the task: the next polls see the
-/// first poll's writes, and one of them sees the writes before the wake.
+/// A run goes on, on another thread, while a third thread wakes the task. The next polls see the
+/// first poll's writes, and one of these polls sees the writes before the wake.
 ///
 /// Fails if a run that goes on clears NOTIFIED with Relaxed.
 #[test]
@@ -291,8 +293,8 @@ impl Future for Until {
     }
 }
 
-/// A wake by reference that finds the task notified submits nothing. The poll that follows the
-/// other wake still sees the writes before this one.
+/// Two threads wake a task by reference. A wake that finds the task notified submits nothing. The
+/// poll that follows the other wake still sees the writes before the wake that submitted nothing.
 ///
 /// Fails if a wake by reference, or a start, is Relaxed.
 #[test]
@@ -332,8 +334,7 @@ fn a_wake_against_pending_gives_one_more_poll() {
         let waker = {
             let flag = flag.clone();
             thread::spawn(move || {
-                // In this execution the waker is stored in the middle of the first poll, or not at
-                // all.
+                // Depending on the execution, the first poll has stored its waker by now, or not.
                 if let Some(waker) = flag.take() {
                     flag.set_and_wake(waker);
                     return true;
@@ -353,8 +354,8 @@ fn a_wake_against_pending_gives_one_more_poll() {
     });
 }
 
-/// Two threads wake the task: only one wake makes a `Notified`, as the queue asserts. The poll
-/// still sees the writes before the wake that submits nothing.
+/// Two threads wake the task: the queue asserts that a notified task gets no second `Notified`. The
+/// poll still sees the writes before a wake that submits nothing.
 ///
 /// Fails if a task is submitted although NOTIFIED was set, or if a start is Relaxed.
 #[test]
@@ -410,8 +411,8 @@ fn the_last_waker_against_completion_frees_once() {
     });
 }
 
-/// Two threads drop the last two references to a task that waits: one of them submits it once more,
-/// cancelled.
+/// Two threads drop the last two references to a task that waits: one of the threads submits the
+/// task once more, cancelled.
 ///
 /// Fails if `after_drop` answers `Nothing` (the future leaks: the drop count fails).
 #[test]
@@ -430,8 +431,9 @@ fn an_orphan_is_cancelled_once() {
     });
 }
 
-/// The last waker is dropped while the poll that stored it ends. Whichever of the two comes last
-/// drops the future, and no thread touches the cell after that.
+/// A thread drops the last waker while the poll that stored the waker ends. The later of the two
+/// threads makes the task an orphan, which drops the future. After the free, no thread touches the
+/// cell.
 ///
 /// Fails if the end of a poll has no Acquire.
 #[test]
@@ -457,7 +459,8 @@ fn the_last_waker_against_pending_leaves_an_orphan() {
 /// Fails if an abort is Relaxed.
 #[test]
 fn abort_of_a_notified_task_publishes_earlier_writes() {
-    /// Notes what its drop finds when it is dropped before its first poll.
+    /// A future that the abort should drop before its first poll. Its drop records whether it sees
+    /// the write before the abort.
     struct Look(Arc<AtomicUsize>, Arc<AtomicUsize>);
 
     impl Future for Look {
@@ -492,14 +495,14 @@ fn abort_of_a_notified_task_publishes_earlier_writes() {
 }
 
 /// A thread aborts the task while a poll in its run returns `Pending`: either the run ends the
-/// task, or the abort submits it. The task is never queued once more. The future's drop sees the
-/// writes before the abort, and the list ends empty.
+/// task, or the abort submits the task, and never both. The future's drop sees the writes before
+/// the abort, and the list ends empty.
 ///
 /// Fails if `pend` or `is_woken` treats an abort as a wake, if a start is Relaxed, or if
 /// `end_aborted` runs without its start.
 #[test]
 fn an_abort_against_pending_ends_with_the_run() {
-    /// Waits, and notes what its drop finds.
+    /// A future that waits. Its drop records whether it sees the write before the abort.
     struct Waits(Arc<AtomicUsize>, Arc<AtomicUsize>);
 
     impl Future for Waits {
@@ -540,7 +543,7 @@ fn an_abort_against_pending_ends_with_the_run() {
     });
 }
 
-/// The join handle polls while the task completes: it gets the output or is woken.
+/// The join handle is polled while the task completes: it gets the output, or its waker is woken.
 ///
 /// Fails if `set_join_waker` does not check COMPLETE (the waker is never woken).
 #[test]
@@ -593,10 +596,10 @@ fn join_that_changes_its_waker_against_completion_is_clean() {
     });
 }
 
-/// The join handle is polled again with the waker in the slot, while the task completes. It reads
-/// the slot while the completion moves the waker out, and gets the output or has been woken.
+/// The join handle is polled again with the waker in the slot, while the task completes. The handle
+/// reads the slot while the completion moves the waker out. The waker is woken in any case.
 ///
-/// Fails if the waker is moved out by a write to the slot (a data race on it), or if
+/// Fails if the waker is moved out by a write to the slot (a data race on the slot), or if
 /// `gave_join_waker` answers `false` (the waker is dropped twice).
 #[test]
 fn join_that_compares_wakers_against_completion_misses_nothing() {
@@ -617,8 +620,8 @@ fn join_that_compares_wakers_against_completion_misses_nothing() {
     });
 }
 
-/// One thread aborts the task while the other completes it and drops its handle: the future and the
-/// output are each dropped once.
+/// One thread aborts the task while the other completes it. Then the join handle is dropped: the
+/// future, and the output if there is one, are each dropped once.
 ///
 /// Fails if an abort sets CANCELLED without NOTIFIED (an idle task is never dropped).
 #[test]
@@ -643,8 +646,8 @@ fn an_abort_against_completion_drops_once() {
     });
 }
 
-/// A task completes with another worker while its owner closes its list and waits: the task returns
-/// over the release stack, the owner is woken, and the list ends empty.
+/// A thief completes a task while the owner closes its list. The task returns over the release
+/// stack, the owner is woken if it has not found the task yet, and the list ends empty.
 ///
 /// Fails if the tag in the stack's head is ignored (the owner is not woken).
 #[test]
@@ -675,10 +678,11 @@ fn a_release_against_closing_wakes_the_owner() {
     });
 }
 
-/// Three tasks lie in two chunks of the owner's table. One completes with another worker, while the
-/// owner's list becomes empty, which frees a chunk.
+/// Three tasks lie in two chunks of the owner's table. A thief completes one of the tasks, while
+/// the owner completes the last other task. When the table has become empty, the owner frees a
+/// chunk.
 ///
-/// Fails if the chunk is freed while one task is left.
+/// Fails if a chunk is freed while one of its tasks is left.
 #[test]
 fn a_release_against_the_end_of_its_chunk_is_clean() {
     model(|| {
@@ -705,7 +709,7 @@ fn a_release_against_the_end_of_its_chunk_is_clean() {
     });
 }
 
-/// The owner cancels its list while another thread's waker wakes one of its tasks.
+/// The owner cancels the task in its list while another thread wakes that task.
 ///
 /// Fails if the owner cancels a task whatever duty `abort` returns (two runs of one future).
 #[test]
@@ -809,10 +813,10 @@ fn read_of_a_retired_word_fails_the_model() {
         // SAFETY: the word is live until the end of the model.
         let state: &'static State = unsafe { &*raw };
         let other = thread::spawn(move || state.is_complete());
-        // SAFETY: unsound on purpose: the other thread may still read it.
+        // SAFETY: unsound on purpose: the other thread may still read the word.
         unsafe { &mut *raw }.retire();
         other.join().unwrap();
-        // SAFETY: no other thread has it by now.
+        // SAFETY: no other thread has the word by now.
         drop(unsafe { Box::from_raw(raw) });
     });
 }

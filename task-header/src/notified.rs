@@ -23,53 +23,56 @@ use core::{
 /// The queue that takes a scheduler's runnable tasks.
 ///
 /// `schedule` takes the task, not a borrow of the scheduler inside the task. So a wake by value can
-/// hand its reference over, and no thread stays in a cell that may be freed meanwhile. Reach the
-/// scheduler with [`Notified::scheduler`], and copy from it what you need after the task is queued:
-/// by then the task may be freed.
+/// hand its reference over, and no thread uses a cell that may be freed meanwhile. Reach the
+/// scheduler with [`Notified::scheduler`]. Copy from the scheduler what you need after the task is
+/// queued, because by then the task may be freed.
 pub trait Schedule: Send + Sync + Sized + 'static {
-    /// Queues a task. Runs on the thread that wakes the task, and possibly inside another task's
-    /// poll. Dropping the task instead cancels it there.
+    /// Queues a task. This function runs on the thread that wakes the task, and possibly inside
+    /// another task's poll. If it drops the task instead, the task is cancelled on that thread.
     fn schedule(task: Notified<Self>, why: WakeKind);
 
     /// Reports each panic of a task's code: of its future's polls and drop, of its output's drop,
-    /// of the join waker's wake and drop. The thread that caught the panic calls it, where the task
-    /// runs or where its join handle is. After that, the payload of the future's own panic goes to
-    /// the join handle; other payloads are dropped. A panic of this method is caught and dropped.
+    /// of the join waker's wake and drop. The thread that caught the panic calls this method. That
+    /// thread runs the task, or uses or drops a handle of the task. After the call, the payload of
+    /// the future's own panic goes to the join handle; other payloads are dropped. A panic of this
+    /// method is caught and dropped.
     ///
     /// Panics in the drops of a scheduler and of metadata are contained, but not reported. Without
-    /// `std` nothing is caught, and nothing reported.
+    /// `std` no panic is caught or reported.
     fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
         let _ = (task, payload);
     }
 
-    /// Reports the end of each task once: the thread that ends the task calls it when the future is
-    /// gone, and before the join handle can find the output. A panic of this method is caught and
-    /// dropped.
+    /// Reports the end of each task once. The thread that ends the task calls this method when the
+    /// future is gone, and before the join handle can find the output. A panic of this method is
+    /// caught and dropped.
     ///
-    /// The default does nothing, at no cost. Without `std`, where no panic is caught, it is not
-    /// called for a task that panicked, and a panic of this method unwinds further: the join handle
-    /// then finds a cancelled task.
+    /// The default does nothing, at no cost. Without `std` no panic is caught. Then this method is
+    /// not called for a task that panicked, and a panic of this method unwinds further. In both
+    /// cases the join handle finds a cancelled task.
     fn ended(task: TaskRef<'_, Self>, outcome: Outcome) {
         let _ = (task, outcome);
     }
 }
 
-/// A task that was spawned or woken and waits for its run. One word.
+/// A task that was spawned or woken and waits for its run. The value takes one word.
 ///
-/// A task never has more than one `Notified`. Dropping it cancels the task: the future is dropped
-/// here and now, and the join handle gets a [`JoinError`](crate::JoinError).
+/// A task never has more than one `Notified`. Dropping it cancels the task: the drop of the
+/// `Notified` drops the future, and the join handle gets a [`JoinError`](crate::JoinError).
 pub struct Notified<S: Schedule> {
     task: TaskPtr,
     scheduler: PhantomData<S>,
 }
 
-// SAFETY: the future is `Send` (`spawn` requires it), and only the holder of the `Notified` has it.
+// SAFETY: the future is `Send` (`spawn` requires it), and only the holder of the `Notified` reaches
+// the future.
 unsafe impl<S: Schedule> Send for Notified<S> {}
 
-// SAFETY: a shared `Notified` reaches only the scheduler and the details, which are `Sync`.
+// SAFETY: a shared `Notified` reaches only the atomic state word, the scheduler and the details.
+// The last two are `Sync`.
 unsafe impl<S: Schedule> Sync for Notified<S> {}
 
-// Its operations consume it or only read it.
+// The operations of a `Notified` consume it or only read it.
 impl<S: Schedule> UnwindSafe for Notified<S> {}
 impl<S: Schedule> RefUnwindSafe for Notified<S> {}
 
@@ -94,10 +97,10 @@ pub struct AfterPoll<'a, S> {
     /// in no list comes back as [`Ran::Notified`], and a listed task that completes is sent to its
     /// list's owner.
     pub owned: Option<&'a mut Owned<S>>,
-    /// Whether a task whose poll was `Pending` is polled again at once, as if it had woken itself:
-    /// it comes back as [`Ran::Notified`].
+    /// Whether a task whose poll was `Pending` is to be polled again, as if it had woken itself:
+    /// the task comes back as [`Ran::Notified`].
     ///
-    /// This costs no read-modify-write, and neither does the task's next start, unless the task is
+    /// This costs no read-modify-write. The task's next start costs none either, unless the task is
     /// woken meanwhile. A wake from within the poll would cost one, and so would the start after
     /// it. So this is the cheap way to let every task of a kind go on. A
     /// future that yields calls [`yield_now`](crate::yield_now) instead.
@@ -132,8 +135,8 @@ impl<S: Schedule> Notified<S> {
 
     cell::accessors!(|this| this.task);
 
-    /// Makes a waker of the task. One read-modify-write. A wake before the next run does nothing,
-    /// since the task is already to be run.
+    /// Makes a waker of the task. Costs one read-modify-write. A wake before the next run does
+    /// nothing, since the task is already notified.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -152,13 +155,13 @@ impl<S: Schedule> Notified<S> {
         unsafe { cell::waker(self.task) }
     }
 
-    /// Turns this into a pointer, for places that have room for a pointer only: a field of another
-    /// library's struct, an `AtomicPtr`. No read-modify-write.
+    /// Turns this value into a pointer, for places that have room for a pointer only: a field of
+    /// another library's struct, or an `AtomicPtr`. Costs no read-modify-write.
     ///
-    /// The task stays queued: until [`from_raw`](Self::from_raw) it is neither run nor cancelled,
-    /// and it leaks if that call never comes. The pointer has the alignment of a `usize`, so its
-    /// lowest bits are free for tags. It has the provenance of the whole task: keep it, with
-    /// `map_addr` and the like, or expose it.
+    /// The task stays notified: until [`from_raw`](Self::from_raw) it is neither run nor cancelled.
+    /// The task leaks if `from_raw` is never called. The pointer has the alignment of a `usize`, so
+    /// its lowest bits are free for tags. The pointer has the provenance of the whole task: keep
+    /// that provenance, with `map_addr` and the like, or expose it.
     ///
     /// ```
     /// use std::{ptr::NonNull, sync::atomic::{AtomicPtr, Ordering}};
@@ -178,7 +181,7 @@ impl<S: Schedule> Notified<S> {
         self.into_task().cast()
     }
 
-    /// Turns a pointer of [`into_raw`](Self::into_raw) back. No read-modify-write.
+    /// Turns a pointer of [`into_raw`](Self::into_raw) back. Costs no read-modify-write.
     ///
     /// # Safety
     /// `raw` came from `into_raw` of a `Notified` of the same `S`, and was not turned back since.
@@ -201,9 +204,10 @@ impl<S: Schedule> Notified<S> {
     /// at shutdown.
     ///
     /// The start costs one read-modify-write, or none if the task has yielded
-    /// ([`yield_now`](crate::yield_now)) or the runner let it go on ([`AfterPoll::again`]) and nothing has woken it in or after that poll. The end costs one for
-    /// `Pending`, or none if the task comes back. A completion costs none if no handle joins and no
-    /// waker is left, one otherwise, two if it wakes a join waker.
+    /// ([`yield_now`](crate::yield_now)) or the runner let it go on ([`AfterPoll::again`]) and
+    /// nothing has woken it in or after that poll. The end costs one for `Pending`, or none if the
+    /// task comes back. A completion costs none if no handle joins and no waker is left, one
+    /// otherwise, two if it wakes a join waker.
     pub fn run(self) -> Ran<S> {
         self.run_and(|| run::Answer {
             keep: Keep::Nowhere,
@@ -212,7 +216,7 @@ impl<S: Schedule> Notified<S> {
     }
 
     /// Polls the future once, as [`Owned::run`] does. After the poll, `owned` returns the list that
-    /// keeps the task. For owners that may move to another thread during a poll.
+    /// keeps the task. This is for owners that may move to another thread during a poll.
     ///
     /// With `None`, a task that waits and is in no list comes back as [`Ran::Notified`], to be
     /// queued again. A listed task that completes is sent to its list's owner.
@@ -273,11 +277,11 @@ impl<S: Schedule> Notified<S> {
 
     /// Polls the future once, as [`run_in`](Self::run_in) does, for the loop of a worker.
     ///
-    /// Call this while no task is [current](crate::current()). A loop that may be called in the poll
-    /// of another task runs in [`without_current`](crate::without_current). Otherwise that task
-    /// loses its id, and a [yield](crate::yield_now) that it has made in this poll, so it may never
-    /// be polled again. Debug builds check this. [`run_in`](Self::run_in) has no such rule, and
-    /// costs two more accesses to a thread-local.
+    /// Call this while no task is [current](crate::current()). A loop that may be called in the
+    /// poll of another task runs in [`without_current`](crate::without_current). Otherwise that
+    /// task loses its id, and a [yield](crate::yield_now) that it has made in this poll, so it may
+    /// never be polled again. Debug builds check this. [`run_in`](Self::run_in) has no such rule,
+    /// and costs two more accesses to a thread-local.
     ///
     /// # Panics
     /// If `owned` panics; the task is then cancelled. In debug builds also if a task is current.
@@ -303,7 +307,7 @@ impl<S: Schedule> Notified<S> {
     }
 
     /// # Safety
-    /// A run of this task has just ended so.
+    /// A run of this task has just returned `end`.
     #[inline(always)]
     unsafe fn ran(task: TaskPtr, end: RunEnd) -> Ran<S> {
         match end {
@@ -317,7 +321,7 @@ impl<S: Schedule> Notified<S> {
 
 impl<S: Schedule> Drop for Notified<S> {
     fn drop(&mut self) {
-        // SAFETY: this is the one `Notified`, and it goes.
+        // SAFETY: this is the one `Notified`, and it is not used afterwards.
         unsafe { run::cancel(self.task, Keep::Nowhere) };
     }
 }

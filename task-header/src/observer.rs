@@ -1,15 +1,16 @@
-//! A look at a task by code that has no reference to it.
+//! Reads the state of a task without a reference to the task.
 use crate::{
     cell::{TaskPtr, header},
     notified::{Notified, Schedule},
     state::TaskState,
 };
 
-/// A pointer to a task that reads the task's state, and does not keep the task alive. One word.
+/// A pointer that reads a task's state, and does not keep the task alive. It takes one word.
 ///
-/// It is for a list of the live tasks of a runtime. A task has its place in the list as
+/// An observer is for a list of the live tasks of a runtime. A task has its place in the list as
 /// [metadata](crate::Builder::metadata). The drop of that metadata takes the lock of the list, and
-/// then takes the task out. So a thread that has the lock may look at every task of the list.
+/// then removes the task from the list. So a thread that has the lock may read the state of every
+/// task of the list.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -50,14 +51,14 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observer(TaskPtr);
 
-// SAFETY: it only reads the atomic state of a task, which threads share.
+// SAFETY: an observer only reads the atomic state of a task, which threads share.
 unsafe impl Send for Observer {}
 
 // SAFETY: as above.
 unsafe impl Sync for Observer {}
 
 impl Observer {
-    /// Returns the task's state. A load.
+    /// Returns the task's state. Costs one load.
     ///
     /// # Safety
     /// Until this method returns, at least one of the task's details is not dropped, or its drop
@@ -65,13 +66,13 @@ impl Observer {
     /// given.
     pub unsafe fn state(self) -> TaskState {
         // SAFETY: by the caller's promise the cell is not freed (`free` drops the details first),
-        // and until then nobody borrows the header mutably.
+        // and until then no code borrows the header mutably.
         unsafe { header(self.0) }.state.observed()
     }
 }
 
 impl<S: Schedule> Notified<S> {
-    /// Returns a pointer by which a list of tasks looks at this one.
+    /// Returns a pointer by which a list of tasks reads the state of this task.
     pub fn observer(&self) -> Observer {
         Observer(self.as_task())
     }

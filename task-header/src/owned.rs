@@ -1,9 +1,9 @@
 //! The list of live tasks of one owner, without a lock.
 //!
-//! The owner lists a task that it polls just before the task's first `Pending` is published. From
-//! that same read-modify-write on, the list holds a reference to the task (`LISTED`), so a wake by
-//! reference can submit the task without counting. A task that completes in its first poll touches
-//! no list. The rules are those of [`list`](crate::list).
+//! The owner puts a task into the list after the poll that first returned `Pending`. One
+//! read-modify-write then publishes that `Pending` and sets `LISTED`. From then on the list holds a
+//! reference to the task, so a wake by reference can submit the task without counting. A task that
+//! completes in its first poll touches no list. The rules are those of [`list`](crate::list).
 use crate::{
     cell::{self, header},
     complete::dealloc,
@@ -16,7 +16,7 @@ use crate::{
 };
 use core::{fmt, marker::PhantomData, panic::Location, ptr::NonNull, task::Waker};
 
-/// The live tasks of one owner: a worker's core, a local executor.
+/// The live tasks of one owner, such as a worker's core or a local executor.
 ///
 /// Every operation takes `&mut self`: there is one owner, and no other thread walks the list. The
 /// list's table grows to one word for each task that it has held at one time, in blocks of 1 KiB.
@@ -31,7 +31,8 @@ pub struct Owned<S> {
 unsafe impl<S> Send for Owned<S> {}
 
 impl<S: Schedule> Owned<S> {
-    /// Makes an empty list. `owner` is woken when a task of a closing list ends on another owner.
+    /// Makes an empty list. Once the list is closed, `owner` is woken when a task of the list ends
+    /// elsewhere: in a run that did not use this list.
     pub fn new(owner: Waker) -> Self {
         Self {
             list: List::new(owner, false),
@@ -50,8 +51,8 @@ impl<S: Schedule> Owned<S> {
         self.list.len() == 0
     }
 
-    /// Releases the tasks that ended elsewhere. A load if there is none, else one read-modify-write
-    /// plus one per task.
+    /// Releases the tasks that ended elsewhere. Costs a load if there is none, otherwise one
+    /// read-modify-write plus one per task.
     pub fn drain(&mut self) {
         drain(&mut self.list);
     }
@@ -67,18 +68,18 @@ impl<S: Schedule> Owned<S> {
         self.list.watch();
     }
 
-    /// Aborts every task of the list, and drops the futures of idle ones here.
+    /// Aborts every task of the list, and drops the futures of the idle tasks on this thread.
     ///
     /// The other tasks are queued or running. They end where they are run next, and the list is
-    /// empty only after that. One read-modify-write per task, and one look at each word that the
-    /// list has in use.
+    /// empty only after that. Costs one read-modify-write per task, and one look at each word that
+    /// the list has in use.
     pub fn cancel_all(&mut self) {
         self.cancel_all_and(|_, _| ());
     }
 
-    /// Aborts every task as [`cancel_all`](Self::cancel_all) does, and calls `ended` for each
-    /// future that was dropped here, with the place where its task was spawned, if the task keeps
-    /// it. By then another task may have the same id.
+    /// Aborts every task as [`cancel_all`](Self::cancel_all) does, and calls `ended` for each task
+    /// whose future was dropped on this thread. `ended` gets the place where the task was spawned,
+    /// if the task recorded that place. By then another task may have the same id.
     pub fn cancel_all_and(
         &mut self,
         mut ended: impl FnMut(Id, Option<&'static Location<'static>>),
@@ -124,8 +125,8 @@ impl<S> Drop for Owned<S> {
     }
 }
 
-/// Releases the complete tasks on the stack. The stack has no others: no task of such a list is
-/// bound to its thread.
+/// Releases the complete tasks on the stack. The stack has no other tasks, because no task of an
+/// [`Owned`] is thread-local.
 fn drain(list: &mut List) {
     let mut next = list.take();
     while let Some(task) = next {

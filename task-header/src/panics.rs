@@ -5,8 +5,8 @@ pub(crate) use sync_shim::panics::Payload;
 #[cfg(feature = "std")]
 pub(crate) use sync_shim::panics::{catch, contain, discard_and};
 
-/// The functions that contain a panic, for builds without std, where nothing is caught. The tests
-/// of this crate also use them beside a `sync-shim` with std, which other packages enable.
+/// The functions that contain a panic, for builds of this crate without std, where no panic is
+/// caught. Such a build uses them even if another package enables std in `sync-shim`.
 #[cfg(not(feature = "std"))]
 mod without_std {
     use super::Payload;

@@ -24,7 +24,7 @@ pub(crate) struct Releases {
 const WAKE: usize = 1;
 
 impl Releases {
-    /// Makes an empty stack. `watched`: a push wakes the owner.
+    /// Makes an empty stack. If `watched` is true, the first push wakes the owner.
     pub(crate) fn allocate(owner: Waker, watched: bool) -> NonNull<Self> {
         let layout = Layout::new::<Self>();
         // SAFETY: the layout's size is not zero.
@@ -45,7 +45,7 @@ impl Releases {
     /// Frees a stack.
     ///
     /// # Safety
-    /// [`allocate`](Self::allocate) returned it, and no thread uses it any more.
+    /// [`allocate`](Self::allocate) returned the stack, and no thread uses it any more.
     pub(crate) unsafe fn free(this: NonNull<Self>) {
         let releases = this.as_ptr();
         // SAFETY: the stack is the caller's alone.
@@ -56,12 +56,12 @@ impl Releases {
         unsafe { dealloc(releases.cast(), Layout::new::<Self>()) };
     }
 
-    /// Sends a task to its owner. One read-modify-write, plus the owner's wake if the owner waits
-    /// for one. Contains the panics of the owner's waker.
+    /// Sends a task to its owner, and wakes the owner if the tag is set. Costs one
+    /// read-modify-write, besides the wake. Contains the panics of the owner's waker.
     ///
     /// # Safety
     /// `this` is the stack of the owner in whose list the task is. Either the task is complete and
-    /// has not been pushed since, or the caller holds its one `Notified`, which this consumes.
+    /// has not been pushed since, or the caller holds its one `Notified`, which the call consumes.
     ///
     /// `this` is a pointer, not a reference: once the task is pushed, the owner may free the stack,
     /// and a reference would have to stay valid until the function returns.
@@ -84,8 +84,9 @@ impl Releases {
         });
     }
 
-    /// Pushes, unless the owner wants to be woken and no clone of its waker has been tried yet.
-    /// `owner` is `None` before the try, and `Some(None)` if the clone panicked.
+    /// Pushes, unless the owner wants to be woken and `push` has not tried to clone its waker yet.
+    /// Returns whether it pushed. `owner` is `None` before the try, and `Some(None)` if the clone
+    /// panicked.
     ///
     /// # Safety
     /// As for [`push`](Self::push), if it pushes.
@@ -122,13 +123,13 @@ impl Releases {
         true
     }
 
-    /// Takes all tasks. One read-modify-write if there are any.
+    /// Takes all tasks. Costs one read-modify-write if there are any.
     pub(crate) fn take(&self, watched: bool) -> Option<TaskPtr> {
         if self.is_empty() {
             return None;
         }
         let empty = ptr::null_mut::<Header>().map_addr(|_| usize::from(watched));
-        // Ordering: Acquire pairs with `push`.
+        // Ordering: Acquire pairs with the Release of `try_push`.
         NonNull::new(self.head.swap(empty, Acquire).map_addr(|a| a & !WAKE))
     }
 
@@ -138,7 +139,7 @@ impl Releases {
         self.head.load(Relaxed).map_addr(|a| a & !WAKE).is_null()
     }
 
-    /// Has each push wake the owner from now on. Called once, by the owner.
+    /// Makes the next push wake the owner. The owner calls this once.
     pub(crate) fn watch(&self) {
         // Ordering: Relaxed; the exchange below confirms the value.
         let mut head = self.head.load(Relaxed);
@@ -169,8 +170,8 @@ pub(crate) unsafe fn unlink(task: TaskPtr) -> Option<TaskPtr> {
     header.queue_next.with_mut(|link| unsafe { (*link).take() })
 }
 
-/// Returns the task after `task` in the chain that [`List::take`] returned. Its link is only an
-/// address (rule 6).
+/// Returns the task after `task` in the chain that [`List::take`] returned. The link of `task` is
+/// only an address (rule 6).
 ///
 /// # Safety
 /// The caller has taken the task, and not passed it on yet.

@@ -24,12 +24,12 @@ pub(crate) enum RunEnd {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) keep: Keep,
-    /// Whether a task that waits goes on at once, woken or not.
+    /// Whether the run goes on after a `Pending`, even if the task was not woken.
     pub(crate) again: bool,
 }
 
 /// A run whose runner panicked when it was asked for the task's list. The drop of this value ends
-/// the task: it cancels the future, unless that is gone already.
+/// the task: it drops the future, unless the future is gone already.
 struct BrokenOff(TaskPtr, Polled);
 
 impl Drop for BrokenOff {
@@ -49,7 +49,7 @@ impl Drop for BrokenOff {
 /// Runs a task once. After the poll, `answer` says what to do with the task.
 ///
 /// # Safety
-/// The caller holds the one `Notified`, which this consumes.
+/// The caller holds the one `Notified`, which the call consumes.
 #[inline(always)]
 pub(crate) unsafe fn run(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunEnd {
     #[cfg(feature = "std")]
@@ -58,7 +58,8 @@ pub(crate) unsafe fn run(task: TaskPtr, answer: impl FnOnce() -> Answer) -> RunE
     unsafe { run_in_loop(task, answer) }
 }
 
-/// As [`run`]. Afterwards the thread has no current task, not even one that called this.
+/// Runs a task as [`run`] does. Afterwards the thread has no current task, not even a task that
+/// called this function.
 ///
 /// # Safety
 /// As for [`run`].
@@ -106,7 +107,7 @@ pub(crate) unsafe fn run_in_loop(task: TaskPtr, answer: impl FnOnce() -> Answer)
         Pend::Idle => RunEnd::Pending,
         Pend::Notified => RunEnd::Notified,
         Pend::Aborted => {
-            // The future's drop may have given the list to another thread, so it is not touched.
+            // The future's drop may give the list to another thread, so no code touches the list.
             // SAFETY: the run has become the one `Notified`.
             unsafe { end_aborted(task, || Keep::Nowhere) };
             RunEnd::Complete
@@ -121,8 +122,8 @@ pub(crate) unsafe fn run_in_loop(task: TaskPtr, answer: impl FnOnce() -> Answer)
     }
 }
 
-/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). It calls `keep`
-/// only after the future's drop, which may give the task's list to another thread.
+/// Ends a task that was aborted in its poll (rule 9 of [`state`](crate::state)). Calls `keep` only
+/// after the future's drop, because that drop may give the task's list to another thread.
 ///
 /// # Safety
 /// The calling thread runs the task, or has its `Notified`; the future is still there.

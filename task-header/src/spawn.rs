@@ -7,10 +7,10 @@ use crate::{
 };
 use core::future::Future;
 
-/// Makes a task, to be run or queued, and the handle that waits for it. One allocation, no
-/// read-modify-write.
+/// Makes a task, to be run or queued, and the handle that waits for it. Costs one allocation, and
+/// no read-modify-write.
 ///
-/// If memory runs out, it ends the process as the global allocator does.
+/// If memory runs out, the process ends, as with any allocation that fails.
 #[inline]
 pub fn new<F, S>(future: F, scheduler: S) -> (Notified<S>, JoinHandle<F::Output>)
 where
@@ -21,8 +21,8 @@ where
     Builder::new().spawn(future, scheduler)
 }
 
-/// Makes a task without a join handle; its output is dropped where it completes. One allocation, no
-/// read-modify-write.
+/// Makes a task without a join handle; its output is dropped where the task completes. Costs one
+/// allocation, and no read-modify-write.
 #[inline]
 pub fn new_detached<F, S>(future: F, scheduler: S) -> Notified<S>
 where
@@ -96,8 +96,8 @@ where
 /// Makes a task whose scheduler is a closure, and the handle that waits for it.
 ///
 /// The closure gets the task each time the task is to run. During the call, a counted reference to
-/// the task keeps the closure alive: two read-modify-writes a wake, unless the closure has no size
-/// and no drop. [`new`] with a type that is [`Schedule`] needs none.
+/// the task keeps the closure alive. That costs two read-modify-writes per wake, unless the closure
+/// has no size and no drop. [`new`] with a type that implements [`Schedule`] costs none of these.
 ///
 /// ```
 /// use std::sync::mpsc;

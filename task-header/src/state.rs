@@ -6,14 +6,14 @@
 //! |---|---|
 //! | owner | the list of live tasks ([`Owned`](crate::Owned), [`LocalOwned`](crate::LocalOwned)) |
 //! | running thread | the future: it polls the future, or drops it |
-//! | waker | one unit of the count; a wake asks for a poll |
-//! | aborter | an abort handle (one unit of the count) or the join handle; asks for the future's drop |
+//! | waker | one unit of the count; a wake requests a poll |
+//! | aborter | an abort handle (one unit of the count) or the join handle; requests the future's drop |
 //! | joiner | the join handle: waits for the output, and takes it |
 //!
 //! # States
 //!
 //! A task is in one of these states. `CANCELLED` with `NOTIFIED` makes each of the first four
-//! *aborted*: the next start drops the future.
+//! states *aborted*: the next start drops the future.
 //!
 //! | state | bits set | bits clear | the future belongs to |
 //! |---|---|---|---|
@@ -23,7 +23,7 @@
 //! | *goes on* | `RUNNING`, perhaps `NOTIFIED` | `COMPLETE` | the holder of the `Notified` (rule 8) |
 //! | *idle* | | `RUNNING`, `NOTIFIED`, `COMPLETE` | nobody |
 //! | *cancelling* | `RUNNING`, `CANCELLED` | `NOTIFIED`, `COMPLETE` | the running thread, which drops it |
-//! | *complete* | `COMPLETE` | | nobody: it is gone |
+//! | *complete* | `COMPLETE` | | nobody: the future is gone |
 //!
 //! *Running* and *goes on* may look alike in the word. The difference is where the run is: in a
 //! thread that polls, or in a `Notified`.
@@ -32,10 +32,10 @@
 //!
 //! | bit | set by | cleared by | while set |
 //! |---|---|---|---|
-//! | `RUNNING` | the start of a run | `pend`, completion, or `release_run` after the joiner's wake | the task is *running*, its run *goes on*, or it wakes its joiner |
+//! | `RUNNING` | the start of a run | `pend`, completion, or `release_run` after the joiner's wake | the task is *running*, its run *goes on*, or the running thread wakes the joiner |
 //! | `NOTIFIED` | a wake, an abort, the drop of the last reference (rule 5) | the next start, completion | one `Notified` exists, or the poll's end makes one unless the task completes; after `COMPLETE`, nothing (rule 4) |
-//! | `COMPLETE` | the running thread | nobody | the future is gone, and the output slot is written |
-//! | `CANCELLED` | an abort or the drop of the last reference, with `NOTIFIED`; `pend`, alone, when it leaves no reference | nobody | the next start drops the future; an abort in a poll takes effect when that poll ends (rule 9) |
+//! | `COMPLETE` | the running thread | nobody | the future is gone; if there is a join handle, the output slot is written |
+//! | `CANCELLED` | an abort or the drop of the last reference, with `NOTIFIED`; `pend`, without `NOTIFIED`, when it leaves no reference | nobody | the next start drops the future; an abort in a poll takes effect when that poll ends (rule 9) |
 //! | `JOIN_INTEREST` | the constructor | the join handle | a join handle exists |
 //! | `JOIN_WAKER` | the join handle | the join handle, while not `COMPLETE` | at completion, the join waker's slot belongs to the running thread |
 //! | `LISTED` | the owner, in the read-modify-write that publishes the first `Pending`; for a thread-local task, the constructor | the owner, or a completion that the owner runs | the task is in its owner's list |
@@ -52,36 +52,39 @@
 //! 2. Each `Notified` that is submitted stands for one change of `NOTIFIED` from 0 to 1 while
 //!    neither `RUNNING` nor `COMPLETE` was set. The caller whose read-modify-write made that change
 //!    submits. If `RUNNING` was set, the running thread submits: it sees `NOTIFIED` no later than
-//!    in the read-modify-write that ends its run. So no wake is lost, and none submits twice.
+//!    in the read-modify-write that ends its run. So no wake is lost, and no wake submits twice.
 //! 3. A wake is a read-modify-write even if `NOTIFIED` is already set. Its release half makes the
 //!    waker's writes visible to the next start, which acquires. Its acquire half makes the last run
 //!    visible to the waker: a waker that submits writes the queue link, which the holder of the
-//!    last `Notified` wrote before it.
+//!    last `Notified` wrote earlier.
 //! 4. `NOTIFIED` that is set after `COMPLETE` means nothing, and is no reference (rule 1).
 //! 5. A task that has no reference although `COMPLETE` is clear can never be woken again. The
-//!    thread that dropped the last reference owns the task alone. It submits the task once more,
-//!    cancelled, so that the future is dropped where futures are dropped.
+//!    thread that dropped the last reference owns the task alone. If it is the running thread, it
+//!    drops the future at once. Otherwise it submits the task once more, cancelled, so that the
+//!    future is dropped in a run.
 //! 6. The output slot belongs to the running thread until `COMPLETE`, then to the join handle. If
 //!    there is no join handle (`JOIN_INTEREST` is clear and never comes back), the slot stays the
 //!    running thread's.
-//! 7. The join waker's slot belongs to the join handle while `JOIN_WAKER` is clear. While it is
-//!    set, nobody writes the slot. `COMPLETE` with `JOIN_WAKER` set gives the waker to the running
-//!    thread for good; that thread moves the waker out and leaves the slot's bytes as they are.
+//! 7. The join waker's slot belongs to the join handle while `JOIN_WAKER` is clear. While the bit
+//!    is set, no thread writes the slot. `COMPLETE` with `JOIN_WAKER` set gives the waker to the
+//!    running thread for good; that thread moves the waker out and leaves the slot's bytes as they
+//!    are.
 //! 8. A run need not end with its poll. If the task is to be polled again at once (it was woken in
-//!    the poll, or it has yielded there, or the runner asks for it), the run *goes on* in a `Notified`: `RUNNING` stays set,
-//!    and is the reference of that `Notified`. Its holder has the future alone, as the running
-//!    thread had; the hand-over makes the running thread's writes visible to it. A wake or an abort
-//!    in between sees `RUNNING`, as in a poll, and only sets bits. The next start is a load, unless
-//!    that load finds `NOTIFIED`. The load may miss a `NOTIFIED`: then the task gets one more poll
-//!    (rule 2), so the load need not be fresh. No other thread changes `RUNNING` meanwhile, so the
-//!    load always tells which kind of `Notified` this is.
+//!    the poll, or has yielded there, or the runner requests it), the run *goes on* in a
+//!    `Notified`: `RUNNING` stays set, and is the reference of that `Notified`. The holder of the
+//!    `Notified` has the future alone, as the running thread had. The hand-over makes the running
+//!    thread's writes visible to the holder. A wake or an abort in between sees `RUNNING`, as in a
+//!    poll, and only sets bits. The next start is a load, unless that load finds `NOTIFIED`. The
+//!    load may miss a `NOTIFIED`: then the task gets one more poll (rule 2), so the load need not
+//!    be fresh. No other thread changes `RUNNING` meanwhile. So the load always tells whether a
+//!    run goes on in this `Notified`.
 //! 9. An abort during a poll that returns `Pending` ends the task with that poll, not by way of the
 //!    queue. The running thread finds `CANCELLED`, starts again (rule 8), and so drops the future.
-//!    It checks before it touches its list, because the future's drop is user code and may give the
-//!    list to another thread. If the abort comes after that check, `pend` finds it and has turned
-//!    the run into a `Notified`. The same thread starts that `Notified` and releases the task to
-//!    its list over the stack, as if the task had ended on another thread. A run that goes on is
-//!    not checked again: its next start drops the future.
+//!    It checks for the abort before it touches its list, because the future's drop is user code
+//!    and may give the list to another thread. If the abort comes after that check, `pend` finds
+//!    the abort, and has already turned the run into a `Notified`. The same thread starts that
+//!    `Notified` and releases the task to its list over the stack, as if the task had ended on
+//!    another thread. If a run that goes on is aborted later, its next start drops the future.
 
 use core::fmt;
 use sync_shim::atomic::{
@@ -131,11 +134,11 @@ const fn referenced(s: usize) -> bool {
 /// A task's state at one look of an [`Observer`](crate::Observer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskState {
-    /// It waits for a wake.
+    /// The task waits for a wake.
     Waiting,
-    /// It is queued, or a thread polls it or drops its future.
+    /// The task is queued, or a thread polls it or drops its future.
     Active,
-    /// Its future is gone.
+    /// The task's future is gone.
     Complete,
 }
 
@@ -165,11 +168,12 @@ pub(crate) enum Start {
 #[must_use = "the task may need another run"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pend {
-    /// The task waits; others hold references to it.
+    /// The task waits, and there are other references to it.
     Idle,
-    /// The task was woken meanwhile: the caller holds the one `Notified`.
+    /// The task was woken during the run: the caller holds the one `Notified`.
     Notified,
-    /// The task was aborted meanwhile: the caller holds the one `Notified` and cancels it (rule 9).
+    /// The task was aborted during the run: the caller holds the one `Notified`, and cancels the
+    /// task (rule 9).
     Aborted,
     /// No reference is left (rule 5): the caller alone owns the task, in the state *cancelling*.
     Orphan,
@@ -179,7 +183,8 @@ pub(crate) enum Pend {
 #[must_use = "completion is done only with `Done`, `Dealloc` or after `release_run`"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Complete {
-    /// Nothing has changed yet. Nobody will take the output: drop it and call `complete` again.
+    /// The word has not changed yet. No join handle will take the output: drop the output and call
+    /// `complete` again.
     DropOutput,
     /// The task is complete, and the run's reference is kept. Wake the join waker, then call
     /// `release_run`.
@@ -226,8 +231,8 @@ impl State {
         ))
     }
 
-    /// Turns a `Notified` into a run, or continues the run in it. One read-modify-write; none if
-    /// the run goes on and nobody has woken or aborted the task.
+    /// Turns a `Notified` into a run, or continues the run that goes on in the `Notified`. Costs
+    /// one read-modify-write, or none if a run goes on and the task was neither woken nor aborted.
     #[inline]
     pub(crate) fn start(&self) -> Start {
         // Ordering: Relaxed. The load need not be fresh (rule 8).
@@ -252,8 +257,9 @@ impl State {
         }
     }
 
-    /// Returns whether the task was aborted in the poll that returned `Pending` (rule 9). A load,
-    /// by the running thread. `false` is a guess, which [`pend`](Self::pend) checks.
+    /// Returns whether the task was aborted in the poll that returned `Pending` (rule 9). The
+    /// running thread calls this, at the cost of a load. `false` is a guess, which
+    /// [`pend`](Self::pend) checks.
     #[inline]
     pub(crate) fn is_aborted(&self) -> bool {
         // Ordering: Relaxed; `start` acquires what the aborter published.
@@ -261,16 +267,16 @@ impl State {
     }
 
     /// Returns whether the task was woken in the poll that returned `Pending`, and not aborted, so
-    /// that its run goes on (rule 8). A load, by the running thread. `false` is a guess, which
-    /// [`pend`](Self::pend) checks.
+    /// that its run goes on (rule 8). The running thread calls this, at the cost of a load. `false`
+    /// is a guess, which [`pend`](Self::pend) checks.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         // Ordering: Relaxed; `start` acquires what the waker published.
         self.0.load(Relaxed) & (NOTIFIED | CANCELLED) == NOTIFIED
     }
 
-    /// Ends a run whose poll returned `Pending`. `list`: the owner has just put the task into its
-    /// list. One read-modify-write.
+    /// Ends a run whose poll returned `Pending`. `list` is true if the owner has just put the task
+    /// into its list. Costs one read-modify-write.
     #[inline]
     pub(crate) fn pend(&self, list: bool) -> Pend {
         let listed = if list { LISTED } else { 0 };
@@ -292,15 +298,15 @@ impl State {
         } else if referenced(s) {
             Pend::Idle
         } else {
-            // Ordering: Relaxed; nobody else has a reference.
+            // Ordering: Relaxed; no other thread has a reference.
             self.0.store(RUNNING | CANCELLED, Relaxed);
             Pend::Orphan
         }
     }
 
-    /// Completes the task, with the output written (`has_output`) or dropped. `unlisted`: the owner
-    /// has just taken the task out of its list. No read-modify-write if nobody else holds the task,
-    /// else one.
+    /// Completes the task, with the output written (`has_output`) or dropped. `unlisted` is true if
+    /// the owner has just taken the task out of its list. Costs one read-modify-write, or none if
+    /// there is no other reference.
     #[inline]
     pub(crate) fn complete(&self, has_output: bool, unlisted: bool) -> Complete {
         let gone = RUNNING | NOTIFIED | if unlisted { LISTED } else { 0 };
@@ -318,7 +324,7 @@ impl State {
             }
             let end = (s | COMPLETE) & !gone;
             if !referenced(end) {
-                // Nobody else has a reference, so nobody else can change the word.
+                // There is no other reference, so no other thread can change the word.
                 return Complete::Dealloc;
             }
             let wake = s & JOIN_WAKER != 0;
@@ -337,19 +343,19 @@ impl State {
         }
     }
 
-    /// Ends a run that kept its reference to wake the join waker. One read-modify-write.
+    /// Ends a run that kept its reference to wake the join waker. Costs one read-modify-write.
     pub(crate) fn release_run(&self, unlisted: bool) -> Duty {
         self.release(RUNNING | if unlisted { LISTED } else { 0 })
     }
 
     /// Releases the list's reference to a completed task that the owner has taken out of its list.
-    /// One read-modify-write, none if it is the last reference.
+    /// Costs one read-modify-write, or none if the list's reference is the last.
     pub(crate) fn release_listed(&self) -> Duty {
         self.release_unless_last(LISTED)
     }
 
-    /// Releases the join handle's reference to a completed task. One read-modify-write, none if it
-    /// is the last reference.
+    /// Releases the join handle's reference to a completed task. Costs one read-modify-write, or
+    /// none if the handle's reference is the last.
     #[inline]
     pub(crate) fn release_join(&self) -> Duty {
         self.release_unless_last(JOIN_INTEREST)
@@ -384,7 +390,7 @@ impl State {
         }
     }
 
-    /// Wakes the task and keeps the waker. One read-modify-write.
+    /// Wakes the task and keeps the waker. Costs one read-modify-write.
     #[inline]
     pub(crate) fn wake_by_ref(&self) -> Duty {
         // Ordering: Release pairs with `start` (rule 3). Acquire pairs with `pend`: a waker that
@@ -392,16 +398,16 @@ impl State {
         Self::submit_if_idle(self.0.fetch_or(NOTIFIED, AcqRel))
     }
 
-    /// Wakes the task and gives the waker's reference to the `Notified`, or drops it. One
-    /// read-modify-write.
+    /// Wakes the task and gives the waker's reference to the `Notified`, or drops that reference.
+    /// Costs one read-modify-write.
     pub(crate) fn wake_by_val(&self) -> Duty {
         // Ordering: Relaxed; the exchange below confirms the value.
         let mut s = self.0.load(Relaxed);
         loop {
             let end = (s | NOTIFIED) - REF_ONE;
             // Ordering: Release pairs with `start` (rule 3), and with the last reference's release.
-            // Acquire pairs with the other releases, if this one is the last, and with `pend`, if
-            // it submits.
+            // Acquire pairs with the other releases, if this reference is the last, and with
+            // `pend`, if this wake submits.
             match self.0.compare_exchange_weak(s, end, AcqRel, Relaxed) {
                 Ok(_) if !referenced(end) => return Duty::Dealloc,
                 Ok(_) => return Self::submit_if_idle(s),
@@ -410,8 +416,8 @@ impl State {
         }
     }
 
-    /// Requests the future's drop. It happens at the next start, or at the end of the current poll.
-    /// One read-modify-write.
+    /// Requests the future's drop. The drop happens at the next start, or at the end of the current
+    /// poll. Costs one read-modify-write.
     pub(crate) fn abort(&self) -> Duty {
         // Ordering: as for `wake_by_ref`.
         Self::submit_if_idle(self.0.fetch_or(CANCELLED | NOTIFIED, AcqRel))
@@ -426,7 +432,7 @@ impl State {
         }
     }
 
-    /// Counts one more waker or abort handle. One read-modify-write.
+    /// Counts one more waker or abort handle. Costs one read-modify-write.
     ///
     /// Aborts the process when the count reaches the sign bit. Only a program that forgets that
     /// many clones gets there.
@@ -439,7 +445,7 @@ impl State {
         }
     }
 
-    /// Subtracts one waker or abort handle from the count. One read-modify-write.
+    /// Subtracts one waker or abort handle from the count. Costs one read-modify-write.
     #[inline]
     pub(crate) fn ref_dec(&self) -> Duty {
         // Ordering: as in `release`.
@@ -457,18 +463,17 @@ impl State {
             Duty::Dealloc
         } else {
             debug_assert_eq!(s & (NOTIFIED | CANCELLED), 0, "held: {s:#b}");
-            // Ordering: Relaxed; nobody else has a reference.
+            // Ordering: Relaxed; no other thread has a reference.
             self.0.store(s | NOTIFIED | CANCELLED, Relaxed);
             Duty::Submit
         }
     }
 
-    /// Drops the join interest. The caller repeats this until it returns something other than
-    /// `DropWaker`. Together the calls cost one read-modify-write, or two if a waker was
-    /// registered.
+    /// Drops the join interest. The caller repeats the call until the result is not `DropWaker`.
+    /// Together the calls cost one read-modify-write, or two if a waker was registered.
     #[inline]
     pub(crate) fn leave_join(&self) -> LeaveJoin {
-        // Ordering: Acquire pairs with `complete`: if it shows COMPLETE, the caller drops the
+        // Ordering: Acquire pairs with `complete`: if the load shows COMPLETE, the caller drops the
         // output.
         let mut s = self.0.load(Acquire);
         loop {
@@ -489,30 +494,32 @@ impl State {
         }
     }
 
-    /// Returns whether the output is written. One load.
+    /// Returns whether the task is complete. Costs one load.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
-        // Ordering: Acquire pairs with `complete`: if it is true, the caller reads the output.
+        // Ordering: Acquire pairs with `complete`: if the result is true, the caller may read the
+        // output.
         self.0.load(Acquire) & COMPLETE != 0
     }
 
-    /// Returns whether a join handle may still ask for the output. A load, by the running thread;
-    /// `false` is final.
+    /// Returns whether a join handle may still ask for the output. The running thread calls this,
+    /// at the cost of a load. `false` is final.
     #[inline]
     pub(crate) fn is_joined(&self) -> bool {
         // Ordering: Relaxed; `complete` checks again, and nothing is read because of a `false`.
         self.0.load(Relaxed) & JOIN_INTEREST != 0
     }
 
-    /// Returns whether the task is in a list. A load, by the running thread; after it, only that
-    /// thread's owner can clear the bit.
+    /// Returns whether the task is in a list. The running thread calls this, at the cost of a load.
+    /// Until the run ends, only the running thread can set or clear the bit.
     #[inline]
     pub(crate) fn is_listed(&self) -> bool {
         // Ordering: Relaxed; `start` has acquired what the listing thread wrote.
         self.0.load(Relaxed) & LISTED != 0
     }
 
-    /// Returns whether the slot holds the join handle's waker. A load, by the join handle.
+    /// Returns whether the slot holds the join handle's waker. The join handle calls this, at the
+    /// cost of a load.
     pub(crate) fn has_join_waker(&self) -> Result<bool, AlreadyComplete> {
         // Ordering: Acquire, as in `is_complete`. Only this thread changes JOIN_WAKER.
         let s = self.0.load(Acquire);
@@ -522,15 +529,16 @@ impl State {
         Ok(s & JOIN_WAKER != 0)
     }
 
-    /// Returns whether the completion took the join waker. A load, when no reference is left.
+    /// Returns whether the completion took the join waker. The thread that frees the cell calls
+    /// this, at the cost of a load.
     pub(crate) fn gave_join_waker(&self) -> bool {
         // Ordering: Relaxed; the thread that frees the cell has acquired everything.
         self.0.load(Relaxed) & JOIN_WAKER != 0
     }
 
-    /// Returns the state in the words of an observer. A load.
+    /// Returns the state as an observer sees it. Costs a load.
     pub(crate) fn observed(&self) -> TaskState {
-        // Ordering: Relaxed; nothing is read on the strength of it.
+        // Ordering: Relaxed; an observer reads nothing else of the task because of this value.
         let s = self.0.load(Relaxed);
         if s & COMPLETE != 0 {
             TaskState::Complete
@@ -541,12 +549,12 @@ impl State {
         }
     }
 
-    /// Publishes the waker that the join handle has written. One read-modify-write.
+    /// Publishes the waker that the join handle has written. Costs one read-modify-write.
     pub(crate) fn set_join_waker(&self) -> Result<(), AlreadyComplete> {
         self.toggle_join_waker()
     }
 
-    /// Takes the waker's slot back for the join handle. One read-modify-write.
+    /// Takes the waker's slot back for the join handle. Costs one read-modify-write.
     pub(crate) fn unset_join_waker(&self) -> Result<(), AlreadyComplete> {
         self.toggle_join_waker()
     }

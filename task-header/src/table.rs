@@ -4,7 +4,7 @@
 //! |---|---|
 //! | *taken* | the address of a task |
 //! | *free* | the address of the next free place, with the lowest bit set |
-//! | *unbegun* | nothing: it is not written yet. Only the newest chunk has such places |
+//! | *unbegun* | nothing: the word is not written yet. Only the newest chunk has such places |
 //!
 //! 1. A taken place names a task, and the task names its place. The address of a place gives its
 //!    chunk, and the chunk names the owner's stack. So a list takes two words per task, one in the
@@ -14,10 +14,10 @@
 //! 2. Only the owner touches the places. It writes a chunk's pointer to the stack before it gives
 //!    out any place of the chunk, and never changes the pointer. The thread that completes a task
 //!    may read the pointer until the task is on that stack.
-//! 3. A chunk stays while any place of the table is taken. A thread that completes a task off the
-//!    owner reads the chunk before it pushes the task. So when the last task has left the table, no
-//!    thread reads a chunk any more, and the owner frees all chunks but one. A table that is
-//!    dropped with tasks in it leaks its chunks.
+//! 3. A chunk stays while any place of the table is taken. A thread that completes a task and is
+//!    not the owner reads the chunk before it pushes the task. So when the last task has left the
+//!    table, no thread reads a chunk any more, and the owner frees all chunks but one. A table that
+//!    is dropped with tasks in it leaks its chunks.
 //! 4. The owner gives out the places of the newest chunk in order, and does not write a place
 //!    before it gives that place out. A small list costs one block of memory.
 //! 5. The list is borrowed while it calls the allocator, so the allocator must not use that list.
@@ -60,8 +60,8 @@ const _: () = assert!(align_of::<Place>() > FREE && align_of::<Header>() > FREE)
 
 /// The head of a chunk; its places follow.
 struct Chunk {
-    /// Written once. The cell is for the models alone. They check that a thread that completes a
-    /// task reads this field before the chunk is freed.
+    /// Written once. The `UnsafeCell` is only for the models: they check that a thread that
+    /// completes a task reads this field before the chunk is freed.
     releases: UnsafeCell<NonNull<Releases>>,
     older: Option<ChunkPtr>,
 }
@@ -72,7 +72,7 @@ type ChunkPtr = NonNull<Chunk>;
 pub(crate) struct Table {
     newest: Option<ChunkPtr>,
     /// The number of places of `newest` that were given out since the table last freed chunks,
-    /// including those that are free again. The rest are never read.
+    /// including those that are free again. The other places of `newest` are never read.
     begun: usize,
     free: Option<NonNull<Place>>,
     len: usize,
@@ -182,12 +182,12 @@ impl Table {
         let head = unsafe { &mut *newest.as_ptr() };
         if let Some(older) = head.older.take() {
             (self.free, self.begun) = (None, 0); // Before the allocator is called (rule 5).
-            // SAFETY: as above, and the table no longer names them.
+            // SAFETY: as above, and the table no longer names these chunks.
             unsafe { free_chunks(Some(older)) };
         }
     }
 
-    /// Returns the first task, if there is one. [`after`](Self::after) returns each further one.
+    /// Returns the first task, if there is one. [`after`](Self::after) returns each further task.
     pub(crate) fn first(&self) -> Option<TaskPtr> {
         self.first_of(self.newest?, 0)
     }

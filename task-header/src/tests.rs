@@ -1,4 +1,4 @@
-//! Tests of the public API on one thread. The tests of panics come first.
+//! Tests of the public API on one thread. Most of the tests of panics come first.
 use crate::{AfterPoll, JoinHandle, Notified, Owned, Ran, Schedule, WakeKind, new, new_detached};
 use std::{
     future::{Future, pending, poll_fn},
@@ -135,7 +135,7 @@ fn waker_that_panics_in_its_drop() -> Waker {
     Waker::from(Arc::new(Bomb(PanicOnDrop)))
 }
 
-/// Leaves a waker with the handle and drops the caller's.
+/// Registers a clone of `waker` with the join handle, and drops `waker`.
 fn leave_waker<T>(join: &mut JoinHandle<T>, waker: Waker) {
     let polled = Pin::new(join).poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
@@ -222,7 +222,8 @@ fn an_aborted_idle_task_is_dropped_at_its_next_run() {
     assert!(matches!(poll_once(join), Poll::Ready(Err(error)) if error.is_cancelled()));
 }
 
-/// Makes a future that aborts its own task in its first poll, and wakes it too if `wakes` is set.
+/// Makes a future that aborts its own task in the first poll that finds a handle in `aborts`. If
+/// `wakes` is true, each poll also wakes the task.
 fn aborts_itself(
     wakes: bool,
     aborts: &Arc<Mutex<Option<crate::AbortHandle>>>,
@@ -281,8 +282,8 @@ fn an_abort_in_a_later_poll_takes_the_task_off_its_list() {
     assert!(queue.pop().is_none() && join.is_finished());
 }
 
-/// The runner is asked for its list after the poll. An abort at that time is too late for the poll,
-/// but still ends the run.
+/// The runner is asked for its list after the poll. An abort at that time comes after the poll, but
+/// still ends the task with the run.
 #[test]
 fn an_abort_after_a_poll_ends_the_task_with_the_run() {
     let queue = Queue::default();
@@ -555,7 +556,7 @@ fn listed_task_ended_without_an_owner_is_released_by_its_own() {
     assert!(matches!(poll_once(join), Poll::Ready(Ok(7))));
 }
 
-/// A closure's capture without a size, but with a drop.
+/// A value that a closure captures. It has no size, but has a drop.
 struct Sizeless(());
 
 static SIZELESS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
@@ -672,10 +673,10 @@ fn task_from_raw_runs_and_is_dropped_once() {
     let (task, join) = new(future, Queue::default());
     let raw = task.into_raw();
     assert_eq!(raw.addr().get() % align_of::<usize>(), 0);
-    // The lowest bit is the host's to use.
+    // The holder of the pointer may use the lowest bit as a tag.
     let tagged = raw.as_ptr().map_addr(|address| address | 1);
     let raw = ptr::NonNull::new(tagged.map_addr(|address| address & !1)).unwrap();
-    // SAFETY: `into_raw` returned it, and this is its first use.
+    // SAFETY: `into_raw` returned the pointer, which was not used before.
     let task = unsafe { Notified::<Queue>::from_raw(raw) };
     assert_eq!(task.id(), join.id());
     assert!(matches!(task.run(), Ran::Complete));
@@ -699,7 +700,7 @@ fn handle_from_raw_knows_whether_its_output_was_taken() {
         let raw = join.into_raw();
         assert_eq!(raw.addr().get() & 1, usize::from(takes));
         assert_eq!(dropped.load(Relaxed), usize::from(takes));
-        // SAFETY: `into_raw` returned it, and this is its first use.
+        // SAFETY: `into_raw` returned the pointer, which was not used before.
         let join = unsafe { JoinHandle::<Drops>::from_raw(raw) };
         assert!(join.is_finished());
         drop(join);

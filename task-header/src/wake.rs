@@ -1,5 +1,5 @@
-//! A wake, an abort, the drop of a reference: each is a transition of the state word, followed by
-//! the duty that the transition returns.
+//! Wakes, aborts, and drops of references. Each is a transition of the state word, followed by the
+//! duty that the transition returns.
 use crate::{
     cell::{Header, TaskPtr, WakeKind, header, vtable},
     complete::dealloc,
@@ -37,7 +37,7 @@ unsafe impl WakeTarget for Header {
     }
 }
 
-/// Asks for the future's drop.
+/// Requests the drop of the future.
 ///
 /// # Safety
 /// The caller has a reference to the task.
@@ -51,7 +51,8 @@ pub(crate) unsafe fn abort(task: TaskPtr) {
 /// Performs the duty that a transition returned.
 ///
 /// # Safety
-/// `duty` came from a transition of this task by the caller, which has not acted on it yet.
+/// `duty` came from a transition of this task by the caller. The caller has not performed the duty
+/// yet.
 pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
     match duty {
         Duty::Nothing => {}

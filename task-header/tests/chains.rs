@@ -1,4 +1,4 @@
-//! Long chains of tasks, each dropped by the one before, on a small stack.
+//! Long chains of tasks on a small stack: the end of each task ends the next one.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     collections::VecDeque,
@@ -37,7 +37,7 @@ impl Queue {
     }
 }
 
-/// A future that never completes. It holds a value, and its poll stores the task's waker.
+/// A future that never completes. It holds a value, and its poll stores a waker of the task.
 struct Holds<T> {
     #[expect(dead_code, reason = "dropped with the future")]
     next: Option<T>,
@@ -62,8 +62,8 @@ impl<T> Drop for Holds<T> {
     }
 }
 
-/// The drop of each task's future submits the next task. This scheduler only queues that task, so
-/// the drops do not nest.
+/// The drop of each task's future drops the last waker of the next task, which submits that task.
+/// This scheduler only queues the submitted task, so the drops do not nest.
 #[test]
 fn tasks_holding_each_others_last_wakers_end_in_turn() {
     on_a_small_stack(|| {
@@ -116,8 +116,9 @@ fn tasks_holding_each_others_handles_are_cancelled_in_turn() {
     });
 }
 
-/// An output that holds the handle of the next task drops that task's output with itself, so the
-/// drops nest, as in a chain of boxes. So this chain is short, and the README states its limit.
+/// Each output holds the join handle of another task. The drop of an output drops that handle, and
+/// so the other task's output. The drops nest, as in a chain of boxes. So this chain is short, and
+/// the README states the limit.
 #[test]
 fn a_chain_of_outputs_takes_a_stack_as_deep() {
     struct Output(#[expect(dead_code, reason = "dropped with this")] Option<JoinHandle<Output>>);

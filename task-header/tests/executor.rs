@@ -1,12 +1,12 @@
 //! A multi-threaded `Executor<'a>` whose tasks borrow, as an example of `spawn_unchecked`.
 //!
-//! 1. A task's future is touched only by a run or the drop of its `Notified`. Only the queue holds
-//!    these, and only methods of the executor and its drop take them out. While the executor is
-//!    borrowed or dropped, `'a` has not ended.
+//! 1. A task's future is touched only by a run or the drop of its `Notified`. Only the queue keeps
+//!    `Notified` values, and only methods of the executor and its drop take them out. While the
+//!    executor is borrowed or dropped, `'a` has not ended.
 //! 2. A thread that wakes a task has the task's `Notified` until the push. In between, no user code
 //!    runs and nothing panics. The thread neither runs nor drops the task.
 //! 3. Each task holds the queue, so the queue's drop drops no task. If the executor is forgotten,
-//!    both leak.
+//!    the queue and its tasks leak.
 //! 4. The executor's drop waits until all tasks are gone. A task that a thread is about to push is
 //!    pushed soon, and no other thread runs a task.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
@@ -62,12 +62,13 @@ impl Schedule for Queue {
 
 struct Executor<'a> {
     state: Arc<State>,
-    /// Invariant: spawns take futures of `'a` in, and runs poll them.
+    /// Invariant in `'a`: spawns take futures of `'a` in, and runs poll these futures.
     lifetime: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
 pin_project! {
-    /// A future, and behind it an entry whose drop says that the future is gone.
+    /// A future, and an entry that is dropped after it. The drop of the entry records that the
+    /// future is gone.
     struct Listed<F> {
         #[pin]
         future: F,
@@ -169,7 +170,7 @@ impl Drop for Executor<'_> {
     }
 }
 
-/// Forgets a value, in a place where a leak checker finds it.
+/// Leaks a value, and keeps its address where a leak checker finds it.
 fn forget<T>(value: T) {
     static FORGOTTEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let address = Box::into_raw(Box::new(value)).expose_provenance();
@@ -185,7 +186,7 @@ impl Drop for Drops<'_> {
     }
 }
 
-/// Never completes; its waker is in the slot.
+/// Never completes. Each poll puts a waker of the task into `slot`.
 async fn waits(drops: Drops<'_>, slot: &Mutex<Option<Waker>>) {
     poll_fn(|cx| {
         *slot.lock().unwrap() = Some(cx.waker().clone());
@@ -245,7 +246,7 @@ fn a_dropped_executor_drops_idle_and_queued_tasks() {
     let idle = executor.spawn(waits(Drops(&drops), &slot));
     assert!(executor.try_tick());
     let queued = executor.spawn(waits(Drops(&drops), &slot));
-    // A completed task leaves only its output, and the handle has that.
+    // A completed task leaves only its output, which belongs to the join handle.
     let done = executor.spawn(async { Drops(&drops) });
     assert!(executor.try_tick() && executor.try_tick());
     let unpolled = executor.spawn(waits(Drops(&drops), &slot));
@@ -304,7 +305,8 @@ fn forgotten_executor_leaks_its_tasks_unreached_by_wakers() {
         joins
     };
     let wakers = slots.map(|slot| slot.into_inner().unwrap().unwrap());
-    // By a wake, by an abort, and by the drop of the last reference.
+    // The tasks are submitted again, by a wake, by an abort, and by the drop of the last reference.
+    // No thread runs them.
     let [first, second] = joins;
     let [by_ref, by_value] = wakers;
     by_ref.wake_by_ref();

@@ -1,5 +1,6 @@
-//! Measures how many copies of a large future the stack holds during a spawn:
-//! `cargo test --release -p task-header --test large`. Without optimisation every move is a copy.
+//! Measures how many copies of a large future the stack holds during a spawn. Run it with
+//! `cargo test --release -p task-header --test large`. Only a release build has this test, because
+//! without optimisation every move is a copy.
 #![cfg(all(feature = "std", not(debug_assertions), target_arch = "x86_64"))]
 #![allow(missing_docs, reason = "a test")]
 use std::{

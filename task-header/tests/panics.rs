@@ -1,5 +1,6 @@
-//! Panics of all kinds of user code, in each state of a task. Each panic ends in an error of the
-//! handle, goes to the caller, or is dropped; each value is dropped once, and the cell is freed.
+//! Panics of all kinds of user code, in each state of a task. Each panic becomes the error of the
+//! join handle, reaches the caller, or is dropped. Each value is dropped once, and the cell is
+//! freed.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     any::Any,
@@ -28,7 +29,8 @@ struct World {
     messages: Mutex<Vec<String>>,
 }
 
-/// The scheduler, one per task: the number that remain is the number of cells that are not freed.
+/// The scheduler. Each task has one of its own, so the number of schedulers that are left is the
+/// number of cells that are not freed.
 struct Queue(Arc<World>);
 
 impl Schedule for Queue {
@@ -69,7 +71,7 @@ impl World {
     }
 }
 
-/// Counts its drops, and panics in each drop that does not happen during a panic.
+/// Counts its drops, and panics in each drop if `explodes` is set.
 struct Bomb {
     drops: Arc<AtomicUsize>,
     explodes: bool,
@@ -158,7 +160,8 @@ fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     outcome
 }
 
-/// Asserts that the error says how the future ended: cancelled, or with the panic of its drop.
+/// Asserts that the error of the join handle says how the future ended: cancelled, or with the
+/// panic of its drop.
 fn ended(join: JoinHandle<()>, explodes: bool) {
     let error = outcome(join).unwrap_err();
     assert_eq!(error.is_panic(), explodes, "{error}");
@@ -194,7 +197,8 @@ fn scheduler_panic_cancels_the_task_and_reaches_its_caller() {
         ended(join, explodes);
         drop(slot);
 
-        // The last waker.
+        // The drop of the last reference schedules the task: first of a waker, then of a join
+        // handle.
         let (join, slot) = test.idle();
         drop(join);
         assert!(panics(|| drop(take(&slot))));
@@ -231,7 +235,7 @@ fn closure_scheduler_panic_cancels_the_task_too() {
 #[test]
 fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
     let mut test = Test::new(true);
-    // Queued: dropped, aborted and run, cancelled by an owner.
+    // A queued task is dropped; or is aborted and then run; or is cancelled by an owner.
     let (task, join, _) = test.task();
     drop(task);
     ended(join, true);
@@ -243,7 +247,7 @@ fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
     let (task, join, _) = test.task();
     owned.cancel(task);
     ended(join, true);
-    // Waiting in a list: closed, woken and aborted and run elsewhere.
+    // A task that waits in a list is cancelled by the owner, or is aborted and then run elsewhere.
     let (task, join, slot) = test.task();
     assert!(matches!(owned.run(task), Ran::Pending));
     owned.cancel_all();
@@ -258,11 +262,11 @@ fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
     ended(join, true);
     drop(take(&slot));
     assert!(owned.is_empty());
-    // An orphan: no reference is left.
+    // A task whose last reference is dropped is scheduled once more, and then dropped.
     let (join, slot) = test.idle();
     drop((join, take(&slot)));
     drop(test.world.pop().unwrap());
-    // No join handle.
+    // A task without a join handle is dropped.
     let (task, join, _) = test.task();
     drop(join);
     drop(task);
@@ -287,8 +291,8 @@ impl Drop for Panicking {
     }
 }
 
-/// Holds `H`, and panics in its poll. It is not an `async` block: that would drop `H` itself, as
-/// its poll unwinds.
+/// A future that holds `H` and panics in its poll. An `async` block would drop `H` itself while its
+/// poll unwinds.
 struct Holds<H>(H);
 
 impl<H: Unpin> Future for Holds<H> {
@@ -339,8 +343,8 @@ fn a_future_that_is_cancelled_is_not_dropped_as_in_a_panic() {
     ended(join, false);
 }
 
-/// A panic in the future's drop, while the poll's panic unwinds, is caught before it leaves the
-/// drop.
+/// A panic in the future's drop, while the poll's panic unwinds, is caught, and so does not end the
+/// process.
 #[test]
 fn future_panic_in_poll_and_drop_ends_the_task_once() {
     let mut test = Test::new(true);
@@ -380,7 +384,7 @@ fn output_with_panicking_drop_is_dropped_once() {
     assert!(join.set_waker(Waker::noop().clone()));
     assert!(matches!(task.run(), Ran::Complete));
     drop(join);
-    // The output was taken, so its drop is the taker's.
+    // The output was taken, so the panic of its drop reaches the thread that took it.
     let (task, join) = new(output(&test), Queue(test.world.clone()));
     assert!(matches!(task.run(), Ran::Complete));
     assert!(panics(|| drop(outcome(join).unwrap())));
@@ -396,7 +400,7 @@ fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
         assert!(at != now, "waker {now}");
     }
     fn free(data: *const ()) {
-        // SAFETY: as above, and the waker goes.
+        // SAFETY: as above, and the waker is not used afterwards.
         let inner = unsafe { Box::from_raw(data.cast::<Inner>().cast_mut()) };
         inner.1.fetch_sub(1, SeqCst);
     }
@@ -475,17 +479,17 @@ fn panicking_join_waker_lets_the_handle_drop() {
     }
 }
 
-/// The last reference frees the cell, and with it the scheduler and the details: their panics are
-/// contained.
+/// The drop of the last reference drops the scheduler and the details, and frees the cell. The
+/// panics in the drops of the scheduler and of the details are contained.
 #[test]
 fn panic_in_the_drop_of_a_cells_parts_is_contained() {
     let mut test = Test::new(false);
     test.world.drops_panic.store(true, SeqCst);
-    // By the run.
+    // A cancelled run frees the cell.
     let (task, join, _) = test.task();
     drop(join);
     drop(task);
-    // By the handle, a waker, an abort handle, a list.
+    // The join handle, a waker, an abort handle or a list frees the cell.
     let (task, join, _) = test.task();
     drop(task);
     ended(join, false);
@@ -510,7 +514,7 @@ fn panic_in_the_drop_of_a_cells_parts_is_contained() {
     drop((join, take(&slot)));
     drop(test.world.pop());
     owned.drain();
-    // With details that panic too.
+    // The drop of the details panics, too.
     test.tasks += 1;
     let drops = Arc::new(AtomicUsize::new(0));
     let details = Bomb {
@@ -534,7 +538,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     let mut test = Test::new(true);
     let world = test.world.clone();
     let queue = || Queue(world.clone());
-    // In a poll, and then in the future's drop.
+    // The future panics in a poll, and then in its drop.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| -> Poll<()> {
@@ -545,7 +549,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     assert!(matches!(task.run(), Ran::Complete));
     assert_eq!(world.messages(), ["poll", "drop"]);
     drop(join);
-    // In a future's drop after its last poll, and in one without a poll.
+    // One future panics in its drop after its last poll, and another in its drop without a poll.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| {
@@ -558,7 +562,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     drop(task);
     assert_eq!(world.messages(), ["drop"]);
     drop(join);
-    // In an output's drop: without a join handle, and by the handle.
+    // The output panics in its drop: the run drops it, or the join handle does.
     for joined in [false, true] {
         test.tasks += 1;
         let bomb = test.bomb();
@@ -571,8 +575,8 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
         drop(join);
         assert_eq!(world.messages(), ["drop"], "{joined}");
     }
-    // In join wakers: woken, replaced, dropped by the handle, and left behind by a poll whose own
-    // waker could not be cloned.
+    // A join waker panics when it is woken, when another waker replaces it, or when the handle
+    // drops it. The last waker was left behind by a poll whose own waker could not be cloned.
     for (at, then) in [
         ("wake", "run"),
         ("drop", "another"),
@@ -605,8 +609,8 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     test.over();
 }
 
-/// The handle gets the first panic's payload; the second payload is leaked, as its drop could panic
-/// forever.
+/// The join handle gets the payload of the first panic. The drop of that payload panics again; the
+/// payload of this second panic is leaked, because its drop could panic forever.
 #[test]
 fn panic_in_a_payloads_drop_is_reported() {
     let mut test = Test::new(true);

@@ -1,5 +1,5 @@
-//! Runs random sequences of operations on one task, and compares the results with those of a plain
-//! account.
+//! Runs random sequences of operations on one task, and compares the results with the expected
+//! ones, of which an `Account` keeps track.
 use proptest::prelude::*;
 use std::{
     future::poll_fn,
@@ -28,7 +28,7 @@ enum Does {
 enum Op {
     Run(Does),
     RunListed(Does),
-    /// Run the task, and keep it in the run for one more poll.
+    /// Runs the task, and lets the run go on for one more poll.
     RunAgain(Does),
     DropNotified,
     WakeByRef,
@@ -187,7 +187,7 @@ impl Real {
                 Does::WaitsWithItsWaker => slot.lock().unwrap().push(cx.waker().clone()),
                 Does::WakesItself => cx.waker().wake_by_ref(),
                 Does::Completes => return Poll::Ready(Drops(output.clone())),
-                // Bypasses the panic hook, which would print it.
+                // Bypasses the panic hook, which would print the panic.
                 Does::Panics => std::panic::resume_unwind(Box::new("in a poll")),
             }
             Poll::Pending

@@ -1,9 +1,9 @@
-//! Tasks on real threads that spawn, run, wake, abort, await and detach them at once: every future
-//! and every output is dropped exactly once, no wake and no join is lost, and every list ends
-//! empty.
+//! Real threads spawn, run, wake, abort, await and detach tasks at the same time. Every future and
+//! every output is dropped exactly once, no wake and no join is lost, and every list ends empty.
 //!
-//! `SELVEDGE_ITEMS=1000000` makes it a long run. It runs in rounds, as the handles keep their
-//! tasks' memory until a round ends. `SELVEDGE_SEED` mixes the operations in another way.
+//! `SELVEDGE_ITEMS=1000000` makes the test run long. The test runs in rounds, because the join
+//! handles keep their tasks' memory until a round ends. `SELVEDGE_SEED` mixes the operations in
+//! another way.
 #![cfg(all(feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 #![allow(missing_docs, reason = "a test")]
 use std::{
@@ -28,7 +28,7 @@ use task_header::{JoinHandle, Notified, Owned, Ran, Schedule, WakeKind};
 const RUNNERS: usize = 3;
 const WAKERS: usize = 2;
 const SPAWNERS: usize = 2;
-/// Tasks of a round.
+/// The most tasks of a round.
 const ROUND: usize = 100_000;
 
 fn from_env(name: &str, default: u64) -> u64 {
@@ -43,7 +43,8 @@ fn tasks() -> usize {
 /// A wait that takes longer is a hang, even on a busy machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Returns the operations on a task, chosen by its number.
+/// Returns a pseudo-random number for a task. The number chooses one of the operations on that
+/// task. Each `salt` gives another number, for another choice.
 fn mixed(task: usize, salt: u64) -> u64 {
     let seed = from_env("SELVEDGE_SEED", 1);
     let salt = salt
@@ -68,12 +69,12 @@ struct Shared {
     queue: Mutex<VecDeque<Notified<Queue>>>,
     /// The wakers of tasks that were polled, with their numbers.
     wakers: Mutex<VecDeque<(usize, Waker)>>,
-    /// The round's first task; its line is the first in the book.
+    /// The number of the round's first task, whose line is the first in the book.
     first: usize,
     book: Vec<Line>,
     dropped: AtomicUsize,
-    /// The tasks that are not abandoned and have ended. If no wake is lost, all of them end before
-    /// the shutdown.
+    /// The number of tasks that are not abandoned and have ended. If no wake is lost, all tasks
+    /// that are not abandoned end before the shutdown.
     woken: AtomicUsize,
     closing: AtomicBool,
 }
@@ -83,7 +84,7 @@ impl Shared {
         self.first..self.first + self.book.len()
     }
 
-    /// Returns whether all tasks have ended. Fails if that takes too long after the closing.
+    /// Returns whether all tasks have ended. Panics if they take too long after the closing.
     fn is_over(&self, closing: &mut Option<Instant>) -> bool {
         if !self.closing.load(SeqCst) {
             return false;
@@ -108,12 +109,13 @@ impl Schedule for Queue {
     }
 }
 
-/// Ready once its flag is set. Leaves its waker in its first poll, and wakes itself in some others.
+/// A future that is ready, or panics, once its flag is set. Its first poll leaves a waker. In one
+/// task of four, the first poll also wakes the task.
 struct Work {
     shared: Arc<Shared>,
     number: usize,
-    /// Written without an atomic by each poll and by the drop: two at once are a data race for
-    /// ThreadSanitizer.
+    /// Written without an atomic by each poll and by the drop. ThreadSanitizer would report two
+    /// writes at once as a data race.
     polls: u32,
 }
 
@@ -128,7 +130,7 @@ impl Future for Work {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
         self.polls += 1;
         let line = self.shared.line(self.number);
-        // Ordering: Relaxed, so that only the wake can have made it visible.
+        // Ordering: Relaxed, so that only the wake can have made the flag visible.
         if line.flag.load(Relaxed) {
             if mixed(self.number, 7) % 16 == 0 {
                 std::panic::resume_unwind(Box::new("on purpose"));
@@ -189,7 +191,7 @@ impl Joining {
     }
 }
 
-/// Returns whether the task is never woken: one in sixteen.
+/// Returns whether the threads that wake tasks leave this task out: one in sixteen.
 fn is_abandoned(number: usize) -> bool {
     mixed(number, 1) % 16 == 0
 }
@@ -230,7 +232,7 @@ fn spawn(shared: &Arc<Shared>, numbers: impl Iterator<Item = usize>) -> Vec<Join
             }
             _ => joins.push(Joining(join, Arc::default())),
         }
-        // A handle that is not ready keeps a registered waker.
+        // Polls the newest handle, which registers a waker. A handle that was ready is dropped.
         let last = joins.last_mut().is_some_and(|last| last.poll().is_ready());
         if last {
             joins.pop();
@@ -245,7 +247,7 @@ fn run(shared: &Shared) {
     loop {
         let task = shared.queue.lock().pop_front();
         if let Some(task) = task {
-            // Some tasks run in no list, as on a thread that owns no list.
+            // Some runs use no list, as on a thread that owns no list.
             let ran = if shared.dropped.load(SeqCst) % 8 == 7 {
                 task.run()
             } else {
@@ -350,8 +352,8 @@ fn round(first: usize, tasks: usize) {
         let woken = is_soon(|| shared.woken.load(SeqCst) == tasks - abandoned);
         shared.closing.store(true, SeqCst);
         assert!(woken, "a wake was lost");
-        // The lists cancel their tasks. If a task that ran in no list is never woken, only its
-        // handle ends it.
+        // The lists cancel their tasks. If a task that ran in no list is never woken, only an abort
+        // by its join handle ends it.
         joins.iter().for_each(|join| join.0.abort());
         joins
     });

@@ -1,5 +1,5 @@
-//! The covariant public types, and the auto traits of all generic ones.
-//! `src/variance.rs` has the invariant types.
+//! Checks which public types are covariant, and the auto traits of all generic public types.
+//! `src/variance.rs` checks the invariant types.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::{
     marker::PhantomPinned,
@@ -13,7 +13,7 @@ use task_header::{
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
 
-/// `Send` alone, and `Sync` alone.
+/// `Send` and not `Sync`; `NotSend` is `Sync` and not `Send`.
 type NotSync = std::cell::Cell<u8>;
 type NotSend = std::sync::MutexGuard<'static, u8>;
 
@@ -41,7 +41,7 @@ covariant! {
     LocalNotified<Queue<Long>> => LocalNotified<Queue<Short>>,
     LocalRan<Queue<Long>> => LocalRan<Queue<Short>>,
     TaskRef<'static, Queue<Long>> => TaskRef<'a, Queue<Short>>,
-    // It takes tasks in, and returns none.
+    // An `Owned` takes tasks in, and returns none.
     Owned<Queue<Long>> => Owned<Queue<Short>>,
     AfterPoll<'static, Queue<u8>> => AfterPoll<'a, Queue<u8>>,
     Builder<Long> => Builder<Short>,
@@ -50,7 +50,7 @@ covariant! {
     With<Long, Long> => With<Short, Short>,
 }
 
-// As for async-task's `Runnable`.
+// A `Notified` has the auto traits of async-task's `Runnable`.
 assert_impl_all!(Notified<Queue<u8>>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Notified<Queue<u8>>: Clone);
 assert_impl_all!(Ran<Queue<u8>>: Send, Sync, Unpin);

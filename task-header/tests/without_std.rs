@@ -1,4 +1,4 @@
-//! Panics in a build that can't catch them:
+//! Tests of panics in a build that can't catch them. Run these tests with
 //! `cargo test -p task-header --no-default-features --test without_std`.
 #![cfg(not(feature = "std"))]
 #![allow(missing_docs, reason = "a test")]
@@ -12,9 +12,10 @@ use std::{
 };
 use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
-/// The blocks that the counting thread took and did not give back.
+/// The system's allocator, with a count of the blocks of one thread.
 struct Balance;
 
+/// The number of blocks that the counting thread has taken and not given back.
 static BLOCKS: AtomicIsize = AtomicIsize::new(0);
 
 thread_local!(static COUNTS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
@@ -25,16 +26,16 @@ fn count(by: isize) {
     }
 }
 
-// SAFETY: the caller promises this, and the call goes to the system's allocator.
+// SAFETY: each call goes to the system's allocator, which fulfils the contract.
 unsafe impl GlobalAlloc for Balance {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1);
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-1);
-        // SAFETY: the caller promises this.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -44,7 +45,7 @@ static ALLOCATOR: Balance = Balance;
 
 static DROPS: AtomicUsize = AtomicUsize::new(0);
 
-/// Panics in its drop if the flag is set.
+/// A value whose drop panics if the flag is set.
 struct Held(bool);
 
 impl Drop for Held {
@@ -100,7 +101,7 @@ fn list_drop_interrupted_by_a_panic_drops_the_rest() {
 
 static PANICKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Panics in its poll.
+/// A future that panics in its poll.
 struct Panics;
 
 impl Future for Panics {
@@ -126,6 +127,6 @@ fn future_that_panics_without_std_is_dropped_and_cancelled() {
     assert!(ran.is_err(), "nothing can catch it");
     assert_eq!(PANICKED.load(Relaxed), 1);
     assert!(is_cancelled(join));
-    // It returns to the list as a task that ended elsewhere.
+    // The task has returned to the list like a task that ended elsewhere, so `receive` removes it.
     assert!(list.receive().is_none() && list.is_empty());
 }

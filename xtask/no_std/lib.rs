@@ -1,5 +1,6 @@
-//! Uses the main types of all parts that need no `std`, as a kernel would. `cargo xtask test --only
-//! no-std` builds it as a static library, links and runs it, and looks for symbols of std.
+//! Uses the main types of all crates of the workspace that need no `std`, as a kernel would.
+//! `cargo xtask test --only no-std` builds this file as a static library, links it into a program,
+//! runs the program, and looks for symbols of std.
 #![no_std]
 
 extern crate alloc;
@@ -19,7 +20,7 @@ use queue_global::{Boxed, Injector, List, Lock, ValueInjector};
 use queue_spmc::{Steal, StealLimit};
 use task_header::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
-/// A piece of memory, from which the allocator gives out pieces and takes none back.
+/// An allocator that gives out pieces of [`MEMORY`], and takes none back.
 struct Arena;
 
 const SIZE: usize = 4 << 20;
@@ -27,13 +28,13 @@ const SIZE: usize = 4 << 20;
 static mut MEMORY: [u8; SIZE] = [0; SIZE];
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: each piece is given out once, is aligned, and lies inside the arena.
+// SAFETY: each piece is given out once, is aligned, and lies inside `MEMORY`.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let first = (&raw mut MEMORY).cast::<u8>();
         let mut place = null_mut();
         let _ = USED.fetch_update(Relaxed, Relaxed, |used| {
-            // SAFETY: `used` is at most the arena's size.
+            // SAFETY: `used` is at most `SIZE`, the size of `MEMORY`.
             let rest = unsafe { first.add(used) };
             let begin = used + rest.align_offset(layout.align());
             let end = begin.checked_add(layout.size())?;
@@ -41,7 +42,7 @@ unsafe impl GlobalAlloc for Arena {
                 place = null_mut();
                 return None;
             }
-            // SAFETY: `begin` is at most `end`, which is in the arena.
+            // SAFETY: `begin` is at most `end`, and `end` is at most `SIZE`.
             place = unsafe { first.add(begin) };
             Some(end)
         });
@@ -63,8 +64,8 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     unsafe { abort() }
 }
 
-/// Does nothing. The prebuilt `core` and `alloc` unwind, so their tables name it; nothing here
-/// unwinds.
+/// Does nothing. The prebuilt `core` and `alloc` are compiled with unwinding, so their unwind
+/// tables name this function. Nothing in this program unwinds.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
@@ -78,7 +79,8 @@ impl Drop for Guard<'_> {
     }
 }
 
-// SAFETY: the exchange succeeds for one caller, until its guard stores `false`.
+// SAFETY: the exchange succeeds for one caller. It fails for all others until the guard of that
+// caller stores `false`.
 unsafe impl Lock for Spin {
     type Guard<'a> = Guard<'a>;
 
@@ -172,7 +174,7 @@ fn time() {
     assert!(matches!(groups.pick(), sched_group::Pick::Run(key) if key == group));
 }
 
-/// Returns 0 if the parts work.
+/// Uses each crate, and returns 0 if all of them work.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> c_int {
     queues();

@@ -1,4 +1,4 @@
-//! Runs the commands as a shell runs them.
+//! Runs the commands of `cargo xtask` as a shell runs them.
 #![cfg(unix)]
 use std::{
     fs::{self, File},
@@ -20,8 +20,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a command that must be refused, with exit status 2, before cargo starts; returns its
-/// message.
+/// Runs a command that `xtask` must refuse with exit status 2, before it starts cargo. Returns the
+/// message of `xtask`.
 fn refused(arguments: &str) -> String {
     let output = xtask(arguments).env("CARGO", NOWHERE).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments}: {output:?}");
@@ -123,7 +123,8 @@ fn bench_list_needs_no_build() {
     assert!(list.contains("\n  tokio\n") && list.contains("\n  yield_one "));
 }
 
-/// Makes a cargo that builds one test binary, a script, of `xtask` in `folder`.
+/// Writes a program `cargo` into `folder`. It claims to have built one test binary: the shell
+/// script `test`.
 fn cargo_of_one_test(folder: &Path, test: &str) {
     program(folder, "tests", test);
     let built = format!(
@@ -142,7 +143,7 @@ fn cargo_of_one_test(folder: &Path, test: &str) {
 #[test]
 fn flaky_counts_the_failures_of_each_test() {
     let folder = tempfile::tempdir().unwrap();
-    // Fails in the second run and the third.
+    // The script fails in its second run and its third.
     cargo_of_one_test(
         folder.path(),
         "echo x >>runs\n\

@@ -1,4 +1,4 @@
-//! actix: runs all actors on one thread, as its `Context` does.
+//! actix. All actors run on one thread, as actix's `Context` demands.
 use crate::{Peer, heap};
 use actix::{Actor, ActorContext, Addr, Context, Handler, Message, System};
 use std::{
@@ -78,7 +78,7 @@ fn node(done: &mpsc::Sender<()>, next: Option<Addr<Node>>, left: usize) -> Addr<
     Node { done, next, left }.start()
 }
 
-/// Runs the system until `n` actors are done.
+/// Yields to the actors until they have sent `n` times by `done`.
 async fn until(done: mpsc::Receiver<()>, mut n: usize) {
     while n > 0 {
         n -= done.try_iter().count();
@@ -165,7 +165,7 @@ impl Peer for Actix {
             let (done, _all) = mpsc::channel();
             let before = heap()?;
             let all: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
-            // Waits until all have started.
+            // Waits until all actors have started.
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
             let own = size_of_val(&*all) as u64;

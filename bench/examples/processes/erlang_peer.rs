@@ -5,8 +5,8 @@ use tempfile::TempDir;
 
 pub struct Erlang;
 
-/// The folder of the compiled program. `None` if Erlang is not installed; the first call prints
-/// that.
+/// Returns the folder of the compiled program, which the first call compiles. Returns `None` if
+/// that failed: then the first call prints that Erlang is not installed.
 fn program() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -24,7 +24,7 @@ fn program() -> Option<&'static Path> {
     folder.as_ref().map(TempDir::path)
 }
 
-/// Runs a row, and returns the number that it prints.
+/// Runs a row of the Erlang program, and returns the number that the program prints.
 fn run(row: &str, numbers: &[usize]) -> Option<u64> {
     let mut erl = Command::new("erl");
     erl.current_dir(program()?);

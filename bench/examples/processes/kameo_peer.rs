@@ -1,4 +1,4 @@
-//! kameo, on tokio, with unbounded mailboxes.
+//! kameo, on tokio. The mailboxes are unbounded, except that of the sink in `fanin_bounded`.
 use crate::{Peer, heap, ractor_peer::runtime};
 use kameo::{
     Actor,
@@ -93,7 +93,7 @@ impl Message<SendSlowly> for Node {
     }
 }
 
-/// Ends with its first message.
+/// An actor that ends after its first message.
 struct Short(Arc<AtomicUsize>, mpsc::Sender<()>);
 
 impl Actor for Short {
@@ -237,7 +237,7 @@ impl Peer for Kameo {
         let (done, _all) = mpsc::channel();
         let before = heap()?;
         let all: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
-        // Waits until all have started.
+        // Waits until all actors have started.
         std::thread::sleep(Duration::from_millis(300));
         let own = size_of_val(&*all) as u64;
         Some(heap()?.saturating_sub(before + own))

@@ -1,12 +1,13 @@
-//! Processes beside their peers:
+//! The processes of `process-scheduler` beside actors of other crates and processes of Erlang:
 //! `cargo run --release -p bench --example processes [ROW] [PEER] [PROCESSES]`.
 //!
-//! `PROCESSES` is their number in `proc_spawn` and `proc_idle`, 100,000 by default: with a million
-//! some peers take more than 6 GB.
+//! `PROCESSES` is the number of processes in `proc_spawn` and `proc_idle`. It is 100,000 by
+//! default, because some peers take more than 6 GB for a million processes.
 //!
 //! Each sample is a fresh scheduler or runtime of two workers; the samples of the peers take turns.
-//! A figure is the median of 5, in nanoseconds: of a hop, a round trip, a process or a message.
-//! `proc_idle` is in bytes of the heap, an idle process. Erlang takes part if it is installed.
+//! A figure is the median of 5 samples: the nanoseconds of a hop, a round trip, a process, a
+//! message or a call. The figure of `proc_idle` is the heap bytes of an idle process. Erlang takes
+//! part if it is installed.
 mod actix_peer;
 mod erlang_peer;
 mod kameo_peer;
@@ -15,7 +16,7 @@ mod ractor_peer;
 
 use std::{env, time::Duration};
 
-/// The workloads of a peer. `None` if it does not support one.
+/// The workloads of a peer. A function returns `None` if the peer does not support its workload.
 pub trait Peer {
     /// Runs `processes` processes in a ring, with `tokens` tokens, each of which makes `hops` hops.
     fn ring(processes: usize, tokens: usize, hops: usize) -> Option<Duration>;
@@ -27,21 +28,22 @@ pub trait Peer {
     fn fanin(senders: usize, each: usize) -> Option<Duration>;
     /// Makes calls, one after the other.
     fn call(calls: usize) -> Option<Duration>;
-    /// As `fanin`, into a mailbox that holds this many messages. A sender awaits room.
+    /// As `fanin`, but the mailbox holds at most `_room` messages, and the senders await room.
     fn fanin_bounded(_senders: usize, _each: usize, _room: usize) -> Option<Duration> {
         None
     }
-    /// The bytes of idle processes.
+    /// Returns the heap bytes of all `_processes` idle processes together.
     fn idle(_processes: usize) -> Option<u64> {
         None
     }
 }
 
-/// The bytes that are allocated now, with the allocator's overhead. `None` without glibc.
+/// Returns the heap bytes that are allocated now, with the allocator's overhead. Returns `None`
+/// without glibc.
 pub fn heap() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: it only reads the allocator's counts, under its locks.
+        // SAFETY: `mallinfo2` only reads the allocator's counts, under the allocator's locks.
         let info = unsafe { libc::mallinfo2() };
         Some((info.uordblks + info.hblkhd) as u64)
     }

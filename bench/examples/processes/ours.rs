@@ -1,4 +1,4 @@
-//! The process scheduler.
+//! Our own crate, `process-scheduler`.
 use crate::{Peer, heap};
 use process_scheduler::{Address, Flow, Inbox, Mailbox, Reply, Scheduler, Spawn};
 use std::{

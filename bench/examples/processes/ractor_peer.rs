@@ -26,7 +26,7 @@ enum Message {
     Ask(usize, RpcReplyPort<usize>),
 }
 
-/// Does what the message says.
+/// An actor that passes tokens on and answers [`Message::Ask`].
 struct Node(mpsc::Sender<()>);
 
 impl Actor for Node {
@@ -59,7 +59,7 @@ impl Actor for Node {
     }
 }
 
-/// Ends with its first message.
+/// An actor that ends after its first message.
 struct Short(Arc<AtomicUsize>, mpsc::Sender<()>);
 
 impl Actor for Short {

@@ -79,7 +79,7 @@ async fn hello(Path(name): Path<String>) -> String {
     format!("hello, {name}\n")
 }
 
-/// Answers the handshake, and spawns the echo.
+/// Answers the handshake, and spawns the task that echoes.
 async fn upgrade(mut request: Request) -> Response {
     let Some(key) = request.headers().get(SEC_WEBSOCKET_KEY) else {
         return (StatusCode::BAD_REQUEST, "expected a WebSocket handshake\n").into_response();
@@ -106,7 +106,8 @@ async fn upgrade(mut request: Request) -> Response {
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// Sends each message back. `early` has the bytes that came with the handshake.
+/// Sends each text or binary message back. `early` holds the bytes that hyper read after the
+/// handshake.
 async fn echo(stream: TcpStream, early: Vec<u8>) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut socket = WebSocketStream::from_partially_read(stream, early, Role::Server, None).await;
     while let Some(message) = socket.next().await {

@@ -85,8 +85,8 @@ async fn run(address: &str) -> Result<(), Box<dyn Error>> {
 }
 
 async fn call(server: &str, name: &str) -> Result<(), Box<dyn Error>> {
-    // The endpoint's own time limits need tokio's timer, so none of them is set. The connector and
-    // the unary call have time limits of selvedge. The streaming call has no limit.
+    // The endpoint's own time limits need tokio's timer, so none of them is set. Selvedge's timer
+    // limits the time of the connector and of the unary call. The streaming call has no limit.
     let channel = Endpoint::from_shared(server.to_owned())?
         .executor(SelvedgeExecutor)
         .connect_with_connector(Connector::new().connect_timeout(Duration::from_secs(5)))

@@ -1,4 +1,4 @@
-//! GETs each URL, all at once, with a bar for each; in a pipe there are no bars.
+//! GETs all URLs at once, and draws a bar for each on standard error, if that is a terminal.
 //!
 //! ```sh
 //! cargo run --manifest-path ecosystem/Cargo.toml --bin http_client -- http://example.com/
@@ -87,7 +87,7 @@ fn run(roots: RootCertStore, urls: Vec<String>) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// hyper-rustls over our connector.
+/// Returns hyper-util's client, which connects by hyper-rustls over our connector.
 fn https(roots: RootCertStore) -> Result<Https, Box<dyn Error>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -103,7 +103,7 @@ fn https(roots: RootCertStore) -> Result<Https, Box<dyn Error>> {
     Ok(client_builder().build(connector))
 }
 
-/// Reads the body, and drops it as it comes.
+/// GETs a URL and drops the body as it comes. Returns the status and the length of the body.
 async fn get(
     client: &Https,
     url: &str,

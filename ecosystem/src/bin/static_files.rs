@@ -5,9 +5,9 @@
 //! curl http://127.0.0.1:8080/
 //! ```
 //!
-//! A file is read by [`selvedge::fs`], 64 KiB at a time, and only when the client has taken the
-//! last piece. So a slow client of a large file costs two pieces of memory: the file's buffer, and
-//! the piece that is being sent.
+//! A file is read by [`selvedge::fs`], in pieces of 64 KiB, and only while hyper's write buffer
+//! (about 400 KiB) has room. So a slow client of a large file costs about 512 KiB of memory:
+//! hyper's write buffer, which the last piece may exceed, and the buffer of the file.
 #[path = "../../../executor/examples/cli/mod.rs"]
 mod cli;
 
@@ -33,7 +33,7 @@ use std::{
     sync::Arc,
 };
 
-/// The most bytes of a read.
+/// The most bytes of one read of a file.
 const PIECE: usize = 64 * 1024;
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
@@ -97,7 +97,8 @@ fn status(status: StatusCode) -> Answer {
     answer
 }
 
-/// Opens the file of a URI's path. No `..` and no symbolic link leads out of the directory.
+/// Opens the file that a URI's path names. Returns the file, its path and its length. No `..` and
+/// no symbolic link leads out of the directory `root`.
 async fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
     let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = decoded(path).filter(|name| !name.contains('\0'));
@@ -111,7 +112,7 @@ async fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
         path = fs::canonicalize(path.join("index.html")).await?;
         metadata = fs::metadata(&path).await?;
     }
-    // This refuses a pipe, whose opening would wait for a writer.
+    // `is_file` refuses a named pipe, whose opening would wait for a writer.
     if !path.starts_with(root) || !metadata.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }
@@ -121,7 +122,8 @@ async fn open(root: &Path, path: &str) -> io::Result<(File, PathBuf, u64)> {
     Ok((file, path, length))
 }
 
-/// Replaces each `%XX`.
+/// Replaces each `%XX` by its byte. Returns `None` if the digits are wrong or the result is not
+/// UTF-8.
 fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.bytes();
@@ -143,7 +145,7 @@ fn contents(file: File, path: &Path, length: u64) -> Answer {
             return Ok(None);
         }
         let mut piece = vec![0; left.min(PIECE as u64) as usize];
-        // An error if the file has become shorter: the length was promised.
+        // This fails if the file has become shorter: the response's head has promised `length`.
         file.read_exact(&mut piece).await?;
         let left = left - piece.len() as u64;
         Ok(Some((Bytes::from(piece), (file, left))))

@@ -5,7 +5,8 @@
 //! curl --cacert localhost.pem https://localhost:8443/
 //! ```
 //!
-//! tokio-rustls runs over our stream: the feature `tokio` of `selvedge` gives it tokio's traits.
+//! tokio-rustls runs over our `TcpStream`: the feature `tokio` of `selvedge` gives that stream
+//! tokio's I/O traits.
 #[path = "../../../executor/examples/cli/mod.rs"]
 mod cli;
 
@@ -67,7 +68,8 @@ fn run(address: String, file: &str) -> Result<(), Box<dyn Error>> {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     Runtime::new()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
-        // Not before: another program at this address may use the old certificate.
+        // The file is written after the bind. If the bind fails, another program at this address
+        // may still use the old certificate.
         fs::write(file, made.cert.pem()).map_err(|error| format!("{file}: {error}"))?;
         println!("listens on {}", listener.local_addr()?);
         serve(Tls { listener, acceptor }, service_fn(hello))
@@ -97,8 +99,8 @@ impl Listener for Tls {
     }
 }
 
-/// A connection whose first read makes the handshake. So it is in the connection's task, and within
-/// the time for the head of the first request.
+/// A connection whose first reads make the handshake. So the handshake runs in the connection's
+/// task, and counts towards the time for the head of the first request.
 enum Io {
     Handshake(Accept<TcpStream>),
     Open(TokioIo<TlsStream<TcpStream>>),
@@ -152,7 +154,8 @@ impl Write for Io {
         ready!(self.poll_open(cx))?.poll_write_vectored(cx, from)
     }
 
-    /// Before the handshake there is nothing to flush, and nothing to end.
+    /// Until the handshake is done there is nothing to flush. Nor has `poll_shutdown` anything to
+    /// end.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Io::Open(stream) => Pin::new(stream).poll_flush(cx),

@@ -1,17 +1,16 @@
-//! A crate that needs tokio's runtime, reqwest, in tasks of ours: two ways.
+//! Runs reqwest, a crate that needs tokio's runtime, in tasks of Selvedge. There are two ways.
 //!
 //! ```sh
 //! cargo run --manifest-path ecosystem/Cargo.toml --bin tokio_bound -- http://example.com/
 //! ```
 //!
-//! - [`Compat`] around each future. It enters the handle of a tokio runtime, which it starts at its
-//!   first use, during each poll.
-//! - A handle that each worker has entered: then no future needs a wrapper. Our hook
-//!   `on_thread_start` enters it; the thread in `block_on` is not a worker, and enters it by
-//!   itself.
+//! - A [`Compat`] around each future. During each poll of the future, the `Compat` enters the
+//!   handle of a tokio runtime, which the first `Compat` of the process starts.
+//! - A tokio handle that every worker enters in our hook `on_thread_start`. Then no future needs a
+//!   wrapper. The thread that calls `block_on` is not a worker, so it enters the handle itself.
 //!
-//! In both ways one thread drives tokio's sockets and sleeps. It wakes our tasks, which run on our
-//! workers; `tokio::spawn` in them spawns on that thread.
+//! In both ways one thread drives tokio's sockets and sleeps. That thread wakes our tasks, which
+//! run on our workers. If such a task calls `tokio::spawn`, the new task runs on tokio's thread.
 #[path = "../../../executor/examples/cli/mod.rs"]
 mod cli;
 #[path = "../sources.rs"]
@@ -51,7 +50,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// GETs a page, and says its status and length.
+/// GETs a page, and returns its status and length as text.
 async fn get(url: String) -> Result<String> {
     let response = reqwest::Client::builder().no_proxy().build()?;
     let response = response.get(url).send().await?;
@@ -70,7 +69,8 @@ fn by_entered_handle(url: &str) -> Result<String> {
     let tokio = tokio_thread()?;
     let enter = tokio.clone();
     let runtime = Builder::new()
-        // The guard would leave the handle. The worker keeps it until its end.
+        // A drop of the guard would leave the handle. The worker stays in the handle until the
+        // worker ends.
         .on_thread_start(move || mem::forget(enter.enter()))
         .build()?;
     let task = runtime.spawn(get(url.to_owned()));

@@ -1,13 +1,15 @@
-//! A service behind tower's middlewares, until Ctrl-C. None of them needs tokio's runtime.
+//! Serves a page by a service behind tower's middlewares, until Ctrl-C. None of the middlewares
+//! needs tokio's runtime.
 //!
 //! ```sh
 //! cargo run --manifest-path ecosystem/Cargo.toml --bin tower -- 127.0.0.1:8080
 //! curl http://127.0.0.1:8080/slow
 //! ```
 //!
-//! - `tower::buffer`: `Buffer::new` spawns on tokio. `Buffer::pair` returns the worker: spawn it.
-//! - `tower::timeout`: it sleeps by tokio. `map_future` with our `timeout` is the same in one line.
-//! - `tower::limit::ConcurrencyLimit` and `tower::load_shed`: as they are.
+//! - `tower::buffer`: `Buffer::new` spawns its worker on tokio. `Buffer::pair` returns the worker,
+//!   which the program spawns on Selvedge.
+//! - `tower::timeout` sleeps by tokio. `map_future` with our `timeout` does the same in one line.
+//! - `tower::limit::ConcurrencyLimit` and `tower::load_shed` work as they are.
 #[path = "../../../executor/examples/cli/mod.rs"]
 mod cli;
 
@@ -23,7 +25,7 @@ use selvedge::{
 use std::{future::pending, io, process::ExitCode, time::Duration};
 use tower::{BoxError, ServiceBuilder, buffer::Buffer, load_shed::error::Overloaded};
 
-/// How long a request may take.
+/// How long a request may take behind the buffer.
 const LIMIT: Duration = Duration::from_millis(200);
 
 type Answer = Response<Full<Bytes>>;

@@ -33,21 +33,23 @@ impl Shared {
     }
 }
 
-/// The scheduler of a task. It counts the shared state, so that a late wake still finds that state.
+/// The scheduler of a task: a counted reference to the shared state. So a late wake still finds
+/// that state.
 #[derive(Clone)]
 struct Scheduler(Arc<Shared>);
 
 impl Schedule for Scheduler {
     fn schedule(task: Task, _: WakeKind) {
-        // Once the task is queued, another thread may free it, and its scheduler with it.
+        // The clone keeps the shared state: once the task is queued, another thread may free the
+        // task together with its scheduler.
         let Self(shared) = task.scheduler().clone();
         shared.injector.requeue(task);
         shared.sleep.notify();
     }
 }
 
-/// An executor with a thread for each worker. Its drop cancels the tasks that are not done, and
-/// waits for the threads.
+/// An executor with a thread for each worker. The executor's drop cancels the tasks that are not
+/// done, and waits for the threads.
 pub struct Executor {
     scheduler: Scheduler,
     threads: Vec<thread::JoinHandle<()>>,
@@ -84,7 +86,7 @@ impl Scheduler {
         let (task, join) = task_header::new(future, self.clone());
         match self.0.injector.push(task) {
             Ok(()) => self.0.sleep.notify(),
-            Err(closed) => drop(closed), // Cancels the task; its handle says so.
+            Err(closed) => drop(closed), // Cancels the task: `join` then returns an error.
         }
         join
     }

@@ -1,11 +1,11 @@
 //! The models of this executor.
 //!
-//! `cargo test` runs each scenario 200 times. Under `--cfg selvedge_loom` loom explores its
-//! executions.
+//! `cargo test` runs each scenario 200 times. Under `--cfg selvedge_loom` loom explores the
+//! executions of each scenario.
 //!
 //! A scenario is small: one or two workers, a few tasks, the thread that races with them, and
 //! nothing else. If loom would take too long, the model has a bound: loom explores only executions
-//! with at most that number of preemptions.
+//! in which the number of preemptions is at most the bound.
 use crate::{Scheduler, assemble, block_on, sleep::Sleep, worker::Worker};
 use std::{
     future::poll_fn,
@@ -28,24 +28,27 @@ fn one_worker() -> (Scheduler, Worker) {
     (scheduler, workers.remove(0))
 }
 
-/// Checks the protocol of `sleep.rs` by itself, with a flag as the queue: in all executions.
+/// Checks the protocol of `sleep.rs` alone, in all executions. A flag stands for the queue.
 ///
-/// It fails without either fence, with the announcement after the look, or if no gate is opened.
+/// It fails if one of the two fences is missing, if the worker looks at the queue before it sets
+/// its bit, or if the notifier opens no gate.
 #[test]
 fn sleeper_racing_a_push_is_woken() {
     model(|| push_against_sleep(true));
 }
 
-/// Leaves the second look out. Its failure shows that the model above would notice that mistake.
+/// Leaves out the worker's look at the queue after the announcement. The failure of this model
+/// shows that the model above would notice that mistake.
 #[test]
 fn sleeper_without_second_look_misses_a_push() {
     model_must_fail("asleep over a push", || push_against_sleep(false));
 }
 
-/// Runs a push against a worker that goes to sleep, and asserts that the worker does not miss it.
+/// Runs a push against a worker that goes to sleep, and asserts that the worker does not miss the
+/// push.
 ///
-/// The worker does not really wait here: loom would report a deadlock, and its panic would drop the
-/// `Arc`s and end the process.
+/// The worker does not really wait here. If it waited for a wake that never came, loom would report
+/// the deadlock by a panic, and that panic would drop the `Arc`s and end the process.
 fn push_against_sleep(looks_again: bool) {
     let (sleep, queue) = (Arc::new(Sleep::new(1)), Arc::new(AtomicUsize::new(0)));
     let pusher = {
@@ -63,8 +66,8 @@ fn push_against_sleep(looks_again: bool) {
 
 /// Runs a whole worker on a thread of its own: a spawned task runs, and the worker then ends.
 ///
-/// It fails if `spawn` does not notify, if `close` does not call `wake_all`, or if `has_work`
-/// leaves out the injector.
+/// It fails if `spawn` does not notify a worker, if `close` does not call `wake_all`, or if
+/// `has_work` leaves out the injector.
 #[test]
 fn spawned_task_runs_and_the_worker_ends() {
     bounded(2).check(|| {
@@ -76,9 +79,9 @@ fn spawned_task_runs_and_the_worker_ends() {
     });
 }
 
-/// Wakes a waiting task from an outside thread while its worker goes to sleep.
+/// Wakes a waiting task from an outside thread while the task's worker goes to sleep.
 ///
-/// It fails if `schedule` does not notify.
+/// It fails if `schedule` does not notify a worker.
 #[test]
 fn wake_from_outside_reaches_its_task() {
     bounded(2).check(|| {
@@ -88,8 +91,8 @@ fn wake_from_outside_reaches_its_task() {
         let task = {
             let slot = slot.clone();
             scheduler.spawn(poll_fn(move |cx| {
-                // The lock orders this with the code below: that code finds the waker, or the task
-                // finds the number.
+                // The lock orders this poll and the outside thread's code below: either that code
+                // finds the waker, or this poll finds the 1.
                 let mut waker = slot.0.lock();
                 if slot.1.load(Relaxed) != 0 {
                     return Poll::Ready(());
@@ -112,10 +115,10 @@ fn wake_from_outside_reaches_its_task() {
     });
 }
 
-/// Runs two workers and four tasks, three of them in one ring. Each task runs once, on either
-/// worker.
+/// Runs two workers and four tasks. Three of the tasks are in one worker's ring, where the other
+/// worker may steal them. Each task runs once, on either worker.
 ///
-/// It fails if a thief drops the tasks that it moved besides the first.
+/// It fails if a thief runs the first task that it has stolen, and drops the others.
 #[test]
 fn task_stolen_or_not_runs_once() {
     bounded(2).check(|| {
@@ -147,10 +150,11 @@ fn task_stolen_or_not_runs_once() {
     });
 }
 
-/// Ends a worker while another thread wakes its task. The thread that has the task then drops its
-/// future, once, and the worker waits for that.
+/// Ends a worker while another thread wakes the worker's task. The worker drops the task's future
+/// once: either while the task waits, or after the other thread has queued the task.
 ///
-/// It fails if `end` does not wait for its list, or does not look for queued tasks.
+/// It fails if `end` does not wait until the worker's list is empty, or if `end` does not look for
+/// queued tasks.
 #[test]
 fn end_racing_a_wake_drops_the_future_once() {
     struct Counted(Arc<AtomicUsize>);

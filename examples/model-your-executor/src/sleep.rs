@@ -1,19 +1,20 @@
 //! The sleep protocol: a push wakes a sleeping worker, and no push is missed.
 //!
-//! A *notifier* is a thread that has pushed a task. A worker is *awake*, or it is *announced*: its
-//! bit is set, and it looks at the queues once more or waits at its gate.
+//! A *notifier* is a thread that has pushed a task. A worker is either *awake* or *announced*. The
+//! bit of an announced worker is set. Such a worker looks at the queues once more, and then, if it
+//! finds no task, waits at its gate.
 //!
 //! | field | written by |
 //! |---|---|
 //! | `sleeping`, a bit for each worker | set by the worker; cleared by the notifier that wakes it, or by the worker |
-//! | `gates` | opened by the notifier that has cleared the worker's bit, and all of them at the end |
+//! | `gates`, one a worker | opened by the notifier that cleared the bit; `wake_all` opens all gates |
 //!
 //! 1. A worker sets its bit, fences, looks at every queue once more, and only then waits.
 //! 2. A notifier fences after its push, and then reads the bits.
 //! 3. Both fences are `SeqCst`, so one of them comes first: either the notifier sees the bit, or
 //!    the worker sees the pushed task. So no task waits in a queue while all workers sleep.
-//! 4. A bit is cleared by a read-modify-write. The notifier that has cleared it opens the gate,
-//!    which stays open until the worker has passed.
+//! 4. A bit is cleared by a read-modify-write. The notifier that has cleared a bit opens that
+//!    worker's gate. The gate stays open until the worker has passed.
 use crate::gate::Gate;
 use sync_shim::{
     atomic::{
@@ -49,8 +50,9 @@ impl Sleep {
         if !has_work() {
             self.gates[worker].pass();
         }
-        // Ordering: Relaxed. It only says that this worker need not be woken. If a notifier chose
-        // the worker meanwhile, its gate is open for the next time.
+        // Ordering: Relaxed. The cleared bit only says that this worker need not be woken. If this
+        // worker found work and did not wait, a notifier may have cleared the bit and opened the
+        // gate meanwhile. Then the worker's next wait at the gate returns at once.
         self.sleeping.fetch_and(!(1 << worker), Relaxed);
     }
 
@@ -66,7 +68,7 @@ impl Sleep {
     pub(crate) fn notify(&self) {
         // Ordering: SeqCst pairs with the fence in `announce` (rule 3).
         fence(SeqCst);
-        // Ordering: Relaxed. The fence orders it after the push.
+        // Ordering: Relaxed. The fence orders this load after the push.
         let mut sleeping = self.sleeping.load(Relaxed);
         while sleeping != 0 {
             let worker = sleeping.trailing_zeros();

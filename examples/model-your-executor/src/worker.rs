@@ -13,7 +13,7 @@ pub(crate) struct Worker {
     shared: Arc<Shared>,
     index: usize,
     ring: ring::Worker<Task>,
-    /// The list of waiting tasks, for the end.
+    /// The worker's list of live tasks, which `end` cancels.
     owned: Owned<crate::Scheduler>,
 }
 
@@ -39,8 +39,8 @@ impl Worker {
         self.end();
     }
 
-    /// Finds a task: in its own ring, in the injector, or in another worker's ring, of which it
-    /// takes half.
+    /// Finds a task in this worker's ring, in the injector, or in another worker's ring. From
+    /// another worker's ring it takes half of the tasks.
     pub(crate) fn find(&mut self) -> Option<Task> {
         self.ring
             .pop()
@@ -48,8 +48,8 @@ impl Worker {
             .or_else(|| self.steal())
     }
 
-    /// Takes tasks from the injector: one to run at once, and the others for the ring, which is
-    /// empty. There other workers may steal them.
+    /// Takes tasks from the injector, and returns one to run at once. The others go to this
+    /// worker's ring, which was empty. Other workers may steal them from the ring.
     fn take_share(&mut self) -> Option<Task> {
         let mut batch = self.shared.injector.pop_n(self.ring.capacity());
         let first = batch.pop_front()?;
@@ -67,13 +67,15 @@ impl Worker {
         others.find_map(
             |other| match other.steal_into_and_pop(ring, StealLimit::Half) {
                 Steal::Success { first, .. } => Some(first),
-                // `has_work` sees the tasks that are left, so no worker goes to sleep over them.
+                // If tasks are left in a ring, `has_work` sees them. So this worker does not sleep
+                // while they wait.
                 Steal::Retry | Steal::Empty => None,
             },
         )
     }
 
-    /// Wakes another worker if there are tasks to steal here, as this worker is about to poll.
+    /// Wakes another worker if this worker's ring has tasks to steal: this worker runs only one
+    /// task at a time.
     fn share(&self) {
         if !self.ring.is_empty() {
             self.shared.sleep.notify();
@@ -93,8 +95,8 @@ impl Worker {
         let shared = &self.shared;
         let has_work = || shared.has_work() || shared.injector.is_closed();
         shared.sleep.sleep(self.index, has_work);
-        // The notifier that chose this worker relies on it to look for the pushed task. If there is
-        // work, another worker is woken too, as this one may take a different task.
+        // The notifier that chose this worker relies on this worker to find the pushed task. But
+        // this worker may find a different task first. So it wakes another worker if there is work.
         if shared.has_work() {
             shared.sleep.notify();
         }
@@ -102,8 +104,8 @@ impl Worker {
 
     /// Drops the queued and the waiting tasks.
     ///
-    /// Another thread may hold a task of this worker's list. That task is dropped by the worker
-    /// that finds it, and the list's waker then opens this worker's gate.
+    /// Another thread may have queued a task of this worker's list, or may run such a task. If the
+    /// task ends on another worker, the waker of this worker's list opens this worker's gate.
     pub(crate) fn end(&mut self) {
         self.owned.close();
         loop {

@@ -11,7 +11,7 @@ use std::{
 
 /// The time from one read to the next.
 const PACE: Duration = Duration::from_micros(200);
-/// Keys that a read looks up.
+/// Number of keys that a read looks up.
 const KEYS: u64 = 8;
 /// The part of the workers' time that compaction takes.
 const LOAD: f64 = 0.6;
@@ -29,15 +29,15 @@ pub struct Client {
 /// The result of one run.
 pub struct Outcome {
     pub name: &'static str,
-    /// Sorted, in milliseconds.
+    /// The latencies of the reads, sorted, in milliseconds.
     pub latencies: Vec<f64>,
     pub merged: u64,
-    /// The time until the last compaction.
+    /// The time from the start of the run to the end of the last compaction.
     pub seconds: f64,
 }
 
 impl Outcome {
-    /// The latency that this share of the reads did not exceed.
+    /// Returns the latency that the fraction `share` of the reads did not exceed.
     pub fn latency(&self, share: f64) -> f64 {
         let last = self.latencies.len() - 1;
         self.latencies[(last as f64 * share) as usize]
@@ -45,7 +45,7 @@ impl Outcome {
 }
 
 impl Client {
-    /// Measures a compaction, and plans the bursts.
+    /// Measures one compaction of each tablet, and plans the bursts by the median of the times.
     pub fn new(seconds: f64, workers: usize) -> Self {
         let store = Store::new();
         let mut times: Vec<_> = (0..TABLETS)
@@ -61,9 +61,9 @@ impl Client {
         }
     }
 
-    /// Runs the load on a scheduler, which the closures stand for. They spawn a read, spawn a
-    /// compaction, make the future that a compaction awaits between two steps, and control
-    /// compaction's shares.
+    /// Runs the load on a scheduler. Four functions stand for that scheduler: `spawn_read` and
+    /// `spawn_compaction` spawn a task. `rest` makes the future that a compaction awaits between
+    /// two steps. `control` sets the shares of compaction for a given backlog.
     pub fn run(
         &self,
         name: &'static str,
@@ -110,7 +110,7 @@ impl Client {
     }
 }
 
-/// Reads some keys, and notes the time since the spawn.
+/// Looks up `KEYS` keys, and records the time from the read's spawn to its end.
 fn read(
     store: Arc<Store>,
     number: u64,

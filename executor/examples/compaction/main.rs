@@ -8,15 +8,15 @@
 //! The store has 64 *tablets*: see `store.rs`. Once a period all of them get new entries, and each
 //! is compacted by a task of its own, in steps of about 0.1 ms. The period is such that compaction
 //! takes 60 % of the workers' time. Meanwhile the client sends a read every 200 µs: a task that
-//! looks up eight keys. Its latency is the time from the spawn to the end of the task.
+//! looks up eight keys. The latency of a read is the time from the spawn to the end of its task.
 //!
-//! Without groups a read waits until each tablet has had its step. With groups the reads run in a
-//! group of 1,000 shares, and compaction in one of 100. The reads' group has a goal for its
-//! latency, so a read waits for about one step. So that compaction does not fall behind, a
-//! *controller* gives it more shares as its backlog grows.
+//! Without groups a read waits until the task of each tablet has run one step. With groups the
+//! reads run in a group of 1,000 shares, and compaction in one of 100. The reads' group has a goal
+//! for its latency, so a read waits for about one step. A *controller* gives compaction more shares
+//! as the backlog of compaction grows, so that compaction does not fall behind.
 //!
-//! With two processors, the system sometimes runs the client on the worker's processor. Then the
-//! reads of all three schedulers wait for its time slices.
+//! With two processors, the operating system sometimes runs the client on the worker's processor.
+//! Then, with each of the three schedulers, reads also wait until the system runs the worker again.
 #[path = "../cli/mod.rs"]
 mod cli;
 mod client;
@@ -91,7 +91,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
         "", "reads", "p50", "p99", "longest", "merged", "done in s"
     );
     let mut outcomes = Vec::new();
-    // On standard error, and only if that is a terminal.
+    // The bar is drawn on standard error, and only if that is a terminal.
     let bar = ProgressBar::new(3).with_style(ProgressStyle::with_template("{bar:30} {msg}")?);
     let runs: [(_, Run); 3] = [
         ("with groups", with_groups),

@@ -14,22 +14,22 @@ pub const TABLETS: usize = 64;
 pub const BASE: u64 = 50_000;
 const RUN: u64 = 5_000;
 
-/// Entries that are merged between two yields, about 0.1 ms.
+/// Number of entries that a task merges between two yields. A step takes about 0.1 ms.
 const STEP: usize = 16_000;
 
-/// A key and its value, sorted by key.
+/// Pairs of a key and its value, sorted by key.
 type Entries = Arc<Vec<(u64, u64)>>;
 
 pub struct Store {
     tablets: Vec<Mutex<Tablet>>,
     run: Entries,
-    /// Entries that compaction has read.
+    /// Number of entries that compaction has read.
     pub merged: AtomicU64,
 }
 
 struct Tablet {
     base: Entries,
-    /// Newest last.
+    /// The newest run is the last.
     runs: VecDeque<Entries>,
     is_compacting: bool,
 }
@@ -51,7 +51,7 @@ impl Store {
         }
     }
 
-    /// Adds a run to a tablet. Returns whether the caller must start its compaction.
+    /// Adds a run to a tablet. Returns whether the caller must start the tablet's compaction.
     pub fn flush(&self, tablet: usize) -> bool {
         let mut tablet = self.tablets[tablet].lock().unwrap();
         tablet.runs.push_back(self.run.clone());
@@ -93,14 +93,14 @@ impl Store {
         }
     }
 
-    /// The runs that wait for compaction.
+    /// Returns the number of runs that are not yet merged into their base.
     pub fn backlog(&self) -> usize {
         let runs = self.tablets.iter().map(|tablet| tablet.lock().unwrap());
         runs.map(|tablet| tablet.runs.len()).sum()
     }
 }
 
-/// A merge of two sorted lists. An entry of the newer one wins.
+/// A merge of two sorted lists. If both lists have a key, the entry of the newer list wins.
 struct Merge<'a> {
     older: &'a [(u64, u64)],
     newer: &'a [(u64, u64)],
@@ -116,7 +116,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Merges some entries. Returns whether there are more.
+    /// Merges up to `STEP` entries. Returns false if it has reached the end of both lists.
     fn step(&mut self) -> bool {
         for _ in 0..STEP {
             let (older, newer) = (self.older.first(), self.newer.first());

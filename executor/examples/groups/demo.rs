@@ -53,7 +53,7 @@ impl Options {
 /// The load of one group.
 pub struct Load {
     pub shares: u32,
-    /// Tasks on each worker that are ready or run.
+    /// Number of the group's tasks on each worker.
     pub concurrency: usize,
     pub micros: u64,
     /// The part of each second in which the group has work, in percent.
@@ -67,15 +67,17 @@ struct Run {
     executed: Vec<AtomicU64>,
 }
 
-/// The counts of the groups at one time, in milliseconds of runtime.
+/// How long each group has run up to one point of time, in milliseconds.
 struct Sample {
     seconds: f64,
     runtime: Vec<f64>,
 }
 
-/// Runs the loads, prints a line for each, and draws the picture. Returns the runtimes in
-/// milliseconds: those that the runtime has measured. On a busy machine they are longer than the
-/// sum of the tasks' times, as other programs run in between.
+/// Runs the loads, prints a table of them, and draws the picture if the options ask for it.
+///
+/// Returns how long each group has run, in milliseconds, as `Runtime::metrics` says. On a busy
+/// machine that is longer than the sum of the times that the group's tasks take: other programs run
+/// in between.
 pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, Box<dyn Error>> {
     let builder = Builder::new().workers(options.workers).prestart();
     let runtime = builder.sharded(options.sharded).build()?;
@@ -113,7 +115,7 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
         }
     };
     let mut samples = vec![sample()];
-    // On standard error, and only if that is a terminal.
+    // The bar is drawn on standard error, and only if that is a terminal.
     let bar = ProgressBar::new((options.seconds * 1e3) as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {eta}")?);
     while samples
@@ -165,11 +167,11 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
     Ok(last)
 }
 
-/// A task's group, the load's index, the time that the task takes, and the load's duty.
+/// A task's group, the load's index, the microseconds of one piece of work, and the load's duty.
 type Task = (SchedulingGroup, usize, u64, u64);
 
-/// Spawns the tasks on each worker. A task on each worker does this, and first keeps its worker
-/// busy until every worker has such a task.
+/// Spawns `tasks` on each worker, by a starter task on each worker. A starter task first keeps its
+/// worker busy until every worker has a starter task.
 fn on_each_worker(runtime: &Runtime, workers: usize, tasks: &[Task], run: &Arc<Run>) {
     let (begun, begins) = mpsc::channel();
     let all_have = Arc::new(AtomicBool::new(false));
@@ -191,7 +193,8 @@ fn on_each_worker(runtime: &Runtime, workers: usize, tasks: &[Task], run: &Arc<R
     all_have.store(true, Relaxed);
 }
 
-/// Runs pieces of `micros` until the end, in the first part of each second.
+/// Runs pieces of work of `micros` microseconds each, in the first `duty` percent of each second,
+/// until the run is done.
 async fn work(run: Arc<Run>, index: usize, micros: u64, duty: u64) {
     while !run.done.load(Relaxed) {
         let in_second = run.begun.elapsed().subsec_millis();

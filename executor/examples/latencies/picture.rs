@@ -1,4 +1,4 @@
-//! Draws latencies over the share of the samples that were no slower, for two examples.
+//! Draws latencies over the percentage of the samples that were no slower. Two examples use it.
 use plotters::prelude::*;
 use std::{error::Error, path::Path};
 
@@ -9,7 +9,8 @@ pub struct Texts<'a> {
     pub y: &'a str,
 }
 
-/// A line: its name, its colour, and the latency that a share of the samples did not exceed.
+/// A line of a picture: its name, its colour and its curve. `latency` takes a fraction of the
+/// samples, from 0.0 to 1.0, and returns the latency that this fraction did not exceed.
 pub struct Line<'a> {
     pub name: &'static str,
     pub color: RGBColor,

@@ -1,12 +1,14 @@
 //! A SHA-256 manifest of a directory tree, in the format that `sha256sum -c` checks.
 //!
-//! There is a task for each directory and each file. A directory is listed by `fs`. A file is read
-//! in `spawn_blocking`, where one closure opens and reads a short file, and is hashed in its task.
-//! Their results come over a channel. Permits bound the number of open files and the memory for
-//! their contents, however wide the tree is.
+//! There is a task for each directory and each file. A directory is listed by `selvedge::fs`. A
+//! file is read in `spawn_blocking`, and hashed in its task. A short file needs one blocking
+//! closure, which opens and reads it. The tasks send their results over a channel. Permits bound
+//! the number of open files and the memory for their contents, however wide the tree is.
 //!
-//! Exit status: 0; 1 if something could not be hashed, which standard error names; 2 if the
-//! directory or the arguments are wrong.
+//! The exit status is 0 if all went well. It is 1 if a file or directory could not be hashed, which
+//! standard error then names, or if the manifest could not be written. A reader that closes the
+//! pipe early is no failure. The status is 2 if the directory or the arguments are wrong, or if the
+//! runtime did not start.
 use async_channel::Receiver;
 use indicatif::{ProgressBar, ProgressStyle};
 use selvedge::Builder;
@@ -22,9 +24,9 @@ use walk::{Event, Walk};
 mod line;
 mod walk;
 
-/// Threads that list and read. Few are enough for files that are cached in memory: more threads
-/// would compete for the CPUs with the workers, which hash. A disk gets at most this many requests
-/// at a time.
+/// Number of blocking threads, which list directories and read files. Few threads are enough for
+/// files that are cached in memory: more would compete for the CPUs with the workers, which hash. A
+/// disk gets at most this many requests at a time.
 const THREADS: usize = 8;
 
 const USAGE: &str = "usage: manifest [DIR]
@@ -42,8 +44,8 @@ fn main() -> ExitCode {
         Ok(_) => return complain(&root, "not a directory"),
         Err(error) => return complain(&root, &error.to_string()),
     };
-    // Standard error is for this program's messages. Without the hook, a poll that takes long
-    // because the machine is busy would be reported there.
+    // Standard error is for this program's messages. Without the `on_stall` hook, the monitor would
+    // also report there each poll that takes long because the machine is busy.
     let builder = Builder::new().blocking_threads(THREADS).on_stall(|_| {});
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
@@ -124,7 +126,7 @@ fn report(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Results of the tasks: a line for each file, with its path as the key.
+/// The results of the tasks. `lines` has the path and the digest of each file that was hashed.
 #[derive(Default)]
 struct Found {
     lines: Vec<(Vec<u8>, [u8; 32])>,

@@ -12,10 +12,11 @@ use std::{
     sync::Arc,
 };
 
-/// Files and directories open at a time.
+/// The largest number of files and directories that are open at a time.
 const PERMITS: usize = 64;
 
-/// Bytes of a file in memory at a time. With the permits it bounds the memory for contents.
+/// The largest number of bytes of a file that are in memory at a time. `CHUNK` times `PERMITS`
+/// bounds the memory for the files' contents.
 const CHUNK: usize = 256 * 1024;
 
 /// Result of a task.
@@ -32,14 +33,16 @@ pub enum Event {
     Problem { path: PathBuf, what: String },
 }
 
-/// State that every task has. The channel ends with its last clone.
+/// State of which every task has a clone. The channel for the events ends when the last clone is
+/// dropped.
 #[derive(Clone)]
 pub struct Walk {
     events: Sender<Event>,
     permits: (Sender<()>, Receiver<()>),
 }
 
-/// Directory above the current one. Links may lead from a tree back into itself.
+/// A directory on the way from the root to the current directory, both included. A link may lead
+/// back to such a directory, and the walk must not follow that link.
 struct Ancestor {
     id: (u64, u64),
     parent: Option<Arc<Ancestor>>,
@@ -76,7 +79,8 @@ impl Walk {
         received
     }
 
-    /// Runs `f` where it may block. One closure opens a file, and reads all of a short one.
+    /// Runs `f` on a thread where it may block. A file's first closure opens the file and reads its
+    /// first chunk, which is all of a short file.
     async fn blocking<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -87,13 +91,13 @@ impl Walk {
     }
 
     async fn permit(&self) -> Permit<'_> {
-        // The channel is open, as this holds both ends.
+        // The channel is open, as `self` holds both ends.
         let _ = self.permits.1.recv().await;
         Permit(&self.permits.0)
     }
 
     async fn send(&self, event: Event) {
-        // It fails only if the collector has ended, and with it the program.
+        // The send fails only if the collector has ended. Then the program ends, too.
         let _ = self.events.send(event).await;
     }
 
@@ -140,7 +144,7 @@ impl Walk {
         })
     }
 
-    /// Hashes a file. The caller has taken the permit.
+    /// Hashes a file. The caller has taken a permit, which this task gives back.
     async fn file(self, path: PathBuf) {
         let permit = Permit(&self.permits.0);
         match self.hash(&path).await {
@@ -173,7 +177,7 @@ impl Walk {
             if chunk.len() < CHUNK {
                 return Ok((sha.finalize().into(), bytes));
             }
-            // A long file yields to the other tasks of its worker.
+            // The task of a long file yields to the other tasks of its worker after each chunk.
             selvedge::yield_now().await;
             read = self.blocking(move || next_chunk(file, chunk)).await?;
         }
@@ -185,7 +189,7 @@ struct Permit<'a>(&'a Sender<()>);
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        // The channel has room: that of this permit.
+        // The channel has room: this permit was taken out of it.
         let _ = self.0.try_send(());
     }
 }
@@ -233,7 +237,7 @@ async fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
         }
         let path = entry.path();
         let kind = entry.file_type().await;
-        // Most entries are files. The directory says so, and they need no call of their own.
+        // Most entries are files. The directory's listing says so, so a file needs no `metadata`.
         if kind.as_ref().is_ok_and(FileType::is_file) {
             entries.files.push(path);
             continue;
@@ -241,7 +245,7 @@ async fn list(directory: &Path, skip: &[&str]) -> io::Result<Entries> {
         match fs::metadata(&path).await {
             Ok(meta) if meta.is_dir() => entries.directories.push((path, (meta.dev(), meta.ino()))),
             Ok(meta) if meta.is_file() => entries.files.push(path),
-            // To open a pipe would wait for its writer.
+            // A named pipe cannot be hashed: the open would wait for a writer.
             Ok(_) => entries
                 .problems
                 .push((path, "skipped, not a regular file".into())),

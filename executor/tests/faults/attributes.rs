@@ -38,21 +38,21 @@ fn no_signals() -> libc::sigset_t {
 
 fn block_one() {
     let mut one = no_signals();
-    // SAFETY: it is a reference to a set.
+    // SAFETY: the pointer is valid, and `one` is a set.
     unsafe { libc::sigaddset(&raw mut one, libc::SIGUSR1) };
     block(&one);
 }
 
 fn block_all() {
     let mut all = no_signals();
-    // SAFETY: it is a reference to a set.
+    // SAFETY: the pointer is valid, and `all` is a set.
     unsafe { libc::sigfillset(&raw mut all) };
     block(&all);
 }
 
 /// Pins this thread to the CPU on which it runs.
 fn pin() {
-    // SAFETY: it has no premise.
+    // SAFETY: `sched_getcpu` has no premise.
     let here = usize::try_from(unsafe { libc::sched_getcpu() }).unwrap();
     // SAFETY: a `cpu_set_t` is an array of integers, for which zeros are valid.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
@@ -63,13 +63,14 @@ fn pin() {
     assert_eq!(pinned, 0);
 }
 
-/// Changes this thread's policy and, where that can be undone, raises its niceness.
+/// Changes this thread's scheduling policy. If the process is root's, which may lower a niceness
+/// again, also raises this thread's niceness.
 fn lower_priority() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 is this thread, and the parameters are valid to read.
     let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
     assert_eq!(set, 0);
-    // SAFETY: it has no premise.
+    // SAFETY: `geteuid` has no premise.
     if unsafe { libc::geteuid() } == 0 {
         // SAFETY: 0 is this thread. There is no other premise.
         assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 7) }, 0);

@@ -1,6 +1,7 @@
 //! Tests of panics in each place where the runtime calls user code.
 //!
-//! The panic stays in its task or goes to the handler, the other tasks go on, and the runtime ends.
+//! Each panic stays in its task or goes to the panic handler. The other tasks go on, and the
+//! runtime can still end.
 use crate::process::is_child;
 use selvedge::{Builder, Runtime};
 use std::{
@@ -41,7 +42,7 @@ fn counting_panics() -> (Builder, Arc<AtomicUsize>) {
     (builder, panics)
 }
 
-/// Adds a hook that panics each time.
+/// Adds a hook that panics each time, or, for the name "none", no hook.
 type With = fn(Builder) -> Builder;
 
 const HOOKS: [(&str, With); 9] = [
@@ -83,8 +84,8 @@ fn a_hook_that_panics_each_time_stops_nothing() {
         works(&runtime);
         let waits = runtime.spawn(pending::<()>());
         works(&runtime);
-        // A worker may not have slept or been woken yet, so its hook is still to come. The hook for
-        // stops comes at the end.
+        // Perhaps no worker has parked or been unparked yet. Then the hook for that is still to
+        // come. The hook "thread stop" is called only when the runtime ends.
         while panics.load(SeqCst) == 0 && !["thread stop", "none"].contains(&name) {
             works(&runtime);
         }
@@ -137,8 +138,8 @@ fn tasks_that_panic_in_a_poll_or_a_drop_stop_no_others() {
         assert!(runtime.block_on(task).unwrap_err().is_panic());
     }
     assert_eq!(panics.load(SeqCst), 3);
-    // The future panics in its drop: when it is done, aborted before it ran or while it waits, or
-    // dropped by the runtime's end.
+    // The future panics in its drop. It is dropped when it is done, when its task is aborted before
+    // the first poll or while the task waits, or when the runtime ends.
     let waits = || {
         let bomb = Bomb;
         async move {
@@ -215,7 +216,7 @@ fn a_waker_that_panics_when_a_task_is_awaited_stops_nothing() {
             let _ = task.as_mut().poll(&mut Context::from_waker(&bad));
         }));
         assert_eq!(polled.is_err(), at == "clone");
-        // This waker replaces the first, which is dropped.
+        // This poll replaces the task's join waker, so the bad waker is dropped.
         if at == "drop" {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let _ = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));

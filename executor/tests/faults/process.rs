@@ -23,23 +23,23 @@ impl Ended {
     }
 }
 
-/// Returns the role that the parent gave this process, if it is such a child.
+/// Returns the role that the parent gave this process, if this process is a child of [`run`].
 pub fn role() -> Option<String> {
     env::var(ROLE).ok()
 }
 
-/// Runs the test of that name again, with a role.
+/// Runs the test of that name again in a child process, to which it gives a role.
 ///
 /// # Panics
-/// If it hangs.
+/// If the child hangs.
 pub fn run(test: &str, role: impl ToString) -> Ended {
     run_with(test, role, &[])
 }
 
-/// Runs the test as `run` does, with these environment variables.
+/// Runs the test as [`run`] does, with these environment variables.
 ///
 /// # Panics
-/// If it hangs.
+/// If the child hangs.
 pub fn run_with(test: &str, role: impl ToString, variables: &[(&str, &str)]) -> Ended {
     let role = role.to_string();
     let mut child = Command::new(env::current_exe().unwrap())
@@ -54,7 +54,7 @@ pub fn run_with(test: &str, role: impl ToString, variables: &[(&str, &str)]) -> 
         .unwrap();
     let out = reader(child.stdout.take());
     let err = reader(child.stderr.take());
-    // A process that takes longer hangs, even on the busiest machine.
+    // A child that takes longer than this hangs, even on the busiest machine.
     let end = Instant::now() + Duration::from_secs(600);
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -82,7 +82,8 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     })
 }
 
-/// Runs the rest of a test in a process of its own. True in that process.
+/// Returns true in a child process, where the caller must run the rest of the test. Otherwise runs
+/// the test again in a child process, asserts that the child passes, and returns false.
 pub fn is_child(test: &str) -> bool {
     if role().is_some() {
         return true;

@@ -130,7 +130,7 @@ fn handles_of_every_kind_outlive_their_runtime() {
     );
     let output = futures::executor::block_on(done).unwrap();
     assert_eq!(output.0.load(SeqCst), 0);
-    // It is spawned too late, and dropped at once.
+    // This task is spawned too late, so its future is dropped at once.
     let late = handle.spawn(storm(wakers.clone(), Counted(drops.clone())));
     assert!(
         futures::executor::block_on(late)

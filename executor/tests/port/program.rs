@@ -1,7 +1,8 @@
-//! The program. It logs its results in a list of lines, none of which depends on timing.
+//! The program that runs on tokio and on `selvedge`. It logs its results in a list of lines, none
+//! of which depends on timing.
 
-/// Makes the program as a module of that name, for the crate `rt`. It is a macro, so that paths
-/// begin with the crate's name, as in a program.
+/// Defines the program as the module `$module`, for the crate `$rt`. The program is a macro, so
+/// that its paths begin with the crate's name, as they do in a user's program.
 macro_rules! program {
     ($module:ident, $rt:ident) => {
         mod $module {

@@ -8,7 +8,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Some threads that run tasks, each with a park of one driver.
+/// Some threads that run tasks. Each thread has its own park of the one driver.
 pub struct Workers {
     pub driver: Driver,
     pub executor: Arc<async_executor::Executor<'static>>,
@@ -46,7 +46,7 @@ impl Workers {
         self.executor.spawn(task)
     }
 
-    /// Runs a future on this thread, as worker 0, while the others run the tasks.
+    /// Runs a future on this thread, as worker 0, while the other workers run the tasks.
     pub fn block_on<R>(&self, future: impl Future<Output = R>) -> R {
         self.driver.park(0).block_on(future)
     }
@@ -64,11 +64,11 @@ impl Drop for Workers {
 
 /// Counts this process's open descriptors.
 pub fn descriptors() -> usize {
-    // One of them is the folder's own.
+    // One of the entries is the descriptor of the folder itself.
     fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
 
-/// Runs a future as the only task of a driver.
+/// Runs a future on this thread, which is the only worker of a new driver.
 pub fn run<R>(future: impl Future<Output = R>) -> R {
     Driver::new(1).park(0).block_on(future)
 }

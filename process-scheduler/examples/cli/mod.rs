@@ -1,10 +1,10 @@
-//! The command line of an example: its help, its exit code, and a quiet end where the reader of its
+//! The command line of an example: its help, its exit code, and a quiet end if the reader of its
 //! output has gone.
 //!
 //! An example exits with 0, with 1 if it fails, and with 2 if its arguments are wrong.
 //!
 //! Each crate with programs among its examples has a copy of this file, because the examples of a
-//! published crate cannot use files of another one. A test of the executor compares the copies.
+//! published crate cannot use files of another crate. A test of `selvedge` compares the copies.
 #![allow(dead_code, reason = "each example uses a part of it")]
 use std::{env, error::Error, ffi::OsString, fmt, panic, process, process::ExitCode};
 
@@ -20,8 +20,8 @@ impl fmt::Display for Usage {
 
 impl Error for Usage {}
 
-/// Runs an example with its arguments. With `--help` it shows the help instead, whose first line
-/// says what the example does.
+/// Runs an example with its arguments. With `--help` or `-h` this function shows the help instead.
+/// The first line of the help says what the example does.
 pub fn run(
     help: &str,
     example: impl FnOnce(Vec<String>) -> Result<(), Box<dyn Error>>,
@@ -74,13 +74,14 @@ pub fn at_most(arguments: &[String], most: usize) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Reads a value, or says which one is wrong.
+/// Parses the value of the argument `name`. The error names that argument.
 pub fn parse<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
     let wrong = |_| Usage(format!("{name}: not {value:?}"));
     value.parse().map_err(wrong)
 }
 
-/// Ends the process when `println!` finds that the reader has gone, as with `head`. It would panic.
+/// Sets a hook that exits with 0 when `println!` panics because the reader of the output, such as
+/// `head`, has gone. The hook reports other panics as before.
 fn end_quietly() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

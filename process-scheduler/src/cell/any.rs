@@ -1,4 +1,5 @@
-//! The cell of a process whose types the caller does not know: of a pid, or of a token.
+//! The cell of a process whose types the caller does not know, because it has only a pid or a
+//! token.
 use super::{
     Cell,
     related::{Related, Watcher},
@@ -14,13 +15,15 @@ use std::{any::Any, sync::Arc};
 
 /// The cell of a process of any type.
 pub(crate) trait AnyCell: Send + Sync {
-    /// Runs the process until it waits, ends, or has used up the slice. In the last case it returns
-    /// the token.
+    /// Runs the process until it waits, ends, or has used up the slice of steps. Returns the token
+    /// if the process must run again: it has used up the slice, or an event came as it began to
+    /// wait.
     fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable>;
     /// Restarts a stopped process.
     fn revive(self: Arc<Self>);
     fn pid(&self) -> Pid;
-    /// Takes the message out, if the process accepts its type.
+    /// Sends the message in `message`, which is an `Option<M>`. Returns `None` if the process takes
+    /// messages of another type. A message that is not accepted stays in the `Option`.
     fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
     /// Hands the message back if it is not accepted.
     fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
@@ -33,12 +36,17 @@ pub(crate) trait AnyCell: Send + Sync {
     fn ends_for_good(&self) -> bool;
     /// Hands the watcher back if the process has ended.
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
-    /// Notes that this process monitors another. False if it has ended.
+    /// Notes that this process monitors another. False if this process has ended.
     fn monitors(&self, target: Pid) -> bool;
     fn unmonitor(&self, target: Pid);
+    /// Adds a name or a group. False if the process has ended, and for a group also if it was
+    /// killed for good.
     fn name(&self, name: String, is_group: bool) -> bool;
     fn unname(&self, name: &str);
     fn leave(&self, group: &str);
+    fn groups(&self) -> Vec<String>;
+    /// Returns the supervisor. `None` if there is none, or the process has ended.
+    fn supervisor(&self) -> Option<Pid>;
     fn info(&self) -> Info;
 }
 
@@ -132,7 +140,8 @@ impl<P: Process> AnyCell for Cell<P> {
             }
             Signal::Cancel(reason) => Urgent::Cancel {
                 reason,
-                // The supervisor alone restarts the process, so it sees the incarnation it means.
+                // Only the supervisor restarts the process. So a cancel by the supervisor carries
+                // the incarnation that the supervisor wants to stop.
                 incarnation: self.core.state.incarnation(),
             },
         };
@@ -151,7 +160,8 @@ impl<P: Process> AnyCell for Cell<P> {
     }
 
     fn kill(&self, reason: ExitReason, is_final: bool) {
-        // Under one lock, as in `revive`: the bit has this reason, or an earlier one.
+        // One lock covers the bit and the reason, as in `restart`. So if the bit is set, `killed`
+        // is the reason of this kill or of an earlier one.
         let token = self.relate(|more| {
             more.killed.get_or_insert(reason);
             self.core.kill(is_final)
@@ -185,11 +195,20 @@ impl<P: Process> AnyCell for Cell<P> {
     }
 
     fn name(&self, name: String, is_group: bool) -> bool {
-        self.relate(|more| match is_group {
-            true => more.groups.push(name),
-            false => more.names.push(name),
-        })
-        .is_some()
+        let added = self.relate(|more| {
+            // A kill sets the bit under the same lock.
+            if is_group && self.core.state.is_final() {
+                return false;
+            }
+            let list = if is_group {
+                &mut more.groups
+            } else {
+                &mut more.names
+            };
+            list.push(name);
+            true
+        });
+        added == Some(true)
     }
 
     fn unname(&self, name: &str) {
@@ -198,6 +217,20 @@ impl<P: Process> AnyCell for Cell<P> {
 
     fn leave(&self, group: &str) {
         self.relate(|more| more.groups.retain(|name| name != group));
+    }
+
+    fn groups(&self) -> Vec<String> {
+        match &*self.related.lock() {
+            Related::Some(more) => more.groups.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn supervisor(&self) -> Option<Pid> {
+        match &*self.related.lock() {
+            Related::Some(more) => more.supervisor,
+            _ => None,
+        }
     }
 
     fn info(&self) -> Info {

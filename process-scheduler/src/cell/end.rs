@@ -31,8 +31,8 @@ impl<P: Process> Cell<P> {
     /// process.
     ///
     /// # Safety
-    /// The caller has the token, which this takes over, and uses no reference to `inner` any more.
-    /// The process runs.
+    /// `self` is the token, which the caller gives away. The caller uses no reference to `inner`
+    /// any more. The process is running.
     pub(super) unsafe fn finish(self: Arc<Self>, reason: ExitReason) {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: the caller promises this (rule 2).
@@ -49,7 +49,7 @@ impl<P: Process> Cell<P> {
         if let Some(token) = unsafe { Core::stop(core, Runnable(self)) } {
             // SAFETY: the token keeps the cell live.
             let this = unsafe { &*this };
-            // SAFETY: rule 2: this has the token.
+            // SAFETY: rule 2: this thread has the token.
             this.end(unsafe { &mut *inner }, reason);
             drop(token);
             return;
@@ -61,10 +61,11 @@ impl<P: Process> Cell<P> {
         };
         // The supervisor is a process of this scheduler, so `route` takes a lock of the registry,
         // after the stop and before the load of `is_closed`. A shutdown takes all these locks
-        // between its store and its look for stopped processes. So one of the two sees the other.
+        // between its store and its look for stopped processes. So this thread sees the store, or
+        // the shutdown sees the stopped process.
         let routed = guarded(|| handle.route(supervisor, exit).is_ok());
         if routed != Some(true) || handle.is_closed() {
-            // No supervisor is left to restart it.
+            // No supervisor will restart the process.
             handle.kill_for_good(pid, ExitReason::Killed);
         }
     }
@@ -89,8 +90,9 @@ impl<P: Process> Cell<P> {
             self.core.messages.take(&mut left);
             left.for_each(|message| self.dead_letter(message));
         }
-        // The urgent events that this incarnation had taken, and not handled, are for the next one,
-        // as those in the lane are. `Events` skips the events that were for this incarnation only.
+        // The urgent events that this incarnation had taken, and not handled, go to the next
+        // incarnation, as do the events in the urgent lane. `Events` skips the events that were for
+        // this incarnation only.
         Some(supervisor)
     }
 
@@ -176,7 +178,8 @@ pub(super) fn close<P: Process>(inner: &mut Inner<P>) {
     }
 }
 
-/// Returns the reason of a panic. Drops the payload, which leaks if its drop panics too.
+/// Returns the exit reason of a panic, and drops the panic's payload. If this drop panics too, the
+/// payload of the second panic is leaked.
 pub(super) fn panicked(panic: panics::Payload) -> ExitReason {
     let reason = ExitReason::panicked(&*panic);
     panics::discard(panic);

@@ -6,7 +6,7 @@ use crate::{
 };
 use sync_shim::{Model, model, thread};
 
-/// A process that nothing in these models steps.
+/// A process that no model steps.
 pub(super) struct Still;
 
 impl Process for Still {
@@ -47,12 +47,12 @@ pub(super) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
 }
 
 /// A supervised process stops while the scheduler shuts down, and its supervisor runs no more: the
-/// shutdown sees the stopped process, or the process sees the shutdown. So it does not stay
-/// stopped.
+/// shutdown sees the stopped process, or the end of the process sees the shutdown. So the process
+/// does not stay stopped.
 ///
 /// The model has a bound. It does not finish without one, since the registry has 16 locks.
 ///
-/// Fails if `finish` does not look at `is_closed`, or if `close` does not look for stopped
+/// Fails if `finish` does not look at `is_closed`, or if `Shared::close` does not look for stopped
 /// processes.
 #[test]
 fn stop_racing_the_shutdown_does_not_stay_stopped() {
@@ -80,7 +80,7 @@ fn stop_racing_the_shutdown_does_not_stay_stopped() {
 
 /// A process ends while it is linked to another: the other is notified once, and keeps no link.
 ///
-/// Fails if `link` does not look for the first process after the second half.
+/// Fails if `link` does not look for the first process after it has added the second half.
 #[test]
 fn link_racing_the_end_of_a_process_leaves_no_link() {
     model(|| {
@@ -101,10 +101,10 @@ fn link_racing_the_end_of_a_process_leaves_no_link() {
     });
 }
 
-/// A process is killed while it restarts. If the next incarnation is killed by this, it has the
-/// kill's reason; otherwise the next kill has its own reason.
+/// A process is killed while it restarts. If the kill hits the next incarnation, that incarnation
+/// has the kill's reason. Otherwise no reason is left over for a later kill.
 ///
-/// Fails if a kill or a restart changes the bit or the reason without the lock of both.
+/// Fails if a kill or a restart changes the bit or the reason without the lock of the relations.
 #[test]
 fn kill_racing_a_restart_keeps_its_reason() {
     model(|| {
@@ -132,9 +132,10 @@ fn kill_racing_a_restart_keeps_its_reason() {
     });
 }
 
-/// A process ends while it begins to monitor another, which does not keep it as a watcher.
+/// A process ends while it begins to monitor another one. The other one does not keep the ended
+/// process as a watcher.
 ///
-/// Fails if `monitor` does not look for the process afterwards.
+/// Fails if `monitor` does not look for the monitoring process after the target has the watcher.
 #[test]
 fn monitor_racing_the_end_of_its_process_is_undone() {
     model(|| {
@@ -153,7 +154,8 @@ fn monitor_racing_the_end_of_its_process_is_undone() {
     });
 }
 
-/// A process gets a name while the name is removed: it has the name if the table does.
+/// A process gets a name while the name is removed: afterwards the process and the table of names
+/// agree.
 ///
 /// Fails if `register` or `unregister` changes the process without the lock of the table.
 #[test]
@@ -200,9 +202,114 @@ fn takeover_of_a_name_racing_the_end_of_its_holder_succeeds() {
     });
 }
 
+/// A process ends by itself while another one takes over its name. Its supervisor was killed for
+/// good.
+///
+/// The model has a bound, as the one above.
+///
+/// Fails if `kill_if_doomed` looks at the state before the supervisor, or does not look for DONE.
+#[test]
+fn takeover_below_a_killed_supervisor_racing_an_end_succeeds() {
+    Model::new().bound(3).check(|| {
+        let handle = without_threads();
+        let [supervisor, next] = [(); 2].map(|()| spawn(&handle, None));
+        let holder = spawn(&handle, Some(supervisor.pid));
+        assert!(handle.register("clerk", holder.pid));
+        supervisor.kill(ExitReason::Killed, true);
+        let worker = {
+            let holder = holder.clone();
+            thread::spawn(move || holder.abandon())
+        };
+        assert!(handle.register("clerk", next.pid));
+        worker.join().unwrap();
+        assert_eq!(handle.whereis("clerk"), Some(next.pid));
+        // The cells and the scheduler refer to each other.
+        for cell in [supervisor, next] {
+            handle.registry().remove(cell.pid);
+        }
+    });
+}
+
+/// A supervisor that was killed for good kills its child and leaves the registry, while another
+/// process takes over the child's name.
+///
+/// The model has a bound, as the one above.
+///
+/// Fails if a process whose supervisor is not in the registry keeps its name, or if a name moves
+/// from a process that was not killed for good.
+#[test]
+fn takeover_racing_the_end_of_the_supervisor_succeeds() {
+    Model::new().bound(3).check(|| {
+        let handle = without_threads();
+        let [supervisor, next] = [(); 2].map(|()| spawn(&handle, None));
+        let holder = spawn(&handle, Some(supervisor.pid));
+        assert!(handle.register("clerk", holder.pid));
+        supervisor.kill(ExitReason::Killed, true);
+        let worker = {
+            let (supervisor, child) = (supervisor.clone(), holder.clone());
+            thread::spawn(move || {
+                child.kill(ExitReason::Killed, true);
+                supervisor.abandon();
+            })
+        };
+        assert!(handle.register("clerk", next.pid));
+        assert!(holder.core.state.is_final());
+        worker.join().unwrap();
+        // The cells and the scheduler refer to each other.
+        for cell in [holder, next] {
+            handle.registry().remove(cell.pid);
+        }
+    });
+}
+
+/// A process takes over a name while a thread looks for the name.
+///
+/// Fails if the name is free between the earlier process and the next one.
+#[test]
+fn name_that_is_taken_over_is_never_free() {
+    model(|| {
+        let handle = without_threads();
+        let [holder, next] = [(); 2].map(|()| spawn(&handle, None));
+        assert!(handle.register("clerk", holder.pid));
+        holder.kill(ExitReason::Killed, true);
+        let other = {
+            let handle = handle.clone();
+            thread::spawn(move || handle.whereis("clerk").is_some())
+        };
+        assert!(handle.register("clerk", next.pid));
+        assert!(other.join().unwrap());
+        // The cells and the scheduler refer to each other.
+        for cell in [holder, next] {
+            handle.registry().remove(cell.pid);
+        }
+    });
+}
+
+/// A process joins a group while it is killed for good: the group does not have it afterwards.
+///
+/// Fails if `join` does not look at the kill under the lock of the process, or if a kill for good
+/// leaves no group.
+#[test]
+fn join_racing_a_kill_for_good_leaves_no_member() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let killer = {
+            let (handle, pid) = (handle.clone(), process.pid);
+            thread::spawn(move || handle.kill_for_good(pid, ExitReason::Killed))
+        };
+        handle.join("clerks", process.pid);
+        killer.join().unwrap();
+        assert!(handle.members("clerks").is_empty());
+        assert!(process.info().groups.is_empty());
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(process.pid);
+    });
+}
+
 /// Two processes want the name of one that was killed for good: one of them gets it.
 ///
-/// Fails if `release` does not compare the holder under the lock of the table.
+/// Fails if `register` does not compare the holder under the lock of the table.
 #[test]
 fn two_takeovers_of_a_name_have_one_winner() {
     model(|| {
@@ -227,7 +334,8 @@ fn two_takeovers_of_a_name_have_one_winner() {
     });
 }
 
-/// As above, with a group.
+/// A process joins a group while it leaves the group: afterwards the process and the table of
+/// groups agree.
 ///
 /// Fails if `join` or `leave` changes the process without the lock of the table.
 #[test]

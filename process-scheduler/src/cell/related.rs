@@ -1,5 +1,6 @@
 //! The relations of a process to others: links, monitors, names, groups, its supervisor, and the
-//! reason of its kill. Most processes have none, so they are allocated when the first is made.
+//! reason of its kill. Most processes have none of these, so the first relation of a process
+//! allocates the place for all of them.
 use super::Cell;
 use crate::{ExitReason, Pid, Process, oneshot};
 use std::mem;
@@ -24,8 +25,8 @@ pub(super) struct More {
 }
 
 impl More {
-    /// Takes out the threads that wait no longer, whenever the list would grow. Then half of its
-    /// room is free, so that the cost of a look is spread over as many new watchers.
+    /// Takes the threads that wait no longer out of the list of watchers, if the list is full. Then
+    /// reserves room for as many new watchers as are left: the next look comes only after those.
     pub(super) fn take_abandoned(&mut self) -> Vec<Watcher> {
         if self.watchers.len() < self.watchers.capacity() {
             return Vec::new();
@@ -38,7 +39,7 @@ impl More {
     }
 }
 
-/// A process or thread that is notified of the process's end.
+/// A process or thread that is notified when the process of a cell ends.
 pub(crate) enum Watcher {
     Process(Pid),
     Thread(oneshot::Sender<ExitReason>),
@@ -63,7 +64,7 @@ impl<P: Process> Cell<P> {
         }
     }
 
-    /// Returns the reason of a kill.
+    /// Takes out the reason of the kill. Returns `Killed` if there is none.
     pub(super) fn killed(&self) -> ExitReason {
         let killed = self.relate(|more| more.killed.take()).flatten();
         killed.unwrap_or(ExitReason::Killed)

@@ -12,13 +12,13 @@ pub(crate) struct Restart<P> {
     pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
     pub(crate) method: String,
     pub(crate) input: Option<Arc<dyn Fn() -> Input + Send + Sync>>,
-    /// The reason of its last end.
+    /// The reason for which the last incarnation ended.
     pub(crate) last: ExitReason,
 }
 
 impl<P: Process> Cell<P> {
     pub(super) fn restart(self: Arc<Self>) {
-        // Under one lock, as in `kill`: the bit goes with its reason.
+        // One lock covers the bit and the reason, as in `kill`. So both are cleared together.
         let token = self.relate(|more| {
             let token = self.core.revive()?;
             more.killed = None;
@@ -29,7 +29,7 @@ impl<P: Process> Cell<P> {
         };
         self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: this has the token.
+        // SAFETY: rule 2: this thread has the token.
         let inner = unsafe { &mut *inner };
         inner.waits = None;
         inner.cancelled = false;
@@ -47,7 +47,7 @@ impl<P: Process> Cell<P> {
             }
             Err(panic) => {
                 let reason = panicked(panic);
-                // There is no body whose close would report it.
+                // There is no body, so `finish` does not report this end.
                 self.report_end(inner, &reason);
                 Err(reason)
             }
@@ -58,9 +58,9 @@ impl<P: Process> Cell<P> {
                 self.submit(Some(token));
             }
             Err(reason) => {
-                // The other `Arc` of the same token.
+                // `self` is another `Arc` of the same cell, and is the token from here on.
                 drop(token);
-                // SAFETY: this has the token, and `inner` is not used any more.
+                // SAFETY: this thread has the token, and `inner` is not used any more.
                 unsafe { self.finish(reason) };
             }
         }

@@ -1,4 +1,5 @@
-//! The run of a process by a worker: steps until it waits, ends, or has used up the slice.
+//! The run of a process by a worker. The process steps until it waits, ends, or has used up its
+//! [`Slice`] of steps.
 use super::{
     Body, Cell, Inner,
     end::{close, panicked},
@@ -20,8 +21,8 @@ impl<P: Process> Cell<P> {
     pub(super) fn run_slice(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable> {
         let woken = self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: the caller gave the token. The reference is not used after the token has
-        // left.
+        // SAFETY: rule 2: the caller gave the token. The reference is not used after this thread
+        // has given the token away.
         let inner = unsafe { &mut *inner };
         let incarnation = self.core.state.incarnation();
         let mut must_step = woken || inner.waits.is_none();
@@ -29,11 +30,11 @@ impl<P: Process> Cell<P> {
             if self.core.state.is_killed() {
                 let reason = self.killed();
                 let reason = match (&inner.body, &inner.restart) {
-                    // The process had ended before, and is not restarted any more.
+                    // The process ended before this kill, and is not restarted any more.
                     (Body::Closed, Some(restart)) => restart.last.clone(),
                     _ => reason,
                 };
-                // SAFETY: this has the token, and `inner` is not used any more.
+                // SAFETY: this thread has the token, and `inner` is not used any more.
                 unsafe { self.finish(reason) };
                 return None;
             }
@@ -115,7 +116,7 @@ impl<P: Process> Cell<P> {
                 }
             };
             if let Some(reason) = reason {
-                // SAFETY: this has the token, and `inner` is not used any more.
+                // SAFETY: this thread has the token, and `inner` is not used any more.
                 unsafe { self.finish(reason) };
                 return None;
             }

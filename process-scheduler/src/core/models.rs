@@ -1,5 +1,6 @@
 //! Models of the cell's shared part. The *worker* of a model runs the process as the scheduler
-//! does: it begins, takes both lanes, and suspends. The token is a value that one thread has.
+//! does: it begins a run, takes the events of both lanes, and suspends the process. The token is a
+//! value that one thread at a time has.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
@@ -35,7 +36,7 @@ struct Process {
     queued: AtomicU32,
 }
 
-// SAFETY: the owner of the token touches `got`, which the models check.
+// SAFETY: only the owner of the token touches `got`. The models check this.
 unsafe impl Sync for Process {}
 // SAFETY: as above.
 unsafe impl Send for Process {}
@@ -63,7 +64,7 @@ impl Process {
 
     fn submit(&self, token: Option<Token>) {
         if token.is_some() {
-            // Ordering: AcqRel, as a queue has it.
+            // Ordering: AcqRel, as a push to a queue has it. Pairs with the swap of `run_queued`.
             self.queued.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -80,7 +81,7 @@ impl Process {
         }
     }
 
-    /// Takes all messages, as a step does. The caller has the token.
+    /// Takes all signals and messages, as a step does. The caller has the token.
     fn step(&self) {
         self.got.with_mut(|got| {
             // SAFETY: the caller has the token.
@@ -92,10 +93,10 @@ impl Process {
         });
     }
 
-    /// Runs the process as long as its token is queued. Returns how often it ran.
+    /// Runs the process as long as its token is queued. Returns the number of runs.
     fn run_queued(&self, wait: Wait) -> u32 {
         let mut runs = 0;
-        // Ordering: AcqRel, as a queue has it.
+        // Ordering: AcqRel, as a pop from a queue has it. Pairs with the addition of `submit`.
         while self.queued.swap(0, Ordering::AcqRel) > 0 {
             runs += 1;
             self.core.state.begin();
@@ -106,20 +107,22 @@ impl Process {
     }
 
     fn got(&self) -> Vec<u32> {
-        // SAFETY: all other threads have ended.
+        // SAFETY: the other threads have ended, or this thread has seen that the process is done.
         self.got.with(|got| unsafe { (*got).clone() })
     }
 }
 
 /// A completion arrives while the worker steps the process and then blocks it.
 ///
-/// Fails if a suspension ignores the bits.
+/// Fails if a suspension ignores the bits that notifiers set.
 #[test]
 fn complete_against_running_to_blocked_is_delivered() {
     model(|| completes_against(Wait::Blocked));
 }
 
-/// Fails if a suspension ignores the bits.
+/// A completion arrives while the worker steps the process and then makes it idle.
+///
+/// Fails if a suspension ignores the bits that notifiers set.
 #[test]
 fn complete_against_running_to_idle_is_delivered() {
     model(|| completes_against(Wait::Idle));
@@ -139,7 +142,7 @@ fn completes_against(wait: Wait) {
     assert_eq!(process.got(), [7]);
 }
 
-/// The process continues, and blocks in its next step.
+/// A completion arrives while the worker requeues the process, whose next step blocks.
 #[test]
 fn complete_against_running_to_ready_is_delivered() {
     model(|| {
@@ -157,7 +160,7 @@ fn complete_against_running_to_ready_is_delivered() {
     });
 }
 
-/// Fails if the token is put into the cell after the exchange.
+/// Fails if the worker puts the token into the cell after its exchange.
 #[test]
 fn send_against_running_to_idle_is_delivered() {
     model(|| {
@@ -174,7 +177,7 @@ fn send_against_running_to_idle_is_delivered() {
     });
 }
 
-/// Fails if each push notifies, or if each notifier pushes the token.
+/// Fails if each push notifies, or if each notifier submits a token.
 #[test]
 fn two_senders_to_an_idle_process_wake_it_once() {
     model(|| {
@@ -280,7 +283,7 @@ fn phase_of_an_ended_process_shows_what_it_did() {
 }
 
 /// A completion of the first incarnation arrives while the process restarts: the second incarnation
-/// can tell that it is stale.
+/// can tell that the completion is stale.
 ///
 /// Fails if a completer reads the incarnation only when it completes.
 #[test]
@@ -291,7 +294,8 @@ fn full_stale_completion_against_restart_is_told() {
         let handler = {
             let process = process.clone();
             thread::spawn(move || {
-                // As `Completer` does: it rejects what is stale already, and marks the rest.
+                // `Complete` for the cell does the same: it rejects a completion that is stale
+                // already, and marks any other with its incarnation.
                 if process.core.state.incarnation() == asked_by {
                     process.complete(asked_by);
                 }
@@ -368,9 +372,9 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// This protocol has a bug. The wake-up is a flag that one exchange takes, and the phase is beside
-/// it. The worker clears the flag before it publishes that the process waits, so a notification in
-/// between is lost.
+/// This protocol has a bug. The wake-up is a flag that one exchange takes, and the phase is another
+/// atomic. The worker clears the flag before it publishes that the process waits, so a notification
+/// in between is lost.
 #[test]
 fn single_shot_wake_beside_the_phase_loses_an_event() {
     model_must_fail("the event is lost", || {

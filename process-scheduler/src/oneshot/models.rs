@@ -1,12 +1,12 @@
-//! Models of the two ends of a slot. loom sees the bits and the places; the block is the
-//! allocator's.
+//! Models of the two ends of a slot. loom checks the accesses to the bits and the places. It does
+//! not check the block, which is the allocator's.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
 use std::{panic::resume_unwind, sync::Arc, task::Wake};
 use sync_shim::{atomic::AtomicBool, model, panics::catch, thread};
 
-/// A waker that sets a bit. A thread that sees the bit sees what the waking thread did before.
+/// A waker that sets a flag. A thread that sees the flag sees what the waking thread did before.
 struct Woken(AtomicBool);
 
 impl Woken {
@@ -15,7 +15,7 @@ impl Woken {
     }
 
     fn is_set(&self) -> bool {
-        // Ordering: Acquire, as a process's state has it.
+        // Ordering: Acquire pairs with the swap of `wake`, as in a process's state.
         self.0.load(Acquire)
     }
 }
@@ -71,8 +71,8 @@ fn value_against_a_new_waker_wakes_the_last_one() {
     });
 }
 
-/// The receiver leaves while the value comes: it is handed back, or dropped, once. A receiver that
-/// has waited drops its waker, or the sender wakes it.
+/// The receiver leaves while the value comes: the value is handed back, or dropped, once. If the
+/// receiver has waited, its waker is dropped by the receiver, or used by the sender.
 ///
 /// Fails if a receiver that leaves does not take its waker back, or if an exchange is Relaxed.
 #[test]
@@ -104,8 +104,8 @@ impl Drop for Bomb {
     }
 }
 
-/// The receiver waits, and leaves while a value comes whose drop panics: if the sender has the
-/// waker, it wakes, even if it also drops the value.
+/// The receiver waits, and leaves while a value comes whose drop panics. If the sender has the
+/// waker, the sender wakes the receiver's task, even if the sender also drops the value.
 ///
 /// Fails if the sender drops the value before it wakes.
 #[test]
@@ -128,7 +128,7 @@ fn sender_that_drops_a_value_that_panics_wakes() {
 
 /// The receiver takes the value and leaves while the sender leaves: the value is dropped once.
 ///
-/// Fails if the drop of the receiver does not say that the value is taken.
+/// Fails if the drop of the receiver does not set TAKEN.
 #[test]
 fn take_against_the_end_of_the_sender_frees_once() {
     model(|| {

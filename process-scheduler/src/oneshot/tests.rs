@@ -66,14 +66,15 @@ static LENT: RawWakerVTable =
     RawWakerVTable::new(clone_lent, |_| unreachable!(), |_| unreachable!(), |_| ());
 
 unsafe fn clone_lent(lent: *const ()) -> RawWaker {
-    // SAFETY: the test keeps it alive.
+    // SAFETY: the test keeps the `Lent` alive.
     let lent = unsafe { &*lent.cast::<Lent>() };
     let task = lent.0.lock().unwrap().clone();
     let waker = ManuallyDrop::new(Waker::from(task));
     RawWaker::new(waker.data(), waker.vtable())
 }
 
-/// Fails if the receiver compares the context's waker with an earlier one instead of its clone.
+/// Fails if the receiver compares the context's waker with that of an earlier poll, instead of with
+/// the clone that it registered.
 #[test]
 fn equal_wakers_whose_clones_differ_are_both_registered() {
     let tasks = [(); 2].map(|()| Arc::<Noted>::default());
@@ -81,7 +82,7 @@ fn equal_wakers_whose_clones_differ_are_both_registered() {
     let (sender, mut receiver) = channel();
     for task in &tasks {
         *lent.0.lock().unwrap() = task.clone();
-        // SAFETY: the functions keep the contract of a waker, and `lent` outlives this one.
+        // SAFETY: the functions keep the contract of a waker, and `lent` outlives this waker.
         let waker = unsafe { Waker::new((&raw const lent).cast(), &LENT) };
         let polled = receiver.poll(&Context::from_waker(&waker));
         assert!(polled.is_pending());
@@ -107,7 +108,7 @@ fn receiver_whose_waker_panics_in_its_drop_leaves() {
     let (sender, mut receiver) = channel();
     let waker = Waker::from(Arc::new(Frail));
     assert!(receiver.poll(&Context::from_waker(&waker)).is_pending());
-    drop(waker); // The slot has the last one.
+    drop(waker); // The slot has the last clone.
     assert!(catch_unwind(|| drop(receiver)).is_err());
     assert!(sender.is_abandoned());
     assert_eq!(sender.send(7), Err(7));

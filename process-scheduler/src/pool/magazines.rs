@@ -11,13 +11,13 @@ use std::{
     },
 };
 
-/// A block's size is a multiple of this, and this is its alignment.
+/// The alignment of each block. A block's size is a multiple of it.
 const UNIT: usize = 8;
-/// The number of sizes that are kept, so up to 512 bytes.
+/// The number of classes. The largest block that is kept has 512 bytes.
 const CLASSES: usize = 64;
-/// Blocks of a magazine.
+/// The number of blocks in a full magazine.
 pub(super) const MAGAZINE: usize = 32;
-/// Magazines of a class in the depot, at most.
+/// The largest number of magazines of one class in the depot.
 pub(super) const DEPOT: usize = 16;
 
 #[inline]
@@ -29,26 +29,27 @@ pub(super) fn is_kept(layout: Layout) -> bool {
 /// Blocks of one class.
 struct Magazine {
     blocks: Vec<NonNull<u8>>,
-    /// Frees each of them.
+    /// Frees each of the blocks.
     free: Free,
 }
 
-// SAFETY: it owns its blocks, which have no value.
+// SAFETY: a magazine owns its blocks, which have no value.
 unsafe impl Send for Magazine {}
 
 impl Magazine {
     fn free_all(self, layout: Layout) {
         for block in self.blocks {
-            // SAFETY: the block was put with this function or one of the same layout, and nobody
-            // else has it.
+            // SAFETY: the block was put for the same use and layout as this function, and nobody
+            // else has the block.
             unsafe { (self.free)(block, layout) }
         }
     }
 }
 
+/// The part of the depot for one use and one class.
 struct Depot {
     magazines: Mutex<Vec<Magazine>>,
-    /// The number of magazines. A hint, so that a take from an empty depot takes no lock.
+    /// The number of magazines. It is a hint, so that a take from an empty depot takes no lock.
     len: AtomicUsize,
 }
 
@@ -61,7 +62,8 @@ impl Depot {
     }
 
     fn take(&self) -> Option<Magazine> {
-        // Ordering: Relaxed, the lock orders the magazines. A taker that misses one allocates.
+        // Ordering: Relaxed, the lock orders the magazines. A thread that misses a magazine
+        // allocates.
         if self.len.load(Relaxed) == 0 {
             return None;
         }
@@ -75,7 +77,7 @@ impl Depot {
         taken
     }
 
-    /// Hands the magazine back if there are too many.
+    /// Hands the magazine back if the depot is full.
     fn put(&self, magazine: Magazine) -> Option<Magazine> {
         let mut magazines = self
             .magazines
@@ -98,7 +100,7 @@ static DEPOTS: [[Depot; CLASSES]; 2] = [const { [const { Depot::new() }; CLASSES
 struct Shelf {
     current: Vec<NonNull<u8>>,
     other: Vec<NonNull<u8>>,
-    /// `Some` if there is a block.
+    /// Frees each of the blocks. It is `Some` if a magazine has a block.
     free: Option<Free>,
 }
 
@@ -113,11 +115,11 @@ impl Shelf {
         self.current.pop()
     }
 
-    /// Makes room in `current`, which is full or was never used.
+    /// Makes room in `current`, which is full or has no memory yet.
     fn make_room(&mut self, depot: &Depot, free: Free, layout: Layout) {
         self.free = Some(free);
         mem::swap(&mut self.current, &mut self.other);
-        // A vector may have more room than was asked for.
+        // The length may exceed `MAGAZINE`: a vector may have more room than was asked for.
         if self.current.len() >= MAGAZINE {
             let blocks = mem::take(&mut self.current);
             if let Some(left) = depot.put(Magazine { blocks, free }) {
@@ -157,11 +159,11 @@ fn layout_of(class: usize) -> Layout {
 }
 
 thread_local! {
-    /// A thread has them from its first block on.
+    /// The magazines of this thread. A thread makes them when it first takes or puts a block.
     static SHELVES: RefCell<Option<Box<Shelves>>> = const { RefCell::new(None) };
 }
 
-/// Takes a block of this layout that was kept.
+/// Takes a block that was kept for this use and layout.
 #[inline]
 pub(super) fn take(of: Use, layout: Layout) -> Option<NonNull<u8>> {
     if !is_kept(layout) {
@@ -169,7 +171,7 @@ pub(super) fn take(of: Use, layout: Layout) -> Option<NonNull<u8>> {
     }
     let class = class_of(layout);
     let taken = SHELVES.try_with(|shelves| {
-        // Rule 6 of `pool.rs`: the allocator that was called below may call this.
+        // Rule 6 of `pool.rs`: code below calls the allocator, which may call this function.
         let mut shelves = shelves.try_borrow_mut().ok()?;
         let Some(shelves) = &mut *shelves else {
             return first_take(&mut shelves, of, class);
@@ -180,11 +182,11 @@ pub(super) fn take(of: Use, layout: Layout) -> Option<NonNull<u8>> {
             block => block,
         }
     });
-    // An error: the thread ends.
+    // `try_with` fails if the thread ends.
     taken.ok().flatten()
 }
 
-/// The first take of a thread.
+/// Makes the thread's magazines, and takes a block from the depot.
 #[cold]
 fn first_take(shelves: &mut Option<Box<Shelves>>, of: Use, class: usize) -> Option<NonNull<u8>> {
     let shelf = &mut new_shelves(shelves).0[of as usize][class];

@@ -1,5 +1,5 @@
-//! Blocks of one thread and of many. The classes of these tests are their own: no cell or node of
-//! another test has their sizes.
+//! Blocks of one thread and of many. Each of these tests has sizes of its own, which no cell or
+//! node of another test has.
 use super::{
     Heap, Kept, Nodes, Use,
     magazines::{DEPOT, MAGAZINE, is_kept, put},
@@ -36,8 +36,8 @@ fn recycled_arcs_have_blocks_of_their_own() {
 /// One thread makes `Arc`s, and another one recycles more of them than all magazines hold. Each
 /// value is dropped once.
 ///
-/// Fails if a recycled value is not dropped, or a magazine that the depot refuses is lost (under
-/// Miri and the leak checkers).
+/// Fails if a recycled value is not dropped. Under Miri and the leak checkers, it also fails if a
+/// magazine that the depot refuses is lost.
 #[test]
 fn arcs_recycled_by_another_thread_are_dropped_once() {
     #[expect(dead_code)]
@@ -99,17 +99,17 @@ fn block_of_a_value_whose_drop_panics_is_kept() {
 }
 
 /// Frees more blocks than a thread and the depot keep. The free function of these blocks allocates
-/// and frees a node, as a global allocator may do that uses this crate.
+/// and frees a node, as a global allocator that uses this crate may do.
 ///
-/// Fails if a thread that is in its magazines uses them again.
+/// Fails if a thread that changes its magazines enters them again.
 #[test]
 fn free_that_uses_the_pool_gets_blocks_of_the_allocator() {
     /// # Safety
-    /// As that of `Heap::free`.
+    /// The contract of `Heap::free`.
     unsafe fn free(block: NonNull<u8>, layout: Layout) {
         let node = Layout::new::<[u64; 61]>();
         let other = Kept::allocate(node);
-        // SAFETY: it is from `allocate`, and is not used.
+        // SAFETY: the node is from `allocate`, and is not used.
         unsafe { Kept::free(other, node) };
         // SAFETY: the caller keeps the contract.
         unsafe { Heap::free(block, layout) }

@@ -33,8 +33,8 @@ pub(crate) fn without_threads() -> Handle {
     }
 }
 
-/// Ends all processes of a scheduler without threads. A process that is left keeps the scheduler,
-/// so both would be leaked.
+/// Ends all processes of a scheduler without threads. A process and its scheduler refer to each
+/// other, so a process that did not end would leak both.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub(crate) fn end_all(handle: &Handle) {
     handle.shared.close();
@@ -54,7 +54,7 @@ pub(crate) fn begin_close(shared: &Shared) {
 /// A fact that a process's step writes, without an atomic.
 struct Done(UnsafeCell<bool>);
 
-// SAFETY: the model fails if two threads touch it at a time.
+// SAFETY: the model fails if two threads touch the cell at a time.
 unsafe impl Sync for Done {}
 
 /// A process ends on a worker. A thread that counts the end sees the writes of the process's steps.
@@ -69,7 +69,7 @@ fn live_of_zero_shows_what_the_process_did() {
         let worker = {
             let (shared, done) = (shared.clone(), done.clone());
             thread::spawn(move || {
-                // SAFETY: the worker alone writes it, and the model reads it after the end.
+                // SAFETY: the worker alone writes the cell, and the model reads it after the end.
                 done.0.with_mut(|done| unsafe { *done = true });
                 shared.ended();
             })

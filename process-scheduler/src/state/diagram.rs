@@ -1,5 +1,5 @@
-//! Draws the README's diagram from the transitions themselves: it follows them to all words that a
-//! process may have.
+//! Draws the README's diagram from the transitions themselves: the test follows them to all state
+//! words that a process may have.
 use super::*;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -23,8 +23,9 @@ pub(super) fn family(handle: &Handle, most: usize) -> [Pid; 2] {
 /// processes end.
 ///
 /// The shutdown may end the child for good before it cancels the supervisor. The supervisor is then
-/// notified twice: of the incarnation's end, and of the child's end for good. If it took the second
-/// for the end of a restarted incarnation, it would wait for a third, which never comes.
+/// notified twice: of the incarnation's end, and of the child's end for good. If the supervisor
+/// took the second for the end of a restarted incarnation, it would wait for a third notification,
+/// which never comes.
 ///
 /// The model has a bound. With three preemptions it passes too, and takes 30 times as long.
 ///
@@ -52,13 +53,13 @@ fn kill_of_a_child_racing_the_shutdown_leaves_no_process() {
     });
 }
 
-/// Two threads kill the children of a supervisor, and run all processes meanwhile. Both children
-/// live at the end. They are transient, so a cancel that reaches the wrong incarnation shows: the
-/// supervisor does not restart a transient child that ends as cancelled.
+/// Each of two threads kills one child of a supervisor, and runs all ready processes. Both children
+/// live at the end. The children are transient, so a cancel that reaches the wrong incarnation
+/// shows: the supervisor does not restart a transient child that ends as cancelled.
 ///
 /// The model has a bound. With two preemptions it passes too, and takes more than a minute.
 ///
-/// Fails if a supervisor's cancel reaches an incarnation that began after it.
+/// Fails if a supervisor's cancel reaches an incarnation that began after the cancel.
 #[test]
 fn two_kills_of_siblings_leave_the_family_complete() {
     Model::new().bound(1).branches(4000).check(|| {

@@ -194,25 +194,40 @@ fn at_once() -> Backoff {
     Backoff::new(Duration::ZERO, 1, Duration::ZERO)
 }
 
-/// Starts a supervisor "outer" that has a supervisor "middle", and so on down to a process "leaf".
-fn start_chain(handle: &Handle, above: &[&'static str]) {
-    fn child(above: &[&'static str]) -> Child {
+/// The number of messages that processes have handled.
+type Handled = Arc<Mutex<usize>>;
+
+/// Makes a child "leaf" in the group "leaves".
+fn leaf(handled: &Handled) -> Child {
+    let handled = handled.clone();
+    let make = move || {
+        let handled = handled.clone();
+        from_fn(move |(): (), _| *handled.lock().unwrap() += 1)
+    };
+    let spawn = Spawn::new().name("leaf").group("leaves");
+    Child::new(make).shutdown(Duration::MAX).spawn(spawn)
+}
+
+/// Starts a supervisor without a name, above supervisors with these names, above a process "leaf".
+fn start_chain(handle: &Handle, above: &[&'static str]) -> Handled {
+    fn child(above: &[&'static str], handled: &Handled) -> Child {
         let Some((&name, below)) = above.split_first() else {
-            let leaf = Child::new(|| from_fn(|(): (), _| ())).shutdown(Duration::MAX);
-            return leaf.spawn(Spawn::new().name("leaf"));
+            return leaf(handled);
         };
-        let below = below.to_vec();
-        let make = move || supervisor(&below);
+        let (below, handled) = (below.to_vec(), handled.clone());
+        let make = move || supervisor(&below, &handled);
         let spawn = Spawn::new().name(name).trap_exits(true);
         Child::supervisor(make).shutdown(Duration::MAX).spawn(spawn)
     }
-    fn supervisor(above: &[&'static str]) -> Supervisor {
+    fn supervisor(above: &[&'static str], handled: &Handled) -> Supervisor {
         Supervisor::new(Strategy::OneForOne)
             .backoff(at_once())
-            .child(child(above))
+            .child(child(above, handled))
     }
-    supervisor(above).start(handle).unwrap();
+    let handled = Handled::default();
+    supervisor(above, &handled).start(handle).unwrap();
     run_ready(&handle.shared);
+    handled
 }
 
 /// Makes a process ready, and takes its token out of the queue, as a slow worker does.
@@ -333,5 +348,131 @@ fn name_that_a_stranger_took_stays_with_the_stranger() {
     handle.shared.injector.requeue(slow);
     run_ready(&handle.shared);
     assert_eq!(handle.whereis("leaf"), Some(stranger));
+    end_all(&handle);
+}
+
+/// A supervisor is killed while a slow worker has the supervisor below it. The processes further
+/// below are idle, and nothing but the takeover of their names kills them.
+///
+/// Fails if a process without its name handles messages beside the process that has the name now.
+#[test]
+fn process_whose_name_is_taken_over_steps_no_more() {
+    for above in [&["nested", "inner"][..], &["nested", "inner", "lowest"]] {
+        let handle = without_threads();
+        let handled = start_chain(&handle, above);
+        let [nested, inner, leaf] = ["nested", "inner", "leaf"].map(|n| handle.whereis(n).unwrap());
+        let slow = take_token(&handle, inner);
+        let address = handle.address::<()>(leaf).unwrap();
+        handle.kill(nested);
+        run_ready(&handle.shared);
+        assert_ne!(handle.whereis("leaf"), Some(leaf));
+        assert!(address.try_send(()).is_err());
+        run_ready(&handle.shared);
+        assert_eq!(*handled.lock().unwrap(), 0);
+        assert!(handle.inspect(leaf).is_none());
+        assert_eq!(handle.list().len(), above.len() + 3);
+        handle.shared.injector.requeue(slow);
+        run_ready(&handle.shared);
+        assert_eq!(handle.list().len(), above.len() + 2);
+        end_all(&handle);
+    }
+}
+
+/// A supervisor is killed while a slow worker has its child, whose group then has the new child
+/// alone.
+///
+/// Fails if a process that was killed for good stays in its groups until its step returns.
+#[test]
+fn child_that_is_killed_for_good_leaves_its_groups() {
+    let handle = without_threads();
+    let handled = start_chain(&handle, &["nested"]);
+    let [nested, leaf] = ["nested", "leaf"].map(|name| handle.whereis(name).unwrap());
+    assert_eq!(handle.members("leaves"), [leaf]);
+    let slow = take_token(&handle, leaf);
+    handle.kill(nested);
+    run_ready(&handle.shared);
+    assert_eq!(handle.members("leaves"), [handle.whereis("leaf").unwrap()]);
+    assert!(!handle.join("leaves", leaf));
+    assert_eq!(handle.publish("leaves", &()), 1);
+    handle.shared.injector.requeue(slow);
+    run_ready(&handle.shared);
+    assert_eq!(*handled.lock().unwrap(), 1);
+    end_all(&handle);
+}
+
+/// A process that passes its calls on to a supervisor, but not `close`.
+struct Mine(Arc<Mutex<Supervisor>>);
+
+impl Process for Mine {
+    type Message = NoCommand;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn init(
+        &mut self,
+        cx: &Context<'_, NoCommand>,
+        method: &str,
+        input: Input,
+    ) -> Result<(), InitError> {
+        self.0.lock().unwrap().init(cx, method, input)
+    }
+
+    fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
+        self.0.lock().unwrap().step(events, out)
+    }
+}
+
+/// Starts such a process, with a child "leaf", and kills it. Returns its supervisor.
+fn killed_mine(handle: &Handle) -> Arc<Mutex<Supervisor>> {
+    let supervisor = Supervisor::new(Strategy::OneForOne).child(leaf(&Handled::default()));
+    let supervisor = Arc::new(Mutex::new(supervisor));
+    let mine = handle.spawn(Mine(supervisor.clone())).unwrap().pid();
+    run_ready(&handle.shared);
+    handle.kill(mine);
+    run_ready(&handle.shared);
+    assert!(handle.inspect(mine).is_none());
+    supervisor
+}
+
+/// Fails if the children of a supervisor outlive its drop.
+#[test]
+fn drop_of_a_supervisor_ends_its_children() {
+    let handle = without_threads();
+    let supervisor = killed_mine(&handle);
+    assert_eq!(handle.list().len(), 1);
+    drop(supervisor);
+    run_ready(&handle.shared);
+    assert_eq!(handle.shared.live(), 0);
+}
+
+/// A process has ended, and the supervisor in it has not. So that supervisor's child lives.
+///
+/// Fails if a process that nothing has killed loses its name, and lives on.
+#[test]
+fn name_of_an_orphan_is_taken_over_with_its_life() {
+    let handle = without_threads();
+    let supervisor = killed_mine(&handle);
+    let leaf = handle.whereis("leaf").unwrap();
+    let stranger = handle.spawn_fn(|(): (), _| ()).unwrap().pid();
+    assert!(handle.register("leaf", stranger));
+    run_ready(&handle.shared);
+    assert!(handle.inspect(leaf).is_none());
+    assert_eq!(handle.whereis("leaf"), Some(stranger));
+    drop(supervisor);
+    end_all(&handle);
+}
+
+/// Fails if a process that is killed for good loses the name that it asks for again, in the table
+/// or in its own list.
+#[test]
+fn killed_process_that_asks_for_its_own_name_keeps_it() {
+    let handle = without_threads();
+    let process = handle.spawn_fn(|(): (), _| ()).unwrap().pid();
+    assert!(handle.register("clerk", process));
+    handle.kill_for_good(process, ExitReason::Killed);
+    assert!(!handle.register("clerk", process));
+    assert_eq!(handle.whereis("clerk"), Some(process));
+    assert_eq!(handle.inspect(process).unwrap().names, ["clerk"]);
     end_all(&handle);
 }

@@ -1,6 +1,6 @@
 //! Models of the queues around the processes: a submission against a worker that parks, the deque
-//! under the scheduler, and a shutdown against senders. They use the crate's own cores, the queues
-//! and the idle protocol as the worker does, in small.
+//! under the scheduler, and a shutdown against a sender. The models use the crate's own cores, the
+//! queues and the idle protocol as the worker does, in small.
 use super::{Shared as SchedulerShared, Slice};
 use crate::{
     core::Core,
@@ -90,7 +90,8 @@ fn submit_against_park_is_run() {
             shared.idle.sleep(0, searching);
             searching = true;
             if shared.injector.is_empty() {
-                // A worker that is chosen before it parks may not see the item yet: it looks again.
+                // A worker that is chosen before it parks may not see the token yet. So it waits
+                // for the notification, and then looks again.
                 while !shared.idle.was_notified(0) {
                     park.park();
                 }
@@ -124,8 +125,8 @@ fn run(cells: &[Cell], (i, token): Ready) -> usize {
     messages
 }
 
-/// The owner pops, and a thief steals: each ready process has one owner, and steps once. If the
-/// deque `grows`, the owner wakes another process meanwhile.
+/// The owner pops, and a thief steals: one of the two gets each ready process, which steps once. If
+/// `grows`, the owner wakes one more process meanwhile, for which the deque must grow.
 fn pops_against_a_steal(grows: bool) {
     let cells: Arc<Vec<Cell>> = Arc::new((0..3).map(|_| waiting()).collect());
     let mut deque = Worker::with_capacity(2);
@@ -163,9 +164,8 @@ fn full_pops_against_steal_of_a_deque_that_grows() {
     Model::new().bound(2).check(|| pops_against_a_steal(true));
 }
 
-/// A shutdown cancels and then kills an idle process, while a sender sends. The thread that gets
-/// the token submits it, the end returns the undelivered messages, and one of the threads has the
-/// message.
+/// A shutdown kills an idle process for good, while a sender sends. One of the two threads gets the
+/// token. The end of the process returns the message, or the sender gets it back.
 #[test]
 fn shutdown_against_send_ends_the_process_once() {
     model(|| {
@@ -177,7 +177,7 @@ fn shutdown_against_send_ends_the_process_once() {
                 Err(_) => (false, None),
             })
         };
-        // The deadline kills the process. This thread gets the token, unless the sender has it.
+        // This is the kill at the deadline. This thread gets the token, unless the sender has it.
         let (sent, token) = match cell.kill(true) {
             Some(_token) => {
                 cell.state.begin();
@@ -200,8 +200,8 @@ fn shutdown_against_send_ends_the_process_once() {
 }
 
 /// An owner fills its empty deque, and notifies only if it sees no watcher, while another worker
-/// goes to sleep as `Work::wait` does. That worker leaves the last process to the owner. One of the
-/// two looks again: the sleeper is woken, or it watches.
+/// goes to sleep as `Work::wait` does. That worker leaves the last process to the owner. It looks
+/// again later: it is notified, or it watches.
 fn fill_against_sleep(owner_requests: bool, sleeper_requests: bool) {
     let idle = Arc::new(Idle::new(2));
     let mut deque = Worker::new();
@@ -216,7 +216,7 @@ fn fill_against_sleep(owner_requests: bool, sleeper_requests: bool) {
             }
             let state = std::cell::Cell::default();
             let watch = Watch::begin(&idle, 1, &state);
-            // It sleeps from now on.
+            // The worker sleeps from now on.
             std::mem::forget(watch);
         })
     };

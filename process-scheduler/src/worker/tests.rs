@@ -1,5 +1,5 @@
-//! The last guard of a worker. No real process panics out of its run, so the test uses a cell that
-//! does.
+//! The last guard of a worker. No real process panics out of its run, so the test uses a cell whose
+//! run panics.
 use super::*;
 use crate::{Info, Pid, Scheduler, Signal, cell::Watcher, error::ExitReason, lane::Refused};
 use std::{any::Any, panic, sync::mpsc};
@@ -42,6 +42,12 @@ impl AnyCell for Panics {
     }
     fn unname(&self, _: &str) {}
     fn leave(&self, _: &str) {}
+    fn groups(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn supervisor(&self) -> Option<Pid> {
+        None
+    }
     fn info(&self) -> Info {
         unreachable!()
     }

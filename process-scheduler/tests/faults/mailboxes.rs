@@ -6,7 +6,8 @@ use std::{
     task::Waker,
 };
 
-/// A process whose lane of one message is full, and which is in a step until `go` is sent to.
+/// A process whose mailbox of one message is full. It is in a step until the test sends to `go` or
+/// drops it.
 struct Full {
     scheduler: Scheduler,
     address: Address<u32>,

@@ -1,5 +1,5 @@
 //! Panics of user code outside of steps, and senders that wait for room. One worker runs all
-//! processes, so a panic that ends it ends the test, too.
+//! processes of a scheduler, so a panic that ends the worker fails the test.
 use process_scheduler::Scheduler;
 use std::{
     future::Future,

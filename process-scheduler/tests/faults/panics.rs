@@ -59,7 +59,7 @@ fn panic_of_a_relay_keeps_the_worker() {
     assert_eq!(scheduler.shutdown().stuck, 0);
 }
 
-/// Ends with its first message, and gives a command then.
+/// Ends with its first event. In that step it gives its command, if it has one.
 struct Ends<C>(Option<C>);
 
 impl<C: Send + 'static> Process for Ends<C> {
@@ -121,7 +121,7 @@ fn panic_of_the_drop_of_a_maker_keeps_the_worker() {
     let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
     let pid = supervisor.start(&scheduler).unwrap();
     let exit = scheduler.exit_of(pid);
-    // The child ends after its supervisor, and drops what makes it.
+    // The child ends after its supervisor, and drops the closure that makes it.
     scheduler.kill(pid);
     assert_eq!(exit.wait(), ExitReason::Killed);
     assert_works(&scheduler);
@@ -143,7 +143,8 @@ fn panic_of_the_input_of_a_spawn_leaves_no_process() {
 
 /// An `async` process gives its inbox away, and the drop of its future panics.
 ///
-/// Fails if that panic skips the end of the inbox: then nobody wakes the code that awaits it.
+/// Fails if that panic skips the end of the inbox: then nobody wakes the code that awaits the
+/// inbox.
 #[test]
 fn panic_of_the_drop_of_a_future_ends_its_inbox() {
     let scheduler = one_worker();

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A task whose wakers have no count, and panic on request.
+/// A task whose wakers are not counted, and panic on request.
 struct Task {
     clone_panics: AtomicBool,
     drop_panics: AtomicBool,
@@ -60,8 +60,8 @@ impl Task {
 
 const TIME: Duration = Duration::from_millis(300);
 
-/// Polls a sleep by one task and by another one, where that panics. The first task must then be
-/// woken when the time is over.
+/// Polls a sleep by one task and then by another one. `panics` makes the second poll panic. If the
+/// first task then polls again, it must be woken when the time is over.
 fn is_woken_after_a_panic(panics: impl FnOnce(&'static Task, &'static Task)) {
     quiet();
     let scheduler = Scheduler::builder().workers(1).build();
@@ -81,14 +81,14 @@ fn is_woken_after_a_panic(panics: impl FnOnce(&'static Task, &'static Task)) {
     assert!(start.elapsed() >= TIME);
 }
 
-/// Fails if a deadline disarms its entry before it clones the next waker, and then still believes
-/// in the entry.
+/// Fails if a deadline disarms its entry before it clones the next waker, and then still relies on
+/// the entry.
 #[test]
 fn panic_of_a_wakers_clone_keeps_the_deadline() {
     is_woken_after_a_panic(|_, other| other.clone_panics.store(true, SeqCst));
 }
 
-/// Fails if a deadline believes in an entry whose waker panicked when it was disarmed.
+/// Fails if a deadline relies on an entry whose waker panicked when the entry was disarmed.
 #[test]
 fn panic_of_a_wakers_drop_keeps_the_deadline() {
     is_woken_after_a_panic(|task, _| task.drop_panics.store(true, SeqCst));

@@ -30,7 +30,7 @@ impl<const FAULT: u8> Faulty<FAULT> {
 
 /// Makes a second copy of a token.
 fn twin(token: &Token) -> Token {
-    // SAFETY: unsound on purpose; the kit forgets a token that comes out twice.
+    // SAFETY: unsound on purpose; the account inside of a token is dropped only once.
     unsafe { core::ptr::read(token) }
 }
 

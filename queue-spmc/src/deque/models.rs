@@ -13,7 +13,7 @@ fn deque(capacity: usize, items: u32) -> Worker<u32> {
     worker
 }
 
-/// Steals one item in each of `times` tries, and returns the items.
+/// Tries `times` times to steal one item, and returns the stolen items.
 fn steal(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut got = Vec::new();
     for _ in 0..times {
@@ -30,7 +30,7 @@ fn assert_each_once(mut got: Vec<u32>, n: u32) {
     assert_eq!(got, (0..n).collect::<Vec<_>>());
 }
 
-/// Takes the remaining items, after the thieves have ended, and checks all of them.
+/// Takes the remaining items, after the thieves have ended, and checks that each item came once.
 fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     got.extend(stolen);
     got.extend(core::iter::from_fn(|| worker.pop()));
@@ -54,8 +54,8 @@ fn pushes_and_a_pop_against_two_steals_take_each_item_once() {
 
 /// The owner pops twice and a thief steals twice, from two items. This needs both fences.
 ///
-/// Fails if either fence is left out, if the last item is taken without the exchange, or if
-/// `bottom` is not restored.
+/// Fails if either fence is left out, if the last item is taken without the exchange, or if a pop
+/// that finds no item does not restore `bottom`.
 #[test]
 fn pops_against_two_steals_take_each_item_once() {
     Model::new().whole_fences().check(two_pops_and_two_steals);
@@ -78,8 +78,8 @@ fn two_pops_and_two_steals() {
     all(&mut worker, got, thief.join().unwrap(), 3);
 }
 
-/// The owner pops the only item twice, by the `top` that it has seen before (rule 3), while a thief
-/// steals twice.
+/// Twice the owner pops the only item of the deque, by the `top` that it has seen before (rule 3).
+/// Meanwhile a thief steals twice.
 ///
 /// Fails if such a pop takes the item without the exchange.
 #[test]
@@ -95,10 +95,10 @@ fn pops_by_an_earlier_top_take_each_item_once() {
     });
 }
 
-/// The owner pops an item that a thief might claim, and pushes over it.
+/// The owner pushes into a full buffer, while a thief may be copying the oldest slot.
 ///
-/// Fails if the exchange that releases a claim is Relaxed, or if a push uses `top` in place of
-/// `steal`.
+/// Fails if the exchange that releases a claim is Relaxed, or if a push computes the room from
+/// `top` in place of `steal`.
 #[test]
 fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
@@ -112,7 +112,7 @@ fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     });
 }
 
-/// Fails if a claim stores in place of its exchange.
+/// Fails if a thief claims by a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| {
@@ -125,10 +125,11 @@ fn two_thieves_take_each_item_once() {
     });
 }
 
-/// The same with an item for each thief, while the owner pushes over the oldest slot. The model has
-/// a bound, because it takes hours without one.
+/// The scenario above with an item for each thief, while the owner pushes over the oldest slot. The
+/// model has a bound, because it takes hours without one.
 ///
-/// Fails if a thief begins while another copies: the first to end then frees the other's slot.
+/// Fails if a thief begins while another copies: the first thief to end then frees the slot that
+/// the other copies.
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| {
@@ -144,7 +145,7 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
 
 /// Fails in each of these cases:
 ///
-/// - A growth copies from `top` on.
+/// - A growth copies the slots from `top` on, not from `steal` on.
 /// - A thief loads the buffer before its claim, or with Relaxed.
 /// - A claim has Release alone.
 /// - The owner frees a replaced buffer at once, or after a plain load of `head` in place of the
@@ -210,7 +211,7 @@ fn a_batch_and_pops() {
     all(&mut worker, got, thief.join().unwrap(), 4);
 }
 
-/// Fails if a drop reads without claiming.
+/// Fails if the worker's drop reads items without claiming them.
 #[test]
 fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {
@@ -225,8 +226,8 @@ fn worker_drop_against_a_steal_drops_each_item_once() {
     });
 }
 
-/// A thief steals half by one exchange, as often published: the owner pops some of the same items
-/// without an exchange.
+/// A thief steals half by one exchange, as published algorithms often do. The owner pops some of
+/// the same items without an exchange.
 #[test]
 fn batch_by_one_exchange_takes_an_item_twice() {
     model_must_fail("right: [0, 1, 2, 3]", || {
@@ -259,7 +260,8 @@ fn batch_by_one_exchange_takes_an_item_twice() {
     });
 }
 
-/// A thief copies before it claims, as published, while the owner pushes over the slot.
+/// A thief copies an item before it claims it, as in the published algorithm. Meanwhile the owner
+/// pops the item and pushes another into its slot.
 #[test]
 fn copy_before_the_claim_is_a_data_race() {
     model_must_fail("Concurrent read and write accesses", || {

@@ -128,7 +128,8 @@ fn push_beyond_the_most_items_panics() {
     core::mem::forget(worker);
 }
 
-// Fails if `push` does not renew `last_top`: after 2³² steals between two pops it looks current.
+// Fails if `push` does not renew `last_top`: after 2³² steals between two pops, an old `last_top`
+// looks current.
 #[test]
 fn push_into_full_buffer_takes_a_new_top() {
     let mut worker = deque(2, 2);

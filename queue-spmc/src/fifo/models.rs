@@ -1,5 +1,5 @@
 //! Models of an owner against thieves, over positions that wrap. Each item is a number that must
-//! turn up exactly once, and in order for each thread.
+//! turn up exactly once. Each thread must get its items in order.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
@@ -12,7 +12,7 @@ fn fifo(capacity: usize, items: u32) -> Worker<u32> {
     worker
 }
 
-/// Steals one item in each of `times` tries, and returns the items.
+/// Tries `times` times to steal one item, and returns the stolen items.
 fn steal(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut got = Vec::new();
     for _ in 0..times {
@@ -43,7 +43,7 @@ fn assert_each_once(mut got: Vec<u32>, n: u32) {
     assert_eq!(got, (0..n).collect::<Vec<_>>());
 }
 
-/// Takes the remaining items, after the thieves have ended, and checks all of them.
+/// Takes the remaining items, after the thieves have ended, and checks that each item came once.
 fn all(worker: &mut Worker<u32>, mut got: Vec<u32>, stolen: Vec<u32>, n: u32) {
     got.extend(core::iter::from_fn(|| worker.pop()));
     assert!(got.is_sorted(), "the owner saw items out of order");
@@ -80,8 +80,8 @@ fn pops_against_two_steals_take_each_item_once() {
     });
 }
 
-/// A thief takes half of four items by one exchange, against three pops. A deque's thief cannot do
-/// that.
+/// A thief takes half of four items by one exchange, against three pops. In a deque that would be
+/// unsound.
 ///
 /// Fails if a pop ends a thief's claim, or if a claim takes one item too many.
 #[test]
@@ -113,8 +113,8 @@ fn batch_steal_into_a_queue_that_grows_takes_each_item_once() {
     });
 }
 
-/// Fails if the exchange that releases a claim is Relaxed, or if a push uses `top` in place of
-/// `steal`.
+/// Fails if the exchange that releases a claim is Relaxed, or if a push computes the room from
+/// `top` in place of `steal`.
 #[test]
 fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     model(|| {
@@ -129,7 +129,7 @@ fn pushes_beside_a_copy_do_not_overwrite_its_slot() {
     });
 }
 
-/// Fails if a claim stores in place of its exchange.
+/// Fails if a thief claims by a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| {
@@ -142,10 +142,11 @@ fn two_thieves_take_each_item_once() {
     });
 }
 
-/// The same with an item for each thief, while the owner pushes over the oldest slot. The model has
-/// a bound, because it takes hours without one.
+/// The scenario above with an item for each thief, while the owner pushes over the oldest slot. The
+/// model has a bound, because it takes hours without one.
 ///
-/// Fails if a thief begins while another copies: the first to end then frees the other's slot.
+/// Fails if a thief begins while another copies: the first thief to end then frees the slot that
+/// the other copies.
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| {
@@ -161,7 +162,7 @@ fn two_thieves_keep_the_owner_off_each_others_slots() {
 
 /// Fails in each of these cases, as the deque's model does:
 ///
-/// - A growth copies from `top` on.
+/// - A growth copies the slots from `top` on, not from `steal` on.
 /// - A thief loads the buffer before its claim, or with Relaxed.
 /// - A claim has Release alone.
 /// - The owner frees a replaced buffer at once, or after a plain load of `head` in place of the
@@ -211,9 +212,10 @@ fn shrinking_against_a_steal_takes_each_item_once() {
     });
 }
 
-/// The worker frees the buffers if no thief copies; else the last handle does.
+/// The worker's drop frees the buffers if no thief copies; otherwise the last handle frees them.
 ///
-/// Fails if a drop reads without claiming, or frees while a thief copies.
+/// Fails if the worker's drop reads items without claiming them, or frees the buffers while a thief
+/// copies.
 #[test]
 fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {

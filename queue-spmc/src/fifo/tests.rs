@@ -99,7 +99,8 @@ fn fifo_owner_beside_a_thief_in_mid_copy_continues() {
     };
     assert_eq!(worker.stealer().steal(), Steal::Retry);
     assert_eq!(worker.pop(), Some(2));
-    // The buffer grows, as the claimed slots and the one behind them cannot be reused yet.
+    // The buffer grows, because the owner cannot reuse the claimed slots, or the slot of the item
+    // that it popped, before the thief's release.
     worker.push(4);
     assert_eq!((worker.capacity(), worker.pop()), (8, Some(3)));
     assert_eq!([items.take(), items.take()], [0, 1]);

@@ -12,8 +12,9 @@ impl<T> Buffer<T> {
         let slot = |_| {
             let mut slot = MaybeUninit::<T>::uninit();
             if cfg!(test) {
-                // Fills the slot with a pattern. So a test notices a slot without its item, even in
-                // memory that was a buffer before. SAFETY: the bytes belong to the slot.
+                // Fills the slot with a pattern. So a test that reads a slot without an item does
+                // not find the item of an earlier buffer in the same memory.
+                // SAFETY: the bytes belong to the slot.
                 unsafe { slot.as_mut_ptr().write_bytes(0xa5, 1) };
             }
             UnsafeCell::new(slot)
@@ -97,7 +98,8 @@ impl<T> Slots<T> {
     ///
     /// # Safety
     /// Neither buffer is freed during the call. Meanwhile no thread writes the slot of `position`
-    /// in `from`, and no other thread touches it in `self`. No item is read from both.
+    /// in `from`, and no other thread touches the slot of `position` in `self`. No item is read
+    /// from both buffers.
     pub(super) unsafe fn copy(self, from: Self, position: u32) {
         // SAFETY: by the caller's contract.
         let source = unsafe { from.slot(position) };

@@ -1,6 +1,6 @@
-//! Negative models of the rules by which a replaced buffer is freed: each breaks one rule. A model
-//! touches a buffer where it would free it, and leaks the buffer. The positive models are those of
-//! the deque and the FIFO.
+//! Negative models of the rules by which a replaced buffer is freed: each model breaks one rule.
+//! Where the queue would free a buffer, a model touches the slots of the buffer and leaks it. The
+//! positive models are those of the deque and the FIFO.
 use super::*;
 use crate::{Steal, fifo::Worker};
 use sync_shim::{model_must_fail, thread};
@@ -13,7 +13,8 @@ fn fifo() -> Worker<u32> {
     worker
 }
 
-/// Does what `Owner::replace` does, with another `look` at `head`.
+/// Replaces the buffer as `Owner::replace` does. `look` takes the place of the read-modify-write
+/// by which `Owner::replace` reads `head`.
 fn replace(owner: &mut Owner<u32>, look: impl FnOnce(&Queue<u32>) -> Head) {
     let head = owner.queue.load_head();
     let new = Box::new(Buffer::new(4));
@@ -61,7 +62,7 @@ fn buffer_loaded_before_the_claim_is_freed_in_use() {
             let head = queue.load_head();
             if queue.exchange_head(head, head.claimed(1)).is_ok() {
                 let _claim = Claim(&queue);
-                // SAFETY: as above.
+                // SAFETY: unsound on purpose, as above.
                 unsafe { slots.read(head.top) };
             }
         });

@@ -8,11 +8,13 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     ///
     /// With 1, every item stays available to thieves until the owner pops it or
     /// [`pop_n`](Self::pop_n) claims it, and every pop costs a read-modify-write. With `n`, as few
-    /// as one pop in `n` costs one. A claimed item, including an item that was pushed into the
-    /// empty ring, waits for the owner's next operation before a thief can get it. So use more than
-    /// 1 for an owner whose next operation comes soon, such as a scheduler's worker, which takes a
-    /// task after each poll. Do not use it for an owner that pushes and then waits for a thief to
-    /// do the work.
+    /// as one pop in `n` costs a read-modify-write. A claimed item waits for the owner's next
+    /// operation before a thief can get it. An item that was pushed into the empty ring counts as
+    /// claimed.
+    ///
+    /// So use more than 1 for an owner whose next operation comes soon, such as a scheduler's
+    /// worker, which takes a task after each poll. Use 1 for an owner that pushes and then waits
+    /// for a thief to do the work.
     ///
     /// The items that the owner has claimed so far are given back, as when a thief requests items.
     ///
@@ -29,15 +31,15 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// ```
     pub fn with_claim(mut self, items: usize) -> Self {
         self.give_back();
-        // Otherwise the next push could make its item private (rule 8), and so hide it from thieves
-        // even if the new number is 1.
+        // If `private` stayed true, the next push could make its item private (rule 8). That would
+        // hide the item from thieves even if the new number is 1.
         self.private = false;
         self.claim_max = items.clamp(1, self.capacity() / 2) as u32;
         self.pop_one_max = if self.claim_max > 1 { 2 } else { u32::MAX };
         self
     }
 
-    /// Returns whether claimed items became available again since the last call.
+    /// Returns whether claimed items became available again since the last call of this method.
     ///
     /// Items become available after a thief's request, when a [`PopN`](super::PopN) is dropped
     /// early, and in [`with_claim`](Self::with_claim). A scheduler treats `true` like a push: it

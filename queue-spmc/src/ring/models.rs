@@ -1,6 +1,6 @@
-//! Models of an owner against thieves, on rings of 2 and 4 slots whose positions wrap in the
-//! middle. Each item is a number that must turn up exactly once. The rings of the later models
-//! claim two items at a time.
+//! Models of an owner against thieves, on rings of 2, 4 or 8 slots whose positions wrap in the
+//! middle. Each item is a number that must turn up exactly once. In most of the later models the
+//! owner claims two items at a time.
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::{storage::StorageParts, *};
@@ -14,7 +14,7 @@ use sync_shim::{
 
 pub(super) const WRAP: u32 = u32::MAX;
 
-/// Steals one item in each of `times` tries, and returns the items.
+/// Tries `times` times to steal one item, and returns the stolen items.
 pub(super) fn steal_one_by_one(stealer: &Stealer<u32>, times: usize) -> Vec<u32> {
     let mut got = Vec::new();
     for _ in 0..times {
@@ -44,17 +44,18 @@ pub(super) fn assert_each_once(mut got: Vec<u32>, n: u32) {
     assert_eq!(got, (0..n).collect::<Vec<_>>());
 }
 
-/// Two pushes and pops against two steals, over the wrap of a ring of 2.
+/// The owner pushes two items and pops, against two steals, over the wrap of a ring of 2.
 ///
-/// Fails if `tail` is published with Relaxed; if a claim is Relaxed; if a release of `steal` is
-/// Relaxed (the owner overwrites a slot that is being copied); or if a thief reads before its
-/// claim.
+/// Fails if `tail` is published with Relaxed.
 #[test]
 fn pushes_and_pops_against_two_steals_take_each_item_once() {
     model(|| pushes_and_pops(2));
 }
 
-/// The same with a third item, so that the positions wrap once more.
+/// The scenario above with a third item, so that the owner reuses a slot.
+///
+/// Fails if a claim or a release of `steal` is Relaxed, or if a thief reads before its claim: the
+/// owner then overwrites a slot that is being copied.
 #[test]
 fn full_pushes_and_pops_over_the_wrap_take_each_item_once() {
     model(|| pushes_and_pops(3));
@@ -109,18 +110,20 @@ fn pops_against_a_batch_steal_take_each_item_once() {
     });
 }
 
-/// Two thieves: one claims, the other retries or takes the rest.
+/// Two thieves steal at the same time. One claims the first item; the other thief retries or takes
+/// the second item.
 ///
-/// Fails if a claim stores in place of its exchange.
+/// Fails if a thief claims by a store in place of the exchange.
 #[test]
 fn two_thieves_take_each_item_once() {
     model(|| two_thieves(2));
 }
 
-/// The same while the owner pushes. The model has a bound, because it takes hours without one.
+/// The scenario above while the owner pushes. The model has a bound, because it takes hours without
+/// one.
 ///
-/// Fails if a thief claims while another copies: the first to end frees the other's slot, and the
-/// owner's push overwrites it.
+/// Fails if a thief claims while another copies: the first thief to end then frees the slot that
+/// the other copies, and the owner's push overwrites that slot.
 #[test]
 fn two_thieves_keep_the_owner_off_each_others_slots() {
     Model::new().bound(2).check(|| two_thieves(3));
@@ -156,7 +159,7 @@ impl Overflow<u32> for Global {
 /// A full ring overflows while a thief makes room. The new item goes to the injector with half of
 /// the ring, goes there alone, or finds room in the ring.
 ///
-/// Fails if a claim of the half stores in place of its exchange.
+/// Fails if the owner claims the half by a store in place of the exchange.
 #[test]
 fn overflow_against_a_steal_keeps_each_item_once() {
     model(|| {
@@ -176,7 +179,7 @@ fn overflow_against_a_steal_keeps_each_item_once() {
 
 /// The worker is dropped while a thief steals: one of them drops each item, once.
 ///
-/// Fails if a worker's drop reads without claiming.
+/// Fails if the worker's drop reads items without claiming them.
 #[test]
 fn worker_drop_against_a_steal_drops_each_item_once() {
     model(|| {
@@ -192,7 +195,8 @@ fn worker_drop_against_a_steal_drops_each_item_once() {
     });
 }
 
-/// Makes a ring of 4 whose owner has claimed two of `items` and popped one of the two.
+/// Makes a ring of 4 whose owner has popped item 0. If `items` is 3 or 4, the owner has claimed
+/// item 1 by the same exchange.
 fn with_a_claimed_one(items: u32) -> Worker<u32> {
     let mut worker = Worker::starting_at(4, WRAP - 1).with_claim(2);
     worker.extend(0..items);
@@ -202,8 +206,8 @@ fn with_a_claimed_one(items: u32) -> Worker<u32> {
 
 /// An owner that has claimed two items pushes and pops over the wrap, while a thief steals twice.
 ///
-/// Fails if a push counts the claimed slots as free (`room` without `next`), or if a claim stores
-/// in place of its exchange.
+/// Fails if a push counts the claimed slots as free (`room` without `next`), or if a thief claims
+/// by a store in place of the exchange.
 #[test]
 fn claims_against_two_steals_take_each_item_once() {
     model(|| {
@@ -224,9 +228,10 @@ fn claims_against_two_steals_take_each_item_once() {
     });
 }
 
-/// A thief takes the available items until it finds none, which makes a request. It then stores a
-/// flag. An owner that sees the flag must give the claimed item back in its next operation: at the
-/// front if the thief took no item from behind that one, else at the tail.
+/// A thief takes the available items until it finds none, and so makes a request. The thief then
+/// stores a flag. An owner that sees the flag must give the claimed item back in its next
+/// operation. It gives the item back at the front if the thief took no item from behind the claimed
+/// item, otherwise at the tail.
 fn check_request(items: u32, operation: fn(&mut Worker<u32>) -> Vec<u32>) {
     check_request_on(with_a_claimed_one(items), items, operation);
 }
@@ -270,10 +275,11 @@ fn check_request_on(
     assert_each_once(got, items);
 }
 
-/// Fails if a push does not load `request`, if a thief does not set it, or if the owner gives the
-/// item back without moving `head`.
+/// The owner pushes an item while a thief makes its request. The owner has claimed nothing.
+///
+/// Fails if the push or the steal loses an item, or takes one twice.
 #[test]
-fn claimed_items_are_given_back_at_the_next_push() {
+fn push_against_a_request_takes_each_item_once() {
     model(|| {
         check_request(2, |worker| {
             worker.push(9).unwrap();
@@ -282,8 +288,20 @@ fn claimed_items_are_given_back_at_the_next_push() {
     });
 }
 
+/// Fails if a push does not load `request`, if a thief does not set it, or if the owner gives the
+/// item back without moving `head`.
+#[test]
+fn full_claimed_items_are_given_back_at_the_next_push() {
+    model(|| {
+        check_request(3, |worker| {
+            worker.push(9).unwrap();
+            Vec::new()
+        });
+    });
+}
+
 /// Fails if the owner gives claimed items back by moving `head` although a thief took items from
-/// behind them. Those are then taken twice.
+/// behind them. The stolen items are then taken twice.
 #[test]
 fn claimed_items_are_given_back_behind_stolen_ones() {
     model(|| {
@@ -294,7 +312,7 @@ fn claimed_items_are_given_back_behind_stolen_ones() {
     });
 }
 
-/// The same, where the owner's operation is a push.
+/// The scenario above, where the owner's operation is a push.
 #[test]
 fn full_push_gives_claimed_items_back_behind_stolen_ones() {
     model(|| {
@@ -349,10 +367,10 @@ fn claimed_items_are_given_back_at_the_next_pop() {
     });
 }
 
-/// A thief finds an available item although the owner claims meanwhile, because a claim leaves at
-/// least one of two.
+/// A thief finds an available item although the owner pops meanwhile, because the pops leave at
+/// least one of the two available items.
 ///
-/// Fails if a claim takes all available items.
+/// Fails if a claim stores in place of its exchange.
 #[test]
 fn thief_with_two_available_items_always_gets_one() {
     model(|| {
@@ -367,7 +385,7 @@ fn thief_with_two_available_items_always_gets_one() {
                 }
             }
         });
-        // The claimed item, then one of the two available ones.
+        // The owner pops the claimed item, and then one of the two available items.
         let mut got = vec![0];
         got.extend(worker.pop());
         got.extend(worker.pop());
@@ -378,16 +396,16 @@ fn thief_with_two_available_items_always_gets_one() {
 }
 
 /// An item that is pushed into an empty ring is private (rule 8), unless a thief has made a
-/// request. A second push makes both available.
+/// request. A second push makes both items available.
 ///
-/// Fails if the second item alone is published (`head` stays, and the first is taken twice), or if
-/// the first stays claimed.
+/// Fails if the second push publishes the second item and the first stays claimed: `head` still is
+/// at the first item, which is then taken twice.
 #[test]
 fn private_item_against_two_steals_is_taken_once() {
     model(|| private_items(2));
 }
 
-/// The same with a third item.
+/// The scenario above with a third item.
 #[test]
 fn full_private_items_against_two_steals_are_taken_once() {
     model(|| private_items(3));
@@ -482,8 +500,8 @@ fn with_claim_one_beside_a_steal_gives_items_back() {
 
 /// The iterator has claimed three of four items, and is dropped after it yielded one.
 ///
-/// Fails if the iterator has no drop, or one that gives items back by moving `head` although a
-/// thief took items from behind them.
+/// Fails if the iterator does not implement `Drop`, or if its `drop` gives items back by moving
+/// `head` although a thief took items from behind them.
 #[test]
 fn pop_n_dropped_early_beside_a_steal_gives_items_back() {
     model(|| {
@@ -522,7 +540,7 @@ fn overflow_of_claimed_items_against_a_steal_keeps_each_once() {
 
 /// The worker is dropped with claimed items while a thief steals the others.
 ///
-/// Fails if a drop forgets the claimed items.
+/// Fails if the worker's drop forgets the claimed items.
 #[test]
 fn worker_drop_with_claimed_items_drops_each_once() {
     model(|| {
@@ -559,8 +577,8 @@ fn moving_the_head_back_over_stolen_items_takes_them_twice() {
     });
 }
 
-/// A ring is dropped while a thief still loads from it. The model checker must see that access,
-/// because each model of a drop depends on it.
+/// A ring is dropped while a thief still loads from the ring. The model checker must report that
+/// load, because each model of a drop depends on such a report.
 ///
 /// Fails if `Header::retire` does nothing.
 #[test]
@@ -580,8 +598,8 @@ fn access_to_a_dropped_ring_fails_the_model() {
     });
 }
 
-/// Go's steal: it copies first and claims afterwards. The owner, which has popped the item
-/// meanwhile, overwrites the slot while the thief reads it.
+/// A thief steals as in Go: it copies first and claims afterwards. The owner, which has popped the
+/// item meanwhile, overwrites the slot while the thief reads the slot.
 #[test]
 fn copy_before_the_claim_is_a_data_race() {
     model_must_fail("Concurrent read and write accesses", || {

@@ -7,9 +7,10 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Puts an item at the back. If the ring is full, its older half and the item move to
     /// `overflow` in one batch.
     ///
-    /// A full ring costs one read-modify-write and the cost of `overflow`; otherwise there is none.
-    /// While a thief copies, only the new item overflows, so that the owner never waits. If thieves
-    /// make room in between, the item stays in the ring.
+    /// If the ring is full, the push costs one read-modify-write and the cost of `overflow`.
+    /// Otherwise it costs what [`push`](Self::push) costs. While a thief copies, only the new item
+    /// overflows, so that the owner never waits. If thieves make room in between, the item stays in
+    /// the ring.
     #[inline]
     pub fn push_or_overflow(&mut self, item: T, overflow: &impl Overflow<T>) {
         if let Err(Full(item)) = self.push(item) {
@@ -50,8 +51,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     }
 }
 
-/// The claimed items, the rest of the older half, and the item that found no room. `Chain` does not
-/// implement `ExactSizeIterator`.
+/// The claimed items, the rest of the older half, and the item that found no room. This type exists
+/// because `Chain` does not implement `ExactSizeIterator`.
 struct Batch<'a, T>(Chain<Chain<Taken<'a, T>, Taken<'a, T>>, Once<T>>);
 
 impl<T> Iterator for Batch<'_, T> {

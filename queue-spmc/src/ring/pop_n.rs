@@ -8,8 +8,9 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Dropping the iterator gives back the items that it has claimed and not yielded, as when a
     /// thief requests items. That costs one read-modify-write, or none if thieves have taken items
     /// from behind the claimed ones. If thieves took only some of the items behind the claimed
-    /// ones, the claimed items stay claimed: the owner pops them next, or its next operation after
-    /// a request gives them back. The items of a leaked iterator stay claimed in the same way.
+    /// ones, the claimed items stay claimed. The owner then pops them next, or its next operation
+    /// after a request gives them back. If the iterator is leaked, its items stay claimed in the
+    /// same way.
     pub fn pop_n(&mut self, n: usize) -> PopN<'_, T, S> {
         PopN {
             worker: self,
@@ -17,7 +18,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         }
     }
 
-    /// Pops until the ring is empty, as [`pop_n`](Self::pop_n) does.
+    /// Pops until the ring is empty, in the same way as [`pop_n`](Self::pop_n).
     pub fn drain(&mut self) -> PopN<'_, T, S> {
         self.pop_n(usize::MAX)
     }
@@ -58,8 +59,8 @@ impl<T: Send, S: Storage<T>> Iterator for PopN<'_, T, S> {
 }
 
 impl<T: Send, S: Storage<T>> Drop for PopN<'_, T, S> {
-    /// Gives the items back: they were claimed for this iterator, so they do not stay claimed after
-    /// it.
+    /// Gives back, by rule 7 of the ring, the claimed items that were not yielded. If the iterator
+    /// has yielded all `n` items, the items that the owner claimed before stay claimed.
     fn drop(&mut self) {
         if self.left > 0 && self.worker.first_slot != self.worker.end_slot {
             self.worker.give_back();

@@ -1,5 +1,5 @@
-//! The two kinds of memory for a ring: on the heap, with a reference count, or in place, borrowed
-//! from the user. The protocol is the same for both.
+//! The two kinds of memory for a ring. One is on the heap and has a reference count. The other is
+//! in place, and the user lends it. The protocol is the same for both.
 use super::{
     AtomicU32, AtomicU64, Box, CachePadded, Head, Header, MaybeUninit, Retire, Slot, UnsafeCell,
     Vec, Worker, arc::Arc, assert_capacity, taken::Taken,
@@ -11,7 +11,7 @@ use core::{
 use sealed::Parts;
 use sync_shim::atomic::Ordering::Relaxed;
 
-/// A handle on a ring's memory. Sealed: [`Shared`] and [`Borrowed`] are the only ones.
+/// A handle on a ring's memory. The trait is sealed: only [`Shared`] and [`Borrowed`] implement it.
 pub trait Storage<T>: Parts<T> {}
 
 mod sealed {
@@ -60,7 +60,7 @@ unsafe impl<T: Send> Sync for Owned<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Owned<T> {}
 
-// SAFETY: a `Shared` is an `Arc` of the above, and a pointer into it.
+// SAFETY: a `Shared` is an `Arc` of an `Owned`, and a pointer to the slots of that `Owned`.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 // SAFETY: as above.
@@ -170,10 +170,10 @@ unsafe impl<T: Send, const N: usize> Send for Inline<T, N> {}
 
 macro_rules! new {
     ($($constness:ident)?) => {
-        /// Creates an empty ring. It does not compile if the capacity `N` is not a power of two, is
-        /// below 2, or is above 2³¹.
+        /// Creates an empty ring. A call does not compile if the capacity `N` is not a power of
+        /// two, is below 2, or is above 2³¹.
         ///
-        /// A `const fn`, except under a model.
+        /// This is a `const fn`, except in a build for a model checker.
         #[expect(
             clippy::new_without_default,
             reason = "it comes with `split`, not alone"
@@ -219,8 +219,8 @@ impl<T: Send, const N: usize> Inline<T, N> {
         "a ring's capacity is a power of two from 2 to 2^31"
     );
 
-    /// Returns the two ends, for as long as the ring is borrowed. Items that an earlier, leaked
-    /// worker left in the ring are still there.
+    /// Returns the owner's end and a thief's end, which borrow the ring. Items that an earlier,
+    /// leaked worker left in the ring are still there.
     pub fn split(
         &mut self,
     ) -> (
@@ -232,8 +232,8 @@ impl<T: Send, const N: usize> Inline<T, N> {
         (worker, stealer)
     }
 
-    /// Returns the owner's end to the first caller, and `None` to every later one: for a ring in a
-    /// `static`. One read-modify-write.
+    /// Returns the owner's end to the first caller, and `None` to every later caller. This is for a
+    /// ring in a `static`. Costs one read-modify-write.
     ///
     /// ```
     /// use queue_spmc::ring::Inline;

@@ -137,7 +137,7 @@ fn dropped_worker_drops_items_and_a_leaked_one_leaves_them() {
     assert!(matches!(stealer.steal(), Steal::Empty));
     let worker = full();
     let stealer = worker.stealer();
-    // The worker is not dropped meanwhile, as if it were leaked.
+    // The worker is not dropped before the steal, as if it were leaked.
     let worker = core::mem::ManuallyDrop::new(worker);
     assert!(matches!(stealer.steal(), Steal::Success { .. }));
     drop(core::mem::ManuallyDrop::into_inner(worker));
@@ -406,9 +406,9 @@ fn ring_with_an_item_is_never_surely_empty() {
     }
 }
 
-// Fails if an insertion keeps an old copy of `head`. A copy may be 2³¹ items old, and thieves may
-// take as many beside the insertion, so that as many come in: then the copy is 2³² items old, and
-// the ring looks empty.
+// Fails if an insertion keeps an old copy of `head`. A copy may be 2³¹ items old. During the
+// insertion thieves may take 2³¹ items, so that the insertion adds 2³¹ more. Then the copy is 2³²
+// items old, and the ring looks empty.
 #[test]
 fn insertion_leaves_no_copy_of_head_older_than_the_ring() {
     type Insert = fn(&mut Worker<u32>, &mut Worker<u32>);
@@ -437,7 +437,7 @@ fn insertion_leaves_no_copy_of_head_older_than_the_ring() {
             let (mut worker, mut other) = (Worker::new(4), Worker::new(4));
             worker.extend([0, 1]);
             other.extend([2]);
-            // As after items that came in by a steal: the next insertion computes the limit.
+            // The worker is as after a steal into its ring: the next insertion computes the limit.
             worker.publish_up_to(2);
             worker.set_last_head(Head::both(2_u32.wrapping_sub(age)));
             insert(&mut worker, &mut other);
@@ -448,8 +448,8 @@ fn insertion_leaves_no_copy_of_head_older_than_the_ring() {
     }
 }
 
-// Fails if `pop` takes this copy of `head` for the current one. The copy is 2³¹ positions behind
-// the tail, the most that an insertion leaves.
+// Fails if `pop` takes an old copy of `head` for the current `head`. The copy is 2³¹ positions
+// behind the tail, the largest distance that an insertion leaves.
 #[test]
 fn pop_behind_an_old_copy_of_head_finds_the_items() {
     let mut worker = Worker::new(4).with_claim(1);

@@ -15,8 +15,8 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     /// claimed do not count.
     ///
     /// Suppose that a push happens before a `SeqCst` fence of some thread, and that this thread has
-    /// a later `SeqCst` fence before this call. Then the number includes the pushed item, unless it
-    /// is taken.
+    /// a later `SeqCst` fence before this call. Then the number includes the pushed item, unless
+    /// the item is claimed or taken.
     pub fn len(&self) -> usize {
         // `head` may be older than `tail` by more than a round of the ring.
         (self.ring.header().len() as usize).min(self.ring.slots().len())
@@ -27,17 +27,17 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
         self.len() == 0
     }
 
-    /// Returns whether this steals from `worker`'s ring.
+    /// Returns whether this stealer steals from `worker`'s ring.
     pub fn is_of<R: Storage<T>>(&self, worker: &Worker<T, R>) -> bool {
         ptr::eq(self.ring.header(), worker.ring.header())
     }
 
-    /// Returns whether both steal from the same ring.
+    /// Returns whether both stealers steal from the same ring.
     pub fn same_queue<R: Storage<T>>(&self, other: &Stealer<T, R>) -> bool {
         ptr::eq(self.ring.header(), other.ring.header())
     }
 
-    /// Takes the oldest item. Two read-modify-writes.
+    /// Takes the oldest item. Costs two read-modify-writes.
     pub fn steal(&self) -> Steal<T> {
         match self.claim(StealLimit::AtMost(1), 1) {
             Claim::Nothing => Steal::Empty,
@@ -52,7 +52,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     }
 
     /// Takes up to `limit` of the oldest items: returns the first and moves the others into
-    /// `worker`'s ring, in their order, as far as there is room. Two read-modify-writes.
+    /// `worker`'s ring, in their order, as far as there is room. Costs two read-modify-writes.
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this ring.
     pub fn steal_into_and_pop<R: Storage<T>>(
@@ -79,7 +79,7 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     }
 
     /// Moves up to `limit` of the oldest items into `worker`'s ring, in their order, as far as
-    /// there is room. Returns how many it moved. Two read-modify-writes.
+    /// there is room. Returns how many it moved. Costs two read-modify-writes.
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker`'s ring is full, or if `worker` owns
     /// this ring.
@@ -141,8 +141,8 @@ enum Claim<'a, T> {
     Items(Claimed<'a, T>),
 }
 
-/// Items that a thief has claimed and copies. Its drop releases their slots to the owner; it does
-/// not drop the items.
+/// Items that a thief has claimed and copies. The drop of this value releases their slots to the
+/// owner, and does not drop the items.
 struct Claimed<'a, T> {
     header: &'a Header,
     slots: &'a [Slot<T>],
@@ -151,13 +151,13 @@ struct Claimed<'a, T> {
 }
 
 impl<T: Send> Claimed<'_, T> {
-    /// Moves the items to the back of the other ring, which has room for all items of the claim.
+    /// Moves the items to the back of `worker`'s ring, which has room for all items of the claim.
     fn move_to<R: Storage<T>>(self, worker: &mut Worker<T, R>) -> usize {
         let (to, tail) = (worker.ring.slots(), worker.tail);
         for i in 0..self.n {
             // SAFETY: this thief has claimed the item, and reads it once.
             let item = unsafe { read(self.slots, index(self.slots, self.from.wrapping_add(i))) };
-            // SAFETY: `&mut Worker` makes this thread that ring's owner, and there is room.
+            // SAFETY: `&mut Worker` makes this thread the owner of `worker`'s ring, which has room.
             unsafe { write(to, index(to, tail.wrapping_add(i)), item) };
         }
         let n = self.n;

@@ -9,8 +9,8 @@ use core::{fmt, marker::PhantomData};
 /// Dropping the worker drops the items, except those that thieves have claimed by then.
 ///
 /// A worker that is leaked (with `mem::forget`) leaves its available items to the stealers. An
-/// [`Inline`](super::Inline) ring drops the rest of them when it is dropped; a ring on the heap is
-/// never freed. The items that the leaked worker had claimed are never dropped.
+/// [`Inline`](super::Inline) ring drops the rest of the available items when it is dropped; a ring
+/// on the heap is never freed. The items that the leaked worker had claimed are never dropped.
 ///
 /// ```compile_fail
 /// let worker = queue_spmc::ring::Worker::<u8>::new(4);
@@ -40,7 +40,7 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     /// The owner's own copy of `tail`.
     pub(super) tail: u32,
     /// The `tail` at which a push must load `head` again. The owner knows that there is room up to
-    /// here. Never below `tail`; equal to `tail` while an item is private.
+    /// this position. It is never below `tail`, and equals `tail` while an item is private.
     limit: u32,
     /// The slots of the claimed items are `first_slot..end_slot`. A claim never wraps around the
     /// end of the slots, so that a pop of a claimed item needs no mask.
@@ -48,21 +48,23 @@ pub struct Worker<T, S: Storage<T> = Shared<T>> {
     pub(super) end_slot: u32,
     /// The position of `end_slot`.
     pub(super) end_position: u32,
-    /// Whether the claimed item is the private one at `tail` (rule 8).
+    /// Whether the last claim was the private item at `tail` (rule 8). Stays true after a pop of
+    /// that item, until the owner publishes an item.
     pub(super) private: bool,
-    /// The value of `request` that the owner has handled, so that it neither handles a request
-    /// twice nor writes when it has nothing to give back.
+    /// The value of `request` that the owner has handled. By this copy the owner neither handles a
+    /// request twice, nor writes `request` when it has nothing to give back.
     pub(super) handled_request: u32,
     pub(super) mask: u32,
-    /// The `head` that the owner last wrote or loaded. Only the owner moves `real` back, so the
-    /// current `real` is at or past the `real` of this copy. So the owner may expect the copy in an
-    /// exchange without a load, and nothing is available if the `real` of the copy is at `tail`.
+    /// The `head` that the owner last wrote or loaded into this field. Only the owner moves `real`
+    /// back, so the current `real` is at or past the `real` of this copy. This has two
+    /// consequences. The owner may expect the copy in an exchange without a load. And if the `real`
+    /// of the copy is at `tail`, no item is available.
     ///
     /// The `real` of the copy is at most the capacity before `limit`: each operation that computes
-    /// room loads `head` into the copy. So the copy is never 2³² items old, and does not look like
-    /// `tail` by that.
+    /// room loads `head` into the copy. So the copy is never 2³² items old; at that age its `real`
+    /// would look like `tail`.
     last_head: Head,
-    /// The most items that one exchange claims.
+    /// The most items that `pop` claims with one exchange.
     pub(super) claim_max: u32,
     /// If at most this many items are available, the owner pops them one by one.
     pub(super) pop_one_max: u32,
@@ -153,7 +155,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.room(self.header().load_head()) as usize
     }
 
-    /// Puts an item at the back. No read-modify-write.
+    /// Puts an item at the back. Costs no read-modify-write, except to give claimed items back.
     ///
     /// # Errors
     /// Returns the item if the ring is full.
@@ -212,8 +214,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 
     /// Takes the oldest item.
     ///
-    /// Costs one read-modify-write, and one more for each thief that takes items meanwhile; none if
-    /// the item is claimed already.
+    /// Costs one read-modify-write, and one more for each thief that takes items meanwhile. If the
+    /// item is claimed already, the pop costs none, except to give claimed items back.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         if self.first_slot == self.end_slot {
@@ -249,7 +251,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.last_head = head;
     }
 
-    /// The distance that a field's docs bound.
+    /// Returns the distance from the `real` of `last_head` to `limit`, which is at most the
+    /// capacity.
     #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
     pub(super) fn limit_past_last_head(&self) -> u32 {
         self.limit.wrapping_sub(self.last_head.real())
@@ -262,8 +265,8 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         self.room(self.last_head)
     }
 
-    /// Takes the oldest item by an exchange of its own. The usual case comes first: `head` is the
-    /// owner's own copy, and no thief copies.
+    /// Takes the oldest item by an exchange that takes only this item. The usual case comes first:
+    /// `head` equals the owner's own copy, and no thief copies.
     #[inline(always)]
     fn pop_one(&mut self) -> Option<T> {
         let own = self.last_head;
@@ -297,7 +300,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
         }
     }
 
-    /// Reads the item that an exchange has taken, the first one after `head`.
+    /// Reads the item that an exchange has taken: the one at the `real` of `head`.
     #[inline(always)]
     fn take_popped(&mut self, head: Head) -> T {
         let real = self.last_head.real();

@@ -26,8 +26,8 @@ fn paused<F: Future>(future: F) -> F::Output {
 
 type Begun = Rc<RefCell<Vec<(SocketAddr, Duration)>>>;
 
-/// Races connections, of which `connect` makes the futures. Returns the result, the attempts, and
-/// when each address was begun.
+/// Races the attempts whose futures `connect` makes. Returns the connection, the attempts, and when
+/// the attempt for each address began.
 async fn race<F: Future<Output = io::Result<SocketAddr>>>(
     addresses: impl IntoIterator<Item = SocketAddr>,
     connect: impl Fn(SocketAddr) -> F,
@@ -51,7 +51,7 @@ fn families_alternate_from_the_first_address_on() {
     assert!(alternate([]).is_empty());
 }
 
-// Fails if an attempt waits for the end of the one before, or if it does not wait for the pause.
+// Fails if an attempt waits for the end of the earlier one, or if it does not wait for the pause.
 #[test]
 fn silent_address_delays_the_next_by_the_stagger() {
     paused(async {
@@ -65,7 +65,7 @@ fn silent_address_delays_the_next_by_the_stagger() {
     });
 }
 
-// Fails if the next attempt waits for the pause after a failure, or if the pause then does not
+// Fails if, after a failed attempt, the next one waits for the pause, or if the pause does not then
 // begin anew.
 #[test]
 fn failure_begins_the_next_attempt_at_once() {
@@ -88,7 +88,8 @@ fn failure_begins_the_next_attempt_at_once() {
     });
 }
 
-// Fails if more attempts run at a time, or if the end of one does not begin the next at once.
+// Fails if more than 8 attempts run at a time, or if the ninth does not begin at once when one of
+// the 8 fails.
 #[test]
 fn ninth_attempt_waits_for_a_failure() {
     let late = STAGGER * 20;

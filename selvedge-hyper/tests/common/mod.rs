@@ -23,17 +23,19 @@ pub fn text(text: &'static str) -> Answer {
     Response::new(Either::Left(Full::new(Bytes::from_static(text.as_bytes()))))
 }
 
-/// Counts of a server's services, and the gate by which a test holds up a request.
+/// Counts of a server's services, the gate by which a test holds up a request, and errors.
 pub struct State {
-    /// Connections that have a service, now and at most.
+    /// Number of connections that have a service now.
     pub open: AtomicUsize,
+    /// The largest value of `open` so far.
     pub most: AtomicUsize,
-    /// Services that were made.
+    /// Number of services that were made.
     pub made: AtomicUsize,
-    /// `/wait` sends here,
+    /// A request of `/wait` first sends a message here.
     pub begun: (async_channel::Sender<()>, async_channel::Receiver<()>),
-    /// and then receives here.
+    /// Then the request of `/wait` waits for a message here.
     pub gate: (async_channel::Sender<()>, async_channel::Receiver<()>),
+    /// The errors of connections.
     pub errors: (
         async_channel::Sender<hyper::Error>,
         async_channel::Receiver<hyper::Error>,
@@ -192,12 +194,12 @@ impl Server {
         Client::new(TcpStream::connect(self.address).unwrap())
     }
 
-    /// Asks for the shutdown.
+    /// Requests the shutdown of the server.
     pub fn stop(&self) {
         let _ = self.stop.try_send(());
     }
 
-    /// Waits for the server's end.
+    /// Requests the shutdown, and waits until the server has ended.
     pub fn end(self) -> io::Result<()> {
         self.stop();
         self.runtime.block_on(self.ended).unwrap()
@@ -226,7 +228,7 @@ impl Client {
         read_response(&mut self.0)
     }
 
-    /// Returns whether the server closes the connection without another byte.
+    /// Waits for a byte or the end of the connection. Returns whether there was no byte.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0]), Ok(0) | Err(_))
     }

@@ -1,9 +1,11 @@
 use super::*;
 use std::{collections::HashSet, env, process::Command, thread};
 
-/// Runs the test of this name once more in a process of its own. In that process, empties the depot
-/// and returns true. All threads of a process share one depot, so another test of the same process
-/// could hold its lock.
+/// Runs the test of this name once more, in a process of its own, and returns false. The call in
+/// that process empties the depot and returns true.
+///
+/// All threads of a process share one depot. So another test of the same process could hold the
+/// depot's lock.
 fn is_alone(test: &str) -> bool {
     // `cargo xtask sanitize` sets this variable too, and runs one test at a time.
     const ALONE: &str = "SELVEDGE_TEST_ALONE";
@@ -35,7 +37,7 @@ fn blocks(layout: Layout, n: usize) -> Vec<*mut u8> {
 
 fn free(layout: Layout, blocks: Vec<*mut u8>) {
     for block in blocks {
-        // SAFETY: `blocks` allocated it with this layout.
+        // SAFETY: the function `blocks` allocated this block with this layout.
         unsafe { block.write_bytes(0xA5, layout.size()) };
         // SAFETY: as above, and each block is freed once.
         unsafe { dealloc(block, layout) };
@@ -172,7 +174,7 @@ fn blocks_of_one_size_leave_room_for_the_others() {
     assert!(in_depot() <= DEPOT);
 }
 
-/// Makes a chain of blocks from the allocator, as the depot gets them.
+/// Makes a chain of `n` blocks from the allocator.
 fn chain_of(class: usize, n: usize) -> Chain {
     let mut chain = Chain::EMPTY;
     for _ in 0..n {

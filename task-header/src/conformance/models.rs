@@ -1,5 +1,5 @@
-//! Models of the conformance checks: a correct queue passes. Two queues fail that lose a task, but
-//! only if another thread pushes at the wrong moment.
+//! Models of the conformance checks. A correct queue passes. Two faulty queues fail, although they
+//! lose a task only if another thread pushes at the wrong moment.
 use super::{
     Order, Subject, a_wake_from_another_thread_is_not_lost, schedule,
     wakes_from_two_other_threads_are_not_lost,
@@ -18,8 +18,8 @@ const OTHER_THREADS: u8 = 1;
 const THE_WORKER: u8 = 2;
 
 /// A locked queue; `None` once it is closed. A thread that isn't in `ATOMIC` locks twice for a
-/// push: it takes the tasks out, and then puts them back with the new one. A push in between is
-/// lost.
+/// push: it takes the tasks out, and then puts them back with the new one. A push of another thread
+/// between these two steps is lost.
 struct Locked<const ATOMIC: u8>(Arc<State<ATOMIC>>);
 
 struct State<const ATOMIC: u8> {
@@ -103,7 +103,7 @@ fn a_push_in_two_turns_of_the_lock_loses_a_wake() {
     );
 }
 
-/// Only this check finds the fault: the check with one other thread passes.
+/// Only the check with two other threads finds this fault: the check with one other thread passes.
 #[test]
 fn pushes_of_two_threads_in_two_turns_of_the_lock_lose_a_wake() {
     model_must_fail(

@@ -1,4 +1,4 @@
-//! Each check finds its own fault, and its message begins with the check's name.
+//! Each check finds its own fault, and the message of its panic begins with the check's name.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::{Order, Subject, schedule, wakes_from_two_other_threads_are_not_lost};
 use crate::{Id, Notified, Ran, Schedule, WakeKind};
@@ -33,8 +33,9 @@ struct State<const FAULT: u8> {
     tasks: VecDeque<Notified<Faulty<FAULT>>>,
     /// Tasks that other threads pushed.
     outside: VecDeque<Notified<Faulty<FAULT>>>,
-    /// Tasks that came from other threads, and tasks that were polled.
+    /// Tasks that other threads have scheduled.
     known: Vec<Id>,
+    /// Tasks that were run.
     polled: Vec<Id>,
     owner: ThreadId,
     polls: bool,
@@ -102,7 +103,7 @@ impl<const FAULT: u8> Schedule for Faulty<FAULT> {
             return queue.lock().outside.push_back(task);
         }
         if FAULT == QUEUES_TWICE && !state.tasks.is_empty() {
-            // SAFETY: unsound on purpose; the kit looks for doubles before it runs anything.
+            // SAFETY: unsound on purpose; the kit looks for doubles before it runs a task.
             let twin = unsafe { core::ptr::read(&raw const state.tasks[0]) };
             state.tasks.push_back(twin);
         }
@@ -175,7 +176,7 @@ impl<const FAULT: u8> Subject for Faulty<FAULT> {
 
 fn said<const FAULT: u8>() -> String {
     let kit = match FAULT {
-        // In the other checks there is no second thread.
+        // In the other checks there is only one other thread, which would wait forever.
         LOSES_TWO_FROM_ELSEWHERE_TO_EACH_OTHER => {
             wakes_from_two_other_threads_are_not_lost::<Faulty<FAULT>>
         }
@@ -192,7 +193,7 @@ fn kit_passes_a_queue_without_a_fault() {
 
 #[test]
 fn each_fault_is_found_and_named() {
-    // The fault, the check that finds it, and the task that it names.
+    // The run on a faulty queue, the check that finds the fault, and a part of its message.
     type Case = (fn() -> String, &'static str, &'static str);
     let cases: [Case; 14] = [
         (

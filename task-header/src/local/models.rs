@@ -1,5 +1,5 @@
-//! Models of a list that is dropped while other threads hold wakers, handles, or a `LocalNotified`
-//! of its tasks. The list itself can't leave its thread.
+//! Models of a list that is dropped while other threads hold wakers or join handles of its tasks,
+//! or send its tasks back. The list itself can't leave its thread.
 use crate::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 use std::{
     future::poll_fn,
@@ -26,8 +26,8 @@ fn list() -> LocalOwned<Back> {
     LocalOwned::new(Waker::noop().clone())
 }
 
-/// Spawns a task that waits forever. Returns what its future holds, its waker and its handle. Only
-/// this thread may touch the future's cell.
+/// Spawns a task that waits forever. Returns the `Rc` that its future holds, a waker of the task
+/// and its join handle. Only this thread may touch the `UnsafeCell` in the future.
 fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     struct Body(UnsafeCell<u8>, Rc<()>);
     impl Drop for Body {
@@ -51,8 +51,8 @@ fn waits(list: &LocalOwned<Back>) -> (Rc<()>, Waker, JoinHandle<()>) {
     (held, waker, join)
 }
 
-/// This thread drops the list while another drops the last waker and the handle: this thread drops
-/// the future, and one of the two frees the cell.
+/// This thread drops the list while another thread drops the last waker and the join handle. This
+/// thread drops the future, and one of the two threads frees the task.
 ///
 /// Fails if `State::complete` loads with Relaxed.
 #[test]
@@ -70,8 +70,8 @@ fn the_last_waker_and_handle_against_the_lists_drop_free_once() {
     });
 }
 
-/// Another thread aborts a task, and so sends it back: the list's drop cancels the task on this
-/// thread, which sees the earlier writes of the other.
+/// Another thread aborts a task, which sends the task back to the list. The list's drop cancels the
+/// task on this thread, and this thread sees the earlier writes of the other thread.
 ///
 /// Fails if `Releases::try_push` pushes with Relaxed.
 #[test]

@@ -1,4 +1,5 @@
-//! One list, its thread, and a second thread that holds queued tasks.
+//! Tests of a list on its own thread, beside a second thread that wakes, sends, aborts or drops its
+//! tasks.
 use crate::{LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 use std::{
     future::{Future, pending, poll_fn},
@@ -29,7 +30,8 @@ fn list() -> LocalOwned<Queue> {
     LocalOwned::new(Waker::noop().clone())
 }
 
-/// Never completes, and holds an `Rc`, whose count shows that it is dropped on this thread.
+/// Returns an `Rc`, and a future that never completes and holds a clone of the `Rc`. The count of
+/// the `Rc` shows whether the future was dropped.
 fn holds() -> (Rc<()>, impl Future<Output = ()>) {
     let count = Rc::new(());
     let held = count.clone();
@@ -121,7 +123,7 @@ fn an_abort_elsewhere_drops_the_future_here() {
     assert_eq!(Rc::strong_count(&count), 1);
 }
 
-/// `exposed` panics if a pointer is made from an address that was not exposed.
+/// The module `exposed` panics if a pointer is made from an address that was not exposed.
 #[test]
 fn abort_all_of_idle_tasks_keeps_their_provenance() {
     let list = list();

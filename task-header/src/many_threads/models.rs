@@ -1,8 +1,8 @@
 //! Models of one task with more threads than the model checker takes.
 //!
-//! Two threads wake it, by value and by reference; one aborts it, or drops its abort handle; one
-//! awaits it; two run it. Only the task wakes the waiting threads, so after a lost wake they wait
-//! forever.
+//! Two threads wake the task, one by value and one by reference. A third thread aborts the task, or
+//! drops its abort handle; a fourth awaits the task; two more run it. If a wake is lost, the
+//! threads that run or await the task wait forever.
 use crate::{JoinHandle, Notified, Ran, Schedule, WakeKind};
 use std::{
     future::Future,
@@ -26,7 +26,7 @@ struct Line(Arc<(Mutex<Place>, Condvar)>);
 enum Place {
     Empty,
     Task(Notified<Line>),
-    /// The task is done.
+    /// The task is complete.
     Over,
 }
 
@@ -56,7 +56,7 @@ impl Line {
         }
     }
 
-    /// Runs tasks until the task is complete.
+    /// Runs the task until it is complete.
     fn run(&self) {
         while let Some(task) = self.take() {
             match task.run() {
@@ -83,7 +83,7 @@ const CONDITIONS: usize = 4;
 #[derive(Default)]
 struct Books {
     conditions: [AtomicBool; CONDITIONS],
-    /// Whether a thread polls.
+    /// Whether a thread polls the task now.
     polled: AtomicBool,
     futures_dropped: AtomicUsize,
     outputs_made: AtomicUsize,
@@ -91,14 +91,14 @@ struct Books {
 }
 
 impl Books {
-    /// Sets a condition. Relaxed: the wake that follows orders it.
+    /// Sets a condition. The store is Relaxed, so that only the wake that follows orders it.
     fn meet(&self, condition: usize) {
         self.conditions[condition].store(true, Relaxed);
     }
 }
 
-/// A future that is ready when all conditions are set. Its first poll stores its waker for the
-/// other threads.
+/// A future that is ready when all conditions are set. Its first poll stores a waker for the other
+/// threads.
 struct All {
     books: Arc<Books>,
     waker: Arc<Mutex<Option<Waker>>>,
@@ -153,7 +153,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for the task and returns whether it had an output. A lost wake leaves the thread parked.
+/// Waits for the task and returns whether the task had an output. After a lost wake, the thread
+/// stays parked.
 fn wait(join: JoinHandle<Output>) -> bool {
     let mut join = pin!(join);
     let unpark = std::sync::Arc::new(Unpark {
@@ -229,7 +230,7 @@ fn hands(aborts: bool) {
 }
 
 /// Fails if `pend` ignores NOTIFIED, if a task is submitted although NOTIFIED was set, if
-/// `set_join_waker` does not check COMPLETE, or if a completion does not wake the joiner.
+/// `set_join_waker` does not check COMPLETE, or if a completion does not wake the join waker.
 #[test]
 fn task_with_many_threads_completes_once() {
     model(|| hands(false));

@@ -1,25 +1,33 @@
-//! Models of every pair of events on a task. In the first event, a waker is woken, by value or by
-//! reference, cloned or dropped. In the second event, either the task runs to `Pending`, `Ready` or
-//! a panic, and is aborted, awaited, detached or shut down before or after that; or its run goes on
-//! from one poll to the next. Each pair is tried while the task is idle, and while it is queued in
-//! a run that goes on. In a run that goes on, the queued task may also be dropped. These are 164
-//! models of one thread beside the owner. They have no bound, except that the models in which the
-//! thread races a run that goes on have a bound of 2. If the waker and the handle are on threads of
-//! their own (`full_..._meanwhile`), the models have a bound of 3, except that nine with an abort
-//! have none.
+//! Models of every pair of events on a task. In the first event, another thread uses a waker: it
+//! wakes the task by value or by reference, or clones or drops the waker. In the second event, the
+//! owner runs the task: the run ends with `Pending`, `Ready` or a panic, or goes on from one poll
+//! to the next. Before or after the use of the waker, the task is aborted, awaited, detached or
+//! shut down.
 //!
-//! The task has been polled once, is listed, and is queued again. The owner runs it; then, when all
-//! threads have ended, it shuts its list down. Each model asserts:
+//! In further pairs, the owner does not run the task beside the other thread: the task is idle, or
+//! is queued in a run that goes on. The owner then aborts, awaits, detaches or shuts down the task,
+//! or drops the queued task.
 //!
-//! - one thread at a time polls the future (its body is a cell that the model watches), and the
-//!   future and its output are dropped once each;
+//! These are 164 models of one thread beside the owner. They have no bound, except that the models
+//! in which the thread races a run that goes on have a bound of 2. In further models
+//! (`full_..._meanwhile`), the waker and the join handle are on threads of their own. These models
+//! have a bound of 3, except that nine with an abort have none.
+//!
+//! At the start the task has been polled once and is listed. Unless it is idle, it is queued again,
+//! and the owner runs it. When all threads have ended, the owner shuts its list down. Each model
+//! asserts:
+//!
+//! - one thread at a time polls the future (its body is an `UnsafeCell` that the model watches),
+//!   and the future and its output are dropped once each;
 //! - the task is not submitted while it is queued (the queue has room for one);
-//! - a later poll sees each wake, with its thread's earlier writes, unless the task was cancelled;
-//! - a join that got `Pending` is woken, and finds the task's outcome;
+//! - after each wake a poll sees the earlier writes of the thread that woke the task, unless the
+//!   task was cancelled;
+//! - a join handle that got `Pending` is woken, and finds the task's outcome;
 //! - the cell is freed once, and no thread touches it after that: a free first touches all of it.
 //!
-//! Fails if a run that goes on clears NOTIFIED with Relaxed, or polls as if the task had not been
-//! woken. Passes if a run ignores an abort, as its next poll is ready here.
+//! A model fails if a run that goes on clears NOTIFIED with Relaxed, or polls as if the task had
+//! not been woken. All models pass if a run that goes on ignores an abort, because its next poll is
+//! ready here.
 //!
 //! The queue and the book use std's locks and atomics, on which the model does not branch: all that
 //! a thread does between two accesses to the task is one step. The model does not take these locks
@@ -128,7 +136,8 @@ impl Future for Task {
             self.book.again.store(1, InTurn);
             return Poll::Pending;
         }
-        // Ordering: Relaxed, so that only the task's word orders it after the store in `wake`.
+        // Ordering: Relaxed, so that only the task's word orders this load after the store in
+        // `wake`.
         if self.flag.load(Relaxed) == 0 {
             return Poll::Pending;
         }
@@ -139,7 +148,7 @@ impl Future for Task {
                 self.book.outputs_made.fetch_add(1, InTurn);
                 Poll::Ready(Output(self.book.clone()))
             }
-            // Bypasses the panic hook, which would print it.
+            // Bypasses the panic hook, which would print the panic.
             Polls::Panics => std::panic::resume_unwind(Box::new("in a poll")),
         }
     }
@@ -202,7 +211,7 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// The join handle, its result, and the number of its waker's wakes, once its thread has ended.
+/// The join handle, until it has returned an output; that output; and the wakes of the join waker.
 struct Joined {
     handle: Option<JoinHandle<Output>>,
     output: Option<Result<Output, JoinError>>,
@@ -240,7 +249,8 @@ impl Joined {
 /// Uses the waker, and returns the wakers to be dropped at the end.
 fn wake(wakes: Wakes, flag: &AtomicUsize, waker: Waker) -> [Option<Waker>; 2] {
     if wakes.is_wake() {
-        // Ordering: Relaxed, so that only the task's word orders it before the load in `poll`.
+        // Ordering: Relaxed, so that only the task's word orders this store before the load in
+        // `poll`.
         flag.store(1, Relaxed);
     }
     match wakes {

@@ -1,13 +1,13 @@
-//! Draws the README's diagram from the transitions themselves: it visits all words that they lead
-//! to, and makes each transition that a holder may make there.
+//! Draws the README's diagram from the transitions themselves. It visits all words to which the
+//! transitions lead. In each word it makes every transition that a holder of a reference may make.
 use super::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
 };
 
-/// Returns the state's name: from the word, and from whether the run is in a `Notified`. The other
-/// bits tell which references exist.
+/// Returns the name of the state that the word shows, together with [`GOES_ON`]. The bits that this
+/// function ignores tell which references exist.
 fn name(s: usize) -> &'static str {
     if s == FREED {
         return "freed";
@@ -40,7 +40,7 @@ fn name(s: usize) -> &'static str {
     }
 }
 
-/// The state without a reference.
+/// Stands for the word of a task that was freed.
 const FREED: usize = usize::MAX;
 
 /// A flag that is not in the word: the run is in a `Notified` (rule 8).
@@ -56,7 +56,7 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     let mut on = |does: &'static str, f: &dyn Fn(&State) -> Option<Duty>| {
         let state = State(AtomicUsize::new(s));
         let duty = f(&state);
-        // Ordering: Relaxed, here and below; one thread does all this.
+        // Ordering: Relaxed, here and below; no other thread has this word.
         let after = state.0.load(Relaxed);
         if duty == Some(Duty::Submit) {
             assert!(
@@ -163,7 +163,8 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     all
 }
 
-/// Returns the edges: from, to, and the events that lead there.
+/// Returns the edges of the diagram: two states, and the events that lead from the first to the
+/// second.
 fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     let mut seen = BTreeSet::new();
@@ -200,7 +201,7 @@ fn diagram() -> String {
     text + "```\n"
 }
 
-/// `SELVEDGE_BLESS=1` writes the diagram.
+/// With `SELVEDGE_BLESS=1`, this test writes the diagram into the README.
 #[test]
 fn readme_diagram_equals_the_transitions() {
     super::tests::on_the_backend(|| {

@@ -1,4 +1,4 @@
-//! The transitions one by one; `models.rs` runs them against each other.
+//! Tests of the transitions on one thread; `models.rs` runs them against each other.
 use super::*;
 
 fn word(bits: usize) -> State {
@@ -296,7 +296,7 @@ fn debug_output_of_a_state_names_its_bits_and_count() {
     });
 }
 
-/// Each count is tried in a process of its own, because the abort ends the process.
+/// Each count is tried in a process of its own, because a count that overflows ends the process.
 #[test]
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 fn a_count_that_reaches_the_sign_bit_aborts() {

@@ -1,4 +1,5 @@
-//! The table beside a plain map of the same tasks. Its tasks are addresses that are never followed.
+//! Compares the table with a plain map of the same tasks. The tasks are addresses that are never
+//! followed.
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
@@ -13,17 +14,17 @@ fn stack() -> NonNull<Releases> {
 }
 
 fn chunks(table: &Table) -> usize {
-    // SAFETY: a chunk of this table, which does not change meanwhile.
+    // SAFETY: the chunk belongs to this table, and the table does not change meanwhile.
     let next = |chunk: &ChunkPtr| unsafe { chunk.as_ref() }.older;
     std::iter::successors(table.newest, next).count()
 }
 
 fn insert(table: &mut Table, number: usize) -> NonNull<Place> {
-    // SAFETY: the stack is the same each time, and is never followed.
+    // SAFETY: each call passes the same address of a stack, which is never followed.
     unsafe { table.insert(task(number), stack()) }
 }
 
-/// Removes a place that `insert` returned, once.
+/// Removes a task by the place that `insert` returned. The test does this once for each place.
 fn remove(table: &mut Table, place: NonNull<Place>) {
     // SAFETY: the caller promises this.
     unsafe { table.remove(place) };

@@ -1,5 +1,5 @@
-//! Tests of chains of up to a million tasks, each of which holds the next: no task is dropped
-//! inside another's drop.
+//! Tests of chains of up to a million tasks, each of which holds a handle of the next: no task's
+//! future is dropped inside the drop of another task's future.
 use crate::process::is_child;
 use selvedge::{AbortHandle, Builder, JoinHandle};
 use std::{
@@ -35,8 +35,8 @@ impl<T, F: Fn(&T)> Drop for Link<T, F> {
     }
 }
 
-/// Makes a chain of waiting tasks, each of which holds a handle of the previous one, and returns
-/// how many were dropped in the end.
+/// Makes a chain of waiting tasks, each of which holds a handle of the task spawned before it. Then
+/// calls `end`, and asserts that all futures have been dropped.
 fn dropped<T: Send + Sync + 'static>(
     holds: impl Fn(JoinHandle<()>) -> T + Copy,
     at_drop: impl Fn(&T) + Copy + Send + 'static,
@@ -57,7 +57,7 @@ fn dropped<T: Send + Sync + 'static>(
         });
         last = Some(holds(task));
     }
-    // Each task has been polled once, and waits.
+    // After this `block_on` each task has been polled once, and waits.
     runtime
         .block_on(runtime.spawn(selvedge::yield_now()))
         .unwrap();
@@ -105,7 +105,8 @@ fn chain_of_aborts_in_drops_ends_with_its_runtime() {
     });
 }
 
-/// Each task awaits the next. The end of the last one wakes one after the other.
+/// Each task awaits the task that was spawned before it. The end of the first task wakes the
+/// second, and so on.
 #[test]
 fn chain_of_awaits_ends_without_a_frame_for_each_task() {
     if !is_child("without_sanitizers::chains::chain_of_awaits_ends_without_a_frame_for_each_task") {

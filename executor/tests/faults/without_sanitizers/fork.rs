@@ -2,10 +2,10 @@
 use crate::process::is_child;
 use std::time::{Duration, Instant};
 
-/// Runs `f` in a fork of this process, which then exits, and returns its status.
+/// Runs `f` in a forked child of this process. The child then exits. Returns the child's status.
 fn fork(f: impl FnOnce()) -> i32 {
-    // SAFETY: this is a test's process, and its child makes only calls that a user's child may
-    // make.
+    // SAFETY: this is a test's process, and its child makes only calls that a forked child of a
+    // user's process may make.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
@@ -16,13 +16,13 @@ fn fork(f: impl FnOnce()) -> i32 {
     let end = Instant::now() + Duration::from_secs(600);
     let mut status = 0;
     loop {
-        // SAFETY: it is a child of this process.
+        // SAFETY: `pid` is a child of this process, and `status` is valid to write.
         let done = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
         if done == pid {
             return status;
         }
         if Instant::now() > end {
-            // SAFETY: it is a child of this process.
+            // SAFETY: `pid` is a child of this process, and has not been waited for.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             panic!("the child hangs");
         }
@@ -46,12 +46,13 @@ fn forked_child_ends_without_threads_and_its_parent_goes_on() {
     let spawns = || drop((runtime.spawn(async { 8 }), runtime.metrics()));
     assert_eq!(fork(spawns), EXITED_WITH_7);
     assert_eq!(seven(), 7);
-    // The child drops its copy, which has no thread to wait for. The parent's runtime is untouched.
+    // The child drops its copy of the runtime, which has no thread to wait for. The parent's
+    // runtime is untouched.
     let mut runtime = Some(runtime);
     assert_eq!(fork(|| drop(runtime.take())), EXITED_WITH_7);
     let runtime = runtime.unwrap();
     let in_time = fork(|| {
-        // SAFETY: it is the child's copy, and its memory is not used again.
+        // SAFETY: `runtime` is the child's copy, and the child exits without another use of it.
         let copy = unsafe { std::ptr::read(&raw const runtime) };
         assert!(!copy.shutdown_timeout(Duration::from_secs(3_600)));
     });

@@ -1,5 +1,5 @@
-//! Tests that fail each allocation in turn: the process aborts, as Rust's collections and task
-//! cells do, or the failure has no effect.
+//! A test in which each allocation fails in turn. Then the process aborts, as Rust's collections
+//! and task cells do, or the program gets an error, or the failure has no effect.
 use crate::process::{self, role};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -7,15 +7,15 @@ use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
 };
 
-/// Allocator that passes all calls but one to the system's. It counts the blocks.
+/// Allocator that passes all calls but one to the system's allocator. It counts the live blocks.
 struct Failing;
 
-/// Allocations until the one that fails. None fails if it is negative.
+/// Number of allocations before the one that fails. If it is negative, no allocation fails.
 static LEFT: AtomicI64 = AtomicI64::new(-1);
 
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
-/// Blocks that are allocated and not freed.
+/// Returns the number of blocks that are allocated and not freed.
 pub fn live() -> i64 {
     LIVE.load(Relaxed)
 }
@@ -31,13 +31,13 @@ unsafe impl GlobalAlloc for Failing {
             return ptr::null_mut();
         }
         LIVE.fetch_add(1, Relaxed);
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         LIVE.fetch_sub(1, Relaxed);
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.dealloc(block, layout) }
     }
 
@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Failing {
         if fails() {
             return ptr::null_mut();
         }
-        // SAFETY: the caller's premises are those of `System`.
+        // SAFETY: the premises of `System` are those of this method, which the caller upholds.
         unsafe { System.realloc(block, layout, size) }
     }
 }

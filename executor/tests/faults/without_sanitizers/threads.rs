@@ -6,7 +6,7 @@ use std::{fs, time::Duration};
 
 const STACK: usize = 256 << 20;
 
-/// Limits this process to this many more stacks.
+/// Limits the memory of this process, so that there is room for this number of further stacks.
 fn limit(stacks: usize) {
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').next().unwrap().parse().unwrap();
@@ -15,7 +15,7 @@ fn limit(stacks: usize) {
         rlim_cur: most,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: it limits this process, and the limit is valid to read.
+    // SAFETY: the call limits this process, and `limit` is valid to read.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
     assert_eq!(set, 0);
 }
@@ -31,8 +31,8 @@ fn threads_come_down_to(count: usize) {
     }
 }
 
-/// Waits until the main thread, which waits for this test, sleeps. Its first sleep allocates, which
-/// would count as a leak.
+/// Waits until the main thread, which waits for this test, sleeps. The main thread's first sleep
+/// allocates, and that block would count as a leak.
 fn main_thread_sleeps() {
     let stat = format!("/proc/self/task/{}/stat", std::process::id());
     loop {
@@ -45,7 +45,7 @@ fn main_thread_sleeps() {
     }
 }
 
-/// These tests count threads, so there is no monitor.
+/// Returns a builder whose runtime has no monitor thread, as these tests count threads.
 fn builder(workers: usize) -> Builder {
     let builder = Builder::new().workers(workers).stack_size(STACK);
     #[cfg(feature = "monitor")]
@@ -86,8 +86,9 @@ fn a_runtime_goes_on_without_the_workers_that_get_no_thread() {
     ) {
         return;
     }
-    // Tasks that hold this are too large for the blocks of their cells to be kept. How many blocks
-    // are kept depends on which threads meet at their lock.
+    // The runtime keeps the blocks of small cells for later tasks. How many blocks it keeps depends
+    // on which threads meet at their lock. The cells of tasks that hold this type are too large to
+    // be kept.
     type Large = [usize; 128];
     main_thread_sleeps();
     let before = threads();
@@ -119,7 +120,8 @@ fn a_runtime_goes_on_without_the_workers_that_get_no_thread() {
     assert_eq!(blocks[1], blocks[2], "a worker that did not begin is freed");
 }
 
-/// The second thread only watches the slot, and then runs the task that it finds there.
+/// The second thread only watches the LIFO slot of the first worker. It then runs the task that it
+/// finds in that slot.
 #[test]
 fn a_slot_that_is_filled_starts_a_second_thread_and_no_third() {
     if !is_child(
