@@ -296,14 +296,18 @@ impl<S: Schedule> Notified<S> {
             again: false,
         };
         // SAFETY: this was the one `Notified`, and is consumed.
-        unsafe { Self::ran(task, run::run_in_loop(task, answer)) }
+        let end = unsafe { run::run_in_loop(task, answer) };
+        // SAFETY: the run has just returned this.
+        unsafe { Self::ran(task, end) }
     }
 
     #[inline]
     fn run_and(self, answer: impl FnOnce() -> run::Answer) -> Ran<S> {
         let task = self.into_task();
         // SAFETY: this was the one `Notified`, and is consumed.
-        unsafe { Self::ran(task, run::run(task, answer)) }
+        let end = unsafe { run::run(task, answer) };
+        // SAFETY: the run has just returned this.
+        unsafe { Self::ran(task, end) }
     }
 
     /// # Safety
