@@ -566,14 +566,23 @@ fn monitor_of_an_idle_runtime_sleeps() {
         .build()
         .unwrap();
     runtime.block_on(runtime.spawn(yield_now())).unwrap();
-    let switches = || {
+    let path = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let is_monitor = |task: &std::path::PathBuf| {
             std::fs::read_to_string(task.join("comm"))
                 .is_ok_and(|name| name.trim() == "idle-m-monitor")
         };
         let mut paths = tasks.filter_map(|task| Some(task.ok()?.path()));
-        let path = paths.find(is_monitor).expect("it runs");
+        paths.find(is_monitor)
+    };
+    // The thread gives itself its name after `build` has returned.
+    let path = loop {
+        match path() {
+            Some(path) => break path,
+            None => std::thread::yield_now(),
+        }
+    };
+    let switches = || {
         let status = std::fs::read_to_string(path.join("status")).unwrap();
         let switches = status.lines().filter(|line| line.contains("ctxt_switches"));
         switches.map(str::to_owned).collect::<Vec<_>>()
