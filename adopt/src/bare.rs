@@ -8,8 +8,8 @@
 //! 1. A task's bit is set from its wake until the core takes all bits, right before it polls the
 //!    woken tasks. A wake during a task's poll sets the task's bit again.
 //! 2. The core waits for an event only after it has found no bit. An event that comes after that
-//!    look ends the wait at once, since the event is remembered: by the core for `wfe`, or as the
-//!    token of a parker.
+//!    look is remembered, and ends the wait at once. If the core waits by `wfe`, the hardware
+//!    remembers the event. If it waits in a parker, the parker's token does.
 use core::{
     fmt,
     future::{Future, poll_fn},
@@ -48,8 +48,8 @@ impl<U> Copy for Task<U> {}
 
 impl<U: Unpark> WakeRef for Task<U> {
     fn wake(&self) {
-        // Ordering: Release pairs with both swaps in `run`: the poll sees what happened before the
-        // wake.
+        // Ordering: Release pairs with both swaps of `ready` in `run`: the poll sees what happened
+        // before the wake.
         self.core.ready.fetch_or(self.bit, Release);
         self.core.event.unpark();
     }
@@ -73,8 +73,8 @@ impl<U: Unpark> Task<U> {
 }
 
 impl<U: Unpark> Core<U> {
-    /// Makes a core with no task woken. `event.unpark()` must end the core's wait: it executes
-    /// `sev`, or does nothing if each interrupt ends the wait by itself.
+    /// Makes a core with no task woken. After a call of `event.unpark()` the core's wait must end.
+    /// The call executes `sev`, or does nothing if each interrupt ends the wait by itself.
     pub const fn new(event: U) -> Self {
         Self {
             ready: AtomicU32::new(0),

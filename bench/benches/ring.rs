@@ -338,13 +338,14 @@ fn with_a_thief<O: Owner>(criterion: &mut Criterion, name: &str) {
     group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
         bencher.iter_custom(|n| {
             let begun = Instant::now();
-            for item in 0..n.div_ceil(32) {
+            let rounds = n.div_ceil(32);
+            for item in 0..rounds {
                 (0..32).for_each(|_| owner.push(black_box(item)));
                 (0..32).for_each(|_| {
                     black_box(owner.pop());
                 });
             }
-            begun.elapsed()
+            begun.elapsed().mul_f64(n as f64 / (rounds * 32) as f64)
         });
     });
     drop(group);

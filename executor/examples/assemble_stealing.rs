@@ -3,9 +3,10 @@
 //! (`queue-global`), and wakers (`waker-vtable`).
 //!
 //! It is complete, and simpler than `selvedge` in two ways. First, a worker without work sleeps for
-//! 1 ms at most and then looks again; `selvedge` counts the workers that search and those that
-//! sleep. Second, tasks that wake each other through the LIFO slot may run without end while the
-//! other tasks of their worker wait; `selvedge` limits the length of such a chain.
+//! 1 ms at most, so a missed wake-up costs 1 ms. A worker of `selvedge` misses no wake-up, since
+//! the runtime counts the workers that search and those that sleep. Second, tasks that wake each
+//! other through the LIFO slot may run without end while the other tasks of their worker wait.
+//! `selvedge` limits the length of such a chain.
 mod cli;
 
 use queue_global::{Injector, List};
@@ -55,7 +56,8 @@ impl QueueHooks<Node<Scheduler>> for Shared {
 }
 
 thread_local! {
-    /// Queue of this thread, if the thread is a worker. Tasks reach the queue from inside a poll.
+    /// Queue of this thread, if the thread is a worker. A task that spawns or wakes another task in
+    /// its poll pushes that task here.
     static QUEUE: RefCell<Option<Rc<Queue>>> = const { RefCell::new(None) };
 }
 struct Scheduler(Arc<Shared>);
@@ -81,7 +83,7 @@ impl Schedule for Scheduler {
     }
 }
 
-/// Unparks a worker when a task of its closing list has ended on another worker.
+/// Unparks a worker whose list is closed, when another worker has ended a task of that list.
 struct Unpark(thread::Thread);
 impl waker_vtable::WakeRef for Unpark {
     fn wake(&self) {
@@ -102,8 +104,9 @@ fn worker(shared: &Shared, queue: Queue) {
             shared.asleep.fetch_sub(1, SeqCst);
             continue;
         };
-        // If the task waits after this run, it is in this worker's list. So the loop at the end of
-        // this worker finds and drops the task.
+        // A task enters the list of the worker that runs it when its future first returns
+        // `Pending`. It stays in that list, even if other workers run it later. So the loop at the
+        // end of that worker finds and drops the task.
         if let Ran::Notified(again) = owned.run(task) {
             queue.requeue(again, shared); // The task has yielded, so it goes behind the others.
         }

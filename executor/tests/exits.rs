@@ -105,7 +105,8 @@ fn exits_with(test: &str, status: i32, case: impl FnOnce()) {
     assert!(said.contains("the last destructor"), "{said}");
 }
 
-/// Whether all threads but those of the harness and the test end during the exit.
+/// Whether the runtime's threads end during the exit. Then two threads are left: the harness's and
+/// the test's.
 static ENDS_THREADS: AtomicBool = AtomicBool::new(false);
 
 struct Last;

@@ -43,8 +43,7 @@ impl Visit for Fields {
     }
 }
 
-/// Subscriber that keeps all spans. The whole process has one subscriber: a subscriber of the
-/// test's thread would not get the spans of the workers' threads.
+/// The spans that the subscriber keeps.
 struct Recorder {
     next: AtomicU64,
     spans: Mutex<BTreeMap<u64, (Told, u32)>>,
@@ -58,6 +57,8 @@ impl Recorder {
     }
 }
 
+/// Subscriber that keeps all spans. The whole process has one subscriber: a subscriber of the
+/// test's thread would not get the spans of the workers' threads.
 struct Shared(Arc<Recorder>);
 
 impl Subscriber for Shared {

@@ -64,11 +64,13 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// # Errors
     /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.
+    /// If the process is on another node, both errors are [`SendError::NotFound`].
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.receiver.send(message)
     }
 
-    /// Sends a message, and waits while the mailbox is full.
+    /// Sends a message, and waits while the mailbox is full. If the process is on another node, the
+    /// send does not wait, and fails as [`try_send`](Self::try_send) does.
     ///
     /// ```
     /// use process_scheduler::{Inbox, Mailbox, Scheduler, Spawn};

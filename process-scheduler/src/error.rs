@@ -82,7 +82,8 @@ impl fmt::Display for ExitReason {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// There is no such process, or it takes messages of another type.
+    /// There is no such process, or it takes messages of another type. Also the error of each
+    /// message that a [`Relay`](crate::Relay) hands back.
     NotFound(M),
     /// The process has ended.
     Closed(M),

@@ -63,6 +63,9 @@ impl Handle {
     /// [`SendError::NotFound`] if there is no such process, or it takes messages of another type.
     /// [`SendError::Closed`] if the process ends meanwhile. [`SendError::Full`] if its mailbox is
     /// full.
+    ///
+    /// If the process is on another node, each of these errors is [`SendError::NotFound`]: the
+    /// relay hands the message back without a reason.
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
             return self.send_away(to, message);

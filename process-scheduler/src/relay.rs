@@ -31,7 +31,8 @@ pub trait Relay: Send + Sync + 'static {
     ///
     /// # Errors
     /// Hands the parcel back if the relay does not know how to reach the node. It also does so if
-    /// it knows that the node does not accept the parcel: see [`Handle::deliver`].
+    /// it knows that the node does not accept the parcel: see [`Handle::deliver`]. The sender of a
+    /// message then gets [`SendError::NotFound`], even if the mailbox was only full.
     fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel>;
 }
 

@@ -13,10 +13,12 @@
 //! 1. A chain leads from its oldest node to its newest. The newest node's link has the mark END and
 //!    the address of the first node of the next older chain. A single node is a chain.
 //! 2. `top` alone says at every moment what the queue holds. A push of a single node to an EMPTY
-//!    queue sets ONE, and the pop of the last item sets EMPTY. As long as the list is not empty,
-//!    `top` is LISTED or MORE, and only the lock's holder changes the list. So if an exchange finds
-//!    the expected word, the word still describes the queue, whatever happened in between: if a
-//!    node left and came back as ONE, it is the only node again.
+//!    queue sets ONE, and the pop of the last item sets EMPTY. Only the lock's holder changes the
+//!    list. While the lock is free, the list is empty unless `top` is LISTED or MORE. So if an
+//!    exchange finds the word that it expects, this word describes the queue at that moment. It
+//!    does not matter whether `top` had other values since the thread read it. For example, another
+//!    thread may have popped the node of ONE and pushed it again. If the exchange then finds ONE
+//!    with this node, the node is the only one again.
 //! 3. Only the lock's holder changes MORE to another state. So a holder that reads MORE may read
 //!    the node's link: the node stays in the stack until the holder takes it. No other thread reads
 //!    a node that it doesn't own.
@@ -60,8 +62,8 @@ impl<T: Linked> Stack<T> {
     }
 
     /// Pushes a chain, and returns `true`. If the stack is closed and `even_closed` is not set,
-    /// refuses the chain, and returns `false`: then the last node's link is still an end, though
-    /// perhaps with another address. One read-modify-write.
+    /// refuses the chain, and returns `false`. The last link of a refused chain still has the mark
+    /// END, but its address may have changed. One read-modify-write.
     ///
     /// # Safety
     /// The links lead from `first` to `last`. The caller owns all these nodes until this returns
@@ -181,14 +183,16 @@ impl<T: Linked> Stack<T> {
     pub(crate) fn list_is_empty(&self) {
         let top = self.look();
         if top.holds() == Holds::Listed {
-            // Ordering: Relaxed; a thread that finds the queue empty learns nothing else. The
-            // exchange fails if a pusher came: then the queue is not empty, and `top` says so.
+            // Ordering: Relaxed. This exchange publishes nothing, since a thread that finds EMPTY
+            // reads no node. It fails if a thread has pushed meanwhile. Then the queue is not
+            // empty, and `top` says so.
             let _ = (self.0).compare_exchange(top.word(), top.emptied().word(), Relaxed, Relaxed);
         }
     }
 
-    /// Refuses pushes from now on. Returns `false` if the stack was closed already. The caller
-    /// holds the lock, so CLOSED does not change during a `take`.
+    /// Closes the stack: from now on it refuses every push without `even_closed`. Returns `false`
+    /// if the stack was closed already. The caller holds the lock, so CLOSED does not change during
+    /// a `take`.
     pub(crate) fn close(&self) -> bool {
         // Ordering: Release pairs with `is_closed`.
         !Top::from_word(self.0.fetch_or(Top::CLOSED, Release)).is_closed()

@@ -5,7 +5,8 @@
 //! differs. The published thief copies an item first and then claims it, so it may read a slot
 //! while the owner overwrites it: a data race on a plain slot. Here a thief claims first, copies,
 //! and then releases the slot, as in [`ring`](crate::ring). The owner sees the claim, and therefore
-//! knows when it may free a buffer that it has replaced. A thief publishes nothing else.
+//! knows when it may free a buffer that it has replaced. The only shared field that a thief writes
+//! is `head`, by its claims and its release.
 //!
 //! The actors, the fields, the states of an item, and the replacement of buffers are those of all
 //! growable queues: see `growable.rs`. Here the owner also lowers `bottom`, when it tries to pop.
@@ -34,7 +35,7 @@
 //!    thief has claimed, or the thief sees that the owner took the item. For the last item, both
 //!    use the exchange on `head`, and one of them wins. An owner that pops by rule 3 has not
 //!    lowered `bottom`, so a thief may want the same item. Again one exchange wins. `top` never
-//!    goes down, so a `top` that the owner saw earlier never hides an item.
+//!    goes down. So by an earlier `top` the owner may count too many items, but never too few.
 //! 2. *Two thieves never both take an item.* Each raises `top` over the item by an exchange on
 //!    `head`, and only one of these exchanges succeeds.
 //! 3. *A batch by one exchange would be unsound.* As long as the owner sees two or more items, it
@@ -52,7 +53,9 @@ use sync_shim::atomic::{
 
 /// The owner's end of a deque: pushes and pops the newest item.
 ///
-/// Each deque has one worker, and every operation that changes the deque takes `&mut self`.
+/// Each deque has one worker. Each of the worker's operations that changes the deque takes
+/// `&mut self`.
+///
 /// Dropping the worker drops the items, except those that thieves have claimed by then. A worker
 /// that is leaked (with `mem::forget`) leaves its items to the stealers, and the deque is never
 /// freed.
@@ -87,8 +90,10 @@ pub struct Worker<T> {
     last_top: u32,
 }
 
-/// If `bottom` is farther than this from `last_top`, a pop renews `last_top` (rule 3). Between two
-/// pops the owner pushes at most 2³⁰ items, unless a push renews `last_top`.
+/// If `bottom` is farther than this from `last_top`, a pop renews `last_top` (rule 3).
+///
+/// Between two pops, after at most 2³⁰ pushes, a push finds no room and renews `last_top`. So
+/// pushes cannot carry `bottom` too far from it.
 const FAR: u32 = 1 << 31;
 
 /// A thief's end of a deque: takes the oldest item. Clones share the deque.
@@ -148,8 +153,9 @@ impl<T: Send> Worker<T> {
         self.owner.capacity() as usize
     }
 
-    /// Puts an item on top. Costs no read-modify-write, unless the buffer is full. A full buffer is
-    /// replaced by one of twice the size, at the cost of one read-modify-write.
+    /// Pushes an item, which is then the newest. Costs no read-modify-write, unless the buffer is
+    /// full. A full buffer is replaced by one of twice the size, at the cost of one
+    /// read-modify-write.
     ///
     /// # Panics
     /// If there are 2³⁰ items. The item is then dropped.
@@ -265,8 +271,9 @@ fn stealable_len<T>(deque: &Queue<T>, head: Head) -> u32 {
     // Ordering: SeqCst, between the load of `head` and that of `bottom`. Pairs with the fence in
     // `Worker::pop_newest`.
     fence(SeqCst);
-    // Ordering: Acquire pairs with the owner's Release stores of `bottom`: the slots before
-    // `bottom` are written, in a buffer that the thief's load of `buffer` after its claim finds.
+    // Ordering: Acquire pairs with the owner's Release stores of `bottom`, so the slots before
+    // `bottom` are written. The thief loads `buffer` after its claim, and so finds a buffer that
+    // holds them.
     let bottom = deque.bottom.load(Acquire);
     u32::try_from(head.len(bottom)).unwrap_or(0)
 }
@@ -299,9 +306,9 @@ impl<T: Send> Stealer<T> {
         with_first(stolen, first)
     }
 
-    /// Takes up to `limit` of the oldest items: returns the first and moves the others on top of
-    /// `worker`'s deque, the newest uppermost. Costs one read-modify-write and one `SeqCst` fence
-    /// for each item, and one more read-modify-write.
+    /// Takes up to `limit` of the oldest items: returns the first and pushes the others to
+    /// `worker`'s deque, the oldest first. Costs one read-modify-write and one `SeqCst` fence for
+    /// each item, and one more read-modify-write.
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this deque.
     pub fn steal_into_and_pop(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<T> {
@@ -316,8 +323,8 @@ impl<T: Send> Stealer<T> {
         with_first(stolen, first)
     }
 
-    /// Moves up to `limit` of the oldest items on top of `worker`'s deque, the newest uppermost.
-    /// Returns how many it moved. Costs as much as
+    /// Takes up to `limit` of the oldest items, and pushes them to `worker`'s deque, the oldest
+    /// first. Returns how many it moved. Costs as much as
     /// [`steal_into_and_pop`](Self::steal_into_and_pop).
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this deque.

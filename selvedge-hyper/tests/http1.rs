@@ -81,8 +81,8 @@ fn large_body_is_echoed_while_it_is_sent() {
     server.end().unwrap();
 }
 
-// A paused clock stands still while a thread runs in `block_on`, and jumps to the next deadline
-// while everything in the runtime waits.
+// A paused clock stands still while a thread runs in `block_on`. As soon as everything in the
+// runtime waits, the clock jumps to the next deadline.
 
 #[test]
 fn slow_header_times_out_and_others_are_served() {
@@ -110,7 +110,8 @@ fn idle_connection_times_out() {
     let server = Server::with(|serve| serve.header_read_timeout(Duration::from_secs(10)));
     let mut client = server.runtime.block_on(async {
         time::pause();
-        // hyper must read this clock: a deadline by the system's clock would have passed already.
+        // This puts the paused clock a day ahead of the system's clock. hyper must set its
+        // deadlines by the paused clock: by the system's clock, they would have passed already.
         time::advance(Duration::from_secs(86_400)).await;
         let mut client = server.connect();
         for _ in 0..3 {
@@ -169,8 +170,8 @@ fn panic_of_a_service_frees_its_place() {
 
 #[test]
 fn shutdown_finishes_the_request_that_runs() {
-    // With one worker, no poll of the other connection runs while the idle connection is closed. So
-    // after the close, every poll of the other connection sees the shutdown.
+    // The runtime has one worker, so no poll of `running` overlaps the poll that closes `idle`. So
+    // after that close, every poll of `running` sees the shutdown.
     let runtime = selvedge::Builder::new().workers(1).build().unwrap();
     let server = Server::on(runtime, |listener| listener, |serve| serve);
     let mut idle = server.connect();

@@ -72,8 +72,8 @@ pub struct Account {
 #[derive(Debug)]
 pub struct Token {
     number: usize,
-    /// Dropped only when the token first comes back or is dropped. A broken implementation may have
-    /// made two tokens of one, and then the token comes back or is dropped again.
+    /// Dropped once, when the token's state changes from `Out`. A broken implementation may have
+    /// made two tokens of one. The end of the second token must not drop this account again.
     account: ManuallyDrop<Account>,
 }
 
@@ -233,8 +233,9 @@ impl Drop for Token {
     }
 }
 
-/// Keeps a value forever, in a `static`, where a leak checker still finds the value. Use this for a
-/// value that a broken implementation has doubled, and that must not be dropped twice.
+/// Keeps a value forever, in a `static`. The value stays reachable, so a leak checker does not
+/// report it. Use this for a value that a broken implementation has doubled, and that must not be
+/// dropped twice.
 pub fn bury(what: impl Send + 'static) {
     static GRAVES: Unseen<Vec<Box<dyn Send>>> = Unseen::new(Vec::new());
     let mut graves = GRAVES.lock();

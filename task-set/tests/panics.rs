@@ -35,7 +35,7 @@ fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     outcome
 }
 
-/// Asserts that the error says how the future ended: cancelled, or with the panic of its drop.
+/// Asserts that the task's error is a panic if `explodes` is set, and a cancellation otherwise.
 fn ended(join: JoinHandle<()>, explodes: bool) {
     let error = outcome(join).unwrap_err();
     assert_eq!(error.is_panic(), explodes, "{error}");

@@ -123,8 +123,8 @@ fn bench_list_needs_no_build() {
     assert!(list.contains("\n  tokio\n") && list.contains("\n  yield_one "));
 }
 
-/// Writes a program `cargo` into `folder`. It claims to have built one test binary: the shell
-/// script `test`.
+/// Writes two shell scripts into `folder`: `tests`, with the text `test`, and `cargo`. The `cargo`
+/// claims to have built one test binary, the script `tests`.
 fn cargo_of_one_test(folder: &Path, test: &str) {
     program(folder, "tests", test);
     let built = format!(

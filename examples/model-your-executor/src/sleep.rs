@@ -6,8 +6,8 @@
 //!
 //! | field | written by |
 //! |---|---|
-//! | `sleeping`, a bit for each worker | set by the worker; cleared by the notifier that wakes it, or by the worker |
-//! | `gates`, one a worker | opened by the notifier that cleared the bit; `wake_all` opens all gates |
+//! | `sleeping`, a bit for each worker | set by the worker; cleared by it or by a notifier |
+//! | `gates`, one for each worker | opened as rule 5 says; closed by the worker, in `Gate::pass` |
 //!
 //! 1. A worker sets its bit, fences, looks at every queue once more, and only then waits.
 //! 2. A notifier fences after its push, and then reads the bits.
@@ -15,6 +15,9 @@
 //!    the worker sees the pushed task. So no task waits in a queue while all workers sleep.
 //! 4. A bit is cleared by a read-modify-write. The notifier that has cleared a bit opens that
 //!    worker's gate. The gate stays open until the worker has passed.
+//! 5. Three events open a worker's gate: a notifier has cleared the worker's bit, a thread calls
+//!    `wake_all`, or a thread wakes the waker of the worker's list of tasks. So a gate may be open
+//!    while its worker does not sleep.
 use crate::gate::Gate;
 use sync_shim::{
     atomic::{

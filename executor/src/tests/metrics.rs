@@ -1,4 +1,5 @@
-//! Tests of the counters. The tests tick the workers themselves, so they know each step.
+//! Tests of the counters. Most tests tick the workers themselves, so they know each step. Two tests
+//! of busy time also use a runtime with its own threads.
 use super::*;
 use crate::{Snapshot, Tick, Worker, park::ThreadPark};
 use std::{task::Waker, time::Instant};
@@ -167,7 +168,7 @@ fn busy_time_of_a_driven_worker_includes_its_first_span() {
     drop(end(runtime, [worker]));
 }
 
-/// Fails if the end does not read the clock.
+/// Fails if a worker that ends does not end its core's span of busy time.
 #[test]
 fn busy_time_includes_the_span_before_the_end() {
     let (runtime, [mut worker]) = driven(Builder::new().measure_busy(true));
@@ -190,9 +191,9 @@ fn busy_time_includes_the_span_before_the_end() {
     assert!(busy(&handle) >= SPAN, "{}", handle.metrics());
 }
 
-/// Fails if a core is offered with its clock running.
+/// Fails if `block_in_place` offers a core before it ends the core's span of busy time.
 #[test]
-fn busy_time_includes_the_span_before_a_core_is_given_away() {
+fn busy_time_includes_the_span_before_a_core_is_offered() {
     let builder = Builder::new().workers(1).measure_busy(true);
     let runtime = builder.build().unwrap();
     let task = runtime.spawn(async {

@@ -227,7 +227,9 @@ async fn blocking<R: Send + 'static>(
                 Poll::Pending
             }
             Outcome::Done(done) => Poll::Ready(done),
-            Outcome::Gone => Poll::Ready(Err(io::Error::other("nobody ran what blocks"))),
+            Outcome::Gone => Poll::Ready(Err(io::Error::other(
+                "the lookup's closure did not run, or panicked",
+            ))),
         }
     })
     .await

@@ -1,4 +1,7 @@
-//! Models of the poller's look at a paused clock, while threads unpark each other and wait.
+//! Models of the poller's look at the other threads, while these unpark each other and wait.
+//!
+//! The poller looks whether the runtime is idle, so that a paused clock may jump. Only the last
+//! model pauses the clock.
 use super::*;
 use sync_shim::{Model, model, thread};
 
@@ -17,7 +20,7 @@ fn is_idle_but_the_poller(driver: &Driver) -> bool {
 
 /// A worker unparks another one, and then waits: one of the two runs at any time.
 ///
-/// Fails if the look does not compare the counts of `waits`, or if an ordering of `waits` is
+/// Fails if the look does not compare its two loads of `waits`, or if an ordering of `waits` is
 /// weaker.
 #[test]
 fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
@@ -61,7 +64,8 @@ fn look_racing_a_worker_that_unparks_the_poller_is_void() {
     });
 }
 
-/// A worker unparks the poller, and then waits. The poller parks in a parker of its own.
+/// A worker unparks the poller, and then waits. The poller does not wait in its token, as if it had
+/// a parker of its own. It only marks its wait there, by `begin_wait` and `end_wait`.
 ///
 /// Fails if the poller takes the token of that unpark without an Acquire, or if its look does not
 /// read the token.
@@ -107,8 +111,8 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
             let (driver, is_armed) = (driver.clone(), is_armed.clone());
             thread::spawn(move || {
                 let _guest = Guest::enter(driver.inner());
-                // Ordering: Relaxed. The counts at the entry and at the end of the guest order both
-                // stores.
+                // Ordering: Relaxed. The guest adds to `waits` when it enters and when it is
+                // dropped. These additions order both stores.
                 is_armed.store(true, Relaxed);
                 is_armed.store(false, Relaxed); // The timer is dropped before the thread leaves.
             })
@@ -137,9 +141,9 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
     });
 }
 
-/// The clock is paused while the last worker except the poller begins to wait: the poller finds
-/// that the runtime is idle. It finds this by a look before it parks, or after an unpark. A look
-/// that is missed leaves the poller parked, which the model reports as a deadlock.
+/// A thread pauses the clock. Meanwhile the last worker except the poller begins to wait. The
+/// poller finds that the runtime is idle: by a look before it parks, or by one after an unpark. A
+/// look that is missed leaves the poller parked, which the model reports as a deadlock.
 ///
 /// Fails if a fence is left out.
 #[test]

@@ -1,9 +1,9 @@
 //! Models of whole workers, which search, take an item or go to sleep, while a thread pushes. The
 //! last worker sleeps from the start.
 //!
-//! An item *keeps* the worker that takes it: the worker never ends the item, as if it were a long
-//! task. When the threads have ended, the model goes on with the workers that a notifier has woken,
-//! one after another. After that an item may be left only if all workers are kept.
+//! An item *keeps* the worker that takes it: the worker takes no other item, as if this one were a
+//! task without end. When the threads have ended, the model runs the workers that a notifier has
+//! woken, one after another. After that an item may be left only if all workers are kept.
 use super::Pool;
 use crate::Backoff;
 use alloc::vec::Vec;
@@ -48,7 +48,8 @@ impl Pool {
         }
     }
 
-    /// Backs off, if this is the only searcher. Returns whether there is an item.
+    /// If a wait is due, makes the worker a searcher if it can. The only searcher then waits for an
+    /// item. Returns whether the wait found an item, and false if there was no wait.
     fn back_off(&self, backoff: &mut Backoff, searching: &mut bool) -> bool {
         if !backoff.is_due() || !*searching && !self.idle.try_search() {
             return false;
