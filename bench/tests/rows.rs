@@ -28,7 +28,7 @@ fn json(output: &Output) -> Value {
 }
 
 fn sample(rt: &str, row: &str) -> Output {
-    // A row that does not end must not hang the test for ever.
+    // A row that does not end must not hang the test forever.
     let limits = "--millis 0 --limit 3600 --json";
     bench(&format!("sample --rt {rt} --row {row} {limits}"))
 }

@@ -1,6 +1,6 @@
 //! The futures that a runtime runs at its end: [`Runtime::at_exit`].
 //!
-//! With regard to these futures, a runtime is *open*, *exiting* or *over*. The *owner* here is the
+//! For these futures a runtime is *open*, *exiting* or *over*. The *owner* here is the
 //! thread that drops the runtime or shuts it down.
 //!
 //! 1. The runtime's owner begins the exit, if there are futures. From then on spawns are refused,

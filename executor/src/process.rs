@@ -240,7 +240,7 @@ impl Command {
     ///
     /// # Safety
     /// The rules of std's `CommandExt::pre_exec` hold. The child has one thread, and a lock (that
-    /// of the allocator, say) may be held for ever. The hook may call only functions that a signal
+    /// of the allocator, say) may be held forever. The hook may call only functions that a signal
     /// handler may call.
     pub unsafe fn pre_exec(
         &mut self,

@@ -259,7 +259,7 @@ pub(crate) fn polls(set: &Rc<LocalTasks>) -> bool {
     innermost(polled).is_some()
 }
 
-/// Whether a worker's scope of this thread, at any depth, borrows this very `Arc`, which is a field
+/// Whether a worker's scope of this thread, at any depth, borrows this same `Arc`, which is a field
 /// of the worker's core.
 pub(crate) fn is_worker_by(shared: &Arc<Shared>) -> bool {
     let by = |is: &In<'_>| match is {

@@ -300,7 +300,7 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
 }
 
 /// Fails if a look of another thread swallows the unpark of a worker that waits in the kernel's
-/// poller: the worker would then wait for ever.
+/// poller: the worker would then wait forever.
 #[test]
 fn unpark_beside_looks_of_another_thread_ends_the_wait() {
     let driver = Driver::with_polling(1, Polling::EveryQuota);

@@ -88,7 +88,7 @@ impl<M> Lane<M> {
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         let (capacity, drops_oldest) = match mailbox {
             Mailbox::Unbounded => return Self::Unbounded(Queue::with_nodes()),
-            // Without any room a sender would wait for ever.
+            // Without any room a sender would wait forever.
             Mailbox::Bounded(capacity) => (capacity.max(1), false),
             Mailbox::DropOldest(capacity) => (capacity, true),
         };

@@ -9,7 +9,7 @@
 //! 2. If one half is refused, the other is removed, or not added. The process of the first half may
 //!    end before the second half is there. So the thread that makes the relation adds the second
 //!    half, and then looks once more for the process of the first half. Thus no half names an ended
-//!    process for ever.
+//!    process forever.
 //! 3. The table of remote relations has an entry for each process on another node that a process
 //!    here monitors or is linked to. So the process here is also notified if that node is down.
 use crate::{ExitReason, Handle, Pid, Signal};

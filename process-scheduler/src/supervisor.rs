@@ -20,7 +20,7 @@
 //! 3. If the children need more restarts than the intensity allows, the supervisor ends its
 //!    children and then fails.
 //! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). The
-//!    children's pids may exist a moment longer. A supervisor that is not killed waits for ever for
+//!    children's pids may exist a moment longer. A supervisor that is not killed waits forever for
 //!    a child whose step never returns. If the supervisor is killed, its children are killed too,
 //!    and it does not wait for them. So its next incarnation may start while a step of one of them
 //!    still runs. It takes over the names of these children, and of all processes below them: see

@@ -493,7 +493,7 @@ impl<S> LocalOwned<S> {
                     return Some(task);
                 }
                 // The run that completed this task did not use the list. Either the task was
-                // aborted at the very end of the run (rule 9 of `state`), or it panicked in a build
+                // aborted at the end of the run (rule 9 of `state`), or it panicked in a build
                 // without `std`.
                 // SAFETY: the task is complete, in this list, and off the stack.
                 let duty = self.with_list(|list| unsafe { list.release(task) });

@@ -61,7 +61,7 @@ const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 
 /// Tests of documented leaks, and tests that leak on purpose. They leak a list with tasks, guards
-/// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow for ever.
+/// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow forever.
 /// One of them tests an implementation that leaks by mistakes made on purpose.
 const LEAKS: [&str; 9] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",

@@ -90,7 +90,7 @@ fn waiting_send_keeps_one_waker_until_its_drop() {
     drop(full.go);
 }
 
-/// Fails if a mailbox without any room lets a sender wait for ever.
+/// Fails if a mailbox without any room lets a sender wait forever.
 #[test]
 fn bounded_mailbox_of_zero_holds_one_message() {
     let scheduler = one_worker();

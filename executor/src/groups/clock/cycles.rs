@@ -47,7 +47,7 @@ const FRACTION: u32 = 32;
 /// The least rate that is used: an eighth of a nanosecond per cycle.
 const LEAST_RATE: u64 = 1 << (FRACTION - 3);
 
-/// With this rate any reading takes a sample, except one at the very count of the last sample.
+/// With this rate any reading takes a sample, except one at exactly the count of the last sample.
 const NO_RATE: u64 = u64::MAX;
 
 /// The state of a worker's readings.
