@@ -33,7 +33,10 @@ fn http_client_in_a_pipe_prints_only_the_results() {
     lines.sort_unstable();
     let hello = format!("200 9 {hello}");
     assert_eq!(lines, [&hello, &hello, &format!("404 0 {none}")]);
-    assert!(output.stderr.is_empty());
+    // A bar is drawn by control characters. On a busy machine there may be reports of stalls.
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let draws = |c: char| c.is_control() && c != '\n';
+    assert!(!errors.contains(draws), "{errors:?}");
     server.stop();
 }
 
