@@ -92,7 +92,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(feature = "groups")]
     let inherited = crate::groups::Inherited::of_turn(&core);
     core.clock_out();
-    let polled = core.counters().shown_as_polled();
+    let polled = core.counters().polled();
     core.counters().set_polled(None);
     let lender = trace::lend(&core);
     blocking::offer(&shared, core);

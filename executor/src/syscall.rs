@@ -74,7 +74,7 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
     let exit = Exit {
         remote,
         call: call.id(),
-        polled: core.counters().shown_as_polled(),
+        polled: core.counters().polled(),
         lender: trace::lend(&core),
         #[cfg(feature = "groups")]
         inherited: Some(crate::groups::Inherited::of_turn(&core)),

@@ -105,21 +105,14 @@ macro_rules! counters {
                 }
             }
 
-            /// Returns what [`set_polled`](Self::set_polled) has shown, for `restore_polled`.
-            pub(crate) fn shown_as_polled(&self) -> usize {
+            /// Shows the monitor this number again, which [`polled`](Self::polled) has returned.
+            pub(crate) fn restore_polled(&self, polled: usize) {
                 // Ordering: Relaxed, as above.
-                self.polled.load(Relaxed)
-            }
-
-            /// Shows the monitor again what it was shown before.
-            pub(crate) fn restore_polled(&self, shown: usize) {
-                // Ordering: Relaxed, as above.
-                self.polled.store(shown, Relaxed);
+                self.polled.store(polled, Relaxed);
             }
 
             /// The number of the task that is polled, or of the task that was polled last. 0 if the
             /// worker has slept since, or if its core has gone to another thread since.
-            #[cfg(feature = "monitor")]
             pub(crate) fn polled(&self) -> usize {
                 // Ordering: Relaxed, as above.
                 self.polled.load(Relaxed)
