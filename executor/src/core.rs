@@ -356,9 +356,6 @@ impl Core {
         if let Some(task) = self.look_again() {
             return Some(task);
         }
-        if !self.searching.get() {
-            self.shared.monitor.start(&self.shared);
-        }
         self.clock_out();
         self.clock_in();
         if self.has_releases() {
@@ -366,6 +363,7 @@ impl Core {
             self.drain();
         }
         if self.begin_slice_before_own() {
+            self.shared.monitor.start(&self.shared);
             return None;
         }
         if self.shared.settings.has_drivers || self.shared.events.is_due() {
@@ -374,6 +372,13 @@ impl Core {
         }
         self.poll_is_due.set(true);
         let task = self.look_at_interval();
+        if self.shared.monitor.is_unstarted() {
+            if task.is_some() || !self.queue.is_empty() {
+                self.shared.monitor.start(&self.shared);
+            } else {
+                self.interval.end_at_next_tick();
+            }
+        }
         if task.is_none() && !self.searching.get() {
             // A task that is spawned, woken, injected or stolen changes this sum. A yield, and the
             // poll after it, does not.

@@ -226,12 +226,19 @@ impl Interval {
 
     /// Lets the next tick end with a look that takes one task.
     pub(crate) fn repay(&self, reads: bool) {
-        self.length.set(1);
-        self.left.set(1);
+        self.end_at_next_tick();
         self.repays.set(true);
         if reads {
             self.skips.set(REPAYS);
         }
+    }
+
+    /// Lets the interval end at the next tick.
+    pub(crate) fn end_at_next_tick(&self) {
+        if self.adapts {
+            self.length.set(1);
+        }
+        self.left.set(1);
     }
 
     /// Forgets the estimate, after a sleep or at a change of the thread. The tasks that come next

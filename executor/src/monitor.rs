@@ -16,11 +16,12 @@
 //!
 //! # Rules
 //!
-//! 1. The thread starts on first need: when a worker's first interval ends, when there is work for
-//!    a second worker, or when a task calls [`syscall`](crate::syscall()). The first interval has
-//!    two ticks, unless the builder fixes the length of intervals. `build` starts the thread if the
-//!    builder says so, or if the builder sets a hook for stalls. So a runtime for one short task
-//!    has no such thread.
+//! 1. The thread starts on first need: when a worker finds a task at the end of an interval, when
+//!    there is work for a second worker, or when a task calls [`syscall`](crate::syscall()). The
+//!    first interval has two ticks, unless the builder fixes the length of intervals. An interval
+//!    at whose end there is no task is followed by an interval of one tick. So the monitor watches
+//!    the second poll of a worker, but a runtime for one short task starts no such thread. `build`
+//!    starts the thread if the builder says so, or if the builder sets a hook for stalls.
 //! 2. If the monitor is off or its thread cannot be started, the runtime works without a monitor. A
 //!    `syscall` then hands its worker over at once, as `block_in_place` does.
 //! 3. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as
@@ -52,6 +53,12 @@ impl Monitor {
         if self.settings.at_once {
             self.start(shared);
         }
+    }
+
+    /// Whether the monitor's thread may still be started.
+    pub(crate) fn is_unstarted(&self) -> bool {
+        // Ordering: Relaxed, as in `start`.
+        self.state.load(Relaxed) == UNSTARTED
     }
 
     /// Starts the monitor's thread. If a start was tried before, or if the monitor is off, this
@@ -228,13 +235,15 @@ fn retake(shared: &Arc<Shared>, worker: usize) {
 #[cfg(test)]
 mod models {
     use super::{Monitor, Settings, UNSTARTED};
+    use crate::attributes::Attributes;
     use sync_shim::{atomic::Ordering::Relaxed, model, sync::Arc, thread};
 
     /// Fails if `claim_start` loads and then stores the state, instead of its compare-exchange.
     #[test]
     fn two_starts_at_a_time_start_one_thread() {
         model(|| {
-            let monitor = Arc::new(Monitor::new(Settings::new(), 1));
+            let attributes = Attributes::of_this_thread();
+            let monitor = Arc::new(Monitor::new(Settings::new(), 1, attributes));
             // Ordering: Relaxed, as no other thread runs yet. This store turns the monitor on,
             // because a new monitor is off in a model.
             monitor.state.store(UNSTARTED, Relaxed);

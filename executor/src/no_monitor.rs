@@ -1,5 +1,5 @@
 //! Stands for the monitor in builds without the feature `monitor`.
-use crate::{block_in_place::block_in_place, shared::Shared};
+use crate::{attributes::Attributes, block_in_place::block_in_place, shared::Shared};
 use sync_shim::sync::Arc;
 
 #[derive(Clone)]
@@ -16,11 +16,16 @@ impl Settings {
 pub(crate) struct Monitor;
 
 impl Monitor {
-    pub(crate) fn new(_: Settings, _: usize) -> Self {
+    pub(crate) fn new(_: Settings, _: usize, _: Attributes) -> Self {
         Self
     }
 
     pub(crate) fn start_at_once(&self, _: &Arc<Shared>) {}
+
+    #[inline(always)]
+    pub(crate) fn is_unstarted(&self) -> bool {
+        false
+    }
 
     #[inline(always)]
     pub(crate) fn start(&self, _: &Arc<Shared>) -> bool {

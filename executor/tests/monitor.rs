@@ -552,6 +552,36 @@ fn hook_for_stalls_may_panic_and_drop_the_runtime() {
     drop(sender);
 }
 
+/// The directory of this process's thread with this name, in `/proc`.
+#[cfg(target_os = "linux")]
+fn thread_named(name: &str) -> Option<std::path::PathBuf> {
+    let has_name = |task: &std::path::PathBuf| {
+        std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let mut paths = tasks.filter_map(|task| Some(task.ok()?.path()));
+    paths.find(has_name)
+}
+
+/// Fails if a worker starts the monitor's thread when it finds no second task, or if it does not
+/// start the thread before the second poll.
+#[test]
+#[cfg(target_os = "linux")]
+fn monitor_starts_before_the_second_poll_of_a_worker() {
+    let builder = Builder::new().workers(1).thread_name("lone");
+    let runtime = builder.build().unwrap();
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    while runtime.metrics().parks == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(thread_named("lone-monitor"), None);
+    runtime.block_on(runtime.spawn(async {})).unwrap();
+    // The thread gives itself its name after it has started.
+    while thread_named("lone-monitor").is_none() {
+        thread::yield_now();
+    }
+}
+
 /// While the runtime is idle, its monitor's thread does not run: the system counts no context
 /// switch of that thread.
 ///
@@ -566,15 +596,7 @@ fn monitor_of_an_idle_runtime_sleeps() {
         .build()
         .unwrap();
     runtime.block_on(runtime.spawn(yield_now())).unwrap();
-    let path = || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let is_monitor = |task: &std::path::PathBuf| {
-            std::fs::read_to_string(task.join("comm"))
-                .is_ok_and(|name| name.trim() == "idle-m-monitor")
-        };
-        let mut paths = tasks.filter_map(|task| Some(task.ok()?.path()));
-        paths.find(is_monitor)
-    };
+    let path = || thread_named("idle-m-monitor");
     // The thread gives itself its name after `build` has returned.
     let path = loop {
         match path() {

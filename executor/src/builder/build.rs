@@ -10,6 +10,7 @@ use crate::{
     driver::Parker,
     events::{Events, EventsPark},
     metrics::Counters,
+    monitor::Monitor,
     park::{self, Park},
     queue::Queue,
     scope,
@@ -215,10 +216,11 @@ impl Builder {
         let first = settings.backoff;
         threads.before_park = Some(std::sync::Arc::new(move || blocking::backoff(first)));
         let pool = Pool::new(threads);
+        let monitor = Monitor::new(self.monitor, remotes.len(), attributes);
         let shared = Arc::new(Shared::new(
             remotes,
             pool,
-            self.monitor,
+            monitor,
             settings,
             hooks,
             self.extensions,

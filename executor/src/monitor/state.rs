@@ -67,7 +67,7 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub(crate) fn new(settings: Settings, cores: usize) -> Self {
+    pub(crate) fn new(settings: Settings, cores: usize, attributes: Attributes) -> Self {
         let on = settings.on && WATCHES;
         Self {
             state: AtomicU32::new(if on { UNSTARTED } else { OFF }),
@@ -75,7 +75,7 @@ impl Monitor {
             cores: AtomicUsize::new(cores),
             thread: Mutex::new(None),
             settings,
-            attributes: Attributes::of_this_thread(),
+            attributes,
             stalls: AtomicU64::new(0),
         }
     }
