@@ -7,6 +7,8 @@ mod browser;
 mod grpc;
 mod http;
 mod program;
+#[cfg(target_os = "linux")]
+mod soak;
 mod sqlx;
 mod static_files;
 mod tls;

@@ -65,6 +65,10 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends SIGINT, and expects that the program ends without an error.
     pub fn stop(mut self) {
         let kill = format!("kill -INT {}", self.child.id());

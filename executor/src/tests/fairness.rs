@@ -607,6 +607,49 @@ fn pushes_beside_long_polls_wait_for_few_polls() {
     assert!(metrics.longest_remote_wait >= millisecond, "{metrics}");
 }
 
+/// The best of several bursts counts: a worker whose thread loses its CPU for long in a pushed task
+/// polls one of its own tasks next.
+///
+/// Fails if a burst waits for the end of an interval, or if a worker runs only one pushed task after
+/// each of its own.
+#[test]
+fn burst_beside_polls_of_50_ms_waits_for_two_polls() {
+    const TASKS: usize = 1_000;
+    let builder = Builder::new().workers(2);
+    #[cfg(feature = "monitor")]
+    let builder = builder.on_stall(|_| {});
+    let runtime = builder.build().unwrap();
+    let (begun, ends) = <(Arc<AtomicUsize>, Arc<AtomicBool>)>::default();
+    for _ in 0..4 {
+        let (begun, ends) = (begun.clone(), ends.clone());
+        runtime.spawn_detached(async move {
+            while !ends.load(SeqCst) {
+                begun.fetch_add(1, SeqCst);
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                yield_now().await;
+            }
+        });
+    }
+    let mut bursts = (0..10).map(|_| {
+        let before = begun.load(SeqCst);
+        until(|| begun.load(SeqCst) >= before + 4);
+        let (ran, last) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let pushed = begun.load(SeqCst);
+        for _ in 0..TASKS {
+            let (begun, ran, last) = (begun.clone(), ran.clone(), last.clone());
+            runtime.spawn_detached(async move {
+                last.fetch_max(begun.load(SeqCst) - pushed, SeqCst);
+                ran.fetch_add(1, SeqCst);
+            });
+        }
+        until(|| ran.load(SeqCst) == TASKS);
+        last.load(SeqCst)
+    });
+    let is_prompt = bursts.any(|polls| polls <= 2);
+    ends.store(true, SeqCst);
+    assert!(is_prompt, "each burst waited for more than two polls");
+}
+
 /// A task with long polls is requeued at the injector, while the worker has short tasks.
 ///
 /// Fails if each look takes the long task, so that the worker polls this task before each of its
