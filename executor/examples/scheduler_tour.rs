@@ -1,5 +1,11 @@
-//! Shows the scheduler from outside: the order of five spawns, fairness at 61 ticks, overflow, and
-//! stealing.
+//! Shows how workers choose, move and steal tasks.
+//!
+//! A *worker* runs tasks. Its *LIFO slot* holds the one task that it runs next. Its *ring* is a
+//! bounded queue of further tasks. The *injector* is the queue that all workers share: for tasks
+//! that other threads spawn, and for tasks that a full ring has no room for.
+//!
+//! In a *tick* a worker takes one task and runs it, and then runs up to three more tasks that come
+//! through its slot. A *driven* worker has no thread of the runtime: this program calls its `tick`.
 mod cli;
 
 use selvedge::{Builder, Tick, park::ThreadPark, spawn, spawn_detached, yield_now};
@@ -16,15 +22,16 @@ fn main() -> std::process::ExitCode {
 }
 
 fn demo() {
-    last_first_then_in_order();
-    fair_at_61();
+    order_of_spawns();
+    fairness();
     overflow();
     stealing();
 }
 
-/// The task that is spawned last stays in the LIFO slot. Each earlier task was displaced from the
-/// slot to the ring by the next spawn.
-fn last_first_then_in_order() {
+/// A task spawns five tasks. Each spawn puts the new task into the LIFO slot, and moves the task
+/// that was in the slot into the ring. So the last task runs first, and then the others run in the
+/// order of their spawns.
+fn order_of_spawns() {
     let runtime = Builder::new().workers(1).build().unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = order.clone();
@@ -41,12 +48,17 @@ fn last_first_then_in_order() {
     });
     runtime.block_on(parent).unwrap();
     let order = seen.lock().unwrap();
-    println!("five spawns of one task run as {order:?}");
+    println!("five tasks that one task spawned ran in the order {order:?}");
     assert_eq!(*order, [5, 1, 2, 3, 4]);
 }
 
-/// A worker with work of its own looks at the injector at every 61st tick.
-fn fair_at_61() {
+/// A driven worker that always has a task in its ring looks at the injector at every 61st tick. So
+/// a task from outside waits for at most 61 ticks.
+///
+/// Two rules of the scheduler do not matter here. A worker with a thread of its own looks earlier
+/// if its polls are long. And a push from outside may *nudge* a busy worker to look after its poll,
+/// but this worker ignores the nudge, because its last look at the injector found a task.
+fn fairness() {
     let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
     let mut worker = workers.remove(0);
     runtime.spawn_detached(async {
@@ -57,12 +69,13 @@ fn fair_at_61() {
     assert_eq!(worker.tick(), Tick::Ran);
     let task = runtime.spawn(async {});
     let ticks = (1..).find(|_| worker.tick() == Tick::Ran && task.is_finished());
-    let ticks = ticks.expect("it runs");
+    let ticks = ticks.expect("the task from outside never ran");
     println!("a task from outside ran after {ticks} ticks of a worker that always has work");
     assert!(ticks <= 61);
 }
 
-/// A full ring moves half of its tasks to the injector.
+/// A task spawns 100 tasks, and the ring has room for 16. If a task finds the ring full, the older
+/// half of the ring goes to the injector, and so does that task.
 fn overflow() {
     let (runtime, mut workers) = Builder::new()
         .ring_capacity(16)
@@ -77,17 +90,22 @@ fn overflow() {
     let ring = runtime.metrics().per_worker[0].ring_depth;
     while worker.tick() == Tick::Ran {}
     let metrics = runtime.metrics();
+    // The parent also came from the injector, and is left out. The last child ran from the slot.
     println!(
-        "a ring of 16 under 100 spawns: {} overflows, {ring} stayed in the ring, {} came back from the injector",
-        metrics.overflows, metrics.injected
+        "100 spawns and a ring of 16: {} overflows, {ring} tasks stayed in the ring, {} went \
+         through the injector",
+        metrics.overflows,
+        metrics.injected - 1
     );
     assert!(ring <= 16 && metrics.overflows > 0 && metrics.injected > 84);
     drop(runtime);
-    worker.run();
+    worker.run(); // Returns when the runtime has ended.
 }
 
-/// One worker has all tasks. The other workers search one after the other. Each steals half of the
-/// first ring in which it finds tasks, and that may be the ring of an earlier thief.
+/// A task of the first worker spawns 64 tasks. The last of them runs from the slot, and the others
+/// wait in the worker's ring. Then the other workers search for tasks, one worker after the other.
+/// Each steals half of the first ring in which it finds tasks: the first worker's ring, or the ring
+/// of a worker that has stolen before.
 fn stealing() {
     let (runtime, mut workers) = Builder::new().build_driven([(); 4].map(|()| ThreadPark::new()));
     let go = Arc::new(AtomicBool::new(false));
@@ -101,7 +119,7 @@ fn stealing() {
     while !go.load(SeqCst) {
         let _ = workers[0].tick();
     }
-    print!("of 64 tasks of one worker, the others took:");
+    print!("of 64 tasks of one worker, the others stole:");
     for worker in &mut workers[1..] {
         let before = runtime.metrics().stolen;
         let _ = worker.tick();
@@ -111,6 +129,7 @@ fn stealing() {
     println!(", in {} steals", metrics.steals);
     assert!(metrics.steals >= 2 && metrics.stolen >= 32, "{metrics}");
     drop(runtime);
+    // Ticks all workers until the runtime has ended on each.
     while workers
         .iter_mut()
         .map(|worker| worker.tick())

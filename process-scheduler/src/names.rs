@@ -1,44 +1,62 @@
-//! Names and groups.
+//! Names and groups of processes.
 //!
-//! The table of names, or of groups, is changed together with the process, under the lock of the
-//! table: so the two agree. At its end a process first refuses further names and groups, and then
-//! takes its own out of the tables. So an ended process is in no table.
+//! A name is kept in two places: in the scheduler's table of names, and in a list in the cell of
+//! the process that has the name. A group is kept in the table of groups, and in a list in the cell
+//! of each member. A thread changes both places while it holds the lock of the table, so the two
+//! places agree. Only a process that ends proceeds in steps: it drops its lists and refuses further
+//! names and groups, then removes itself from the tables, and then from the registry
+//! (`registry.rs`). So no table has a process that is not in the registry.
 //!
-//! A process is *killed for good* by [`Handle::kill_for_good`] or by the shutdown: then it is never
-//! restarted. A supervisor that ends kills its children so. A process is *doomed* if it, or a
-//! supervisor above it, was killed for good or has ended. A doomed process may still be in a queue
-//! or in a step, which perhaps never returns. Its names may be taken over nevertheless: a restarted
-//! supervisor must be able to start children with the names of the earlier ones.
+//! A process is *killed for good* if [`Handle::kill_for_good`] or the shutdown has killed it: then
+//! no supervisor restarts it. A supervisor that ends kills its children for good. A process is
+//! *doomed* if it was killed for good or has ended, or if a supervisor above it was killed for good
+//! or has ended. A doomed process may still be in a queue, or in a step that perhaps never returns.
+//! Nevertheless another process may take over the name of a doomed process, because a restarted
+//! supervisor must be able to start new children with the names of the old ones.
 //!
-//! 1. A doomed process stays doomed. So a thread asks whether a process is doomed without the lock
-//!    of the table, and then takes the name over under that lock if the same process still has it.
-//! 2. A name is taken over only from a process that was killed for good or has ended. If the
-//!    process is doomed because of a supervisor above it, the thread first kills it for good, and
-//!    the supervisors in between. So at most one step of it runs beside the process that has the
-//!    name now: the step that a worker had begun, or was about to begin.
-//! 3. A supervisor restarts after its earlier incarnation has killed all its children for good, and
-//!    the restart sees that: the two exchange tokens and signals. So a restarted supervisor finds
-//!    no name taken by a child of its earlier incarnation, or by a process below such a child.
-//! 4. The end of a process removes its name only if the table still has its pid there. So it leaves
-//!    the name to a process that has taken it over.
-//! 5. A process that is killed for good by `kill_for_good` leaves its groups, and joins no other:
-//!    it would never handle their messages. The kill sets its bit under the lock of the process,
-//!    and `join` looks at the bit under that lock. So of the two, the later one sees the other.
+//! 1. A doomed process stays doomed. So a thread checks without the lock of the table whether the
+//!    process that has a name is doomed. Under the lock, the thread then takes the name over only
+//!    if the same process still has it.
+//! 2. Before a thread takes over the name of a doomed process, it ensures that this process is
+//!    killed for good or has ended. If the process is doomed only because of a supervisor above it,
+//!    the thread kills the process for good, and also the supervisors between the process and that
+//!    supervisor. So a process that has lost its name makes at most one more step: the step that a
+//!    worker has begun or is about to begin.
+//! 3. A supervisor that stops kills all its children for good, and only then gives away its token,
+//!    the right to run a process (`state.rs`). The thread that restarts the supervisor takes this
+//!    token, so it sees those kills. So the restarted supervisor can take over every name that one
+//!    of its old children has, or a process below one of them.
+//! 4. A process that ends removes its name from the table only if the table still has the name with
+//!    this process's pid. So it does not remove a name that another process has taken over.
+//! 5. A process that `kill_for_good` has killed leaves its groups and joins no others, because it
+//!    would never handle their messages. The kill sets the bit `FINAL` of the process's state under
+//!    the lock of the cell's lists. Under the same lock `join` checks the bit and adds the group to
+//!    the list. If the kill comes first, `join` sees the bit and adds nothing. If `join` comes
+//!    first, the killing thread finds the group in the list, and takes the process out of the
+//!    group. For that it needs the lock of the table, which `join` holds until both places have the
+//!    group.
 use crate::{Address, ExitReason, Handle, Pid, cell::AnyCell};
 use std::{collections::HashMap, sync::Arc};
 
 impl Handle {
-    /// Gives a process a name. False if the name is taken, or the process is not here.
+    /// Gives a process a name. Returns false if the name is taken, by this process or by another
+    /// one, or if this node has no such process.
     ///
-    /// A supervisor that ends kills its children for good, and so does the shutdown with all that
-    /// are left at its deadline. The name of a process that was killed so may be taken over, also
-    /// while a step of that process still runs, and also the name of any process below it, which is
-    /// then killed for good too. [`kill`](Self::kill) alone frees no name, since a supervisor may
-    /// restart the process.
+    /// This call may take the name over from a process that was *killed for good*, even while a
+    /// step of that process still runs. A supervisor that ends kills its children for good. A
+    /// shutdown kills for good all processes that are left at its deadline.
     ///
-    /// The cost is three locks if the name is free. If it is taken, it is two locks, and two more
-    /// for the process that has the name and for each supervisor above it, up to the first that was
-    /// killed for good. A takeover takes four more locks, and three for each process that it kills.
+    /// This call may also take the name over from a process below one that was killed for good.
+    /// Then the call kills that process for good, too. A process that only [`kill`](Self::kill) has
+    /// killed keeps its name while a supervisor may restart it.
+    ///
+    /// # Cost
+    /// - If the name is free: three locks.
+    /// - If the name is taken: two locks, and two more for each process that is checked. These are
+    ///   the process that has the name, and the supervisors above it, up to the first one that was
+    ///   killed for good.
+    /// - For a takeover also: four locks, three for each process that the call kills, and three for
+    ///   each group of such a process.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();
@@ -77,8 +95,8 @@ impl Handle {
         }
     }
 
-    /// Returns whether a process is doomed (rule 1). If so, the process is killed for good
-    /// afterwards, as are the supervisors between it and the one that was (rule 2).
+    /// Returns whether a process is doomed (rule 1). Before it returns true, this function does the
+    /// kills of rule 2.
     fn kill_if_doomed(&self, pid: Pid) -> bool {
         let mut path = Vec::new();
         let mut above = Some(pid);
@@ -86,27 +104,30 @@ impl Handle {
             let Some(pid) = above else {
                 return false;
             };
-            // A process loses its names, and a supervisor kills its children, before it leaves the
-            // registry.
+            // If the registry does not have this process, the process has ended. So the processes
+            // in `path`, which are below it, are doomed.
             let Some(cell) = self.registry().get(pid) else {
                 break;
             };
-            // This comes before the look at the state: a process that has ended tells no
-            // supervisor, and its state shows the end first.
+            // The supervisor is read before the state. A process that ends first sets its state to
+            // done, and then drops the pid of its supervisor. So if `supervisor` returns `None`
+            // because the process has ended, `ends_for_good` returns true.
             above = cell.supervisor();
             if cell.ends_for_good() {
                 break;
             }
             path.push(pid);
         }
-        // From above: a supervisor that was killed before its child does not restart it.
+        // From the highest supervisor down. A supervisor that is killed for good begins no further
+        // step. So it neither counts the end of its child as a restart, nor stops the child's
+        // siblings.
         for pid in path.into_iter().rev() {
             self.kill_for_good(pid, ExitReason::Killed);
         }
         true
     }
 
-    /// Removes a registered name. False if no process has it.
+    /// Removes a name. Returns false if no process has the name.
     pub fn unregister(&self, name: &str) -> bool {
         let cell;
         let mut names = self.shared.names.lock();
@@ -118,13 +139,14 @@ impl Handle {
         true
     }
 
-    /// Returns the process with a name. It may be about to end: then messages to it become dead
-    /// letters.
+    /// Returns the pid of the process that has a name. The process may be about to end: then
+    /// messages to it become dead letters.
     pub fn whereis(&self, name: &str) -> Option<Pid> {
         self.shared.names.lock().get(name).copied()
     }
 
-    /// Returns the address of the process with a name, if it takes such messages.
+    /// Returns the address of the process that has a name. `None` if there is no such process, or
+    /// if it takes messages of another type.
     pub fn named<M: Send + 'static>(&self, name: &str) -> Option<Address<M>> {
         self.address(self.whereis(name)?)
     }
@@ -136,10 +158,11 @@ impl Handle {
         }
     }
 
-    /// Adds a process to a group. False if it is not here, or was killed for good.
+    /// Adds a process to a group. Returns true also if the group has the process already. Returns
+    /// false if this node has no such process, or if the process was killed for good.
     ///
-    /// A process leaves its groups when it ends, or earlier: when its supervisor ends and kills it
-    /// for good.
+    /// A process leaves its groups when it ends. It leaves them earlier if its supervisor ends and
+    /// kills it for good, or if [`register`](Self::register) kills it for good.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();
@@ -182,14 +205,14 @@ impl Handle {
         remove_member(&mut self.shared.groups.lock(), group, pid);
     }
 
-    /// Returns the processes of a group.
+    /// Returns the pids of the processes in a group.
     pub fn members(&self, group: &str) -> Vec<Pid> {
         let groups = self.shared.groups.lock();
         groups.get(group).cloned().unwrap_or_default()
     }
 
-    /// Sends a copy of a message to each process of a group that takes such messages. Returns how
-    /// many accepted it.
+    /// Sends a copy of a message to each process in a group that takes messages of this type.
+    /// Returns how many processes accepted their copy.
     pub fn publish<M: Clone + Send + 'static>(&self, group: &str, message: &M) -> usize {
         let members = self.members(group).into_iter();
         let sent = members.filter(|pid| self.try_send(*pid, message.clone()).is_ok());

@@ -1,5 +1,6 @@
-//! The public API, as a user would use it. Nothing here depends on time, except that nothing takes
-//! forever.
+//! Tests of the public API, as a user would use it. No result depends on the speed of the machine,
+//! with two exceptions: some waits have a limit of a minute or more, and the last test counts the
+//! steps that other processes make during a wait.
 use process_scheduler::{
     CallError, CancelReason, CommandError, Completer, Event, EventsOf, ExitReason, Flow, Inbox,
     InitError, Input, Mailbox, NoCommand, OutputOf, Phase, Process, Reply, Scheduler, SendError,
@@ -17,17 +18,23 @@ use std::{
     time::Duration,
 };
 
+/// A time limit that is reached only if the test has failed.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Silences the panics that a test makes on purpose.
+/// Silences the messages of all panics, for a test that panics on purpose.
 fn quiet() {
     panic::set_hook(Box::new(|_| {}));
 }
 
-/// A process with a script of its steps, and a count of its closes.
+/// A process that follows a script. For each message of 100 or more it gives a command, with the
+/// message as the command's tag.
 struct Script {
+    /// The first steps return the results of these functions. A later step returns `Done` if it got
+    /// a cancel, and `Idle` otherwise.
     steps: VecDeque<fn() -> StepOf<Script>>,
+    /// Sends each event of the process to the test.
     events: mpsc::Sender<Event<u32, u32, u32>>,
+    /// Counts the calls of `close`.
     closes: Arc<AtomicUsize>,
     drop_panics: bool,
 }
@@ -84,6 +91,8 @@ impl Drop for Script {
     }
 }
 
+/// Makes a process with this script. Also returns the receiver of the process's events, and the
+/// count of its closes.
 fn script(
     steps: impl IntoIterator<Item = fn() -> StepOf<Script>>,
 ) -> (
@@ -119,7 +128,7 @@ fn messages_of_one_sender_arrive_in_order() {
 }
 
 #[test]
-fn unknown_method_is_a_typed_error_and_closes_once() {
+fn failed_init_is_a_typed_error_and_closes_once() {
     let scheduler = Scheduler::new();
     let spawn = |method: &str| {
         let (script, _, closes) = script([]);
@@ -171,7 +180,7 @@ fn close_runs_once_however_the_process_ends() {
 }
 
 #[test]
-fn close_runs_once_after_a_kill_and_a_cancel() {
+fn close_runs_once_after_a_kill_or_a_cancel() {
     let scheduler = Scheduler::new();
     let (one, _, killed) = script([]);
     let (two, _, cancelled) = script([]);
@@ -189,7 +198,7 @@ fn close_runs_once_after_a_kill_and_a_cancel() {
     );
 }
 
-/// A step gives four commands at once.
+/// One step gives four commands. The results come back in any order.
 #[test]
 fn commands_of_a_step_complete_with_their_tags() {
     let scheduler = Scheduler::builder()
@@ -210,7 +219,7 @@ fn commands_of_a_step_complete_with_their_tags() {
     for n in 100..104 {
         address.try_send(n).unwrap();
     }
-    // The process takes all that there is with the cancel.
+    // The cancel wakes the blocked process. Its next step takes the cancel and all four messages.
     scheduler.cancel(address.pid());
     let mut results: Vec<_> = events
         .iter()
@@ -261,12 +270,13 @@ fn completer_of_an_ended_process_is_stale() {
     assert_eq!(completer.complete(Ok(7)).unwrap_err().0, Ok(7));
 }
 
-/// Many processes of the same type come and go between a command and its completion, in the pid
-/// slots and in the memory of those that have ended.
+/// In each round a process gives a command and is killed, and then twenty processes of the same
+/// type start. They may get the pid slots and the memory of processes that have ended. Only then is
+/// the command completed.
 ///
-/// Fails if a completion reaches a process that has the slot or the memory of the one that asked.
+/// Fails if the completion reaches one of the twenty processes.
 #[test]
-fn completer_is_stale_after_its_slot_was_reused() {
+fn completer_is_stale_after_its_pid_slot_was_reused() {
     let scheduler = Scheduler::builder().workers(2).build();
     let (sender, completers) = mpsc::channel();
     let sender = Mutex::new(sender);
@@ -306,9 +316,9 @@ fn completer_is_stale_after_its_slot_was_reused() {
     }
 }
 
-/// Messages wait for a blocked process; a cancel wakes it.
+/// A blocked process leaves a message in its mailbox until a cancel wakes the process.
 #[test]
-fn blocked_process_is_woken_by_a_cancel_and_not_by_mail() {
+fn blocked_process_is_woken_by_a_cancel_but_not_by_a_message() {
     let scheduler = Scheduler::builder().workers(1).build();
     let (script, events, _) = script([(|| Step::Blocked) as fn() -> _]);
     let address = scheduler.spawn(script).unwrap();
@@ -316,6 +326,8 @@ fn blocked_process_is_woken_by_a_cancel_and_not_by_mail() {
         thread::yield_now();
     }
     address.try_send(1).unwrap();
+    // If the message had made the process ready, the only worker would run the process before the
+    // probe.
     let (sender, done) = mpsc::channel();
     let probe = scheduler
         .spawn_fn(move |(), _| sender.send(()).unwrap())
@@ -335,7 +347,7 @@ fn blocked_process_is_woken_by_a_cancel_and_not_by_mail() {
 }
 
 #[test]
-fn bounded_mailbox_refuses_and_hands_back() {
+fn full_bounded_mailbox_hands_the_message_back() {
     let scheduler = Scheduler::builder().workers(1).build();
     let (script, events, _) = script([(|| Step::Blocked) as fn() -> _]);
     let spawn = Spawn::new().mailbox(Mailbox::Bounded(2));
@@ -374,7 +386,7 @@ fn mailbox_that_drops_the_oldest_counts_dead_letters() {
 }
 
 #[test]
-fn awaited_sends_pass_a_bounded_mailbox() {
+fn awaited_sends_to_a_bounded_mailbox_all_arrive() {
     let scheduler = Scheduler::builder().workers(2).build();
     let (sender, seen) = mpsc::channel();
     let spawn = Spawn::new().mailbox(Mailbox::Bounded(2));
@@ -417,7 +429,7 @@ fn call_ends_with_an_answer_or_an_error() {
 }
 
 #[test]
-fn linked_processes_end_together_unless_one_traps() {
+fn failure_ends_a_linked_process_unless_it_traps_exits() {
     let scheduler = Scheduler::new();
     let (trap, events, _) = script([]);
     let trap = scheduler
@@ -441,7 +453,7 @@ fn linked_processes_end_together_unless_one_traps() {
 }
 
 #[test]
-fn monitor_of_an_ended_process_says_so() {
+fn monitoring_an_ended_process_reports_no_process() {
     let scheduler = Scheduler::new();
     let (script, events, _) = script([]);
     let address = scheduler.spawn(script).unwrap();
@@ -472,6 +484,7 @@ fn upgrade_keeps_pid_and_mailbox() {
     while scheduler.inspect(address.pid()).unwrap().phase != Phase::Blocked {
         thread::yield_now();
     }
+    // The cancel wakes the process. Its second step is the upgrade.
     scheduler.cancel(address.pid());
     while old_closes.load(SeqCst) == 0 {
         thread::yield_now();
@@ -480,7 +493,8 @@ fn upgrade_keeps_pid_and_mailbox() {
     assert!(scheduler.inspect(address.pid()).is_some());
 }
 
-/// A process takes the first of its messages, and then becomes another.
+/// A process that takes one message, and then upgrades to a closure. The closure adds 100 to each
+/// message that it reports.
 struct Old(mpsc::Sender<u32>);
 
 impl Process for Old {
@@ -501,11 +515,13 @@ impl Process for Old {
     }
 }
 
-/// Fails if an upgrade loses a message that the process has, or takes a message out of turn.
+/// Fails if the upgrade loses the messages that were taken out of the mailbox together with the
+/// first one, or changes their order.
 #[test]
-fn upgraded_process_gets_the_messages_that_wait() {
+fn upgraded_process_gets_the_waiting_messages_in_order() {
     let scheduler = Scheduler::builder().workers(1).build();
-    // The only worker is in this process's step until all messages are in the other's mailbox.
+    // This process keeps the only worker in a step until all messages are in the mailbox of the
+    // process under test.
     let (release, released) = mpsc::channel::<()>();
     let mut released = Some(released);
     let holds = scheduler.spawn_fn(move |(), _| {
@@ -539,7 +555,7 @@ fn spawn_beyond_the_limit_is_refused() {
 }
 
 #[test]
-fn async_process_awaits_other_things_beside_mail() {
+fn async_process_awaits_a_call_between_two_messages() {
     let scheduler = Scheduler::builder().workers(1).build();
     let (sender, seen) = mpsc::channel();
     let doubler = scheduler
@@ -564,10 +580,11 @@ fn async_process_awaits_other_things_beside_mail() {
     assert_eq!(end.wait(), ExitReason::Cancelled);
 }
 
-/// A hundred processes always continue. A process at the deque's bottom, and one that comes by the
-/// injector, still make their steps.
+/// A hundred processes end each step with `Continue`, so they are always ready.
+///
+/// Fails if they starve the oldest process of the worker's deque, or a process in the injector.
 #[test]
-fn processes_that_continue_starve_nobody() {
+fn processes_that_always_continue_starve_no_other() {
     struct Busy(Arc<AtomicUsize>);
     impl Process for Busy {
         type Message = ();
@@ -587,14 +604,14 @@ fn processes_that_continue_starve_nobody() {
     let handle = scheduler.handle();
     let (sender, seen) = mpsc::channel();
     let count = steps.clone();
-    // The processes are spawned on the worker, so that the deque has them, with the witness at its
-    // bottom.
+    // A process spawns the witness and then the busy processes, so all of them are in the deque of
+    // its worker, and the witness is the oldest.
     let spawner = scheduler
         .spawn_fn(move |(), _| {
             let (sender, count) = (sender.clone(), count.clone());
-            let bottom = count.clone();
+            let steps = count.clone();
             let witness = handle
-                .spawn_fn(move |(), _| sender.send(bottom.load(SeqCst)).unwrap())
+                .spawn_fn(move |(), _| sender.send(steps.load(SeqCst)).unwrap())
                 .unwrap();
             witness.try_send(()).unwrap();
             for _ in 0..100 {
@@ -603,10 +620,12 @@ fn processes_that_continue_starve_nobody() {
         })
         .unwrap();
     spawner.try_send(()).unwrap();
+    // Every 61 steps the worker takes the oldest process of the injector and that of its deque. A
+    // process that waits there has at most 100 others before it.
     let first = seen.recv().unwrap();
-    assert!(first <= 61 * 101, "{first} steps before the witness's");
-    // Then a process comes by the injector. This thread may be slow between its look and its send,
-    // so the best of some tries counts.
+    assert!(first <= 61 * 101, "the witness waited for {first} steps");
+    // A message from this thread makes a process ready through the injector. The thread may be slow
+    // between its load of `steps` and its send, so only the shortest of 20 waits counts.
     let (sender, seen) = mpsc::channel();
     let count = steps.clone();
     let outside = scheduler.spawn_fn(move |(), _| sender.send(count.load(SeqCst)).unwrap());
@@ -617,5 +636,8 @@ fn processes_that_continue_starve_nobody() {
         seen.recv().unwrap() - before
     });
     let shortest = waits.min().unwrap();
-    assert!(shortest <= 61 * 101, "{shortest} steps");
+    assert!(
+        shortest <= 61 * 101,
+        "each wait took {shortest} steps or more"
+    );
 }

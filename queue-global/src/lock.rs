@@ -1,13 +1,20 @@
-//! The lock of a queue: the user's, or in a model the shim's.
+//! The lock of a queue. It is the user's lock or, in models and under ThreadSanitizer, the mutex of
+//! `sync-shim`.
 use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 
-/// A lock that an [`Injector`](crate::Injector) or a [`ValueInjector`](crate::ValueInjector) can
-/// use: `std::sync::Mutex<()>`, with the feature `lock_api` also a `lock_api::Mutex<R, ()>` (of
-/// parking_lot and spin), or your own.
+/// A lock for an [`Injector`](crate::Injector) or a [`ValueInjector`](crate::ValueInjector).
 ///
-/// Neither function should panic, nor should a guard's drop: a panic may leak the items that are
-/// being pushed or popped. None of the three should use the queue that has the lock: that may
-/// deadlock.
+/// These types implement the trait:
+///
+/// - `std::sync::Mutex<()>`, if the feature `std` is enabled;
+/// - every `lock_api::Mutex<R, ()>`, if the feature `lock_api` is enabled. Two examples are
+///   `parking_lot::Mutex<()>` and `spin::lock_api::Mutex<()>`.
+///
+/// You can also implement the trait for a lock of your own, as the example below does.
+///
+/// `lock`, `try_lock` and the drop of a guard should not panic: a panic may leak the items that are
+/// being pushed or popped. Nor should these three use the queue that the lock belongs to: such a
+/// use may deadlock.
 ///
 /// ```
 /// use queue_global::{Boxed, Injector, Lock};
@@ -23,8 +30,9 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 ///     }
 /// }
 ///
-/// // SAFETY: the exchange succeeds for one caller, until its guard stores `false`; Acquire and
-/// // Release order one guard's life before the next.
+/// // SAFETY: after the exchange has succeeded for one caller, it fails for all callers until that
+/// // caller's guard stores `false`. This store is Release, and the next successful exchange is
+/// // Acquire, so each guard's life is ordered before the next guard's.
 /// unsafe impl Lock for Spin {
 ///     type Guard<'a> = Guard<'a>;
 ///
@@ -51,19 +59,20 @@ use sync_shim::{cell::UnsafeCell, hint::spin_loop};
 ///
 /// # Safety
 ///
-/// - At any time at most one of the guards that `lock` and `try_lock` return is alive, on all
-///   threads.
-/// - Everything that happened before a guard was dropped happens before the next guard is returned.
+/// - At any time, at most one guard of a lock is alive, whether `lock` or `try_lock` returned it,
+///   and on whichever thread.
+/// - Everything that happens before a guard is dropped also happens before the next guard is
+///   returned.
 pub unsafe trait Lock {
-    /// A guard. The lock is held until its guard is dropped.
+    /// The guard of a lock that is taken. The drop of the guard releases the lock.
     type Guard<'a>
     where
         Self: 'a;
 
-    /// Tries to take the lock. Returns `None` if it is taken.
+    /// Takes the lock and returns its guard, or returns `None` if the lock is taken already.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
 
-    /// Takes the lock. If it is taken, waits until it is free.
+    /// Waits until the lock is free, takes the lock, and returns its guard.
     fn lock(&self) -> Self::Guard<'_>;
 }
 
@@ -72,8 +81,9 @@ pub unsafe trait Lock {
 #[cfg(feature = "std")]
 pub type DefaultLock = std::sync::Mutex<()>;
 
-// SAFETY: std's mutex returns one guard at a time, and orders each guard before the next. No code
-// under the lock panics with the list half changed, so a poisoned mutex can be used like any other.
+// SAFETY: std's mutex has at most one live guard at a time, and orders each guard before the next.
+// No code under the lock panics while the locked value is half changed. So the value is whole even
+// if the mutex is poisoned, and the poison can be ignored.
 #[cfg(feature = "std")]
 unsafe impl Lock for std::sync::Mutex<()> {
     type Guard<'a> = std::sync::MutexGuard<'a, ()>;
@@ -94,9 +104,9 @@ unsafe impl Lock for std::sync::Mutex<()> {
     }
 }
 
-// SAFETY: a `RawMutex` promises exclusion and the order of the guards; without these promises
-// `lock_api::Mutex` would be unsound. A `RawMutex` may panic: the section "Safety" of `Lock` does
-// not forbid that.
+// SAFETY: every `RawMutex` allows one guard at a time, and orders each guard before the next. If
+// one did not, `lock_api::Mutex` itself would be unsound. A `RawMutex` may panic: the section
+// "Safety" of `Lock` does not forbid that.
 #[cfg(feature = "lock_api")]
 unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     type Guard<'a>
@@ -115,17 +125,24 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
     }
 }
 
-/// The number of spin hints (together about 0.5 us on most processors) that a consumer executes
-/// before it tries a taken lock again. The work under the lock takes 20 ns. Most of that time the
-/// lock's holder waits for the cache lines of the list and of the stack's word, which come from
-/// another processor. If consumers retried at once, these lines would move between the processors
-/// for every item. The pause lets the other consumer take some dozens of items, and doubles the
-/// throughput of both consumers (`cargo bench -p bench --bench injector -- contended both`).
+/// The number of spin hints that a thread executes before it tries a taken lock again. On most
+/// processors this pause takes about 0.5 us.
+///
+/// The number was chosen by a measurement of the `Injector`, in the benchmark's row *both*: two
+/// threads, each on a processor of its own, push an item and pop an item in turn. This command
+/// repeats the row: `cargo bench -p bench --bench injector -- contended both`.
+///
+/// The work under the lock takes 20 ns. For most of this time the lock's holder waits for two cache
+/// lines, which come from the other processor: the line of the list, and the line of the stack's
+/// `top`. If the other thread tried the lock again at once, these lines would move between the
+/// processors for every item. While the other thread pauses, the holder can push and pop some
+/// dozens of items. So the pause doubles the throughput of both threads.
 const PAUSES: u32 = 32;
-/// The number of times that a consumer tries the lock before it waits in [`Lock::lock`].
+/// The number of times that a thread tries the lock before it waits in [`Lock::lock`]. The first
+/// attempt, which no pause precedes, counts too.
 const TRIES: u32 = 8;
 
-/// A value under a lock.
+/// A value, and the lock that protects it.
 pub(crate) struct Locked<L, T> {
     lock: Checked<L>,
     value: UnsafeCell<T>,
@@ -140,7 +157,7 @@ impl<L, T> Locked<L, T> {
 }
 
 impl<L: Lock, T> Locked<L, T> {
-    /// Runs `f` under the lock.
+    /// Takes the lock, runs `f` on the value, and releases the lock.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let _guard = match self.lock.try_lock() {
@@ -149,13 +166,14 @@ impl<L: Lock, T> Locked<L, T> {
         };
         self.value.with_mut(|value| {
             // SAFETY: the guard is alive, so by the contract of `Lock` no other thread uses the
-            // value. `f` does not call this function again: the only user code that it runs is that
-            // of the links (`Linked`).
+            // value. Nor does `f` call this function again. `f` could do so only through user code,
+            // and the only user code in `f` is `next` and `set_next` of `Linked`. The contract of
+            // `Linked` forbids these two to use a queue.
             f(unsafe { &mut *value })
         })
     }
 
-    /// Takes the lock after a first failed attempt.
+    /// Takes the lock after the first attempt has failed.
     #[cold]
     fn contended(&self) -> <Checked<L> as Lock>::Guard<'_> {
         for _ in 1..TRIES {
@@ -168,7 +186,8 @@ impl<L: Lock, T> Locked<L, T> {
     }
 }
 
-/// Outside of models and ThreadSanitizer: the user's lock itself.
+/// The lock that a [`Locked`] takes. Outside of models and ThreadSanitizer, this is the user's
+/// lock.
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_tsan)))]
 type Checked<L> = L;
 
@@ -177,8 +196,9 @@ const fn checked<L>(lock: L) -> L {
     lock
 }
 
-/// In models and under ThreadSanitizer: the shim's mutex in place of the user's lock. The model
-/// checker can't see the user's lock, and ThreadSanitizer can't see std's.
+/// The lock that a [`Locked`] takes. In models and under ThreadSanitizer, this is the mutex of
+/// `sync-shim`. The user's lock is stored, but never taken: the model checker can't observe the
+/// user's lock, and ThreadSanitizer can't observe std's mutex.
 #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
 struct Checked<L> {
     lock: sync_shim::sync::Mutex<()>,
@@ -192,7 +212,8 @@ sync_shim::const_fn! {
     }
 }
 
-// SAFETY: the shim's mutex returns one guard at a time, and orders each guard before the next.
+// SAFETY: the mutex of `sync-shim` has at most one live guard at a time, and orders each guard
+// before the next.
 #[cfg(any(selvedge_loom, selvedge_shuttle, selvedge_tsan))]
 unsafe impl<L> Lock for Checked<L> {
     type Guard<'a>
@@ -200,7 +221,8 @@ unsafe impl<L> Lock for Checked<L> {
     where
         L: 'a;
 
-    /// Waits for the lock, because the shim's mutex has no `try_lock`.
+    /// Waits until the lock is free, because the mutex of `sync-shim` has no `try_lock`. So this
+    /// never returns `None`.
     fn try_lock(&self) -> Option<Self::Guard<'_>> {
         Some(self.lock.lock())
     }

@@ -1,4 +1,5 @@
-//! Tests of HTTP/2, with hyper's own client over selvedge's sockets.
+//! Tests of the server over HTTP/2. In two tests the client is hyper's, over selvedge's sockets. In
+//! the others a plain socket of the standard library sends frames that the test puts together.
 mod common;
 
 use bytes::Bytes;
@@ -34,16 +35,19 @@ use std::{
     time::Duration,
 };
 
-/// A frame of HTTP/2.
+/// Returns the bytes of a frame of HTTP/2.
+///
+/// The kinds that these tests use are 0 (`DATA`), 1 (`HEADERS`), 4 (`SETTINGS`), 6 (`PING`), 7
+/// (`GOAWAY`) and 8 (`WINDOW_UPDATE`). The flag 1 ends a stream, and the flag 4 ends its headers.
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let head = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
     [&head, payload].concat()
 }
 
-// Fails if the write timeout does not end the connection, or if the error that `on_error` receives
-// is not the one that the docs of `write_timeout` promise.
+// Fails if the write timeout does not end the connection of a client that never reads, or if
+// `on_error` receives another error than the docs of `write_timeout` promise.
 #[test]
-fn client_that_never_reads_ends_with_kind_and_text() {
+fn write_timeout_error_has_promised_kind_and_text() {
     let runtime = selvedge::Runtime::new().unwrap();
     let listener = runtime.block_on(selvedge::net::TcpListener::bind("127.0.0.1:0"));
     let listener = listener.unwrap();
@@ -59,7 +63,7 @@ fn client_that_never_reads_ends_with_kind_and_text() {
         .write_timeout(Duration::from_millis(20))
         .on_error(move |error| _ = failed.try_send(error));
     runtime.spawn_detached(serve.into_future());
-    // The largest windows, and `GET http://a/`.
+    // The client opens the largest windows, and sends the request `GET http://a/`.
     let bytes = [
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
         frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]),
@@ -74,8 +78,9 @@ fn client_that_never_reads_ends_with_kind_and_text() {
     assert_eq!(source.to_string(), "the peer took no byte for 20ms");
 }
 
-/// A server of HTTP/2 that waits for its connections without limit. Its clock skips the time in
-/// which nothing happens, once the guard is dropped.
+/// Starts a server of HTTP/2 whose shutdown waits for the connections without limit. The clock of
+/// the server's runtime is paused. When the returned guard is dropped, the clock begins to skip the
+/// time in which nothing happens.
 fn paused_server() -> (Server, ClockHold) {
     let server = Server::with(|serve| serve.http2_only(|http2| http2).shutdown_timeout(None));
     let hold = server.runtime.block_on(async {
@@ -85,27 +90,30 @@ fn paused_server() -> (Server, ClockHold) {
     (server, hold)
 }
 
-/// Keeps the clock while a packet may be on its way, which the runtime cannot see.
+/// Returns a guard that keeps the paused clock from jumping. The tests keep the guard while a
+/// packet may be on its way, because the runtime does not see packets and may count as idle.
 fn hold_clock() -> ClockHold {
     Driver::current().unwrap().hold_clock()
 }
 
-// Fails if such a client keeps its connection, or if it keeps the server from its end.
+// Fails if a client that never sends HTTP/2 keeps its connection, or if such a client makes the
+// server's shutdown wait without end.
 #[test]
 fn client_that_never_sends_http2_is_dropped() {
     let (server, hold) = paused_server();
     drop(hold);
     let mut client = server.connect();
-    // The server's settings come first.
+    // The client reads the server's settings, and then the end of the connection.
     client.0.read_to_end(&mut Vec::new()).unwrap();
 
+    // Another such client is connected when the shutdown begins.
     let mut client = server.connect();
     client.0.read_exact(&mut [0; 9]).unwrap();
     server.end().unwrap();
     let _ = client.0.read_to_end(&mut Vec::new());
 }
 
-/// Reads a frame, and returns its kind and its payload; `None` at the end.
+/// Reads a frame, and returns its kind and its payload, or `None` at the end of the connection.
 fn next_frame(from: &mut impl io::Read) -> Option<(u8, Vec<u8>)> {
     let mut head = [0; 9];
     from.read_exact(&mut head).ok()?;
@@ -115,20 +123,23 @@ fn next_frame(from: &mut impl io::Read) -> Option<(u8, Vec<u8>)> {
     Some((head[3], payload))
 }
 
-/// Reads a frame, and returns its kind; `None` at the end.
+/// Reads a frame, and returns its kind, or `None` at the end of the connection.
 fn kind_of_frame(from: &mut impl io::Read) -> Option<u8> {
     Some(next_frame(from)?.0)
 }
 
-/// Reads frames up to one of that kind, and returns its payload.
+/// Reads frames up to the first one of the kind `kind`, and returns the payload of that frame.
 #[track_caller]
 fn frame_of_kind(kind: u8, from: &mut impl io::Read) -> Vec<u8> {
     let mut frames = iter::from_fn(|| next_frame(from));
     let found = frames.find(|frame| frame.0 == kind);
-    found.expect("the connection has not ended").1
+    found
+        .expect("the connection ended before a frame of that kind")
+        .1
 }
 
-// Fails if the server waits for the answer to its ping.
+// Fails if the server waits for the answer to its own ping. h2 sends that ping with the first
+// `GOAWAY`, and this client does not answer it.
 #[test]
 fn client_without_request_gets_goaway_and_is_dropped() {
     let (server, hold) = paused_server();
@@ -139,6 +150,7 @@ fn client_without_request_gets_goaway_and_is_dropped() {
         frame(6, 0, 0, &[0; 8]),
     ];
     client.0.get_mut().write_all(&bytes.concat()).unwrap();
+    // The server's answer to the ping of the client.
     frame_of_kind(6, &mut client.0);
     drop(hold);
     let kinds: Vec<u8> = iter::from_fn(|| kind_of_frame(&mut client.0)).collect();
@@ -146,7 +158,8 @@ fn client_without_request_gets_goaway_and_is_dropped() {
     server.end().unwrap();
 }
 
-// Fails if a request that takes hours counts as none, or if the connection outlives it for long.
+// Fails if the server ends a connection whose request takes an hour, or if the server never ends
+// the connection after that request.
 #[test]
 fn request_of_an_hour_keeps_its_connection() {
     let (server, hold) = paused_server();
@@ -167,14 +180,14 @@ fn request_of_an_hour_keeps_its_connection() {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body, "waited");
         drop(hold);
-        // The server ends it, though the client would send more requests.
+        // The server ends the connection, although the client still has a `sender` for requests.
         let _ = connection.await.unwrap();
         assert!(sender.is_closed());
     });
     server.end().unwrap();
 }
 
-/// Lets the clock skip that time.
+/// Lets the clock skip the time `span`. Drops `hold` for that, and returns a new guard.
 fn skip(server: &Server, hold: ClockHold, span: Duration) -> ClockHold {
     server.runtime.block_on(async {
         drop(hold);
@@ -183,14 +196,14 @@ fn skip(server: &Server, hold: ClockHold, span: Duration) -> ClockHold {
     })
 }
 
-// Fails if a response counts as sent while h2 holds a part of it, because the client's window has
-// no room.
+// Fails if the server counts a response as sent while h2 still holds a part of it, because the
+// client's window has no room. The server would then end the connection as one without a request.
 #[test]
 fn client_that_takes_minutes_gets_its_whole_response() {
-    const BODY: &[u8] = b"a byte each half a minute";
+    const BODY: &[u8] = b"one byte every 25 seconds";
     let (server, mut hold) = paused_server();
     let mut client = server.connect();
-    // Windows of one byte, and `POST http://a/echo`.
+    // The client opens a window of one byte for each stream, and sends `POST http://a/echo`.
     let bytes = [
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
         frame(4, 0, 0, &[0, 4, 0, 0, 0, 1]),
@@ -210,7 +223,8 @@ fn client_that_takes_minutes_gets_its_whole_response() {
     server.end().unwrap();
 }
 
-/// Sends `CONNECT` to a host, and waits for the answer.
+/// Connects to the server, sends a `CONNECT` for `host`, and waits for the answer. For the host
+/// `tunnel` the service opens a tunnel. For any other host it answers as for any other request.
 fn connect_to(host: &str, server: &Server) -> Client {
     let mut client = server.connect();
     let headers = [
@@ -228,7 +242,8 @@ fn connect_to(host: &str, server: &Server) -> Client {
     client
 }
 
-// Fails if a client can keep its connection by a `CONNECT` of which the service knows nothing.
+// Fails if a client can keep its connection by a `CONNECT` that the service answers like any other
+// request, without taking the tunnel.
 #[test]
 fn connect_without_a_tunnel_keeps_no_connection() {
     let (server, hold) = paused_server();
@@ -239,7 +254,8 @@ fn connect_without_a_tunnel_keeps_no_connection() {
     server.end().unwrap();
 }
 
-// Fails if a tunnel counts as no request, or if the connection outlives it for long.
+// Fails if the server ends a connection whose tunnel is open for an hour, or if the server never
+// ends the connection after that tunnel.
 #[test]
 fn tunnel_of_an_hour_keeps_its_connection() {
     let (server, hold) = paused_server();
@@ -254,7 +270,7 @@ fn tunnel_of_an_hour_keeps_its_connection() {
     server.end().unwrap();
 }
 
-// Fails if a client without a request makes a shutdown last for its own time limit.
+// Fails if a client without a request keeps a shutdown waiting until the shutdown's time limit.
 #[test]
 fn shutdown_drops_silent_clients_before_its_limit() {
     let server = Server::with(|serve| serve.http2_only(|http2| http2));
@@ -262,7 +278,8 @@ fn shutdown_drops_silent_clients_before_its_limit() {
         time::pause();
         hold_clock()
     });
-    // Both are accepted: they have the server's settings. The second has sent its own, too.
+    // Each client reads something from the server before the shutdown, so the server has accepted
+    // both. `silent` sends nothing. `idle` sends its settings and a ping, but no request.
     let (mut silent, mut idle) = (server.connect(), server.connect());
     silent.0.read_exact(&mut [0; 9]).unwrap();
     let bytes = [
@@ -277,7 +294,7 @@ fn shutdown_drops_silent_clients_before_its_limit() {
     server.end().unwrap();
 }
 
-/// A body without end, which counts the bytes that it has made.
+/// A body without end. It counts the bytes that it has made.
 struct Endless(Arc<AtomicUsize>);
 
 impl Body for Endless {
@@ -297,7 +314,7 @@ impl Body for Endless {
 // Fails if a client that opens the largest windows for all its streams, and reads nothing, makes
 // the server buffer more than `max_send_buf_size` for each stream.
 #[test]
-fn streams_that_nobody_reads_fill_their_buffers_alone() {
+fn streams_that_nobody_reads_fill_only_their_buffers() {
     const STREAMS: u8 = 100;
     const BUFFER: usize = 64 << 10;
     let runtime = selvedge::Builder::new_current_thread().build().unwrap();
@@ -333,7 +350,8 @@ fn streams_that_nobody_reads_fill_their_buffers_alone() {
         selvedge::spawn_detached(server.into_future());
         errors.recv().await.unwrap();
     });
-    // A stream may exceed its buffer by a piece, and the socket takes some.
+    // The bound allows each stream two pieces beyond its buffer, and 4 MiB for the bytes that the
+    // socket takes.
     let most = usize::from(STREAMS) * (BUFFER + (32 << 10)) + (4 << 20);
     let made = made.load(SeqCst);
     assert!(made > 0 && made < most, "{made} bytes");
@@ -365,9 +383,10 @@ fn hundred_streams_share_a_connection_until_the_shutdown() {
             });
         }
         streams.join_all().await;
+        // The server makes one service for each connection, so there was one connection.
         assert_eq!(server.state.made.load(SeqCst), 1);
 
-        // The server finishes a stream in progress, though it shuts down.
+        // The server shuts down while a stream is in progress, and still answers its request.
         let mut last = sender.clone();
         let wait = Request::get("http://a/wait").body(Full::default()).unwrap();
         let waiting = selvedge::spawn(async move { last.send_request(wait).await });
@@ -383,12 +402,13 @@ fn hundred_streams_share_a_connection_until_the_shutdown() {
     server.end().unwrap();
 }
 
-/// Counts the writes of the one connection that it hands out.
+/// A listener that accepts one connection, and counts the writes of that connection.
 struct Counting {
     stream: Option<UnixStream>,
     writes: Arc<AtomicUsize>,
 }
 
+/// The I/O of that connection.
 struct CountingIo(SelvedgeIo<UnixStream>, Arc<AtomicUsize>);
 
 impl Listener for Counting {
@@ -453,10 +473,10 @@ impl Write for CountingIo {
     }
 }
 
-/// One thread serves 100 requests that come in one piece.
+/// The one thread of a runtime serves 100 requests that arrive in one piece.
 ///
-/// A task of its own answers each request. Fails if the connection's task runs between these tasks,
-/// and so writes each answer alone.
+/// Each request is answered by a task of its own. Fails if the connection's task runs between these
+/// tasks, and so writes each answer alone.
 #[test]
 fn answers_of_requests_that_came_together_share_writes() {
     const REQUESTS: u32 = 100;

@@ -1,6 +1,6 @@
-//! Panics of all kinds of user code, in each state of a task. Each panic becomes the error of the
-//! join handle, reaches the caller, or is dropped. Each value is dropped once, and the cell is
-//! freed.
+//! User code of each kind panics, in each state of a task. Each panic becomes the error of the join
+//! handle, or reaches the caller, or is caught and goes no further. Each value is dropped once, and
+//! the cell is freed.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use std::{
     any::Any,
@@ -25,12 +25,13 @@ struct World {
     queue: Mutex<VecDeque<Notified<Queue>>>,
     schedule_panics: AtomicBool,
     drops_panic: AtomicBool,
-    /// The panics that were reported to the scheduler.
+    /// The messages of the panics that were reported to the scheduler, or "?" for a panic without a
+    /// message.
     messages: Mutex<Vec<String>>,
 }
 
-/// The scheduler. Each task has one of its own, so the number of schedulers that are left is the
-/// number of cells that are not freed.
+/// The scheduler of a task. Each task has a `Queue` of its own, so the number of `Queue`s that are
+/// left is the number of cells that are not freed.
 struct Queue(Arc<World>);
 
 impl Schedule for Queue {
@@ -47,7 +48,8 @@ impl Schedule for Queue {
         let mut messages = task.scheduler().0.messages.lock().unwrap();
         messages.push(text.unwrap_or_else(|| String::from("?")));
         drop(messages);
-        panic!("not reported");
+        // The caller catches this panic, and does not report it.
+        panic!("panicked");
     }
 }
 
@@ -65,7 +67,7 @@ impl World {
         queue.pop_front()
     }
 
-    /// Returns the panics that were reported since the last call.
+    /// Returns the messages of the panics that were reported since the last call.
     fn messages(&self) -> Vec<String> {
         std::mem::take(&mut self.messages.lock().unwrap())
     }
@@ -86,8 +88,9 @@ impl Drop for Bomb {
     }
 }
 
-/// A future that waits, and the last waker that it has seen.
-struct Waits(Arc<Mutex<Option<Waker>>>, #[expect(dead_code)] Bomb);
+/// A future that is never ready. Each poll stores its waker in the slot. The bomb counts the drops
+/// of the future.
+struct Waits(Slot, #[expect(dead_code)] Bomb);
 
 impl Future for Waits {
     type Output = ();
@@ -98,15 +101,19 @@ impl Future for Waits {
     }
 }
 
-/// A world and its tasks. Their futures count their drops, and panic in their drop if `explodes` is
-/// set.
+/// The world of one test, and the counts of its bombs. A task of the test may have one bomb, in its
+/// future or in its output.
 struct Test {
     world: Arc<World>,
+    /// The number of drops of bombs so far.
     drops: Arc<AtomicUsize>,
+    /// Whether each bomb panics in its drop.
     explodes: bool,
+    /// The number of tasks with a bomb.
     tasks: usize,
 }
 
+/// Holds the waker of a future's last poll.
 type Slot = Arc<Mutex<Option<Waker>>>;
 
 impl Test {
@@ -126,6 +133,7 @@ impl Test {
         }
     }
 
+    /// Makes a task whose future is never ready. Also returns the slot that holds its waker.
     fn task(&mut self) -> (Notified<Queue>, JoinHandle<()>, Slot) {
         self.tasks += 1;
         let slot = Slot::default();
@@ -134,14 +142,15 @@ impl Test {
         (task, join, slot)
     }
 
-    /// Spawns a task that was polled once, in no list.
+    /// Makes a task and polls it once. Then the task waits, and is in no list.
     fn idle(&mut self) -> (JoinHandle<()>, Slot) {
         let (task, join, slot) = self.task();
         assert!(matches!(task.run(), Ran::Pending));
         (join, slot)
     }
 
-    /// Asserts that every future was dropped once, and that every cell is freed.
+    /// Asserts that every bomb was dropped once, that no task is queued, and that every cell is
+    /// freed.
     fn over(self) {
         assert_eq!(self.drops.load(SeqCst), self.tasks);
         assert!(self.world.pop().is_none());
@@ -149,32 +158,35 @@ impl Test {
     }
 }
 
+/// Returns whether `f` panics.
 fn panics(f: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
 }
 
+/// Returns the outcome of a task that has ended.
 fn outcome<T>(join: JoinHandle<T>) -> Result<T, JoinError> {
     let Poll::Ready(outcome) = pin!(join).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("the task is not done");
+        panic!("the task has not ended");
     };
     outcome
 }
 
-/// Asserts that the error of the join handle says how the future ended: cancelled, or with the
-/// panic of its drop.
+/// Asserts that the task ended without output: by a panic if `explodes` is set, and otherwise by a
+/// cancellation.
 fn ended(join: JoinHandle<()>, explodes: bool) {
     let error = outcome(join).unwrap_err();
     assert_eq!(error.is_panic(), explodes, "{error}");
 }
 
+/// Takes the waker out of a slot.
 fn take(slot: &Slot) -> Waker {
     slot.lock().unwrap().take().unwrap()
 }
 
-/// A scheduler that panics drops the task that it was given: the task is cancelled, and the panic
-/// reaches the thread that scheduled it.
+/// A `schedule` that panics drops the `Notified` that it got. This drop cancels the task. The panic
+/// reaches the caller that scheduled the task.
 #[test]
-fn scheduler_panic_cancels_the_task_and_reaches_its_caller() {
+fn schedule_panic_cancels_the_task_and_reaches_the_caller() {
     for explodes in [false, true] {
         let mut test = Test::new(explodes);
         test.world.schedule_panics.store(true, SeqCst);
@@ -197,8 +209,8 @@ fn scheduler_panic_cancels_the_task_and_reaches_its_caller() {
         ended(join, explodes);
         drop(slot);
 
-        // The drop of the last reference schedules the task: first of a waker, then of a join
-        // handle.
+        // The drop of a task's last reference schedules the task. For the first task here that
+        // reference is a waker, and for the second task it is a join handle.
         let (join, slot) = test.idle();
         drop(join);
         assert!(panics(|| drop(take(&slot))));
@@ -209,8 +221,9 @@ fn scheduler_panic_cancels_the_task_and_reaches_its_caller() {
     }
 }
 
+/// Fails if the closure and the value that it captures are not dropped exactly once.
 #[test]
-fn closure_scheduler_panic_cancels_the_task_too() {
+fn closure_that_panics_as_scheduler_cancels_the_task() {
     let drops = Arc::new(AtomicUsize::new(0));
     let captured = Arc::new(());
     for captures in [None, Some(captured.clone())] {
@@ -233,9 +246,10 @@ fn closure_scheduler_panic_cancels_the_task_too() {
 }
 
 #[test]
-fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
+fn task_in_any_state_ends_if_its_futures_drop_panics() {
     let mut test = Test::new(true);
-    // A queued task is dropped; or is aborted and then run; or is cancelled by an owner.
+    // Three queued tasks. The first is dropped, the second is aborted and then run, and an owner
+    // cancels the third.
     let (task, join, _) = test.task();
     drop(task);
     ended(join, true);
@@ -247,7 +261,8 @@ fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
     let (task, join, _) = test.task();
     owned.cancel(task);
     ended(join, true);
-    // A task that waits in a list is cancelled by the owner, or is aborted and then run elsewhere.
+    // Two tasks that wait in the owner's list. The owner cancels the first. The second is aborted,
+    // and then run without the list.
     let (task, join, slot) = test.task();
     assert!(matches!(owned.run(task), Ran::Pending));
     owned.cancel_all();
@@ -262,18 +277,18 @@ fn task_whose_future_panics_in_its_drop_ends_in_any_state() {
     ended(join, true);
     drop(take(&slot));
     assert!(owned.is_empty());
-    // A task whose last reference is dropped is scheduled once more, and then dropped.
+    // The drop of a task's last reference schedules the task. Then its `Notified` is dropped.
     let (join, slot) = test.idle();
     drop((join, take(&slot)));
     drop(test.world.pop().unwrap());
-    // A task without a join handle is dropped.
+    // A queued task without a join handle is dropped.
     let (task, join, _) = test.task();
     drop(join);
     drop(task);
     test.over();
 }
 
-/// The scheduler of thread-local tasks.
+/// The scheduler of thread-local tasks. It sends each task to the task's owner.
 struct Sends;
 
 impl ScheduleLocal for Sends {
@@ -282,7 +297,7 @@ impl ScheduleLocal for Sends {
     }
 }
 
-/// Notes in its drop whether the thread is panicking.
+/// Stores in its drop whether the thread is panicking.
 struct Panicking(Arc<AtomicBool>);
 
 impl Drop for Panicking {
@@ -291,8 +306,9 @@ impl Drop for Panicking {
     }
 }
 
-/// A future that holds `H` and panics in its poll. An `async` block would drop `H` itself while its
-/// poll unwinds.
+/// A future that holds an `H` and panics in its poll. An `async` block would not do: while a panic
+/// unwinds out of its poll, the block itself drops its variables. So the `H` would be gone before
+/// the task drops the future.
 struct Holds<H>(H);
 
 impl<H: Unpin> Future for Holds<H> {
@@ -304,7 +320,7 @@ impl<H: Unpin> Future for Holds<H> {
 }
 
 #[test]
-fn a_future_that_panics_is_dropped_as_the_panic_unwinds() {
+fn future_is_dropped_while_the_panic_of_its_poll_unwinds() {
     let panicking = Arc::new(AtomicBool::new(false));
     let future = Holds(Panicking(panicking.clone()));
     let (task, join) = new(future, Queue(Arc::default()));
@@ -322,7 +338,7 @@ fn a_future_that_panics_is_dropped_as_the_panic_unwinds() {
 }
 
 #[test]
-fn a_future_that_panics_poisons_the_mutex_whose_guard_it_holds() {
+fn future_that_panics_poisons_the_mutex_whose_guard_it_holds() {
     let list = LocalOwned::new(Waker::noop().clone());
     static MUTEX: Mutex<()> = Mutex::new(());
     let (task, join) = list.spawn(Holds(MUTEX.lock().unwrap()), Sends);
@@ -331,10 +347,9 @@ fn a_future_that_panics_poisons_the_mutex_whose_guard_it_holds() {
     ended(join, true);
 }
 
-/// Nothing unwinds while a cancelled future is dropped, so the drop sees a thread that does not
-/// panic.
+/// The task is cancelled before its first poll, so the future does not panic.
 #[test]
-fn a_future_that_is_cancelled_is_not_dropped_as_in_a_panic() {
+fn cancelled_future_is_dropped_while_no_panic_unwinds() {
     let panicking = Arc::new(AtomicBool::new(true));
     let future = Holds(Panicking(panicking.clone()));
     let (task, join) = new(future, Queue(Arc::default()));
@@ -343,10 +358,11 @@ fn a_future_that_is_cancelled_is_not_dropped_as_in_a_panic() {
     ended(join, false);
 }
 
-/// A panic in the future's drop, while the poll's panic unwinds, is caught, and so does not end the
-/// process.
+/// The future's drop panics while the panic of its poll unwinds.
+///
+/// Fails if the second panic is not caught at the drop: two panics at once end the process.
 #[test]
-fn future_panic_in_poll_and_drop_ends_the_task_once() {
+fn future_that_panics_in_poll_and_drop_ends_the_task_once() {
     let mut test = Test::new(true);
     for listed in [false, true] {
         test.tasks += 1;
@@ -371,6 +387,8 @@ fn output_with_panicking_drop_is_dropped_once() {
         let bomb = test.bomb();
         async move { bomb }
     };
+    // The outputs of five tasks. The first task is detached. The join handles of the next three are
+    // dropped: before the run, after it, and after it with a registered waker.
     test.tasks = 5;
     let task = new_detached(output(&test), Queue(test.world.clone()));
     assert!(matches!(task.run(), Ran::Complete));
@@ -384,30 +402,32 @@ fn output_with_panicking_drop_is_dropped_once() {
     assert!(join.set_waker(Waker::noop().clone()));
     assert!(matches!(task.run(), Ran::Complete));
     drop(join);
-    // The output was taken, so the panic of its drop reaches the thread that took it.
+    // The join handle returns the fifth output. The panic of the output's drop then reaches the
+    // thread that drops the output.
     let (task, join) = new(output(&test), Queue(test.world.clone()));
     assert!(matches!(task.run(), Ran::Complete));
     assert!(panics(|| drop(outcome(join).unwrap())));
     test.over();
 }
 
-/// Makes a waker that panics in one of its functions, and counts how many clones of it exist.
-fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
+/// Makes a waker that panics in its function `at`: "clone", "wake" or "drop". With any other word
+/// the waker never panics. `live` counts the waker and its clones, as long as they exist.
+fn waker(at: &'static str, live: &Arc<AtomicUsize>) -> Waker {
     struct Inner(&'static str, Arc<AtomicUsize>);
     fn act(data: *const (), now: &str) {
-        // SAFETY: each waker holds a box of this type.
+        // SAFETY: the data of each waker is a live box of this type.
         let at = unsafe { &*data.cast::<Inner>() }.0;
         assert!(at != now, "waker {now}");
     }
     fn free(data: *const ()) {
-        // SAFETY: as above, and the waker is not used afterwards.
+        // SAFETY: as above. The waker is not used afterwards.
         let inner = unsafe { Box::from_raw(data.cast::<Inner>().cast_mut()) };
         inner.1.fetch_sub(1, SeqCst);
     }
-    fn make(at: &'static str, there: &Arc<AtomicUsize>) -> RawWaker {
-        there.fetch_add(1, SeqCst);
+    fn make(at: &'static str, live: &Arc<AtomicUsize>) -> RawWaker {
+        live.fetch_add(1, SeqCst);
         RawWaker::new(
-            Box::into_raw(Box::new(Inner(at, there.clone()))).cast(),
+            Box::into_raw(Box::new(Inner(at, live.clone()))).cast(),
             &TABLE,
         )
     }
@@ -421,8 +441,8 @@ fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
         |data| {
             act(data, "clone");
             // SAFETY: as above.
-            let Inner(at, there) = unsafe { &*data.cast::<Inner>() };
-            make(at, there)
+            let Inner(at, live) = unsafe { &*data.cast::<Inner>() };
+            make(at, live)
         },
         |data| {
             let _free = Free(data);
@@ -434,62 +454,65 @@ fn waker(at: &'static str, there: &Arc<AtomicUsize>) -> Waker {
             act(data, "drop");
         },
     );
-    // SAFETY: the functions keep a waker's contract.
-    unsafe { Waker::from_raw(make(at, there)) }
+    // SAFETY: the functions of the table fulfil the contract of a waker.
+    unsafe { Waker::from_raw(make(at, live)) }
 }
 
 #[test]
-fn panicking_join_waker_is_dropped_once_and_the_output_comes() {
+fn panicking_join_waker_is_dropped_once_and_loses_no_output() {
     for at in ["clone", "wake", "drop", "nowhere"] {
         for listed in [false, true] {
-            let (test, there) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
+            let (test, live) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
             let mut owned = Owned::new(Waker::noop().clone());
             let (task, mut join) = new(async { 7 }, Queue(test.world.clone()));
-            let bad = waker(at, &there);
+            let bad = waker(at, &live);
             let poll = |join: &mut JoinHandle<_>, waker: &Waker| {
                 panics(|| _ = Pin::new(join).poll(&mut Context::from_waker(waker)))
             };
             assert_eq!(poll(&mut join, &bad), at == "clone");
-            // A waker replaces `bad`, and then `bad` replaces that waker: a poll does not get the
-            // panic of the waker that it replaces.
+            // The next poll registers another waker in place of `bad`, and the poll after it
+            // registers `bad` again. If the drop of the replaced waker panics, the poll does not
+            // panic. (With "clone", `bad` is never registered.)
             assert!(!poll(&mut join, Waker::noop()));
             assert_eq!(poll(&mut join, &bad), at == "clone");
             assert_eq!(panics(|| drop(bad)), at == "drop");
             let ran = if listed { owned.run(task) } else { task.run() };
             assert!(matches!(ran, Ran::Complete));
             assert_eq!(outcome(join).unwrap(), 7);
-            assert_eq!(there.load(SeqCst), 0, "{at}");
+            assert_eq!(live.load(SeqCst), 0, "{at}");
             test.over();
         }
     }
 }
 
 #[test]
-fn panicking_join_waker_lets_the_handle_drop() {
+fn join_handle_with_a_panicking_waker_drops_without_panic() {
     for at in ["wake", "drop"] {
-        let (mut test, there) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
+        let (mut test, live) = (Test::new(false), Arc::new(AtomicUsize::new(0)));
         let (task, mut join, _) = test.task();
-        let bad = waker(at, &there);
+        let bad = waker(at, &live);
         let _ = Pin::new(&mut join).poll(&mut Context::from_waker(&bad));
         drop(join);
         assert_eq!(panics(|| drop(bad)), at == "drop");
         drop(task);
-        assert_eq!(there.load(SeqCst), 0, "{at}");
+        assert_eq!(live.load(SeqCst), 0, "{at}");
         test.over();
     }
 }
 
-/// The drop of the last reference drops the scheduler and the details, and frees the cell. The
-/// panics in the drops of the scheduler and of the details are contained.
+/// The drop of the last reference drops the scheduler and the details (name, place of the spawn,
+/// metadata), and frees the cell. Panics in the drops of the scheduler and of the details are
+/// contained.
 #[test]
 fn panic_in_the_drop_of_a_cells_parts_is_contained() {
     let mut test = Test::new(false);
     test.world.drops_panic.store(true, SeqCst);
-    // A cancelled run frees the cell.
+    // The drop of the `Notified` cancels the task and frees the cell.
     let (task, join, _) = test.task();
     drop(join);
     drop(task);
-    // The join handle, a waker, an abort handle or a list frees the cell.
+    // The last reference is a join handle, then a waker, then an abort handle, and then twice the
+    // list of an owner.
     let (task, join, _) = test.task();
     drop(task);
     ended(join, false);
@@ -538,7 +561,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     let mut test = Test::new(true);
     let world = test.world.clone();
     let queue = || Queue(world.clone());
-    // The future panics in a poll, and then in its drop.
+    // A future panics in its poll, and then in its drop.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| -> Poll<()> {
@@ -549,7 +572,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     assert!(matches!(task.run(), Ran::Complete));
     assert_eq!(world.messages(), ["poll", "drop"]);
     drop(join);
-    // One future panics in its drop after its last poll, and another in its drop without a poll.
+    // Two futures panic in their drops: the first after its last poll, the second without a poll.
     test.tasks += 1;
     let bomb = test.bomb();
     let future = poll_fn(move |_| {
@@ -562,7 +585,7 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     drop(task);
     assert_eq!(world.messages(), ["drop"]);
     drop(join);
-    // The output panics in its drop: the run drops it, or the join handle does.
+    // The drop of an output panics. The run drops the output, or the join handle does.
     for joined in [false, true] {
         test.tasks += 1;
         let bomb = test.bomb();
@@ -575,42 +598,45 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
         drop(join);
         assert_eq!(world.messages(), ["drop"], "{joined}");
     }
-    // A join waker panics when it is woken, when another waker replaces it, or when the handle
-    // drops it. The last waker was left behind by a poll whose own waker could not be cloned.
-    for (at, then) in [
-        ("wake", "run"),
-        ("drop", "another"),
-        ("drop", "go"),
-        ("drop", "stay"),
+    // A join waker panics when the completion wakes it, when a poll replaces it by another waker,
+    // when the join handle drops it, or when the free of the cell drops it. For the last case, a
+    // poll with a waker whose clone panics leaves the join waker in the cell, but unregistered. So
+    // the join handle does not drop it.
+    for (at, by) in [
+        ("wake", "completion"),
+        ("drop", "poll"),
+        ("drop", "handle"),
+        ("drop", "free"),
     ] {
-        let there = Arc::new(AtomicUsize::new(0));
+        let live = Arc::new(AtomicUsize::new(0));
         let (task, mut join) = new(async {}, queue());
         let poll = |join: &mut JoinHandle<()>, waker: &Waker| {
             panics(|| _ = Pin::new(join).poll(&mut Context::from_waker(waker)))
         };
-        let bad = waker(at, &there);
+        let bad = waker(at, &live);
         poll(&mut join, &bad);
         panics(|| drop(bad));
-        match then {
-            "run" => {}
-            "another" => assert!(!poll(&mut join, Waker::noop())),
-            "go" => drop(join),
+        match by {
+            "completion" => {}
+            "poll" => assert!(!poll(&mut join, Waker::noop())),
+            "handle" => drop(join),
             _ => {
-                assert!(poll(&mut join, &waker("clone", &there)));
+                assert!(poll(&mut join, &waker("clone", &live)));
                 drop(join);
                 assert!(world.messages().is_empty());
             }
         }
         assert!(matches!(task.run(), Ran::Complete));
-        assert_eq!(world.messages(), [format!("waker {at}")], "{then}");
-        assert_eq!(there.load(SeqCst), 0, "{then}");
+        assert_eq!(world.messages(), [format!("waker {at}")], "{by}");
+        assert_eq!(live.load(SeqCst), 0, "{by}");
     }
     drop(world);
     test.over();
 }
 
-/// The join handle gets the payload of the first panic. The drop of that payload panics again; the
-/// payload of this second panic is leaked, because its drop could panic forever.
+/// There are three panics. The future's poll panics with a bomb as the payload, which the join
+/// handle gets. Then the future's drop panics. At the end the drop of the join handle drops the
+/// payload, and the payload's drop panics. The scheduler gets a report of each panic.
 #[test]
 fn panic_in_a_payloads_drop_is_reported() {
     let mut test = Test::new(true);
@@ -619,6 +645,7 @@ fn panic_in_a_payloads_drop_is_reported() {
     let future = poll_fn(move |_| -> Poll<()> {
         let Bomb { drops, explodes } = &bomb;
         let (drops, explodes) = (drops.clone(), *explodes);
+        // The task has two bombs, so one of the two drops must not count.
         drops.fetch_sub(1, SeqCst);
         std::panic::resume_unwind(Box::new(Bomb { drops, explodes }))
     });

@@ -1,10 +1,11 @@
-//! Wakers over an `Arc`, which a caller makes without `unsafe`. There are counted wakers, and
-//! borrowed wakers for a poll.
+//! Wakers over an `Arc`. A caller makes them without `unsafe`.
 //!
-//! 1. A waker's data is the pointer of an [`Arc`]. Each waker is one strong reference, except the
-//!    waker in a [`WakerRef`], which borrows the `Arc`.
-//! 2. A wake by value hands its reference to the target. No function here keeps a reference after
-//!    it returns.
+//! 1. A waker's data is the pointer of an [`Arc`]. Each waker owns one strong reference. The only
+//!    exception is the waker in a [`WakerRef`]: the `WakerRef` borrows the caller's `Arc` instead.
+//! 2. A wake by value passes the waker's reference to [`ArcWake::wake`]. The drop of a waker drops
+//!    the waker's reference. A wake by reference leaves the reference with the waker. A clone adds
+//!    one reference, which the new waker owns.
+//! 3. The waker in a [`WakerRef`] is never dropped, and never woken by value.
 use crate::{WakeRef, WakerRef};
 use core::{
     marker::PhantomData,
@@ -13,11 +14,14 @@ use core::{
 };
 use sync_shim::sync::Arc;
 
-/// A type that is woken with its own `Arc`, which it may push to a queue. The trait is like
-/// [`std::task::Wake`], and works under models, too.
+/// A type in an `Arc` that wakers wake: [`wake`](Self::wake) gets the `Arc`, and may push the `Arc`
+/// to a queue. The trait is like [`std::task::Wake`], but also works under a model checker.
 ///
-/// `wake` is not a method, since under a model the `Arc` is the model checker's. Every [`WakeRef`],
-/// which needs no `Arc`, is an `ArcWake`.
+/// `wake` has a parameter `this` instead of `self`. Under a model checker, `Arc` is the checker's
+/// own type, and stable Rust allows `self: Arc<Self>` only for the standard library's `Arc`.
+///
+/// Every [`WakeRef`] is also an `ArcWake`. A `WakeRef` is woken by reference, so its wake passes no
+/// `Arc`.
 ///
 /// ```
 /// use std::{
@@ -46,11 +50,12 @@ use sync_shim::sync::Arc;
 /// assert!(queue.0.lock().unwrap().pop_front().is_some());
 /// ```
 pub trait ArcWake: Send + Sync + 'static {
-    /// Wakes the target, and takes over the waker's `Arc`. Any thread may call this, any number of
-    /// times.
+    /// Wakes the target, and takes over `this`. A wake by value passes the waker's own `Arc`. Any
+    /// thread may call this function, any number of times.
     fn wake(this: Arc<Self>);
 
-    /// Wakes the target, while the waker keeps its `Arc`. The default method clones the `Arc`.
+    /// Wakes the target. The waker keeps its `Arc`. The default implementation passes a clone of
+    /// the `Arc` to [`wake`](Self::wake).
     fn wake_by_ref(this: &Arc<Self>) {
         Self::wake(Arc::clone(this));
     }
@@ -74,33 +79,40 @@ impl<T: ArcWake> VtableOf<T> {
 }
 
 unsafe fn clone<T: ArcWake>(data: *const ()) -> RawWaker {
-    // SAFETY: the data is an `Arc`'s pointer. The waker's reference, or the borrowed one, keeps it
-    // live (rule 1).
+    // SAFETY: the data is an `Arc`'s pointer (rule 1). The waker's reference keeps the `Arc` live,
+    // or the borrowed `Arc` of a `WakerRef` does.
     unsafe { Arc::increment_strong_count(data.cast::<T>()) };
     RawWaker::new(data, VtableOf::<T>::VTABLE)
 }
 
 unsafe fn wake<T: ArcWake>(data: *const ()) {
-    // SAFETY: the waker ends here, and its reference is taken over.
+    // SAFETY: the data is an `Arc`'s pointer, and the waker owns a reference (rules 1 and 3). The
+    // waker ends here, and the new `Arc` takes over the reference.
     T::wake(unsafe { Arc::from_raw(data.cast::<T>()) });
 }
 
 unsafe fn wake_by_ref<T: ArcWake>(data: *const ()) {
-    // SAFETY: the waker keeps its reference: this copy is not dropped.
+    // SAFETY: the data is the pointer of an `Arc` that is live, as in `clone`. The new `Arc` is
+    // never dropped, so it needs no reference of its own.
     let target = ManuallyDrop::new(unsafe { Arc::from_raw(data.cast::<T>()) });
     T::wake_by_ref(&target);
 }
 
 unsafe fn drop_waker<T: ArcWake>(data: *const ()) {
-    // SAFETY: the waker ends here, and its reference is taken over.
+    // SAFETY: as in `wake`.
     drop(unsafe { Arc::from_raw(data.cast::<T>()) });
 }
 
 /// Creates a waker that takes over an `Arc`.
 ///
-/// A clone and a drop cost one read-modify-write each. A wake costs what `target` does with its
-/// `Arc`. With a [`WakeRef`] a wake by reference costs no read-modify-write, and a wake by value
-/// costs that of the drop.
+/// The waker costs these read-modify-writes, besides those of the target's own code:
+///
+/// | | [`ArcWake`] | [`WakeRef`] |
+/// |---|---|---|
+/// | clone | 1 | 1 |
+/// | drop | 1 | 1 |
+/// | wake by value | 0 | 1, for the drop of the `Arc` |
+/// | wake by reference | 1, for a clone of the `Arc` | 0 |
 ///
 /// ```
 /// use std::sync::Arc;
@@ -118,13 +130,15 @@ unsafe fn drop_waker<T: ArcWake>(data: *const ()) {
 /// std::thread::park();
 /// ```
 pub fn from_arc<T: ArcWake>(target: Arc<T>) -> Waker {
-    // SAFETY: the functions keep the contract of a waker; `T` is `Send + Sync`.
+    // SAFETY: the functions of the vtable keep the contract of a waker (rules 1 and 2). Any thread
+    // may call them, because `T` is `Send + Sync`.
     unsafe { Waker::new(Arc::into_raw(target).cast(), VtableOf::<T>::VTABLE) }
 }
 
 impl<'a> WakerRef<'a> {
-    /// Borrows an `Arc` during a poll. This costs no read-modify-write, nor does the drop of the
-    /// result. A clone is a waker of [`from_arc`], and counts.
+    /// Borrows an `Arc` for a poll. Neither this call nor the drop of the `WakerRef` costs a
+    /// read-modify-write. A clone is a waker like those of the function [`from_arc`]: it owns a
+    /// reference, and costs one read-modify-write.
     ///
     /// ```
     /// use std::{sync::Arc, task::Context};
@@ -145,7 +159,7 @@ impl<'a> WakerRef<'a> {
     /// # drop(kept);
     /// ```
     ///
-    /// The `Arc` must outlive the `WakerRef`:
+    /// The `Arc` must outlive the `WakerRef`. So this does not compile:
     ///
     /// ```compile_fail,E0505
     /// # use waker_vtable::{WakeRef, WakerRef};
@@ -158,13 +172,14 @@ impl<'a> WakerRef<'a> {
     #[inline]
     pub fn from_arc<T: ArcWake>(target: &'a Arc<T>) -> Self {
         let data = Arc::as_ptr(target).cast();
-        // SAFETY: as in `from_arc`. The waker is never dropped, and is borrowed for no longer than
-        // `target`, so it needs no reference of its own.
+        // SAFETY: as in the function `crate::from_arc`, but the waker owns no reference. It needs
+        // none: it is never dropped, nor woken by value (rule 3), and `target` stays borrowed as
+        // long as the `WakerRef` exists.
         Self::borrow(unsafe { Waker::new(data, VtableOf::<T>::VTABLE) })
     }
 
-    /// Borrows the `Arc` of a target that implements the standard library's `Wake`, as
-    /// [`from_arc`](Self::from_arc) does. A clone is a waker of `Waker::from`.
+    /// Borrows an `Arc` for a poll, as [`from_arc`](Self::from_arc) does. Here the target
+    /// implements the standard library's `Wake`. A clone is a waker like those of `Waker::from`.
     ///
     /// ```
     /// use std::{
@@ -191,8 +206,9 @@ impl<'a> WakerRef<'a> {
         T: std::task::Wake + Send + Sync + 'static,
     {
         let data = std::sync::Arc::as_ptr(target);
-        // SAFETY: the pointer is an `Arc`'s, which `target` keeps live. The copy is never dropped:
-        // it goes into a waker that the `WakerRef` never drops.
+        // SAFETY: the pointer is that of an `Arc`, which `target` keeps live. The copy needs no
+        // reference of its own, because it is never dropped: it goes into the waker of a `WakerRef`
+        // (rule 3).
         let copy = unsafe { std::sync::Arc::from_raw(data) };
         Self::borrow(Waker::from(copy))
     }

@@ -1,4 +1,5 @@
-//! Wakers over a `static`, which a caller makes without `unsafe`. A `static` needs no count.
+//! Wakers over a `static`. A caller makes them without `unsafe`. No wakers are counted, because a
+//! `static` is never freed.
 use core::task::{RawWaker, RawWakerVTable, Waker};
 
 /// A type that is woken by reference: by a waker of [`from_static`], or of `from_arc`.

@@ -1,9 +1,19 @@
-//! Part of the step `doc`: checks that the links in the documents lead somewhere.
+//! Part of the step `doc`: checks the relative links in the Markdown documents. The check opens no
+//! web addresses, and does not look for the heading that a link names.
 //!
-//! The README and the change log of a published crate are read on its registry page and on docs.rs.
-//! There a relative link leads nowhere, neither to a file nor to an item by its path. So these
-//! documents link only to addresses and to their own headings. All other documents are read in the
-//! repository, where a relative link leads to a file.
+//! 1. A document of a published crate, such as its README or its change log, has no relative link.
+//!    It links only to web addresses and to its own headings.
+//! 2. In every other document, a relative link leads to a file or a folder of the repository.
+//!
+//! The reason for rule 1 is that such a document is also read outside of the repository, on docs.rs
+//! and on the crate's page at the registry:
+//!
+//! - On docs.rs, a relative link to a file leads nowhere: docs.rs has no such page.
+//! - On the registry's page, a relative link to a file leads nowhere either. A link to an item by
+//!   its path, such as `[text](a::b)`, leads nowhere there: only rustdoc can find the item.
+//!
+//! An item's path in brackets alone, as in ``[`Worker::push`]``, is allowed. rustdoc turns it into
+//! a link, and the registry's page shows it as text.
 use anyhow::{Context, Result};
 use project::{say, workspace};
 use std::{
@@ -15,23 +25,26 @@ use walkdir::WalkDir;
 pub(crate) fn run() -> Result<bool> {
     let (packages, root) = workspace::load()?;
     let published = packages.iter().filter(|package| package.is_published());
-    let published = published.map(|package| package.lib().context("a library"));
+    let published = published.map(|package| package.lib().context("a package without a library"));
     let published: Vec<_> = published.collect::<Result<_>>()?;
     let mut alive = true;
     for file in files(&root, "md")? {
-        let folder = file.parent().context("a file")?;
+        let folder = file.parent().context("a file without a folder")?;
         let text = fs::read_to_string(&file)?;
+        // The folder of a published crate contains the crate's library. The root contains
+        // libraries, too, but its own documents are read in the repository.
         let is_published = published.iter().any(|lib| lib.starts_with(folder)) && folder != root;
         for link in links(&text).filter(|link| is_dead(link, folder, is_published)) {
             alive = false;
             let file = file.strip_prefix(&root)?.display();
-            say!("{file}: a link that leads nowhere: {link}");
+            say!("{file}: this link breaks a rule of xtask/src/links.rs: {link}");
         }
     }
     Ok(alive)
 }
 
-/// Returns the files of the repository with this extension.
+/// Returns the files below `root` that have this extension. Skips hidden files and folders, and the
+/// folders named `target`.
 pub(crate) fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let files = WalkDir::new(root).min_depth(1).into_iter();
     let files = files.filter_entry(|entry| {
@@ -44,6 +57,8 @@ pub(crate) fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(paths.into_iter().filter(is_one).collect())
 }
 
+/// Returns whether a link of a document in `folder` breaks one of the rules above. `is_published`
+/// says whether the document is one of a published crate.
 fn is_dead(link: &str, folder: &Path, is_published: bool) -> bool {
     if link.starts_with("https://") || link.starts_with('#') {
         return false;
@@ -52,7 +67,7 @@ fn is_dead(link: &str, folder: &Path, is_published: bool) -> bool {
     is_published || !folder.join(file).exists()
 }
 
-/// Returns the targets of `[text](target)` and `[text]: target`, except those in code.
+/// Returns the targets of all links `[text](target)` and `[text]: target` that are not in code.
 fn links(text: &str) -> impl Iterator<Item = String> {
     let mut fenced = false;
     let lines = text.lines().filter(move |line| {
@@ -61,7 +76,8 @@ fn links(text: &str) -> impl Iterator<Item = String> {
         !fenced && !fence
     });
     lines.flat_map(|line| {
-        // Backquotes split the line into pieces, and every second piece is code.
+        // Backquotes split the line into pieces. The first piece is text, the second is code, the
+        // third is text, and so on.
         let line: String = line.split('`').step_by(2).collect();
         let after = line.split("](").skip(1);
         let inline = after.filter_map(|rest| Some(rest.split_once(')')?.0));
@@ -84,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn link_without_a_target_for_its_reader_is_dead() {
+    fn relative_link_is_dead_if_published_or_without_a_file() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         for link in ["https://docs.rs/selvedge", "#a-heading"] {
             assert!(!is_dead(link, here, true) && !is_dead(link, here, false));

@@ -1,15 +1,27 @@
-//! Measures the kits beside the hosts' own crates: `cargo bench -p adopt`. A *kit* is a program of
-//! the crate `adopt`, in the shape of another project, its *host*.
+//! Measures kits beside their hosts: `cargo bench -p adopt`.
 //!
-//! The options are `-- --row NAME` and `-- --rounds N`. By default a kit keeps the blocks of freed
-//! tasks for new ones. With `--no-default-features` the kits call the allocator for each task, as
-//! the hosts do.
+//! A *kit* is a program of the crate `adopt`. It has the shape of another project, its *host*. Four
+//! of the six kits are measured. The other two, `bare` and `game`, have no host to measure.
 //!
-//! A row is one piece of work, done by a kit and by its host with one worker each. In a sample one
-//! of the two does the work once, and its threads fall asleep. The sample's figure is the processor
-//! time of the whole process: all threads, user and system. In a round the kit and the host take
-//! one sample each, and the order alternates between the rounds. A row's ratio is the median of the
-//! ratios of its rounds, kit to host. A kit with a ratio below 1 is faster.
+//! The options are:
+//!
+//! - `-- --row TEXT` measures only the rows whose names contain the text.
+//! - `-- --rounds N` sets the number of rounds. The default is 21.
+//! - `--no-default-features` makes the kits call the allocator for each task, as the hosts do. By
+//!   default the kits keep the memory of freed tasks for new tasks.
+//!
+//! A *row* is one piece of work that a kit and its host both do, with one worker each. At first
+//! both do the work once, unmeasured. In a *sample* the kit or the host does the work once, and its
+//! threads then fall asleep. The figure of a sample is the processor time of the whole process: of
+//! all threads, in the program and in the kernel. In a *round* the kit and the host take one sample
+//! each. The kit is first in every other round.
+//!
+//! The columns of the table are:
+//!
+//! - `ours ms` and `host ms`: the median of the kit's samples, and of the host's.
+//! - `ratio`: the median of the rounds' ratios. The ratio of a round is the kit's time divided by
+//!   the host's. Below 1 the kit used less processor time.
+//! - `middle half`: the first and the third quartile of the rounds' ratios.
 use std::{env, mem::MaybeUninit, thread, time::Duration};
 
 mod blocking;
@@ -17,11 +29,13 @@ mod executor;
 mod join_pool;
 mod tasks;
 
-/// Work that a kit and its host can do repeatedly.
+/// A piece of work, as the kit and the host do it.
 struct Row {
     name: &'static str,
     host: &'static str,
+    /// Does the work once, with the kit.
     ours: Box<dyn FnMut()>,
+    /// Does the work once, with the host.
     theirs: Box<dyn FnMut()>,
 }
 
@@ -46,7 +60,8 @@ const ROWS: &[MakeRow] = &[
 ];
 
 fn main() {
-    // SAFETY: no other thread has been started yet.
+    // The crate `blocking` reads this variable, and limits its pool to one thread.
+    // SAFETY: this process has not started another thread yet.
     unsafe { env::set_var("BLOCKING_MAX_THREADS", "1") };
     let (mut rounds, mut chosen) = (21, None);
     let mut arguments = env::args().skip(1);
@@ -77,6 +92,7 @@ fn main() {
     }
 }
 
+/// Measures a row, and prints its line.
 fn measure(mut row: Row, rounds: usize) {
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     (row.ours)();
@@ -104,25 +120,28 @@ fn measure(mut row: Row, rounds: usize) {
     );
 }
 
-/// Measures milliseconds of processor time.
+/// Does the work once. Returns the milliseconds of processor time that it took.
 fn sample(work: &mut dyn FnMut()) -> f64 {
     let before = processor_time();
     work();
-    // Lets the threads that did the work fall asleep within the sample.
+    // While this thread sleeps, the threads that did the work fall asleep too. The sample includes
+    // the processor time that this takes.
     thread::sleep(Duration::from_millis(1));
     (processor_time() - before).as_secs_f64() * 1e3
 }
 
+/// Returns the processor time that all threads of the process have used so far.
 fn processor_time() -> Duration {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the pointer is valid for a write of a `timespec`.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, time.as_mut_ptr()) };
-    assert_eq!(failed, 0, "the process has a clock");
+    assert_eq!(failed, 0, "no clock of the processor time of the process");
     // SAFETY: the call did not fail, so it has written the time.
     let time = unsafe { time.assume_init() };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// Returns the first quartile, the median and the third quartile.
 fn quartiles(mut of: Vec<f64>) -> (f64, f64, f64) {
     of.sort_by(f64::total_cmp);
     let at = |part: usize| of[(of.len() - 1) * part / 4];

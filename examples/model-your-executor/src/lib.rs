@@ -21,35 +21,38 @@ type Task = Notified<Scheduler>;
 
 /// The state that all workers share.
 struct Shared {
-    /// The spawned and woken tasks, and the overflow of the rings.
+    /// The queue of the tasks that were spawned or woken. A full ring also moves tasks to it.
     injector: Injector<Node<Scheduler>>,
+    /// For each worker's ring, the handle by which the other workers steal from that ring.
     stealers: Box<[Stealer<Task>]>,
+    /// Records which workers sleep, and wakes them.
     sleep: Sleep,
 }
 
 impl Shared {
+    /// Returns whether a task is in the injector or in a ring.
     fn has_work(&self) -> bool {
         !self.injector.is_empty() || self.stealers.iter().any(|ring| !ring.is_empty())
     }
 }
 
-/// The scheduler of a task: a counted reference to the shared state. So a late wake still finds
-/// that state.
+/// The scheduler of a task: a counted reference to the shared state. Each task owns such a
+/// reference. So a wake finds the shared state even if the executor's drop returns during the wake.
 #[derive(Clone)]
 struct Scheduler(Arc<Shared>);
 
 impl Schedule for Scheduler {
     fn schedule(task: Task, _: WakeKind) {
-        // The clone keeps the shared state: once the task is queued, another thread may free the
-        // task together with its scheduler.
+        // The clone keeps the shared state alive. Once the task is queued, another thread may free
+        // the task, and with it the task's own scheduler.
         let Self(shared) = task.scheduler().clone();
         shared.injector.requeue(task);
         shared.sleep.notify();
     }
 }
 
-/// An executor with a thread for each worker. The executor's drop cancels the tasks that are not
-/// done, and waits for the threads.
+/// An executor with one thread for each worker. The executor's drop cancels the tasks that are not
+/// complete, and waits until the threads have ended.
 pub struct Executor {
     scheduler: Scheduler,
     threads: Vec<thread::JoinHandle<()>>,
@@ -59,7 +62,7 @@ impl Executor {
     /// Starts an executor with `workers` workers.
     ///
     /// # Panics
-    /// When `workers` is 0 or more than 64, and when the system refuses a thread.
+    /// If `workers` is 0 or more than 64, or if the system refuses to start a thread.
     pub fn new(workers: usize) -> Self {
         let (scheduler, workers) = assemble(workers, 64);
         let start = |worker: Worker| thread::spawn(|| worker.run());
@@ -69,7 +72,7 @@ impl Executor {
         }
     }
 
-    /// Spawns a future as a task.
+    /// Spawns a future as a task, and returns the handle that waits for the future's output.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -86,11 +89,13 @@ impl Scheduler {
         let (task, join) = task_header::new(future, self.clone());
         match self.0.injector.push(task) {
             Ok(()) => self.0.sleep.notify(),
-            Err(closed) => drop(closed), // Cancels the task: `join` then returns an error.
+            // The drop cancels the task, so `join` returns an error.
+            Err(closed) => drop(closed),
         }
         join
     }
 
+    /// Makes each worker end: closes the injector, and wakes all workers.
     fn close(&self) {
         self.0.injector.close();
         self.0.sleep.wake_all();
@@ -106,6 +111,8 @@ impl Drop for Executor {
     }
 }
 
+/// Makes the shared state, and `workers` workers whose rings have room for `capacity` tasks each.
+/// Starts no thread.
 fn assemble(workers: usize, capacity: usize) -> (Scheduler, Vec<Worker>) {
     let rings: Vec<_> = (0..workers).map(|_| ring::Worker::new(capacity)).collect();
     let shared = Arc::new(Shared {
@@ -118,7 +125,8 @@ fn assemble(workers: usize, capacity: usize) -> (Scheduler, Vec<Worker>) {
     (Scheduler(shared.clone()), workers.collect())
 }
 
-/// Polls a future on this thread until it completes.
+/// Polls a future on this thread until it completes, and returns its output. Between two polls the
+/// thread waits until the future's waker is woken.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let gate = Arc::new(Gate::new());
     let waker = waker_vtable::from_arc(gate.clone());

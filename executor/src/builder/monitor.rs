@@ -1,40 +1,52 @@
-//! The settings of the monitor.
+//! The builder's settings of the monitor.
 use crate::Builder;
 use std::time::Duration;
 
 impl Builder {
-    /// Sets whether the runtime has a monitor: a thread that watches the workers. It has one by
-    /// default.
+    /// Sets whether the runtime has a monitor: a thread that watches the workers. By default the
+    /// runtime has one.
     ///
     /// The monitor
     ///
     /// - ends a worker's time slice after 10 ms: the polled task yields at its next operation, and
-    ///   the tasks behind it have their turn;
+    ///   the worker runs its other tasks;
     /// - hands a worker over to another thread if the worker's task is in a
     ///   [`syscall`](crate::syscall()) that takes long;
-    /// - makes busy workers look at tasks from outside that have waited long;
-    /// - fires timers and polls sockets when no worker waits for them and every awake worker is in
-    ///   a long poll;
+    /// - makes busy workers look at the injector if tasks wait there and no worker takes any;
+    /// - fires timers and polls sockets if no worker waits for them and every awake worker is in a
+    ///   long poll;
     /// - reports [long polls](Self::on_stall).
     ///
-    /// The monitor looks at the workers every 1 to 10 ms while any worker is busy, and sleeps while
-    /// all are idle. With `true` the monitor's thread starts in [`build`](Self::build). Without a
-    /// call of this method, the thread starts when a worker has a second task to run, when a second
-    /// worker starts, or when a task makes a `syscall`. So the monitor does not watch a worker's
-    /// first task then. If the thread cannot be started, the runtime goes on without a monitor, and
+    /// The monitor looks at the workers every 1 to 10 ms while any worker is busy. When all workers
+    /// have been idle for a while, the monitor sleeps.
+    ///
+    /// With `monitor(true)`, [`build`](Self::build) starts the monitor's thread. By default the
+    /// thread starts later, at the first of these events:
+    ///
+    /// - A worker that has run a task looks for the next one and finds it. If
+    ///   [`global_interval`](Self::global_interval) is set, only a look at the end of an interval
+    ///   counts.
+    /// - A worker other than the first one starts.
+    /// - A task calls `syscall`.
+    ///
+    /// Until the thread starts, no poll is watched. For example, a long first poll may go
+    /// unreported.
+    ///
+    /// If the thread cannot be started, the runtime works without a monitor, and
     /// [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) is 1. The monitor's thread
-    /// does not call the [hooks for threads](Self::on_thread_start). A runtime with driven workers
-    /// has no monitor.
+    /// calls no [hooks for threads](Self::on_thread_start). A runtime with
+    /// [driven workers](Self::build_driven) has no monitor.
     ///
     /// ```
     /// use selvedge::{Budget, Builder, task};
     ///
-    /// // Without a limit of operations only the time slice lets the other task run.
+    /// // The budget is unlimited, so only the end of a time slice makes the first task yield.
     /// let runtime = Builder::new().workers(1).budget(Budget::UNLIMITED).monitor(true).build()?;
     /// let turns = runtime.spawn(async {
     ///     let (sender, receiver) = std::sync::mpsc::channel();
     ///     selvedge::spawn_detached(async move { sender.send(()).unwrap() });
-    ///     selvedge::spawn_detached(async {}); // This task takes the LIFO slot.
+    ///     // This task displaces the sending task from the LIFO slot.
+    ///     selvedge::spawn_detached(async {});
     ///     while receiver.try_recv().is_err() {
     ///         task::consume_budget().await;
     ///     }
@@ -50,18 +62,27 @@ impl Builder {
         self
     }
 
-    /// Sets a hook for long polls: by default those of 25 ms or longer.
+    /// Sets a hook that gets a report of each long poll.
     ///
-    /// The monitor calls the hook in its own thread while the poll goes on, and again each time the
-    /// poll's age has doubled. It calls the hook at most [five times a
-    /// minute](Self::stall_reports_per_minute) over all workers. The hook must not block. With the
-    /// feature `backtrace`, the lookup of the names on the [stack](crate::Stall) may take long, so
-    /// the hook should leave the lookup to another thread. The monitor does not report a task in a
-    /// [`syscall`](crate::syscall()), or one that [blocks in place](crate::block_in_place()) while
-    /// another thread has its worker. Without a hook the report goes to standard error. With the
-    /// feature `tracing` the report is also an event, with or without a hook.
+    /// A poll is long if it has lasted for 25 ms, or for the time that
+    /// [`stall_threshold`](Self::stall_threshold) sets. The monitor calls the hook while the poll
+    /// still goes on, and again each time the poll's age has doubled. By default it calls the hook
+    /// at most [five times a minute](Self::stall_reports_per_minute), over all workers.
     ///
-    /// With this hook `build` starts the [monitor](Self::monitor).
+    /// The monitor calls the hook in its own thread, so the hook must not block. With the feature
+    /// `backtrace` a report has the [stack](crate::Stall) of the worker's thread. The lookup of the
+    /// functions' names on that stack may take long, so the hook should leave the lookup to another
+    /// thread.
+    ///
+    /// The monitor does not report a poll that is in a [`syscall`](crate::syscall()). Nor does it
+    /// report a poll that [blocks in place](crate::block_in_place()), once another thread has taken
+    /// the worker over.
+    ///
+    /// Without a hook the report goes to standard error. With the feature `tracing` the report is
+    /// also an event, with or without a hook.
+    ///
+    /// If this hook is set and the [monitor](Self::monitor) is on, `build` starts the monitor's
+    /// thread.
     ///
     /// ```
     /// use selvedge::{Builder, Cause, Stall};
@@ -83,7 +104,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long a poll lasts before it is [reported](Self::on_stall). 25 ms by default.
+    /// Sets how long a poll lasts before the monitor [reports](Self::on_stall) it. 25 ms by
+    /// default.
     ///
     /// ```
     /// let rarely = std::time::Duration::from_secs(1);
@@ -98,9 +120,11 @@ impl Builder {
         self
     }
 
-    /// Sets how many stalls are [reported](Self::on_stall) in a minute, over all workers. 5 by
-    /// default. [`Snapshot::stalls`](crate::Snapshot::stalls) counts the other stalls, too. The
-    /// next report says how many stalls were not reported.
+    /// Sets how many [reports of long polls](Self::on_stall) the monitor makes in a minute at most,
+    /// over all workers. 5 by default.
+    ///
+    /// The monitor holds further reports back. The next report says how many were held back, and
+    /// from then on [`Snapshot::stalls`](crate::Snapshot::stalls) counts them too.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().stall_reports_per_minute(u32::MAX).build()?;

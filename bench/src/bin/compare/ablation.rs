@@ -1,6 +1,7 @@
-//! `cargo xtask bench --ablate DIR`: measures what each optimisation gains. For each optimisation
-//! it builds a copy of the tree in which a few lines are replaced, to undo the optimisation. All
-//! copies, and the tree as it is, are measured in the same rounds.
+//! `cargo xtask bench --ablate DIR`: measures what each optimisation of our runtime gains. For each
+//! optimisation the command builds a copy of the tree, in which replaced lines undo the
+//! optimisation. In each round of a row, every copy takes one sample, and so does the unchanged
+//! tree.
 use crate::{
     Listing, Machine, Options, Runtime, Session, build, choose, interrupt, plot, print,
     table::Table,
@@ -13,20 +14,24 @@ use std::{
     process::Command,
 };
 
-/// An optimisation, and the replacements that undo it. Each is a file, the text to replace in that
-/// file, and the new text.
+/// An optimisation, and the replacements that undo it.
 struct Ablation {
+    /// The name of the optimisation.
     without: &'static str,
+    /// What the runtime does without the optimisation.
     how: &'static str,
-    /// The purpose of the optimisation, by the article that [`SOURCE`] names.
+    /// The purpose of the optimisation, according to the article that [`SOURCE`] names.
     claim: &'static str,
+    /// The replacements. Each is a file, the text to replace in that file, and the new text.
     edits: &'static [(&'static str, &'static str, &'static str)],
 }
 
+/// The name of the unchanged tree in the tables.
 const AS_IT_IS: &str = "as it is";
 
-/// The rows that are measured if the options name none: the benchmarks of the article in
-/// [`SOURCE`].
+/// The rows to measure if the options name none: the four benchmarks of the article that [`SOURCE`]
+/// names, and `spawn_many_local`, which the article does not have. The article's `spawn_many` is
+/// `spawn_many_remote` here.
 const ROWS: [&str; 5] = [
     "chained_spawn",
     "ping_pong",
@@ -38,8 +43,10 @@ const ROWS: [&str; 5] = [
 const ABLATIONS: &[Ablation] = &[
     Ablation {
         without: "slot",
-        how: "a task that is woken or spawned by a worker goes to the back of its ring, and others are notified",
-        claim: "a message's receiver runs next: no wait behind the queue, and its data still in the cache",
+        how: "a task that a worker wakes or spawns goes to the back of that worker's ring, and the \
+              worker notifies a sleeper if one is needed",
+        claim: "a task that receives a message runs next: it does not wait behind the queue, and \
+                the message is still in the cache",
         edits: &[(
             "worker-queue/src/queue.rs",
             "if !self.has_slot {",
@@ -48,8 +55,9 @@ const ABLATIONS: &[Ablation] = &[
     },
     Ablation {
         without: "throttled search",
-        how: "every push wakes a worker if one sleeps, and all of them may search at once",
-        claim: "workers that run out at once don't contend for the same queues, and a burst wakes few",
+        how: "every push wakes a worker if one sleeps, and all workers may search at once",
+        claim: "workers that run out of tasks at the same time contend less for the same queues, \
+                and a burst of new tasks wakes the workers one by one",
         edits: &[
             (
                 "worker-idle/src/idle.rs",
@@ -65,8 +73,11 @@ const ABLATIONS: &[Ablation] = &[
     },
     Ablation {
         without: "refcount elision",
-        how: "a poll counts a waker of its own, and drops it",
-        claim: "a wake by reference costs no more than one by value",
+        how: "each poll clones the task's waker, which adds a reference, and drops the clone \
+              afterwards",
+        claim: "the reference count of a task changes less often. (The article saves a change in \
+                `wake_by_ref`, which then costs no more than `wake`. The ablation adds two \
+                changes to each poll.)",
         edits: &[(
             "task-header/src/complete.rs",
             "let mut cx = Context::from_waker(&waker);",
@@ -76,8 +87,9 @@ const ABLATIONS: &[Ablation] = &[
     },
     Ablation {
         without: "overflow in batches",
-        how: "an item that finds the ring full goes to the injector alone, without a batch",
-        claim: "the queue needs no growth, and its lock is rarely taken",
+        how: "a task that is pushed to a full ring goes to the injector alone, and the ring stays \
+              full",
+        claim: "the ring needs no growth, and the injector's lock is rarely taken",
         edits: &[(
             "worker-queue/src/queue.rs",
             "self.ring(|ring| ring.push_or_overflow(item, &spilt));",
@@ -88,8 +100,8 @@ const ABLATIONS: &[Ablation] = &[
     },
     Ablation {
         without: "one allocation",
-        how: "the future has a box of its own",
-        claim: "one allocation a task in place of two",
+        how: "the future of each task is in a box of its own, outside the task's cell",
+        claim: "a task needs one allocation, not two",
         edits: &[
             (
                 "executor/src/spawn.rs",
@@ -106,7 +118,8 @@ const ABLATIONS: &[Ablation] = &[
 ];
 
 /// Builds all copies, measures, prints a table for each row, and writes `ablation.md` and
-/// `ablation.svg`. Returns false if a figure is missing, a sample failed, or the user interrupted.
+/// `ablation.svg` into `dir`. Returns false if a figure is missing, a sample failed, or the user
+/// interrupted. An interrupted command writes neither file.
 pub(super) fn run(
     root: &Path,
     commit: &str,
@@ -129,7 +142,10 @@ pub(super) fn run(
         variants.push((format!("no {}", ablation.without), bench));
     }
 
-    let ours = listing.runtimes.first().context("bench knows no runtime")?;
+    let ours = listing
+        .runtimes
+        .first()
+        .context("`bench list` names no runtime")?;
     let runtimes: Vec<Runtime> = variants
         .iter()
         .map(|(name, _)| Runtime {
@@ -161,7 +177,7 @@ pub(super) fn run(
         }
     }
     if interrupt::came() {
-        print("interrupted: the page and the chart stay as they were\n");
+        print("interrupted: ablation.md and ablation.svg were not written\n");
         return Ok(false);
     }
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
@@ -173,11 +189,12 @@ pub(super) fn run(
 }
 
 impl Ablation {
-    /// Builds `bench` in `dir` without this optimisation, and returns the program's path. A program
-    /// that was built from the same files before is not built again.
+    /// Builds `bench` without this optimisation, and returns the program's path. Keeps the program
+    /// in `dir`, so that a later run builds it again only if a file or the allocator has changed.
     ///
-    /// All variants are built one after the other in one tree and one target directory. To cargo
-    /// the variants are the same packages, with changed files.
+    /// All copies are built one after the other, in the same tree and the same target directory. So
+    /// cargo sees the same packages with changed files: it builds the packages of the workspace
+    /// again, and reuses the dependencies from outside the tree.
     fn build(&self, root: &Path, dir: &Path, options: &Options) -> Result<PathBuf> {
         let files = self.files(root)?;
         let mut hasher = DefaultHasher::new();
@@ -207,8 +224,8 @@ impl Ablation {
         Ok(kept)
     }
 
-    /// Returns the names and the contents of the files that git tracks, with the replacements made.
-    /// Git tracks no build output.
+    /// Returns the name and the content of each file that git tracks, with the replacements made.
+    /// These files are the whole tree without its build output, which git does not track.
     fn files(&self, root: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         let output = Command::new("git")
             .current_dir(root)
@@ -223,9 +240,10 @@ impl Ablation {
             };
             for (_, old, new) in self.edits.iter().filter(|(file, ..)| *file == name) {
                 let source = String::from_utf8(text).with_context(|| name.to_owned())?;
+                let count = source.matches(old).count();
                 ensure!(
-                    source.matches(old).count() == 1,
-                    "{} is undone by a replacement in {name}, where this is not found once any more:\n{old}",
+                    count == 1,
+                    "to undo {:?}, {name} must contain this text once, not {count} times:\n{old}",
                     self.without
                 );
                 text = source.replace(old, new).into_bytes();
@@ -239,8 +257,15 @@ impl Ablation {
 /// Returns the page in Markdown.
 fn page(machine: &Machine, tables: &[Table]) -> String {
     let mut text = "# What each optimisation is worth here\n\n\
-        Nanoseconds an operation with one optimisation undone in the source, and the ratio to the time with nothing undone (the median of the rounds' ratios; \
-        a ratio within the spread means nothing). `cargo xtask bench --ablate docs/benchmarks` makes this page.\n\n"
+        Each row of the first table is a workload of `cargo xtask bench`. The column `as it is` \
+        gives the median time of an operation in nanoseconds, and the spread of the samples. Each \
+        further column gives the median time with one optimisation undone in the source, and the \
+        ratio to the time in `as it is`. In a round, each column's build takes one sample. The \
+        ratio is the median of the rounds' ratios, so it may differ from the ratio of the two \
+        medians. The spread is the largest sample less the smallest, as a part of the median. A \
+        ratio that differs from 1 by less than the spread means nothing. The second table says how \
+        the runtime works without each optimisation. The [glossary](../glossary.md) defines the \
+        words. `cargo xtask bench --ablate docs/benchmarks` makes this page.\n\n"
         .to_owned();
     text.push_str(&format!(
         "{}\n![chart](ablation.svg)\n\n| row |",
@@ -266,7 +291,8 @@ fn page(machine: &Machine, tables: &[Table]) -> String {
         }
     }
     text.push_str(
-        "\n\n| without | that is | what the optimisation is for, by its source |\n|---|---|---|\n",
+        "\n\n| without | what happens instead | what the optimisation is for, according to the \
+         article below |\n|---|---|---|\n",
     );
     for ablation in ABLATIONS {
         let Ablation {
@@ -284,9 +310,14 @@ fn page(machine: &Machine, tables: &[Table]) -> String {
 /// The article that presented the optimisations, and its figures. The article has no figure for a
 /// single optimisation.
 const SOURCE: &str = "
-The source is [Making the Tokio scheduler 10x faster](https://tokio.rs/blog/2019-10-scheduler) of 2019. It has figures only for all optimisations together, new against old, on its authors' machine: `chained_spawn` \
-2,020 to 169 µs (12 x), `ping_pong` 1,280 to 563 µs (2.3 x), `spawn_many` 10.3 to 7.3 ms (1.4 x), `yield_many` 21.5 to 14.6 ms (1.5 x). Its old scheduler also had a queue that grew, with epochs, \
-which none of the columns above brings back.
+The article is [Making the Tokio scheduler 10x faster](https://tokio.rs/blog/2019-10-scheduler) of \
+2019. Its figures are for all optimisations together, on its author's machine. The list gives, for \
+each benchmark, the time of tokio's old scheduler and the time of the new one, and in brackets the \
+old time divided by the new: `chained_spawn` 2,020 to 169 µs (12 x), `ping_pong` 1,280 to 563 µs \
+(2.3 x), `spawn_many` (here `spawn_many_remote`) 10.3 to 7.3 ms (1.4 x), `yield_many` 21.5 to 14.6 \
+ms (1.5 x). The article has no benchmark like `spawn_many_local`. The old scheduler also used \
+crossbeam's deque, which grows, and which frees its outgrown arrays by epoch-based reclamation. \
+None of the columns above brings that deque back.
 ";
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use sync_shim::{model, model_must_fail};
 
 /// A Relaxed store before an unpark is visible after the park.
 ///
-/// Fails if the swap in `unpark` is Relaxed.
+/// Fails if one of these is Relaxed: the swap in `unpark`, the exchange in `take_token`, or the
+/// swap in `park_with`.
 #[test]
 fn park_sees_writes_before_its_unpark() {
     model(|| {
@@ -23,12 +24,13 @@ fn park_sees_writes_before_its_unpark() {
     });
 }
 
-/// Two unparks leave one token, or two in turn: the second unpark may come after the park has taken
-/// the first token.
+/// Two unparks race with a park. Either both unparks together leave one token, or the second unpark
+/// comes after the park has taken the first token, and leaves another. There are never two tokens
+/// at a time.
 ///
-/// Fails if the fast path of `park` does not take the token.
+/// Fails if `take_token` returns `true` but leaves the token.
 #[test]
-fn two_unparks_end_two_parks_or_merge() {
+fn two_unparks_never_leave_two_tokens_at_once() {
     model(|| {
         let mut park = ThreadPark::new();
         let others = [(); 2].map(|()| {
@@ -39,13 +41,15 @@ fn two_unparks_end_two_parks_or_merge() {
         for other in others {
             other.join().unwrap();
         }
-        let token = park.take_token();
-        assert!(!park.take_token(), "two tokens at a time: {token}");
+        // Takes the other token, if the second unpark has left one.
+        park.take_token();
+        assert!(!park.take_token(), "a second token is left");
     });
 }
 
-/// A parker that stores PARKED plainly overwrites a token that was there. The thread would then
-/// sleep forever.
+/// A parker that stores PARKED, instead of exchanging EMPTY for PARKED, overwrites a token that an
+/// unpark has left after the parker looked for a token. The parker's thread would then sleep
+/// forever.
 #[test]
 fn plain_store_of_parked_loses_a_token() {
     model_must_fail("the token is gone", || {

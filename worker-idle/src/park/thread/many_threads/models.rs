@@ -32,8 +32,8 @@ fn read(park: &mut ThreadPark, books: &Books, until: usize) {
 /// `std::thread`, which is not the parker's. The test's thread reads half of the messages, and
 /// another thread the rest. A lost token leaves a reader asleep.
 ///
-/// Fails if PARKED is stored plainly, if `park` returns without a token, or if the parker keeps the
-/// handle of the first thread that parked.
+/// Fails if the parker stores PARKED instead of exchanging EMPTY for PARKED, if `park` returns
+/// without a token, or if the parker keeps the handle of the first thread that parked.
 #[test]
 fn unparks_by_four_are_seen_by_a_parker_that_moves() {
     model(|| {
