@@ -105,7 +105,7 @@ fn soak_by_wrk_with_kills_leaves_nothing_behind() {
         }
         assert_eq!(descriptors(), wanted);
     };
-    // That of the first request may be closed late, so the fewest of a second count.
+    // The server may close the first connection late, so the fewest in a second count.
     let pause = || thread::sleep(Duration::from_millis(10));
     let before = (0..100).map(|_| (descriptors(), pause()).0).min().unwrap();
     println!("{before} descriptors, {} KiB", memory());

@@ -610,8 +610,8 @@ fn pushes_beside_long_polls_wait_for_few_polls() {
 /// The best of several bursts counts: a worker whose thread loses its CPU for long in a pushed task
 /// polls one of its own tasks next.
 ///
-/// Fails if a burst waits for the end of an interval, or if a worker runs only one pushed task after
-/// each of its own.
+/// Fails if a burst waits for the end of an interval, or if a worker runs only one pushed task
+/// after each of its own.
 #[test]
 fn burst_beside_polls_of_50_ms_waits_for_two_polls() {
     const TASKS: usize = 1_000;

@@ -18,7 +18,7 @@ use std::{
 struct Ablation {
     /// The name of the optimisation.
     without: &'static str,
-    /// What the runtime does without the optimisation.
+    /// Behaviour of the runtime without the optimisation.
     how: &'static str,
     /// The purpose of the optimisation, according to the article that [`SOURCE`] names.
     claim: &'static str,
