@@ -56,8 +56,9 @@ fn order_of_spawns() {
 /// a task from outside waits for at most 61 ticks.
 ///
 /// Two rules of the scheduler do not matter here. A worker with a thread of its own looks earlier
-/// if its polls are long. And a push from outside may *nudge* a busy worker to look after its poll,
-/// but this worker ignores the nudge, because its last look at the injector found a task.
+/// if its polls are long. And a push from outside may *nudge* a busy worker to look at the injector
+/// after its poll. But a worker whose last look found a task ignores nudges, because it will look
+/// again soon, at the end of its interval. The last look of this worker found the yielding task.
 fn fairness() {
     let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
     let mut worker = workers.remove(0);
@@ -74,8 +75,9 @@ fn fairness() {
     assert!(ticks <= 61);
 }
 
-/// A task spawns 100 tasks, and the ring has room for 16. If a task finds the ring full, the older
-/// half of the ring goes to the injector, and so does that task.
+/// A task spawns 100 tasks, and the ring has room for 16. Each spawn moves the task in the slot into
+/// the ring. If the ring is full, the task from the slot goes to the injector, together with the
+/// older half of the ring.
 fn overflow() {
     let (runtime, mut workers) = Builder::new()
         .ring_capacity(16)

@@ -8,11 +8,13 @@
 //! (`registry.rs`). So no table has a process that is not in the registry.
 //!
 //! A process is *killed for good* if [`Handle::kill_for_good`] or the shutdown has killed it: then
-//! no supervisor restarts it. A supervisor that ends kills its children for good. A process is
-//! *doomed* if it was killed for good or has ended, or if a supervisor above it was killed for good
-//! or has ended. A doomed process may still be in a queue, or in a step that perhaps never returns.
-//! Nevertheless another process may take over the name of a doomed process, because a restarted
-//! supervisor must be able to start new children with the names of the old ones.
+//! no supervisor restarts it. A supervisor that stops or ends kills its children for good. A
+//! process *has ended* only if nothing can restart it: a stopped process, which its supervisor may
+//! restart, has not ended. A process is *doomed* if it was killed for good or has ended, or if this
+//! is true of a supervisor above it. A doomed process may still be in a queue, or in a step that
+//! perhaps never returns. Nevertheless another process may take over the name of a doomed process,
+//! because a restarted supervisor must be able to start new children with the names of the old
+//! ones.
 //!
 //! 1. A doomed process stays doomed. So a thread checks without the lock of the table whether the
 //!    process that has a name is doomed. Under the lock, the thread then takes the name over only
@@ -24,8 +26,8 @@
 //!    worker has begun or is about to begin.
 //! 3. A supervisor that stops kills all its children for good, and only then gives away its token,
 //!    the right to run a process (`state.rs`). The thread that restarts the supervisor takes this
-//!    token, so it sees those kills. So the restarted supervisor can take over every name that one
-//!    of its old children has, or a process below one of them.
+//!    token, so it sees those kills. So the restarted supervisor can take over the names of its old
+//!    children, and of all processes below them.
 //! 4. A process that ends removes its name from the table only if the table still has the name with
 //!    this process's pid. So it does not remove a name that another process has taken over.
 //! 5. A process that `kill_for_good` has killed leaves its groups and joins no others, because it
@@ -118,9 +120,9 @@ impl Handle {
             }
             path.push(pid);
         }
-        // From the highest supervisor down. A supervisor that is killed for good begins no further
-        // step. So it neither counts the end of its child as a restart, nor stops the child's
-        // siblings.
+        // From the highest supervisor down: each supervisor is killed before its child. So at most
+        // one more step of the supervisor, which a worker has begun or is about to begin, can count
+        // the child's end as a restart, or stop the child's siblings. They are doomed anyway.
         for pid in path.into_iter().rev() {
             self.kill_for_good(pid, ExitReason::Killed);
         }

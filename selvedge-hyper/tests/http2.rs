@@ -106,7 +106,7 @@ fn client_that_never_sends_http2_is_dropped() {
     // The client reads the server's settings, and then the end of the connection.
     client.0.read_to_end(&mut Vec::new()).unwrap();
 
-    // Another such client is connected when the shutdown begins.
+    // The connection of another such client may still exist when the shutdown begins.
     let mut client = server.connect();
     client.0.read_exact(&mut [0; 9]).unwrap();
     server.end().unwrap();
@@ -138,7 +138,7 @@ fn frame_of_kind(kind: u8, from: &mut impl io::Read) -> Vec<u8> {
         .1
 }
 
-// Fails if the server waits for the answer to its own ping. h2 sends that ping with the first
+// Fails if the server waits without end for the answer to its own ping. h2 sends that ping with the first
 // `GOAWAY`, and this client does not answer it.
 #[test]
 fn client_without_request_gets_goaway_and_is_dropped() {

@@ -101,8 +101,8 @@ impl Future for Waits {
     }
 }
 
-/// The world of one test, and the counts of its bombs. A task of the test may have one bomb, in its
-/// future or in its output.
+/// The world of one test, and the counts of its bombs. A task with a bomb has it in its future or in
+/// its output. `over` expects one counted drop for each such task.
 struct Test {
     world: Arc<World>,
     /// The number of drops of bombs so far.
@@ -360,7 +360,8 @@ fn cancelled_future_is_dropped_while_no_panic_unwinds() {
 
 /// The future's drop panics while the panic of its poll unwinds.
 ///
-/// Fails if the second panic is not caught at the drop: two panics at once end the process.
+/// Fails if the second panic leaves the drop: the process ends if a panic leaves a drop that runs
+/// because of another panic.
 #[test]
 fn future_that_panics_in_poll_and_drop_ends_the_task_once() {
     let mut test = Test::new(true);
@@ -599,9 +600,9 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
         assert_eq!(world.messages(), ["drop"], "{joined}");
     }
     // A join waker panics when the completion wakes it, when a poll replaces it by another waker,
-    // when the join handle drops it, or when the free of the cell drops it. For the last case, a
-    // poll with a waker whose clone panics leaves the join waker in the cell, but unregistered. So
-    // the join handle does not drop it.
+    // when the join handle drops it, or when the free of the cell drops it. In the last case, a
+    // poll with another waker first unregisters the join waker. Then the clone of the other waker
+    // panics, so the join waker stays in the cell, and the join handle does not drop it.
     for (at, by) in [
         ("wake", "completion"),
         ("drop", "poll"),
@@ -645,7 +646,8 @@ fn panic_in_a_payloads_drop_is_reported() {
     let future = poll_fn(move |_| -> Poll<()> {
         let Bomb { drops, explodes } = &bomb;
         let (drops, explodes) = (drops.clone(), *explodes);
-        // The task has two bombs, so one of the two drops must not count.
+        // The task has a second bomb, the payload. `over` expects one drop for each task, so the
+        // drop of one of the two must not count.
         drops.fetch_sub(1, SeqCst);
         std::panic::resume_unwind(Box::new(Bomb { drops, explodes }))
     });

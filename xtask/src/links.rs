@@ -1,8 +1,8 @@
 //! Part of the step `doc`: checks the relative links in the Markdown documents. The check opens no
 //! web addresses, and does not look for the heading that a link names.
 //!
-//! 1. A document of a published crate, such as its README or its change log, has no relative link.
-//!    It links only to web addresses and to its own headings.
+//! 1. A document in the folder of a published crate or in its `src`, such as the README or the
+//!    change log, has no relative link. It links only to web addresses and to its own headings.
 //! 2. In every other document, a relative link leads to a file or a folder of the repository.
 //!
 //! The reason for rule 1 is that such a document is also read outside of the repository, on docs.rs
@@ -58,7 +58,7 @@ pub(crate) fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns whether a link of a document in `folder` breaks one of the rules above. `is_published`
-/// says whether the document is one of a published crate.
+/// says whether rule 1 is for the document.
 fn is_dead(link: &str, folder: &Path, is_published: bool) -> bool {
     if link.starts_with("https://") || link.starts_with('#') {
         return false;

@@ -21,7 +21,8 @@ type Task = Notified<Scheduler>;
 
 /// The state that all workers share.
 struct Shared {
-    /// The queue of the tasks that were spawned or woken. A full ring also moves tasks to it.
+    /// The queue of the tasks that were spawned, or woken outside of their own poll. A full ring
+    /// also moves tasks to it.
     injector: Injector<Node<Scheduler>>,
     /// For each worker's ring, the handle by which the other workers steal from that ring.
     stealers: Box<[Stealer<Task>]>,

@@ -24,8 +24,8 @@ impl Builder {
     /// thread starts later, at the first of these events:
     ///
     /// - A worker that has run a task looks for the next one and finds it. If
-    ///   [`global_interval`](Self::global_interval) is set, only a look at the end of an interval
-    ///   counts.
+    ///   [`global_interval`](Self::global_interval) is set, a worker starts the monitor's thread
+    ///   only at the end of an interval, and only if it then finds a task.
     /// - A worker other than the first one starts.
     /// - A task calls `syscall`.
     ///
