@@ -75,9 +75,9 @@ fn fairness() {
     assert!(ticks <= 61);
 }
 
-/// A task spawns 100 tasks, and the ring has room for 16. Each spawn moves the task in the slot into
-/// the ring. If the ring is full, the task from the slot goes to the injector, together with the
-/// older half of the ring.
+/// A task spawns 100 tasks, and the ring has room for 16. Each spawn moves the task in the slot
+/// into the ring. If the ring is full, the task from the slot goes to the injector, together with
+/// the older half of the ring.
 fn overflow() {
     let (runtime, mut workers) = Builder::new()
         .ring_capacity(16)

@@ -138,8 +138,8 @@ fn frame_of_kind(kind: u8, from: &mut impl io::Read) -> Vec<u8> {
         .1
 }
 
-// Fails if the server waits without end for the answer to its own ping. h2 sends that ping with the first
-// `GOAWAY`, and this client does not answer it.
+// Fails if the server waits without end for the answer to its own ping. h2 sends that ping with the
+// first `GOAWAY`, and this client does not answer it.
 #[test]
 fn client_without_request_gets_goaway_and_is_dropped() {
     let (server, hold) = paused_server();

@@ -101,8 +101,8 @@ impl Future for Waits {
     }
 }
 
-/// The world of one test, and the counts of its bombs. A task with a bomb has it in its future or in
-/// its output. `over` expects one counted drop for each such task.
+/// The world of one test, and the counts of its bombs. A task with a bomb has it in its future or
+/// in its output. `over` expects one counted drop for each such task.
 struct Test {
     world: Arc<World>,
     /// The number of drops of bombs so far.

@@ -2,7 +2,6 @@
 use std::{
     env,
     io::Read,
-    os::unix::process::ExitStatusExt,
     process::{Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
@@ -15,12 +14,6 @@ const ROLE: &str = "SELVEDGE_FAULT";
 pub struct Ended {
     pub status: ExitStatus,
     pub said: String,
-}
-
-impl Ended {
-    pub fn aborted(&self) -> bool {
-        self.status.signal() == Some(libc::SIGABRT)
-    }
 }
 
 /// Returns the role that the parent gave this process, if this process is a child of [`run`].
