@@ -129,14 +129,17 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
 /// processors this pause takes about 0.5 us.
 ///
 /// The number was chosen by a measurement of the `Injector`, in the benchmark's row *both*: two
-/// threads, each on a processor of its own, push an item and pop an item in turn. This command
-/// repeats the row: `cargo bench -p bench --bench injector -- contended both`.
+/// threads, each on a processor of its own. Each pushes one item and pops one, again and again. This
+/// command repeats the row: `cargo bench -p bench --bench injector -- contended both`.
 ///
 /// The work under the lock takes 20 ns. For most of this time the lock's holder waits for two cache
-/// lines, which come from the other processor: the line of the list, and the line of the stack's
-/// `top`. If the other thread tried the lock again at once, these lines would move between the
-/// processors for every item. While the other thread pauses, the holder can push and pop some
-/// dozens of items. So the pause doubles the throughput of both threads.
+/// lines, which come from the other processor. One of them holds the lock and the list. The other
+/// one holds the word that every push changes (`top` in `injector.rs`). A thread that tries the
+/// lock takes the first line away from the holder. If the thread gets the lock, it pushes its next
+/// item afterwards, which takes the second line away. So if the other thread tried again at once,
+/// both lines would move between the processors for every item. While the other thread pauses, the
+/// holder can push and pop some dozens of items. So the pause doubles the throughput of both
+/// threads.
 const PAUSES: u32 = 32;
 /// The number of times that a thread tries the lock before it waits in [`Lock::lock`]. The first
 /// attempt, which no pause precedes, counts too.

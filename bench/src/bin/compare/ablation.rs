@@ -75,9 +75,10 @@ const ABLATIONS: &[Ablation] = &[
         without: "refcount elision",
         how: "each poll clones the task's waker, which adds a reference, and drops the clone \
               afterwards",
-        claim: "the reference count of a task changes less often. (The article saves a change in \
-                `wake_by_ref`, which then costs no more than `wake`. The ablation adds two \
-                changes to each poll.)",
+        claim: "the reference count of a task changes less often. (In the article's scheduler \
+                `wake_by_ref` does not change the count. Our runtime has another saving, which \
+                this row undoes: a poll borrows its waker, and so does not change the count. \
+                Without that, each poll changes it twice.)",
         edits: &[(
             "task-header/src/complete.rs",
             "let mut cx = Context::from_waker(&waker);",
@@ -87,8 +88,8 @@ const ABLATIONS: &[Ablation] = &[
     },
     Ablation {
         without: "overflow in batches",
-        how: "a task that is pushed to a full ring goes to the injector alone, and the ring stays \
-              full",
+        how: "if the ring is full, the pushed task alone goes to the injector. The older half of the \
+              ring does not go with it, so the ring stays full",
         claim: "the ring needs no growth, and the injector's lock is rarely taken",
         edits: &[(
             "worker-queue/src/queue.rs",
