@@ -129,8 +129,8 @@ unsafe impl<R: lock_api::RawMutex> Lock for lock_api::Mutex<R, ()> {
 /// processors this pause takes about 0.5 us.
 ///
 /// The number was chosen by a measurement of the `Injector`, in the benchmark's row *both*: two
-/// threads, each on a processor of its own. Each pushes one item and pops one, again and again. This
-/// command repeats the row: `cargo bench -p bench --bench injector -- contended both`.
+/// threads, each on a processor of its own. Each pushes one item and pops one, again and again.
+/// This command repeats the row: `cargo bench -p bench --bench injector -- contended both`.
 ///
 /// The work under the lock takes 20 ns. For most of this time the lock's holder waits for two cache
 /// lines, which come from the other processor. One of them holds the lock and the list. The other
