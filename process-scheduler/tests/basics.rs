@@ -453,7 +453,7 @@ fn failure_ends_a_linked_process_unless_it_traps_exits() {
 }
 
 #[test]
-fn monitoring_an_ended_process_reports_no_process() {
+fn monitor_of_an_ended_process_gets_an_exit_at_once() {
     let scheduler = Scheduler::new();
     let (script, events, _) = script([]);
     let address = scheduler.spawn(script).unwrap();
@@ -620,8 +620,9 @@ fn processes_that_always_continue_starve_no_other() {
         })
         .unwrap();
     spawner.try_send(()).unwrap();
-    // Every 61 steps the worker takes the oldest process of the injector and that of its deque. A
-    // process that waits there has at most 100 others before it.
+    // Every 61 steps the worker takes the oldest process of the injector, and then that of its
+    // deque. At most 100 processes are before a process in either queue, so the process runs within
+    // 101 such looks.
     let first = seen.recv().unwrap();
     assert!(first <= 61 * 101, "the witness waited for {first} steps");
     // A message from this thread makes a process ready through the injector. The thread may be slow

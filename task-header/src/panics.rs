@@ -85,6 +85,7 @@ pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
 pub(crate) unsafe fn report(task: TaskPtr, payload: &Payload) {
     // SAFETY: the caller has a reference.
     let vtable = unsafe { vtable(task) };
-    // SAFETY: the caller promises both, and the vtable is that of the task's kind.
+    // SAFETY: code of the task has panicked, and the caller has a reference. The vtable is the
+    // task's own, so its `panicked` expects a task of this `cell::Kind`.
     contain(|| unsafe { (vtable.panicked)(task, &**payload) });
 }

@@ -20,8 +20,8 @@ use sync_shim::sync::Arc;
 /// `wake` has a parameter `this` instead of `self`. Under a model checker, `Arc` is the checker's
 /// own type, and stable Rust allows `self: Arc<Self>` only for the standard library's `Arc`.
 ///
-/// Every [`WakeRef`] is also an `ArcWake`. A `WakeRef` is woken by reference, so its wake passes no
-/// `Arc`.
+/// Every [`WakeRef`] is also an `ArcWake`. [`WakeRef::wake`] gets only `&self`, so it cannot keep
+/// the `Arc`: a wake by value drops the waker's `Arc` afterwards.
 ///
 /// ```
 /// use std::{
