@@ -346,14 +346,21 @@ impl Core {
     /// Begins a new time slice if a request has ended the last one. Returns true if it began one
     /// and the worker has tasks of its own. The worker then runs one of these tasks next. The task
     /// whose slice is over comes later: it is in the injector.
-    pub(crate) fn begin_slice_before_own(&self) -> bool {
+    pub(crate) fn begin_slice_before_own(&self, interval_is_over: bool) -> bool {
         let is_over = self.slice().need_preempt();
         self.begin_slice();
-        is_over && !self.queue.is_empty()
+        let own_is_next = is_over && !self.queue.is_empty();
+        if own_is_next {
+            self.interval.note_ended_slice(interval_is_over);
+        }
+        own_is_next
     }
 
     fn at_interval(&self) -> Option<Task> {
-        if let Some(task) = self.look_again() {
+        // A task in an ended slice would be refused its first operation.
+        if !self.slice().need_preempt()
+            && let Some(task) = self.look_again()
+        {
             return Some(task);
         }
         self.clock_out();
@@ -362,7 +369,7 @@ impl Core {
             self.leave_search();
             self.drain();
         }
-        if self.begin_slice_before_own() {
+        if self.begin_slice_before_own(true) {
             self.shared.monitor.start(&self.shared);
             return None;
         }

@@ -20,12 +20,16 @@
 //! tasks, by the clock. After its own ticks the worker *owes* as much time to tasks from outside.
 //! At a look it then takes tasks from the injector one by one, and runs each at once, until it owes
 //! nothing more. So a burst need not wait in the ring behind long polls. A worker that owes nothing
-//! moves its share into its ring, behind its own tasks.
+//! moves its share into its ring, behind its own tasks. But a worker without own tasks whose
+//! intervals are one tick long also takes tasks one by one: in its ring they would wait behind one
+//! long poll, while another worker may be free.
 //!
 //! The worker's own tasks get their time, too. If a task from outside took longer than
 //! [`MAX_OWED`], the worker owes its own tasks as much, up to [`MAX_OWED_TO_OWN`]. Until they have
 //! had that time, the worker does not look. Without this rule, a task with long polls could run
 //! before each short task of the ring: such a task is requeued at the injector, as its slices end.
+//! The end of a slice shows that a task took long, even where the worker skips the reading that
+//! would show it ([`Interval::note_ended_slice`]).
 //!
 //! A driven worker reads no clock, so that a program may repeat a run exactly. The intervals of a
 //! driven worker have the length that the builder says.
@@ -90,6 +94,8 @@ pub(crate) struct Interval {
     /// Whether the ticks since the last reading began with a task from outside, and each look since
     /// has found another.
     from_outside: Cell<bool>,
+    /// Whether the last look has found a task, of which no ended slice is noted.
+    has_found: Cell<bool>,
     /// Whether the worker reads the clock.
     adapts: bool,
 }
@@ -118,6 +124,7 @@ impl Interval {
             owed_to_own: Cell::new(0),
             repays: Cell::new(false),
             from_outside: Cell::new(false),
+            has_found: Cell::new(false),
             adapts,
         }
     }
@@ -207,6 +214,11 @@ impl Interval {
         self.owed.get() > 0
     }
 
+    /// Whether the polls are so long that an interval is one tick.
+    pub(crate) fn is_one_tick(&self) -> bool {
+        self.adapts && self.length.get() == 1
+    }
+
     /// Whether the worker's own tasks are owed time.
     pub(crate) fn owes_own(&self) -> bool {
         self.owed_to_own.get() > 0
@@ -220,6 +232,7 @@ impl Interval {
 
     /// Notes whether a look has found a task from outside, and whether the look has read the clock.
     pub(crate) fn note_look(&self, has_found: bool, reads: bool) {
+        self.has_found.set(has_found);
         self.from_outside
             .set(has_found && (reads || self.from_outside.get()));
     }
@@ -230,6 +243,22 @@ impl Interval {
         self.repays.set(true);
         if reads {
             self.skips.set(REPAYS);
+        }
+    }
+
+    /// Notes that a request has ended the slice of the last task, so the task took long. Then the
+    /// next look reads the clock. If the task came from outside, the worker owes its own tasks as
+    /// much time. `is_over` says whether the interval has ended with that task.
+    pub(crate) fn note_ended_slice(&self, is_over: bool) {
+        let ticks = self.length.get() - self.left.get() + u32::from(is_over);
+        self.skips.set(0);
+        if self.has_found.take() && ticks == 1 && self.adapts {
+            self.read.set(None);
+            self.ticks.set(0);
+            self.owed.set(0);
+            self.repays.set(false);
+            self.from_outside.set(false);
+            self.owed_to_own.set(MAX_OWED_TO_OWN.as_nanos() as u64);
         }
     }
 
@@ -282,7 +311,7 @@ impl Slice {
 #[cfg(test)]
 mod tests {
     use super::{Interval, TARGET, UNKNOWN};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     fn after(interval: &Interval, each: Duration, ticks: u32) -> (u32, u64) {
         interval.adapt(each * ticks, ticks.into());
@@ -307,6 +336,39 @@ mod tests {
         assert_eq!(after(&interval, Duration::from_nanos(123), 61), (61, 2));
         assert_eq!(after(&interval, Duration::from_nanos(1), 61), (61, 7));
         assert_eq!(after(&interval, TARGET, 61), (1, 0));
+    }
+
+    /// Fails if the worker owes nothing to its own tasks after a long task from outside, because it
+    /// skips the reading of the clock. Fails too if an own task counts as one from outside.
+    #[test]
+    fn ended_slice_of_a_task_from_outside_owes_time_to_own_tasks() {
+        for (length, found, own_ticks, owes) in [
+            (1, true, 0, true),
+            (8, true, 0, true),
+            (8, true, 1, false),
+            (8, false, 0, false),
+        ] {
+            let interval = Interval::new(61, true);
+            interval.length.set(length);
+            interval.left.set(length);
+            interval.read.set(Some(Instant::now()));
+            interval.skips.set(7);
+            interval.note_look(found, false);
+            let ticks = (0..=own_ticks).map(|_| interval.tick());
+            let is_over = ticks.last().unwrap();
+            interval.note_ended_slice(is_over);
+            assert_eq!(interval.owes_own(), owes, "{length} {found} {own_ticks}");
+            assert!(
+                interval.begin(false).is_some(),
+                "the next look reads the clock"
+            );
+            interval.note_ended_slice(is_over);
+            assert_eq!(
+                interval.owes_own(),
+                owes,
+                "the second slice was not from outside"
+            );
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Core {
         if !self.slice().is_set() {
             return self.take_share();
         }
-        if self.begin_slice_before_own() {
+        if self.begin_slice_before_own(false) {
             return None;
         }
         self.look(true)
@@ -38,7 +38,7 @@ impl Core {
             interval.note_look(false, reading.is_some());
             return None;
         }
-        let repays = interval.owes();
+        let repays = interval.owes() || interval.is_one_tick() && self.queue.is_empty();
         let task = if repays {
             self.take_one()
         } else {

@@ -607,14 +607,17 @@ fn pushes_beside_long_polls_wait_for_few_polls() {
     assert!(metrics.longest_remote_wait >= millisecond, "{metrics}");
 }
 
-/// The best of several bursts counts: a worker whose thread loses its CPU for long in a pushed task
-/// polls one of its own tasks next.
+/// When the burst comes, each worker is in a poll of 50 ms, and as many tasks with such polls wait
+/// in the injector. So the burst waits for two polls of each worker, or for three where a worker
+/// takes a task with such polls again before the rest of the burst. The median of ten bursts
+/// counts: a worker whose thread loses its CPU for long in a pushed task polls one of its own tasks
+/// next.
 ///
-/// Fails if a burst waits for the end of an interval, or if a worker runs only one pushed task
-/// after each of its own.
+/// Fails if a worker takes a task with a long poll from the injector before each pushed task that
+/// it has in its ring. Then a burst waits for six polls and more.
 #[test]
-fn burst_beside_polls_of_50_ms_waits_for_two_polls() {
-    const TASKS: usize = 1_000;
+fn burst_beside_polls_of_50_ms_waits_for_few_polls() {
+    const TASKS: usize = 100;
     let builder = Builder::new().workers(2);
     #[cfg(feature = "monitor")]
     let builder = builder.on_stall(|_| {});
@@ -630,13 +633,13 @@ fn burst_beside_polls_of_50_ms_waits_for_two_polls() {
             }
         });
     }
-    let mut bursts = (0..10).map(|_| {
+    let bursts = (0..10).map(|_| {
         let before = begun.load(SeqCst);
         until(|| begun.load(SeqCst) >= before + 4);
         let (ran, last) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
-        let pushed = begun.load(SeqCst);
         for _ in 0..TASKS {
             let (begun, ran, last) = (begun.clone(), ran.clone(), last.clone());
+            let pushed = begun.load(SeqCst);
             runtime.spawn_detached(async move {
                 last.fetch_max(begun.load(SeqCst) - pushed, SeqCst);
                 ran.fetch_add(1, SeqCst);
@@ -645,9 +648,10 @@ fn burst_beside_polls_of_50_ms_waits_for_two_polls() {
         until(|| ran.load(SeqCst) == TASKS);
         last.load(SeqCst)
     });
-    let is_prompt = bursts.any(|polls| polls <= 2);
+    let mut waited: Vec<_> = bursts.collect();
     ends.store(true, SeqCst);
-    assert!(is_prompt, "each burst waited for more than two polls");
+    waited.sort_unstable();
+    assert!(waited[5] <= 6, "{waited:?}");
 }
 
 /// A task with long polls is requeued at the injector, while the worker has short tasks.
