@@ -22,8 +22,8 @@
 //! 2. Before a thread takes over the name of a doomed process, it ensures that this process is
 //!    killed for good or has ended. If the process is doomed only because of a supervisor above it,
 //!    the thread kills the process for good, and also the supervisors between the process and that
-//!    supervisor. So a process that has lost its name makes at most one more step: the step that a
-//!    worker has begun or is about to begin.
+//!    supervisor. So a process whose name was taken over makes at most one more step: the step that
+//!    a worker has begun or is about to begin.
 //! 3. A supervisor that stops kills all its children for good, and only then gives away its token,
 //!    the right to run a process (`state.rs`). The thread that restarts the supervisor takes this
 //!    token, so it sees those kills. So the restarted supervisor can take over the names of its old
@@ -120,9 +120,10 @@ impl Handle {
             }
             path.push(pid);
         }
-        // From the highest supervisor down: each supervisor is killed before its child. So at most
-        // one more step of the supervisor, which a worker has begun or is about to begin, can count
-        // the child's end as a restart, or stop the child's siblings. They are doomed anyway.
+        // From the highest supervisor down. If a child were killed first, its supervisor could go
+        // on: it could count the child's end as a restart, and stop the child's siblings. A
+        // supervisor that is killed first makes at most one more step. That step does no harm: the
+        // supervisor and the siblings are doomed anyway.
         for pid in path.into_iter().rev() {
             self.kill_for_good(pid, ExitReason::Killed);
         }
@@ -141,8 +142,8 @@ impl Handle {
         true
     }
 
-    /// Returns the pid of the process that has a name. The process may be about to end: then
-    /// messages to it become dead letters.
+    /// Returns the pid of the process that has a name. The process may be about to end: then it
+    /// refuses further messages, and those that it has not handled become dead letters.
     pub fn whereis(&self, name: &str) -> Option<Pid> {
         self.shared.names.lock().get(name).copied()
     }
@@ -160,10 +161,10 @@ impl Handle {
         }
     }
 
-    /// Adds a process to a group. Returns true also if the group has the process already. Returns
-    /// false if this node has no such process, or if the process was killed for good.
+    /// Adds a process to a group. Returns true also if the group has the process already. Otherwise
+    /// returns false if this node has no such process, or if the process was killed for good.
     ///
-    /// A process leaves its groups when it ends. It leaves them earlier if its supervisor ends and
+    /// A process leaves its groups when it ends. It leaves them earlier if its supervisor stops and
     /// kills it for good, or if [`register`](Self::register) kills it for good.
     ///
     /// ```

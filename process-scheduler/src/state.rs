@@ -8,7 +8,7 @@
 //! | *running* | is stepped by a worker | the worker |
 //! | *blocked* | waits for a completion or a signal | the cell |
 //! | *idle* | waits for any event | the cell |
-//! | *stopped* | has ended, and its supervisor may restart it | the cell |
+//! | *stopped* | has stopped, and its supervisor may restart it | the cell |
 //! | *done* | has ended for good | nobody |
 //!
 //! The *token* is the right to run the process; each process has one. Only the thread that has it
@@ -80,7 +80,7 @@ pub enum Phase {
     Blocked,
     /// It waits for any event.
     Idle,
-    /// It has ended, and its supervisor may restart it.
+    /// It has stopped, and its supervisor may restart it.
     Stopped,
     /// It has ended.
     Done,

@@ -221,7 +221,7 @@ fn schedule_panic_cancels_the_task_and_reaches_the_caller() {
     }
 }
 
-/// Fails if the closure and the value that it captures are not dropped exactly once.
+/// Fails if a future, or the value that the closure captures, is not dropped exactly once.
 #[test]
 fn closure_that_panics_as_scheduler_cancels_the_task() {
     let drops = Arc::new(AtomicUsize::new(0));
@@ -360,8 +360,8 @@ fn cancelled_future_is_dropped_while_no_panic_unwinds() {
 
 /// The future's drop panics while the panic of its poll unwinds.
 ///
-/// Fails if the second panic leaves the drop: the process ends if a panic leaves a drop that runs
-/// because of another panic.
+/// Fails if the second panic leaves the guard that drops the future while the first one unwinds: a
+/// panic that leaves a drop during unwinding ends the process.
 #[test]
 fn future_that_panics_in_poll_and_drop_ends_the_task_once() {
     let mut test = Test::new(true);
@@ -601,8 +601,9 @@ fn each_panic_of_a_tasks_code_is_reported_once() {
     }
     // A join waker panics when the completion wakes it, when a poll replaces it by another waker,
     // when the join handle drops it, or when the free of the cell drops it. In the last case, a
-    // poll with another waker first unregisters the join waker. Then the clone of the other waker
-    // panics, so the join waker stays in the cell, and the join handle does not drop it.
+    // poll with another waker first clears `JOIN_WAKER`. Then the clone of the other waker panics,
+    // before it can replace the join waker. The join handle drops only a registered waker. So the
+    // join waker stays in the slot until the cell is freed.
     for (at, by) in [
         ("wake", "completion"),
         ("drop", "poll"),
