@@ -80,7 +80,7 @@ const LEAKS: [&str; 9] = [
 const DEEP: &str = "a_chain_of_outputs_takes_a_stack_as_deep";
 
 /// A test that uses all descriptors up. Valgrind accepts a connection before it finds that there is
-/// no descriptor for it, and closes it. So the test waits for that connection for ever.
+/// no descriptor for it, and closes it. So the test waits for that connection forever.
 const DESCRIPTORS: &str = "descriptors_are_returned_and_their_end_is_survived";
 
 /// The record of a tool's run without a report.
