@@ -322,6 +322,9 @@ fn program_chat_drops_a_slow_reader_with_a_message() {
     let server = Server::start("chat");
     let mut slow = server.connect();
     slow.say("/name slow");
+    // Two members may enter in either order, and only the first of them gets a line about the
+    // second.
+    slow.read_until("now called slow");
     let mut fast = server.connect();
     slow.read_until("guest2");
     // This member reads each of its lines back before it sends the next one, so it is never slow
