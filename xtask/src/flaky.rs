@@ -6,7 +6,7 @@
 //! the state that one test leaves behind reaches the other tests. One binary runs at a time. Where
 //! each binary has only one processor, as many run at a time as there are processors.
 use crate::{interrupt, test};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use project::{
     say,
     workspace::{self, cargo, chosen, output_of},
@@ -14,8 +14,8 @@ use project::{
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    hint,
+    fs, hint,
+    io::ErrorKind::AlreadyExists,
     path::PathBuf,
     process::{Child, Command, ExitStatus},
     sync::{
@@ -25,6 +25,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
+use tempfile::NamedTempFile;
 
 /// Options of `cargo xtask flaky`.
 #[derive(clap::Args)]
@@ -215,8 +216,8 @@ struct Binary {
     file: PathBuf,
     /// The folder of the package, in which the tests run.
     folder: PathBuf,
-    /// The file to which the binary's output goes.
-    output: PathBuf,
+    /// The path of the files in which the outputs of failed runs are kept, without a number.
+    kept: PathBuf,
     /// The folder of the shared standard library, which the tests of a procedural macro load.
     libraries: PathBuf,
 }
@@ -261,7 +262,7 @@ fn build(options: &Options) -> Result<Vec<Binary>> {
         let package = folder.file_name().unwrap_or_default().to_string_lossy();
         binaries.push(Binary {
             name: format!("{package}/{}", built.target.name),
-            output: logs.join(file.file_name().context("a binary has a name")?),
+            kept: logs.join(file.file_name().context("a binary has a name")?),
             libraries: libraries.clone(),
             file,
             folder,
@@ -275,8 +276,10 @@ impl Binary {
     /// Runs the tests once. Returns the names of the tests that failed, or how else the process
     /// failed.
     fn run(&self, wrapper: &[String], options: &Options) -> Result<Vec<String>> {
-        let output = File::create(&self.output)
-            .with_context(|| format!("writing {}", self.output.display()))?;
+        // Several of these commands may run at a time, so each run has a file of its own.
+        let logs = self.kept.parent().context("a file has a folder")?;
+        let output = NamedTempFile::new_in(logs)
+            .with_context(|| format!("writing a file in {}", logs.display()))?;
         let mut words = wrapper
             .iter()
             .map(AsRef::as_ref)
@@ -289,8 +292,8 @@ impl Binary {
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("LD_LIBRARY_PATH", &self.libraries)
             .env("SELVEDGE_ITERATIONS", MODEL_RUNS)
-            .stdout(output.try_clone()?)
-            .stderr(output);
+            .stdout(output.as_file().try_clone()?)
+            .stderr(output.as_file().try_clone()?);
         // Ctrl-C ends this command between two binaries, and must not make a test fail. So the
         // binary gets a process group of its own.
         #[cfg(unix)]
@@ -298,7 +301,7 @@ impl Binary {
         let child = command.spawn();
         let mut child = child.with_context(|| format!("running {}", self.name))?;
         let Some(status) = end_of(&mut child, Duration::from_secs(options.limit))? else {
-            let kept = self.keep()?;
+            let kept = self.keep(output)?;
             return Ok(vec![format!(
                 "(killed after {} s, see {kept})",
                 options.limit
@@ -307,9 +310,9 @@ impl Binary {
         if status.success() {
             return Ok(Vec::new());
         }
-        let said = fs::read(&self.output)?;
+        let said = fs::read(output.path())?;
         let mut failed = failures(&String::from_utf8_lossy(&said));
-        let kept = self.keep()?;
+        let kept = self.keep(output)?;
         match failed.is_empty() {
             true => failed.push(format!("({status}, see {kept})")),
             false => say!("the output of {} is in {kept}", self.name),
@@ -317,13 +320,17 @@ impl Binary {
         Ok(failed)
     }
 
-    /// Keeps the output of a run that failed, under a name of its own.
-    fn keep(&self) -> Result<String> {
-        let kept = |n: &u32| self.output.with_extension(format!("{n}.txt"));
-        let free = (1..).find(|n| !kept(n).exists());
-        let kept = kept(&free.context("too many outputs are kept")?);
-        fs::copy(&self.output, &kept)?;
-        Ok(kept.display().to_string())
+    /// Keeps the output of a run that failed, under the first name that is free.
+    fn keep(&self, mut output: NamedTempFile) -> Result<String> {
+        for n in 1.. {
+            let kept = self.kept.with_extension(format!("{n}.txt"));
+            match output.persist_noclobber(&kept) {
+                Ok(_) => return Ok(kept.display().to_string()),
+                Err(failed) if failed.error.kind() == AlreadyExists => output = failed.file,
+                Err(failed) => return Err(failed.into()),
+            }
+        }
+        bail!("too many outputs are kept")
     }
 }
 
