@@ -78,8 +78,8 @@ fn run_into_closed_pipe(example: &str, arguments: &[&str]) -> (Option<i32>, Stri
     (ended.status.code(), said)
 }
 
-/// Returns what an example wrote to standard error, without the reports of stalls. On a busy machine
-/// a worker may stand still in a poll for so long that the monitor writes such a report.
+/// Returns what an example wrote to standard error, without the reports of stalls. On a busy
+/// machine a worker may stand still in a poll for so long that the monitor writes such a report.
 fn without_stalls(said: &str) -> String {
     let is_of_stall = |line: &&str| line.starts_with("selvedge: stall: ") || line.starts_with("  ");
     said.lines().filter(|line| !is_of_stall(line)).collect()
