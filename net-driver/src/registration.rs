@@ -161,11 +161,12 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Performs `op` if the source is ready, and fails with `WouldBlock` otherwise.
+    /// Performs `op` once if the source is ready, and fails with `WouldBlock` otherwise. Returns the
+    /// error of `op`, also `Interrupted`.
     pub(crate) fn try_io<R>(
         &self,
         interest: Interest,
-        op: impl FnMut() -> io::Result<R>,
+        op: impl FnOnce() -> io::Result<R>,
     ) -> io::Result<R> {
         let seen = self.slot().load();
         if seen.is_shutdown() {
@@ -174,11 +175,15 @@ impl<S: Sys> Registration<S> {
         if !seen.is_ready_for(interest) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let done = self.attempt(seen, interest, op);
-        done.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
+        let done = op();
+        if matches!(&done, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.clear(seen, interest);
+        }
+        done
     }
 
-    /// Performs `op`, which asks the kernel. Returns `None` if the kernel said "would block".
+    /// Performs `op`, which asks the kernel, until no signal interrupts it. Returns `None` if the
+    /// kernel said "would block".
     fn attempt<R>(
         &self,
         seen: Snapshot,

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 mod support;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use net_driver::{
     Driver, Interest, Polling,
     net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixStream},
@@ -10,7 +10,7 @@ use net_driver::{
 };
 use std::{
     future::Future,
-    io::{ErrorKind, Read, Write},
+    io::{self, ErrorKind, Read, Write},
     os::{fd::AsRawFd, unix::net},
     sync::{
         Arc,
@@ -224,6 +224,31 @@ fn file_is_refused_and_leaves_no_source() {
     let error = driver.scope(None, || AsyncFd::new(file)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     assert_eq!(driver.sources(), 0);
+}
+
+/// Fails if the operation is called twice, or if its error clears the readiness. Also fails if the
+/// error `WouldBlock` is not the operation's own, or leaves the readiness.
+#[test]
+fn async_fd_try_io_returns_the_error_of_its_one_call() {
+    run(async {
+        let (one, _other) = net::UnixStream::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        let one = AsyncFd::new(one).unwrap();
+        for error in [libc::EINTR, libc::EAGAIN] {
+            one.writable().await.unwrap().retain_ready();
+            let fails = |_: &_| Err::<(), _>(io::Error::from_raw_os_error(error));
+            let failed = one.try_io(Interest::WRITABLE, fails).unwrap_err();
+            assert_eq!(failed.raw_os_error(), Some(error));
+            let ready = future::poll_once(one.writable()).await;
+            assert_eq!(ready.is_some(), error == libc::EINTR);
+        }
+        let mut one = AsyncFd::new(one.into_inner()).unwrap();
+        one.writable_mut().await.unwrap().retain_ready();
+        let fails = |_: &mut _| Err::<(), _>(io::Error::from_raw_os_error(libc::EINTR));
+        let failed = one.try_io_mut(Interest::WRITABLE, fails).unwrap_err();
+        assert_eq!(failed.raw_os_error(), Some(libc::EINTR));
+        assert!(future::poll_once(one.writable()).await.is_some());
+    });
 }
 
 #[test]

@@ -208,6 +208,19 @@ fn vectored_transfers_keep_the_order() {
     });
 }
 
+/// Fails if the operation is called twice, or if its error clears the readiness.
+#[test]
+fn interrupted_try_io_fails_and_leaves_the_socket_ready() {
+    run(async {
+        let (stream, _client) = pair().await;
+        stream.writable().await.unwrap();
+        let interrupted = || Err::<(), _>(ErrorKind::Interrupted.into());
+        let error = stream.try_io(Interest::WRITABLE, interrupted).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Interrupted);
+        assert!(future::poll_once(stream.writable()).await.is_some());
+    });
+}
+
 #[test]
 fn refused_connection_is_an_error() {
     run(async {

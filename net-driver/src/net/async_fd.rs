@@ -345,22 +345,18 @@ impl<T> AsyncFd<T> {
         Poll::Ready(Ok(self.guard_mut(seen, Interest::WRITABLE)))
     }
 
-    /// Performs `op` if the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
-    /// the descriptor counts as not ready until the next event.
+    /// Performs `op` once if the descriptor is ready for `interest`. If `op` fails with
+    /// `WouldBlock`, the descriptor counts as not ready until the next event.
     ///
     /// # Errors
-    /// `WouldBlock` if the descriptor is not ready, the error of `op`, or an error if the driver
-    /// has shut down.
+    /// `WouldBlock` if the descriptor is not ready, the error of `op` (also `Interrupted`), or an
+    /// error if the driver has shut down.
     pub fn try_io<R>(
         &self,
         interest: Interest,
         op: impl FnOnce(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut op = Some(op);
-        self.registration().try_io(interest, || match op.take() {
-            Some(op) => op(self.get_ref()),
-            None => Err(io::ErrorKind::WouldBlock.into()),
-        })
+        self.registration().try_io(interest, || op(self.get_ref()))
     }
 
     /// Does the same as [`try_io`](Self::try_io), with `&mut` access.
@@ -372,12 +368,8 @@ impl<T> AsyncFd<T> {
         interest: Interest,
         op: impl FnOnce(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut op = Some(op);
         let (registration, io) = self.source.parts_mut();
-        registration.try_io(interest, || match op.take() {
-            Some(op) => op(io),
-            None => Err(io::ErrorKind::WouldBlock.into()),
-        })
+        registration.try_io(interest, || op(io))
     }
 
     /// Performs `op` when the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,

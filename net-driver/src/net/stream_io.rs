@@ -198,22 +198,18 @@ macro_rules! readiness_methods {
                 self.source.poll_ready(cx, crate::slot::Direction::Write)
             }
 
-            /// Performs `op` if the socket is ready for `interest`. If `op` fails with
+            /// Performs `op` once if the socket is ready for `interest`. If `op` fails with
             /// `WouldBlock`, the socket counts as not ready until the next event.
             ///
             /// # Errors
-            /// `WouldBlock` if the socket is not ready, the error of `op`, or an error if the
-            /// driver has shut down.
+            /// `WouldBlock` if the socket is not ready, the error of `op` (also `Interrupted`), or an
+            /// error if the driver has shut down.
             pub fn try_io<R>(
                 &self,
                 interest: crate::Interest,
                 op: impl FnOnce() -> std::io::Result<R>,
             ) -> std::io::Result<R> {
-                let mut op = Some(op);
-                self.source.registration().try_io(interest, || match op.take() {
-                    Some(op) => op(),
-                    None => Err(std::io::ErrorKind::WouldBlock.into()),
-                })
+                self.source.registration().try_io(interest, op)
             }
 
             /// Performs `op` when the socket is ready for `interest`. If `op` fails with
