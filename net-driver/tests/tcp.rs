@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 mod support;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, future};
 use net_driver::{
     Driver, Interest,
     net::{TcpListener, TcpSocket, TcpStream},
@@ -12,6 +12,7 @@ use std::{
     io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write},
     net::{self, Shutdown, SocketAddr},
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     sync::mpsc,
     task::{Context, Poll, Waker},
     thread,
@@ -206,6 +207,38 @@ fn vectored_transfers_keep_the_order() {
         }
         assert_eq!((&one, &other[..3]), (b"ab", &b"cde"[..]));
     });
+}
+
+/// Transfers more slices than a system call takes, so that the call leaves some of them. Fails if
+/// the stream takes this for a short transfer, although the kernel has more bytes and more room:
+/// then it waits for an event that does not come.
+#[test]
+fn transfers_of_too_many_slices_are_not_short() {
+    const MANY: usize = 2_000;
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    let (mut stream, mut client) = park.block_on(pair());
+    client.write_all(&[7; MANY]).unwrap();
+    park.block_on(async { while stream.peek(&mut [0; MANY]).await.unwrap() < MANY {} });
+    park.poll_all(); // The events up to here. There is no further look.
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut stream = Pin::new(&mut stream);
+
+    let parts = [IoSlice::new(b"x"); MANY];
+    let written = stream.as_mut().poll_write_vectored(&mut cx, &parts);
+    assert!(matches!(written, Poll::Ready(Ok(1..MANY))), "{written:?}");
+    let written = stream.as_mut().poll_write(&mut cx, b"y");
+    assert!(matches!(written, Poll::Ready(Ok(1))), "{written:?}");
+
+    let mut to = [0; MANY];
+    let mut parts: Vec<_> = to.chunks_mut(1).map(IoSliceMut::new).collect();
+    let read = stream.as_mut().poll_read_vectored(&mut cx, &mut parts);
+    let Poll::Ready(Ok(first @ 1..MANY)) = read else {
+        panic!("{read:?}");
+    };
+    let rest = stream.as_mut().poll_read(&mut cx, &mut to[first..]);
+    assert!(matches!(rest, Poll::Ready(Ok(count)) if first + count == MANY));
+    assert!(to.iter().all(|byte| *byte == 7));
 }
 
 /// Fails if the operation is called twice, or if its error clears the readiness.

@@ -26,6 +26,15 @@ pub(crate) trait Duplex {
     fn shut_down_write(&self) -> io::Result<()>;
 }
 
+/// The largest number of slices that std passes to one system call: `UIO_MAXIOV` of Linux. Only
+/// there does a stream guess from the count of bytes whether there may be more.
+const MAX_SLICES: usize = 1024;
+
+/// Returns how many bytes one system call moves at most, from or into slices of these lengths.
+pub(crate) fn wanted(lens: impl Iterator<Item = usize>) -> usize {
+    lens.take(MAX_SLICES).fold(0, usize::saturating_add)
+}
+
 /// Closes the write half. A connection that is gone already counts as closed.
 pub(crate) fn shut_down_write(
     shut_down: impl FnOnce(std::net::Shutdown) -> io::Result<()>,
@@ -358,7 +367,7 @@ macro_rules! duplex_methods {
                 cx: &mut std::task::Context<'_>,
                 to: &mut [std::io::IoSliceMut<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                let len = to.iter().map(|part| part.len()).sum();
+                let len = crate::net::stream_io::wanted(to.iter().map(|part| part.len()));
                 self.transfer(cx, crate::slot::Direction::Read, len, || {
                     std::io::Read::read_vectored(&mut self.source.io(), to)
                 })
@@ -379,7 +388,7 @@ macro_rules! duplex_methods {
                 cx: &mut std::task::Context<'_>,
                 from: &[std::io::IoSlice<'_>],
             ) -> std::task::Poll<std::io::Result<usize>> {
-                let len = from.iter().map(|part| part.len()).sum();
+                let len = crate::net::stream_io::wanted(from.iter().map(|part| part.len()));
                 self.transfer(cx, crate::slot::Direction::Write, len, || {
                     std::io::Write::write_vectored(&mut self.source.io(), from)
                 })
