@@ -46,7 +46,8 @@ use sync_shim::{
 
 /// The timers and sockets of one runtime, driven by its idle workers.
 ///
-/// A clone is a handle of the same driver.
+/// A clone is a handle of the same driver. The drop of the last handle [shuts the driver
+/// down](Driver::shutdown), and catches the panics of wakers.
 ///
 /// ```
 /// use net_driver::{Driver, time};
@@ -328,7 +329,8 @@ impl Driver {
     /// Ends the sockets and the timers: wakes the tasks that wait for them, and refuses new sockets
     /// and timers.
     ///
-    /// A runtime calls this when the runtime shuts down. The next operation on a socket fails. The
+    /// A runtime calls this when the runtime shuts down. The drop of the last park does the same,
+    /// and so does the drop of the last handle if there was no park. The next operation on a socket fails. The
     /// next poll of a sleep that waits in this driver panics, and so does the first poll of a new
     /// sleep. Such a poll does not panic if the sleep's deadline has passed, or if another driver
     /// is current.
@@ -343,9 +345,13 @@ impl Driver {
     /// let poll = || driver.scope(None, || poll());
     /// assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
     /// ```
+    ///
+    /// # Panics
+    /// If a waker panics, after all wakers were called.
     pub fn shutdown(&self) {
-        self.0.poller.shut_down();
-        self.0.timers.shutdown();
+        let mut wakers = VecDeque::new();
+        self.0.shut_down(&mut wakers);
+        poller::wake_all(&mut wakers);
     }
 
     #[inline]
@@ -428,9 +434,23 @@ impl Inner {
         // Ordering: Relaxed: the count only says which park is the last. The shutdown synchronises
         // by the lock under which the reactor is opened, and by the locks of the wheels.
         if self.parks.fetch_sub(1, Relaxed) == 1 {
-            contain(|| self.poller.shut_down());
-            contain(|| self.timers.shutdown());
+            self.end();
         }
+    }
+
+    /// Shuts the driver down, and takes the wakers of the tasks that wait for it.
+    fn shut_down(&self, wakers: &mut VecDeque<Waker>) {
+        self.poller.shut_down(wakers);
+        self.timers.shutdown(wakers);
+    }
+
+    /// Shuts the driver down, and wakes the tasks that wait for it. Catches the panics of wakers.
+    #[cold]
+    #[inline(never)]
+    fn end(&self) {
+        let mut wakers = VecDeque::new();
+        self.shut_down(&mut wakers);
+        contain(|| poller::wake_all(&mut wakers));
     }
 
     /// Ends the present or the next park of each of these workers.
@@ -473,6 +493,15 @@ impl Inner {
             next = again;
         }
         (next != u64::MAX).then(|| clock::span_until(self.timers.park_until(next), self.now()))
+    }
+}
+
+impl Drop for Inner {
+    /// Shuts the driver down, because it may never have had a park. No other thread would fire its
+    /// timers or end its polling thread. That thread, the sockets and the armed timers hold no
+    /// handle of the driver, so they do not keep it from being dropped.
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -204,18 +204,17 @@ impl Poller {
         self.polled_at.store(now, Relaxed);
     }
 
-    /// Ends all waits of sockets with an error, and refuses further sockets.
-    pub(crate) fn shut_down(&self) {
+    /// Ends all waits of sockets with an error, and refuses further sockets. Takes the wakers of the
+    /// tasks that waited.
+    pub(crate) fn shut_down(&self, out: &mut VecDeque<Waker>) {
         let opening = self.opening.lock();
         // Ordering: Relaxed. The lock orders the store for `open`. The thread of rule 3 reads only
         // this flag, and the wake of the reactor makes that thread read it again.
         self.is_shut_down.store(true, Relaxed);
         drop(opening);
         if let Some(reactor) = self.reactor() {
-            let mut out = VecDeque::new();
-            reactor.shut_down(&mut out);
+            reactor.shut_down(out);
             reactor.wake();
-            wake_all(&mut out);
         }
     }
 

@@ -1,8 +1,13 @@
 //! The thread that polls, when the system refuses to start it.
 use super::*;
-use crate::net::unix::pipe;
+use crate::{net::unix::pipe, time};
 use futures_lite::future::block_on;
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    future::Future,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    task::{Context, Wake},
+};
 
 thread_local! {
     /// Whether `refuse_thread` fails the next time that this thread calls it.
@@ -46,4 +51,71 @@ fn workers_that_park_elsewhere_are_never_due_for_sockets() {
     std::thread::sleep(2 * INTERVAL);
     assert!(!driver.is_due());
     driver.shutdown();
+}
+
+/// Drops drivers that never had a park. Fails if a thread that polls does not end, and so keeps its
+/// reactor with the descriptors.
+#[test]
+fn drop_of_the_last_handle_ends_the_polling_thread() {
+    let of_users = || Driver::with_wakers([Waker::noop().clone()]);
+    for driver in [Driver::with_polling(1, Polling::Thread), of_users()] {
+        driver.open().unwrap();
+        let reactor = Arc::downgrade(driver.inner().poller.reactor().unwrap());
+        let other = driver.clone();
+        drop(driver);
+        other.open().unwrap(); // The driver still has a handle.
+        drop(other);
+        let begun = Instant::now();
+        while reactor.strong_count() > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(600));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A waker that counts its calls, and panics at each.
+struct Loud(AtomicUsize);
+
+impl Wake for Loud {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+        panic!("a waker");
+    }
+}
+
+/// Drops a driver that never had a park. Fails if a sleep stays armed in one of its wheels: nobody
+/// would ever fire it, not even after a poll in another driver. Also fails if the panic of a waker
+/// comes out of the drop.
+#[test]
+fn drop_of_the_last_handle_wakes_sleeps() {
+    let loud = Arc::new(Loud(AtomicUsize::new(0)));
+    let waker = Waker::from(loud.clone());
+    let mut sleep = Box::pin(time::sleep(Duration::from_millis(5)));
+    let driver = Driver::new(1);
+    let mut cx = Context::from_waker(&waker);
+    let polled = driver.scope(None, || sleep.as_mut().poll(&mut cx));
+    assert!(polled.is_pending());
+    drop(driver);
+    assert_eq!(loud.0.load(SeqCst), 1);
+    Driver::new(1).park(0).block_on(sleep);
+}
+
+/// Fails if the panic of a socket's waker keeps a shutdown from the timers: their tasks would wait
+/// forever.
+#[test]
+fn shutdown_with_a_panicking_waker_ends_sockets_and_timers() {
+    let loud = Arc::new(Loud(AtomicUsize::new(0)));
+    let waker = Waker::from(loud.clone());
+    let mut cx = Context::from_waker(&waker);
+    let mut sleep = Box::pin(time::sleep(Duration::from_secs(3_600)));
+    let driver = Driver::new(1);
+    let _pipe = driver.scope(None, || {
+        let (sender, receiver) = pipe::pipe().unwrap();
+        receiver.try_read(&mut [0]).unwrap_err(); // It assumed that there are bytes.
+        assert!(receiver.poll_read_ready(&mut cx).is_pending());
+        assert!(sleep.as_mut().poll(&mut cx).is_pending());
+        (receiver, sender)
+    });
+    panics::catch(|| driver.shutdown()).unwrap_err();
+    assert_eq!(loud.0.load(SeqCst), 2);
 }

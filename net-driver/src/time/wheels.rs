@@ -17,7 +17,7 @@ use super::{
     Instant, clock,
     entry::{Handle, Timer},
 };
-use crate::{driver::Inner, poller};
+use crate::driver::Inner;
 use std::{
     collections::VecDeque,
     ptr::NonNull,
@@ -129,14 +129,11 @@ impl Timers {
         self.spacing.store(spacing, Relaxed);
     }
 
-    /// Wakes the tasks of all timers, and refuses new timers (rule 4). Resumes a waker's panic
-    /// after that.
-    pub(crate) fn shutdown(&self) {
-        let mut wakers = VecDeque::new();
+    /// Takes the wakers of all timers, and refuses new timers (rule 4).
+    pub(crate) fn shutdown(&self, wakers: &mut VecDeque<Waker>) {
         for wheel in &self.wheels {
-            wheel.shutdown(&mut wakers);
+            wheel.shutdown(wakers);
         }
-        poller::wake_all(&mut wakers);
     }
 }
 
