@@ -330,10 +330,9 @@ impl Driver {
     /// and timers.
     ///
     /// A runtime calls this when the runtime shuts down. The drop of the last park does the same,
-    /// and so does the drop of the last handle if there was no park. The next operation on a socket fails. The
-    /// next poll of a sleep that waits in this driver panics, and so does the first poll of a new
-    /// sleep. Such a poll does not panic if the sleep's deadline has passed, or if another driver
-    /// is current.
+    /// and so does the drop of the last handle. The next operation on a socket fails. The next poll
+    /// of a sleep that waits in this driver panics, and so does the first poll of a new sleep. Such
+    /// a poll does not panic if the sleep's deadline has passed, or if another driver is current.
     ///
     /// ```
     /// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};

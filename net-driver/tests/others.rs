@@ -11,7 +11,10 @@ use net_driver::{
 use std::{
     future::Future,
     io::{self, ErrorKind, Read, Write},
-    os::{fd::AsRawFd, unix::net},
+    os::{
+        fd::{AsRawFd, RawFd},
+        unix::net,
+    },
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -224,6 +227,25 @@ fn file_is_refused_and_leaves_no_source() {
     let error = driver.scope(None, || AsyncFd::new(file)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     assert_eq!(driver.sources(), 0);
+}
+
+/// Fails if a number that is no descriptor panics, or leaves its place in the driver occupied.
+#[test]
+fn number_of_no_descriptor_is_refused_and_leaves_no_source() {
+    struct Number(RawFd);
+    impl AsRawFd for Number {
+        fn as_raw_fd(&self) -> RawFd {
+            self.0
+        }
+    }
+    let driver = Driver::new(1);
+    for number in [-1, RawFd::MIN, RawFd::MAX] {
+        let error = AsyncFd::new_in(&driver, Number(number))
+            .map(drop)
+            .unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        assert_eq!(driver.sources(), 0);
+    }
 }
 
 /// Fails if the operation is called twice, or if its error clears the readiness. Also fails if the

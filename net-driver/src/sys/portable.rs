@@ -76,17 +76,22 @@ impl Sys for Portable {
             let why = "sockets need a system of 64 bits";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         };
+        if fd < 0 {
+            // `polling` panics at −1: no `BorrowedFd` may have that number.
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
         let interest = Event::all(key);
-        // SAFETY: `fd` is an open descriptor: the caller of `Reactor::register` owns it. It stays
-        // registered until `deregister`, which comes before its close, or until the kernel forgets
-        // it. The call's own rule is that a source is deregistered before it is closed. `polling`
-        // keeps the number alone, and `CLOSE_DEREGISTERS` is false, so the registration's drop
-        // keeps that rule.
+        // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
+        // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
+        // false. An `AsyncFd` has its number from its user: it may be closed, or another owner's,
+        // now or later. `polling` keeps the number alone, and only passes it to the kernel. A
+        // closed number is an error of the kernel, and the events of another owner's descriptor are
+        // spurious ones (rule 2 of `sys.rs`). So memory is safe whichever number this is.
         let done = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
         let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
         let done = match (done, existing) {
             (Err(error), Existing::Replace) if exists(&error) => {
-                // SAFETY: as above.
+                // SAFETY: as above; the number is not −1.
                 let fd = unsafe { BorrowedFd::borrow_raw(fd) };
                 self.poller.modify_with_mode(fd, interest, PollMode::Edge)
             }
@@ -100,8 +105,8 @@ impl Sys for Portable {
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {
-        // SAFETY: the number is used for this call alone. If its descriptor is closed, the call
-        // fails.
+        // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone. If
+        // its descriptor is closed, the call fails.
         self.poller.delete(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
