@@ -9,7 +9,7 @@
 //! 3. After all workers were idle for [`LINGER`], the monitor sleeps until a worker rings
 //!    ([`Doorbell`]).
 //! 4. Time comes in as an argument of [`Monitor::round`]. So a test steps the rounds by hand.
-//! 5. A duty that panics is dropped, and the others continue.
+//! 5. A duty that panics is dropped, and the others continue, even if its drop panics too.
 use crate::Doorbell;
 use std::{
     fmt,
@@ -234,17 +234,20 @@ impl<W: Workers> Monitor<W> {
             now,
             workers: &self.observed,
         };
-        let mut wish = MAX_PAUSE;
-        self.duties.retain_mut(|duty| {
-            let looked = panics::catch(|| duty.look(&round));
-            wish = wish.min(
-                looked
-                    .as_ref()
-                    .map_or(None, |wish| *wish)
-                    .unwrap_or(MAX_PAUSE),
-            );
-            looked.map_err(panics::discard).is_ok()
-        });
+        let (mut wish, mut next) = (MAX_PAUSE, 0);
+        while let Some(duty) = self.duties.get_mut(next) {
+            match panics::catch(|| duty.look(&round)) {
+                Ok(looked) => {
+                    wish = wish.min(looked.unwrap_or(MAX_PAUSE));
+                    next += 1;
+                }
+                Err(payload) => {
+                    panics::discard(payload);
+                    let failed = self.duties.remove(next);
+                    panics::contain(|| drop(failed));
+                }
+            }
+        }
         if !all_idle || changed {
             let was_idle = self.idle_since.take().is_some();
             self.pause = if was_idle && !all_idle {

@@ -285,6 +285,37 @@ fn duty_that_panics_is_dropped_and_the_others_go_on() {
     assert_eq!(looks.try_iter().count(), 2);
 }
 
+/// Fails if a panic in the drop of a duty that has failed comes out of the round, or if a duty is
+/// skipped because one before it is dropped.
+#[test]
+fn duty_that_panics_again_in_its_drop_leaves_the_others() {
+    struct Loud(mpsc::Sender<&'static str>, &'static str);
+    impl Duty for Loud {
+        fn look(&mut self, _: &Round<'_>) -> Option<Duration> {
+            self.0.send(self.1).unwrap();
+            assert!(self.1 == "kept", "a duty");
+            None
+        }
+    }
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            self.0.send("dropped").unwrap();
+            assert!(self.1 == "kept", "a drop");
+        }
+    }
+    let (sender, events) = mpsc::channel();
+    let loud = |name| Loud(sender.clone(), name);
+    let monitor = Monitor::new(Board::of(1)).duty(loud("first"));
+    let mut monitor = monitor.duty(loud("second")).duty(loud("kept"));
+    let _ = monitor.round(ms(0));
+    let _ = monitor.round(ms(10));
+    let events: Vec<_> = events.try_iter().collect();
+    assert_eq!(
+        events,
+        ["first", "dropped", "second", "dropped", "kept", "kept"]
+    );
+}
+
 #[test]
 fn monitor_thread_ends_when_it_is_stopped() {
     let bell = Arc::new(Doorbell::new());
