@@ -153,7 +153,8 @@ where
         }
         let watched = &mut self.workers[worker];
         if age >= watched.next {
-            while watched.next <= age {
+            // The longest age cannot double.
+            while watched.next <= age && watched.next < Duration::MAX {
                 watched.next = watched.next.saturating_mul(2);
             }
             self.deliver(worker, age, now);
