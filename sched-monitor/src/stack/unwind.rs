@@ -199,8 +199,13 @@ fn find(info: &dl_phdr_info) -> Option<Found> {
     // SAFETY: the loader has this number of headers there.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let range = |header: &libc::Elf64_Phdr| header.p_vaddr..header.p_vaddr + header.p_memsz;
+    // Only a segment that is readable, and not writable, may be copied. Linkers put both tables into
+    // such a segment.
+    let may_copy = |one: &&libc::Elf64_Phdr| {
+        one.p_type == libc::PT_LOAD && one.p_flags & (libc::PF_R | libc::PF_W) == libc::PF_R
+    };
     let loaded = |at: u64| {
-        let segments = headers.iter().filter(|one| one.p_type == libc::PT_LOAD);
+        let segments = headers.iter().filter(may_copy);
         segments.map(range).find(|segment| segment.contains(&at))
     };
     let code = headers
@@ -214,8 +219,8 @@ fn find(info: &dl_phdr_info) -> Option<Found> {
     let base = info.dlpi_addr;
     let copy = |range: Range<u64>| {
         let from = std::ptr::with_exposed_provenance::<u8>((base + range.start) as usize);
-        // SAFETY: the range is in a loaded segment. The loader is locked, so the segment stays
-        // loaded.
+        // SAFETY: the range is in a loaded segment, which stays loaded while the loader is locked.
+        // The loader has mapped the segment as readable, and not as writable: no code writes it.
         unsafe { slice::from_raw_parts(from, (range.end - range.start) as usize) }.to_vec()
     };
     loaded(index.p_vaddr).filter(|segment| range(index).end <= segment.end)?;
@@ -235,4 +240,52 @@ fn find(info: &dl_phdr_info) -> Option<Found> {
         index: (index.p_vaddr, table),
         frames: (frames, copy(frames..end)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a module whose one segment begins with the two tables, and looks for them.
+    fn find_in_segment_of(flags: u32) -> Option<Found> {
+        // The index has its version, the kind of its address, and the distance from byte 4 to
+        // `.eh_frame`, which is at byte 16.
+        let mut memory = [7_u8; 64];
+        memory[..2].copy_from_slice(&[1, 0x1b]);
+        memory[4..8].copy_from_slice(&12_i32.to_le_bytes());
+        let header = |kind, size| libc::Elf64_Phdr {
+            p_type: kind,
+            p_flags: flags,
+            p_offset: 0,
+            p_vaddr: 0,
+            p_paddr: 0,
+            p_filesz: size,
+            p_memsz: size,
+            p_align: 1,
+        };
+        let headers = [header(libc::PT_LOAD, 64), header(libc::PT_GNU_EH_FRAME, 16)];
+        // SAFETY: all zeroes are a valid value of a plain C structure.
+        let mut info: dl_phdr_info = unsafe { std::mem::zeroed() };
+        info.dlpi_addr = memory.as_ptr().expose_provenance() as u64;
+        info.dlpi_phdr = headers.as_ptr();
+        info.dlpi_phnum = headers.len() as u16;
+        find(&info)
+    }
+
+    #[test]
+    fn tables_of_a_readable_segment_are_found() {
+        for flags in [libc::PF_R, libc::PF_R | libc::PF_X] {
+            let found = find_in_segment_of(flags).unwrap();
+            assert_eq!((found.index.0, found.index.1.len()), (0, 16));
+            assert_eq!(found.frames, (16, vec![7; 48]));
+        }
+    }
+
+    /// Fails if memory is read that may not be readable, or that may be written meanwhile.
+    #[test]
+    fn tables_of_writable_and_unreadable_segments_are_not_read() {
+        for flags in [0, libc::PF_X, libc::PF_W, libc::PF_R | libc::PF_W] {
+            assert!(find_in_segment_of(flags).is_none());
+        }
+    }
 }
