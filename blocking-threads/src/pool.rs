@@ -74,7 +74,7 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::{
-    panics::contain,
+    panics::{contain, discard},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
 };
@@ -561,6 +561,7 @@ impl<J: Job> Pool<J> {
             self.looks().notify_one(); // The watcher may have nothing left to watch.
         }
         drop(state);
+        contain(|| drop(before_park));
         if let Some(stop) = &self.core().settings.on_stop {
             contain(|| stop());
         }
@@ -684,9 +685,10 @@ fn refused<J>(job: Option<J>, why: io::Error) -> Result<(), Refused<J>> {
 }
 
 fn join(thread: Option<thread::JoinHandle<()>>) {
-    if let Some(thread) = thread {
-        // The jobs' panics were caught. A panic of a thread-local's destructor was printed.
-        let _ = thread.join();
+    // The panics of jobs and hooks were caught. Another one was printed: of a closure that
+    // `Settings::spawn` put around the thread's main function, or of a thread-local's destructor.
+    if let Some(Err(payload)) = thread.map(|thread| thread.join()) {
+        discard(payload);
     }
 }
 

@@ -71,12 +71,6 @@ fn idle_thread_ends_after_keep_alive_and_next_job_starts_one() {
 
 #[test]
 fn panic_of_job_or_hook_keeps_the_thread() {
-    struct Loud;
-    impl Drop for Loud {
-        fn drop(&mut self) {
-            panic!("a payload's drop");
-        }
-    }
     let pool = pool(|settings| {
         settings.cap = 1;
         settings.on_start = Some(Arc::new(|| panic!("a hook")));
@@ -91,6 +85,67 @@ fn panic_of_job_or_hook_keeps_the_thread() {
     wait.recv().unwrap();
     pool.close();
     assert!(pool.wait(Some(LONG)));
+}
+
+/// A payload of a panic whose drop panics again.
+struct Loud;
+
+impl Drop for Loud {
+    fn drop(&mut self) {
+        panic!("a payload's drop");
+    }
+}
+
+/// Runs three jobs at a time, and waits for the threads.
+fn run_three_and_join(pool: &Pool<Boxed>, after_wait: impl FnOnce()) {
+    let all = Arc::new(Barrier::new(3));
+    for _ in 0..3 {
+        let all = all.clone();
+        pool.submit(Box::new(move || drop(all.wait()))).unwrap();
+    }
+    pool.finish();
+    assert!(pool.wait(Some(LONG)));
+    after_wait();
+    pool.join();
+}
+
+/// The hook of each thread panics when it is dropped. Fails if a panic comes out of `join`, or if
+/// `wait` returns before the hooks are dropped.
+#[test]
+fn panic_in_the_drop_of_a_hook_is_caught() {
+    struct Hook(Arc<AtomicUsize>);
+    impl Drop for Hook {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+            std::panic::panic_any(Loud);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let hooks = dropped.clone();
+    let pool = pool(|settings| {
+        settings.before_park = Some(Arc::new(move || {
+            let hook = Hook(hooks.clone());
+            Box::new(move |_| {
+                let _ = &hook;
+            })
+        }));
+    });
+    run_three_and_join(&pool, || assert_eq!(dropped.load(SeqCst), 3));
+}
+
+/// The threads end with a panic whose payload panics again. Fails if a panic comes out of `join`,
+/// which then leaves threads unjoined.
+#[test]
+fn panic_of_a_payload_does_not_come_out_of_join() {
+    let pool = pool(|settings| {
+        settings.spawn = Some(Arc::new(|builder, run| {
+            builder.spawn(|| {
+                run();
+                std::panic::panic_any(Loud);
+            })
+        }));
+    });
+    run_three_and_join(&pool, || {});
 }
 
 #[test]
