@@ -28,3 +28,6 @@ pub use poller::Polling;
 pub use ready::{Interest, Ready};
 #[doc(no_inline)]
 pub use worker_idle::park::{Park, Unpark};
+
+#[cfg(doctest)]
+mod variance;

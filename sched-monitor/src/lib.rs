@@ -28,3 +28,5 @@ pub use stalls::{Stall, Stalls, Subject};
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;
+#[cfg(doctest)]
+mod variance;
