@@ -162,7 +162,9 @@ pub enum Exhausted {
 /// Do not keep a hook, or the [`Preempt`] of a slice, in a thread-local of the thread that runs the
 /// scope. `process::exit` inside the scope drops thread-locals while the scope stays on the stack.
 /// If another thread-local is dropped later and its drop does an operation, that operation would
-/// use the dropped hook.
+/// use the dropped hook. That is undefined behaviour in safe code. No safe borrow can exclude it:
+/// [`LocalKey::with`](std::thread::LocalKey::with) lends a reference until its closure returns, and
+/// here the closure never returns. A borrow by [`std::thread::scope`] has the same hole.
 pub trait OnExhausted {
     /// Arranges that `waker` is woken soon, after other tasks have had their turn.
     ///
