@@ -101,7 +101,10 @@ fn run_three_and_join(pool: &Pool<Boxed>, after_wait: impl FnOnce()) {
     let all = Arc::new(Barrier::new(3));
     for _ in 0..3 {
         let all = all.clone();
-        pool.submit(Box::new(move || drop(all.wait()))).unwrap();
+        let job: Boxed = Box::new(move || {
+            all.wait();
+        });
+        pool.submit(job).unwrap();
     }
     pool.finish();
     assert!(pool.wait(Some(LONG)));

@@ -204,8 +204,8 @@ impl Poller {
         self.polled_at.store(now, Relaxed);
     }
 
-    /// Ends all waits of sockets with an error, and refuses further sockets. Takes the wakers of the
-    /// tasks that waited.
+    /// Ends all waits of sockets with an error, and refuses further sockets. Takes the wakers of
+    /// the tasks that waited.
     pub(crate) fn shut_down(&self, out: &mut VecDeque<Waker>) {
         let opening = self.opening.lock();
         // Ordering: Relaxed. The lock orders the store for `open`. The thread of rule 3 reads only

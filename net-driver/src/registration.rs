@@ -161,8 +161,8 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Performs `op` once if the source is ready, and fails with `WouldBlock` otherwise. Returns the
-    /// error of `op`, also `Interrupted`.
+    /// Performs `op` once if the source is ready, and fails with `WouldBlock` otherwise. Returns
+    /// the error of `op`, also `Interrupted`.
     pub(crate) fn try_io<R>(
         &self,
         interest: Interest,

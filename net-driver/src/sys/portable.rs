@@ -105,8 +105,8 @@ impl Sys for Portable {
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {
-        // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone. If
-        // its descriptor is closed, the call fails.
+        // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone.
+        // If its descriptor is closed, the call fails.
         self.poller.delete(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 

@@ -199,8 +199,8 @@ fn find(info: &dl_phdr_info) -> Option<Found> {
     // SAFETY: the loader has this number of headers there.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let range = |header: &libc::Elf64_Phdr| header.p_vaddr..header.p_vaddr + header.p_memsz;
-    // Only a segment that is readable, and not writable, may be copied. Linkers put both tables into
-    // such a segment.
+    // Only a segment that is readable, and not writable, may be copied. Linkers put both tables
+    // into such a segment.
     let may_copy = |one: &&libc::Elf64_Phdr| {
         one.p_type == libc::PT_LOAD && one.p_flags & (libc::PF_R | libc::PF_W) == libc::PF_R
     };
