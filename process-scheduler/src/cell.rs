@@ -19,11 +19,14 @@
 //!    only through `core` and `related`.
 //! 3. A body is moved out of `inner` once, and is then closed and dropped.
 //! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
-//!    and outside of every lock.
+//!    and outside of every lock. Each value of the user is dropped under a guard of its own. The
+//!    closures of a spawn and of a child, the handlers and the relay are [`Guarded`], wherever they
+//!    are dropped. An [`Input`] guards its own value.
+//!
+//! [`Guarded`]: crate::guard::Guarded
 use crate::{
     Handle, Pid, Spawn,
     error::{ExitReason, InitError, SpawnError},
-    guard::drop_guarded,
     handler::HandlerOf,
     lane::{Mailbox, Taken},
     pool,
@@ -185,20 +188,12 @@ impl<P: Process> Cell<P> {
             close(inner);
             // If `init` fails, the spawner gets the error, and the supervisor does not restart the
             // process.
-            drop_guarded(inner.restart.take());
+            drop(inner.restart.take());
             self.end(inner, ExitReason::failed(&error));
             return Err(error);
         }
         handle.submit(Runnable(self));
         Ok(())
-    }
-}
-
-/// The drop of a handler is user code. A worker may drop the last `Arc`, and a panic of that user
-/// code must not end the worker.
-impl<P: Process> Drop for Cell<P> {
-    fn drop(&mut self) {
-        drop_guarded(self.handler.take());
     }
 }
 

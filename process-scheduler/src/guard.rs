@@ -1,6 +1,14 @@
 //! Runs user code between the steps of processes. Its panic must neither end a worker nor skip the
 //! worker's next actions.
-use std::task::{RawWakerVTable, Waker};
+//!
+//! One guard covers one value of the user. If the drops of two values panic under one guard, the
+//! second panic comes while the first one unwinds, and aborts the program.
+use std::{
+    collections::VecDeque,
+    mem::{self, ManuallyDrop},
+    ops::{Deref, DerefMut},
+    task::{RawWakerVTable, Waker},
+};
 use sync_shim::panics::{catch, discard};
 
 /// Runs user code and drops its panic, which nobody waits for. Returns `None` if it panics.
@@ -11,6 +19,71 @@ pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
 /// Drops a value of the user.
 pub(crate) fn drop_guarded<T>(value: T) {
     guarded(|| drop(value));
+}
+
+/// A value of the user whose drop is guarded, wherever it is dropped.
+pub(crate) struct Guarded<T>(ManuallyDrop<T>);
+
+impl<T> Guarded<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(ManuallyDrop::new(value))
+    }
+
+    /// Returns the value, which is not guarded any more.
+    pub(crate) fn into_inner(self) -> T {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: nothing uses the value again, and `this` is not dropped.
+        unsafe { ManuallyDrop::take(&mut this.0) }
+    }
+}
+
+impl<T> Drop for Guarded<T> {
+    fn drop(&mut self) {
+        guarded(|| {
+            // SAFETY: the value is dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.0) }
+        });
+    }
+}
+
+impl<T> Deref for Guarded<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Values of the user. The drop of each is guarded.
+pub(crate) struct GuardedDeque<T>(VecDeque<T>);
+
+impl<T> Default for GuardedDeque<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> Drop for GuardedDeque<T> {
+    fn drop(&mut self) {
+        mem::take(&mut self.0).into_iter().for_each(drop_guarded);
+    }
+}
+
+impl<T> Deref for GuardedDeque<T> {
+    type Target = VecDeque<T>;
+
+    #[inline]
+    fn deref(&self) -> &VecDeque<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for GuardedDeque<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut VecDeque<T> {
+        &mut self.0
+    }
 }
 
 /// Wakes a task, whose waker may panic.

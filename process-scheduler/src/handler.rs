@@ -1,5 +1,5 @@
 //! Commands, and their completions: each command is completed once.
-use crate::{Pid, Process};
+use crate::{Pid, Process, guard::Guarded};
 use std::{error::Error, fmt, mem, sync::Arc};
 
 /// Performs the commands of processes. A closure may be a handler.
@@ -35,6 +35,14 @@ where
     fn handle(&self, command: C, completer: Completer<O, E>) {
         self(command, completer);
     }
+}
+
+/// Makes a handler whose drop is guarded, whichever thread drops it.
+pub(crate) fn guarded_handler<C, O, E>(
+    handler: impl Handler<C, O, E>,
+) -> Arc<dyn Handler<C, O, E>> {
+    let handler = Guarded::new(handler);
+    Arc::new(move |command: C, completer: Completer<O, E>| handler.handle(command, completer))
 }
 
 /// The handler of a process's commands.

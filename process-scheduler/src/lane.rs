@@ -11,7 +11,10 @@
 //!    When the process takes the messages, and when the lane is closed, the lane wakes all these
 //!    senders in the order of their keys, and keeps no waker. The panic of one waker does not skip
 //!    the others. If a sender waits no longer, the lane drops that sender's waker.
-use crate::{guard, pool::Kept};
+use crate::{
+    guard::{self, Guarded, drop_guarded},
+    pool::Kept,
+};
 use queue_global::mpsc::{Batch, Pushed, Queue};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -139,7 +142,8 @@ impl<M> Lane<M> {
     pub(crate) fn forget(&self, key: Key) {
         if let Self::Bounded(bounded) = self {
             let waker = bounded.inner.lock().waiters.remove(&key);
-            drop(waker);
+            // The caller drops its message next.
+            waker.into_iter().for_each(drop_guarded);
         }
     }
 
@@ -252,7 +256,8 @@ impl<M> Bounded<M> {
         waker: &Waker,
     ) -> Poll<Result<Put<M>, Refused<M>>> {
         // Rule 4: the waker is cloned outside of the lock, and only if no equal one is registered.
-        let mut clone = None;
+        // A clone that is not needed is dropped beside what this function returns.
+        let mut clone: Option<Guarded<Waker>> = None;
         loop {
             let Some(taken) = message.take() else {
                 return Poll::Pending;
@@ -275,13 +280,13 @@ impl<M> Bounded<M> {
                 return Poll::Pending;
             }
             if let Some(clone) = clone.take() {
-                let old = inner.waiters.insert(own, clone);
+                let old = inner.waiters.insert(own, clone.into_inner());
                 drop(inner);
                 drop(old);
                 return Poll::Pending;
             }
             drop(inner);
-            clone = Some(waker.clone());
+            clone = Some(Guarded::new(waker.clone()));
         }
     }
 }

@@ -25,9 +25,10 @@
 //!    frees the slot, and drops a value that was not taken. An end that has seen the bit of the
 //!    other end need not set its own.
 //! 5. A waker and a value run user code, whose panic must not lose a wake-up or the slot. So an end
-//!    wakes before it drops a value, and leaves the slot before it drops a waker.
+//!    wakes before it drops a value, and leaves the slot before it drops a waker. Where an end may
+//!    drop a waker and a value, it guards the drop of the waker.
 use crate::{
-    guard::{WakerId, wake},
+    guard::{Guarded, WakerId, wake},
     pool::Kept,
 };
 use queue_global::mpsc::Nodes;
@@ -237,7 +238,7 @@ impl<R> Receiver<R> {
     /// that registers a waker costs one read-modify-write, and one more if it replaces a waker.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<R, ()>> {
         let id = WakerId::of(cx.waker());
-        let mut clone = None;
+        let mut clone: Option<Guarded<Waker>> = None;
         loop {
             // Ordering: Acquire pairs with the sender's first exchange: the value is written.
             let bits = self.slot().bits.load(Acquire);
@@ -256,11 +257,11 @@ impl<R> Receiver<R> {
             let Some(waker) = clone.take() else {
                 // To clone a waker runs user code, which may even use or drop the sender. So the
                 // bits are loaded again.
-                clone = Some(cx.waker().clone());
+                clone = Some(Guarded::new(cx.waker().clone()));
                 continue;
             };
             let stored = WakerId::of(&waker);
-            self.slot().put_waker(waker);
+            self.slot().put_waker(waker.into_inner());
             // Ordering: Release pairs with the sender's first exchange, which takes the waker.
             // A failed exchange is followed by the load above.
             let set = self
@@ -292,7 +293,7 @@ impl<R> Receiver<R> {
 
 impl<R> Drop for Receiver<R> {
     fn drop(&mut self) {
-        let waker = self.unregister();
+        let waker = self.unregister().map(Guarded::new);
         let left = NO_RECEIVER | if self.is_taken { TAKEN } else { 0 };
         // Ordering: Acquire pairs with the sender's second exchange: it has left the slot.
         let mut bits = self.slot().bits.load(Acquire);

@@ -555,8 +555,15 @@ impl Input {
     }
 
     /// Takes the value, if it has the type `T`.
-    pub fn take<T: Any>(self) -> Option<T> {
-        let value = self.0?.downcast().ok()?;
+    pub fn take<T: Any>(mut self) -> Option<T> {
+        let value = self.0.take()?.downcast().ok()?;
         Some(*value)
+    }
+}
+
+/// The scheduler may drop an input beside other values of the user.
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(drop_guarded);
     }
 }

@@ -1,5 +1,5 @@
 //! Routes to processes on other nodes.
-use crate::{CancelReason, ExitReason, Handle, Pid, SendError, lane::Key};
+use crate::{CancelReason, ExitReason, Handle, Pid, SendError, guard::Guarded, lane::Key};
 use std::{
     any::Any,
     collections::HashMap,
@@ -34,6 +34,12 @@ pub trait Relay: Send + Sync + 'static {
     /// it knows that the node does not accept the parcel: see [`Handle::deliver`]. The sender of a
     /// message then gets [`SendError::NotFound`], even if the mailbox was only full.
     fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel>;
+}
+
+impl<R: Relay> Relay for Guarded<R> {
+    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
+        (**self).deliver(to, parcel)
+    }
 }
 
 /// A parcel for another node.

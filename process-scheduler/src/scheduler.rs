@@ -19,6 +19,8 @@
 use crate::{
     CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
     cell::AnyCell,
+    guard::Guarded,
+    handler::guarded_handler,
     metrics::Counters,
     registry::Registry,
     timer::Timer,
@@ -275,7 +277,7 @@ impl Builder {
 
     /// Sets the relay for pids of other nodes.
     pub fn relay(mut self, relay: impl Relay) -> Self {
-        self.relay = Some(Arc::new(relay));
+        self.relay = Some(Arc::new(Guarded::new(relay)));
         self
     }
 
@@ -298,7 +300,7 @@ impl Builder {
         O: 'static,
         E: 'static,
     {
-        let handler: Arc<dyn crate::Handler<C, O, E>> = Arc::new(handler);
+        let handler = guarded_handler(handler);
         let key = TypeId::of::<(C, O, E)>();
         self.handlers.insert(key, Box::new(handler));
         self

@@ -3,7 +3,8 @@ use crate::{
     Address, ExitReason, Handle, Handler, Mailbox, Pid, Process, SpawnError,
     address::Receive,
     cell::{Cell, Parts, Restart},
-    handler::HandlerOf,
+    guard::Guarded,
+    handler::{HandlerOf, guarded_handler},
     process::Input,
 };
 use std::{
@@ -84,7 +85,8 @@ impl Spawn {
     /// # let _ = spawn;
     /// ```
     pub fn input(mut self, input: impl Fn() -> Input + Send + Sync + 'static) -> Self {
-        self.input = Some(Arc::new(input));
+        let input = Guarded::new(input);
+        self.input = Some(Arc::new(move || (*input)()));
         self
     }
 
@@ -105,8 +107,7 @@ impl Spawn {
         O: 'static,
         E: 'static,
     {
-        let handler: Arc<dyn Handler<C, O, E>> = Arc::new(handler);
-        self.handler = Some(Arc::new(handler));
+        self.handler = Some(Arc::new(guarded_handler(handler)));
         self
     }
 
@@ -189,7 +190,9 @@ impl Handle {
     ) -> Result<Address<P::Message>, SpawnError> {
         let at = supervised.as_ref().map(|supervised| supervised.at);
         let at = at.unwrap_or(Location::caller());
-        // The closure of the input may panic, so it runs before the process is in any table.
+        // If the spawn is refused, or the closure of the input panics, the process is dropped under
+        // a guard of its own. That closure runs before the process is in any table.
+        let process = Guarded::new(process);
         let input = spawn
             .input
             .as_ref()
@@ -207,7 +210,7 @@ impl Handle {
     /// Makes a process with its pid, its name and its groups. The process does not run yet.
     fn prepare<P: Process>(
         &self,
-        process: P,
+        process: Guarded<P>,
         spawn: &Spawn,
         handler: Option<HandlerOf<P>>,
         supervised: Option<Supervised<P>>,
@@ -227,7 +230,7 @@ impl Handle {
             })
         });
         let cell = Cell::new(Parts {
-            body: process,
+            body: process.into_inner(),
             node: self.node(),
             handle: self.clone(),
             handler,

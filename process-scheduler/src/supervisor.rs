@@ -38,6 +38,7 @@
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,
+    guard::Guarded,
     process::Context,
     spawn::Supervised,
     timer::{Deadline, Timer},
@@ -169,7 +170,8 @@ impl Child {
     #[track_caller]
     pub fn new<P: Process>(make: impl Fn() -> P + Send + Sync + 'static) -> Self {
         let at = Location::caller();
-        let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(make);
+        let make = Guarded::new(make);
+        let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(move || (*make)());
         Self {
             start: Arc::new(move |handle, supervisor, child| {
                 let supervised = Supervised {

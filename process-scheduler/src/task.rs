@@ -10,10 +10,12 @@
 //!    Outside of a step, that waker may be the process's own. So no step removes the waker before
 //!    an event comes.
 //! 4. The end of the process cancels the inbox and wakes the code that awaits it, and then drops
-//!    the future. Both the wake and the drop run user code: a panic of either skips nothing.
+//!    the messages and the future. The wake and the drops run user code: a panic of one of them
+//!    skips nothing.
 use crate::{
     Address, CancelReason, Context, Event, EventsOf, ExitReason, Flow, Handle, InitError, Input,
-    NoCommand, OutputOf, Pid, Process, Spawn, SpawnError, Step, StepOf, guard,
+    NoCommand, OutputOf, Pid, Process, Spawn, SpawnError, Step, StepOf,
+    guard::{self, Guarded, GuardedDeque},
 };
 use std::{
     collections::VecDeque,
@@ -36,7 +38,7 @@ fn thread_address() -> usize {
 }
 
 struct Queue<M> {
-    messages: VecDeque<M>,
+    messages: GuardedDeque<M>,
     exits: VecDeque<(Pid, ExitReason)>,
     cancelled: Option<CancelReason>,
     /// True if the future has awaited the inbox in the process's last step.
@@ -142,8 +144,9 @@ impl<M: Send + 'static> Inbox<M> {
         waker: &Waker,
         mut take: impl FnMut(&mut Queue<M>) -> Option<R>,
     ) -> Poll<R> {
-        // A clone of a waker is user code, so it happens outside of the lock.
-        let mut clone = None;
+        // A clone of a waker is user code, so it happens outside of the lock. A clone that is not
+        // needed is dropped beside what this function returns.
+        let mut clone: Option<Guarded<Waker>> = None;
         loop {
             let mut queue = self.queue.lock();
             if let Some(taken) = take(&mut queue) {
@@ -156,7 +159,7 @@ impl<M: Send + 'static> Inbox<M> {
                 return Poll::Pending;
             }
             if let Some(waker) = clone.take() {
-                let old = queue.waker.replace(waker);
+                let old = queue.waker.replace(waker.into_inner());
                 // Rule 3: the process must step once, to find that the inbox is awaited.
                 let own = queue.own.clone();
                 drop(queue);
@@ -169,7 +172,7 @@ impl<M: Send + 'static> Inbox<M> {
             if known {
                 return Poll::Pending;
             }
-            clone = Some(waker.clone());
+            clone = Some(Guarded::new(waker.clone()));
         }
     }
 }
@@ -243,7 +246,7 @@ where
         begin: Some(begin),
         future: None,
         queue: Arc::new(Mutex::new(Queue {
-            messages: VecDeque::new(),
+            messages: GuardedDeque::default(),
             exits: VecDeque::new(),
             cancelled: None,
             receives: false,
@@ -305,7 +308,8 @@ where
         }
         let waker = if came { queue.waker.take() } else { None };
         drop(queue);
-        waker.into_iter().for_each(Waker::wake);
+        // The panic of this waker is no panic of the process.
+        waker.into_iter().for_each(guard::wake);
         let Some(future) = &mut self.future else {
             return Step::Done;
         };
@@ -329,10 +333,14 @@ where
         let mut queue = self.queue.lock();
         queue.cancelled.get_or_insert(CancelReason::Requested);
         // The process's waker would keep the cell alive.
-        let wakers = (mem::take(&mut queue.own), mem::take(&mut queue.waker));
+        let own = mem::take(&mut queue.own);
+        let waker = mem::take(&mut queue.waker);
+        let messages = mem::take(&mut queue.messages);
         drop(queue);
-        // Rule 4: the wake comes first, and its panic does not skip the drop.
-        wakers.1.into_iter().for_each(guard::wake);
+        drop(own);
+        // Rule 4: the wake comes first, and the future last: its drop is not guarded here.
+        waker.into_iter().for_each(guard::wake);
+        drop(messages);
         drop(self.future.take());
     }
 }

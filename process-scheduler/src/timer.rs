@@ -16,12 +16,13 @@
 //!    deadline arms an entry of its own. So a process that makes one call after another arms the
 //!    timer once, and takes no lock. A kept entry keeps the memory of its task up to a minute.
 //! 6. A clone and a drop of a waker are user code, which may panic. So a deadline forgets an entry
-//!    before it disarms the entry, and does neither if the clone of the next waker panics.
+//!    before it disarms the entry, and does neither if the clone of the next waker panics. A
+//!    deadline that is dropped guards the drops of wakers: its owner drops other values beside it.
 //! 7. The wheel has entries only while there is a thread. If no thread can be started, a deadline
 //!    wakes its task at once, at each poll until its time is over. Such a deadline comes, and not
 //!    early, but its task takes processor time meanwhile. Each poll tries again to start the
 //!    thread.
-use crate::guard::{WakerId, wake};
+use crate::guard::{WakerId, drop_guarded, wake};
 use std::{
     cell::RefCell,
     fmt,
@@ -153,6 +154,12 @@ impl Timer {
         drop(waker);
     }
 
+    /// Disarms an entry for an owner that is dropped, or for nobody (rule 6).
+    fn disarm_guarded(&self, armed: &Armed) {
+        let waker = self.0.inner.lock().timers.remove(armed.key);
+        waker.into_iter().for_each(drop_guarded);
+    }
+
     fn run(self) {
         let mut inner = self.0.inner.lock();
         while !inner.is_stopped {
@@ -210,7 +217,7 @@ thread_local! {
 pub(crate) fn keep_entries(keeps: bool) {
     let now = if keeps { Kept::None } else { Kept::Nothing };
     if let Kept::Some(timer, armed) = KEPT.replace(now) {
-        timer.disarm(&armed);
+        timer.disarm_guarded(&armed);
     }
 }
 
@@ -246,10 +253,10 @@ fn keep_or_disarm(timer: Timer, armed: Armed) {
         }
     });
     if let Ok(Kept::Some(timer, armed)) = before {
-        timer.disarm(&armed);
+        timer.disarm_guarded(&armed);
     }
     if let Some((timer, armed)) = entry {
-        timer.disarm(&armed);
+        timer.disarm_guarded(&armed);
     }
 }
 
@@ -322,7 +329,7 @@ impl Drop for Deadline {
             }
             match self.may_be_kept {
                 true => keep_or_disarm(timer, armed),
-                false => timer.disarm(&armed),
+                false => timer.disarm_guarded(&armed),
             }
         }
     }

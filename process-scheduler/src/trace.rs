@@ -13,8 +13,11 @@ pub(crate) use on::ProcessSpan;
 
 #[cfg(feature = "tracing")]
 mod on {
-    use crate::{ExitReason, Pid, guard::guarded};
-    use std::panic::Location;
+    use crate::{
+        ExitReason, Pid,
+        guard::{Guarded, guarded},
+    };
+    use std::panic::{Location, resume_unwind};
     use sync_shim::panics;
     use tracing::Span;
 
@@ -60,9 +63,24 @@ mod on {
                 return f();
             };
             // A panic of `f` may not unwind through the exit of the span: a second panic there
-            // would end the program.
-            let result = span.in_scope(|| panics::catch(f));
-            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            // would end the program. So would one of the result's drop, while the panic of the exit
+            // unwinds.
+            let mut result = None;
+            let exited = panics::catch(|| {
+                span.in_scope(|| result = Some(panics::catch(f).map(Guarded::new)));
+            });
+            match (exited, result) {
+                (Ok(()), Some(Ok(result))) => result.into_inner(),
+                (Ok(()), Some(Err(panic))) => resume_unwind(panic),
+                (Err(panic), result) => {
+                    match result {
+                        Some(Err(own)) => panics::discard(own),
+                        guarded => drop(guarded),
+                    }
+                    resume_unwind(panic)
+                }
+                (Ok(()), None) => unreachable!("the span runs the function"),
+            }
         }
 
         /// Runs `f` once in the span, and drops its panic. If the subscriber panics before `f`,

@@ -1,11 +1,12 @@
 //! The spans of processes, as a `tracing` subscriber sees them.
 use process_scheduler::{
-    Backoff, Child, EventsOf, Flow, NoCommand, OutputOf, Process, Scheduler, Spawn, SpawnError,
-    Step, StepOf, Strategy, Supervisor, from_fn,
+    Backoff, Child, EventsOf, ExitReason, Flow, NoCommand, OutputOf, Process, Scheduler, Spawn,
+    SpawnError, Step, StepOf, Strategy, Supervisor, from_fn,
 };
 use std::{
     collections::HashMap,
     fmt,
+    panic::panic_any,
     sync::{
         Mutex, Once, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -51,8 +52,14 @@ struct Span {
 static SPANS: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 /// The names of processes for which the subscriber panics: each time that it enters the span of the
-/// first, leaves that of the second, or gets an event of the third.
-const FRAGILE: [&str; 3] = ["panics in enter", "panics in exit", "panics in event"];
+/// first, leaves that of the second, or gets an event of the third; and when it leaves the span of
+/// the fourth for the second time, which is after the first step.
+const FRAGILE: [&str; 4] = [
+    "panics in enter",
+    "panics in exit",
+    "panics in event",
+    "panics in second exit",
+];
 
 fn change(id: u64, f: impl FnOnce(&mut Span)) {
     let mut spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,6 +109,7 @@ impl Subscriber for Recorder {
         change(id.into_u64(), |span| {
             span.exited += 1;
             assert!(!span.fields.is("process.name", FRAGILE[1]));
+            assert!(span.exited != 2 || !span.fields.is("process.name", FRAGILE[3]));
         });
     }
     fn try_close(&self, id: Id) -> bool {
@@ -258,4 +266,66 @@ fn close_runs_once_if_the_subscriber_panics() {
         assert!(matches!(spawned, Err(SpawnError::Panicked(_))));
         assert_eq!(closed.iter().count(), 1, "{name}");
     }
+}
+
+static UPGRADES_DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Panics in its drop if it is an upgrade. The first process upgrades itself, or panics with a
+/// value whose drop panics.
+struct Upgrades {
+    is_upgrade: bool,
+    panics: bool,
+}
+
+impl Process for Upgrades {
+    type Message = NoCommand;
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, _: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        let upgrade = Upgrades {
+            is_upgrade: true,
+            panics: false,
+        };
+        match self.panics {
+            true => panic_any(upgrade),
+            false => Step::Upgrade(Box::new(upgrade)),
+        }
+    }
+}
+
+impl Drop for Upgrades {
+    fn drop(&mut self) {
+        if self.is_upgrade {
+            UPGRADES_DROPPED.fetch_add(1, SeqCst);
+            panic!("in a drop");
+        }
+    }
+}
+
+/// The subscriber panics at the end of a step that returns a value, or panics with a value, whose
+/// drop panics too.
+///
+/// Fails if that value is leaked, or is dropped while the subscriber's panic unwinds.
+#[test]
+fn value_of_a_step_is_dropped_guarded_if_the_subscriber_panics() {
+    record();
+    for panics in [false, true] {
+        let scheduler = Scheduler::builder().workers(1).node(10).build();
+        let process = Upgrades {
+            is_upgrade: false,
+            panics,
+        };
+        let process = scheduler.spawn_process(process, Spawn::new().name(FRAGILE[3]));
+        let reason = scheduler.wait(process.unwrap().pid());
+        // The process may have ended before the wait.
+        assert!(matches!(
+            reason,
+            ExitReason::Panicked(_) | ExitReason::NoProcess
+        ));
+        assert_eq!(scheduler.metrics().abnormal, 1);
+        assert_eq!(scheduler.shutdown().stuck, 0);
+    }
+    assert_eq!(UPGRADES_DROPPED.load(SeqCst), 2);
 }

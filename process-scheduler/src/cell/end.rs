@@ -22,7 +22,7 @@ impl<P: Process> Cell<P> {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
         let inner = unsafe { &mut *inner };
-        drop_guarded(inner.restart.take());
+        drop(inner.restart.take());
         close(inner);
         self.end(inner, ExitReason::NoProcess);
     }
@@ -111,13 +111,13 @@ impl<P: Process> Cell<P> {
     pub(super) fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
         inner.span.close();
         let (urgent, messages) = self.core.end();
-        drop_guarded(urgent);
-        drop_guarded(mem::take(&mut inner.pending.urgent));
+        urgent.for_each(drop_guarded);
+        mem::take(&mut inner.pending.urgent).for_each(drop_guarded);
         mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
         messages.for_each(|message| self.dead_letter(message));
         let restart = inner.restart.take();
         let supervisor = restart.as_ref().map(|restart| restart.supervisor);
-        drop_guarded(restart);
+        drop(restart);
         let related = mem::replace(&mut *self.related.lock(), Related::Ended);
         let mut watchers = Vec::new();
         let mut links = Vec::new();

@@ -1,6 +1,6 @@
 //! The restart of a stopped process, as the next incarnation.
 use super::{Body, Cell, end::panicked};
-use crate::{ExitReason, Input, Pid, Process, supervisor::Policy};
+use crate::{ExitReason, Input, Pid, Process, guard::Guarded, supervisor::Policy};
 use std::sync::Arc;
 use sync_shim::panics;
 
@@ -38,7 +38,11 @@ impl<P: Process> Cell<P> {
         };
         let (make, method) = (restart.make.clone(), restart.method.clone());
         let input = restart.input.clone();
-        let made = panics::catch(move || (make(), input.map_or_else(Input::none, |input| input())));
+        // If the closure of the input panics, the new process is dropped under a guard of its own.
+        let made = panics::catch(|| Guarded::new(make())).and_then(|body| {
+            let input = panics::catch(|| input.map_or_else(Input::none, |input| input()))?;
+            Ok((body.into_inner(), input))
+        });
         let started = match made {
             Ok((body, input)) => {
                 inner.body = Body::Own(body);

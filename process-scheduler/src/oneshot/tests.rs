@@ -1,7 +1,6 @@
 use super::*;
 use std::{
     mem::ManuallyDrop,
-    panic::catch_unwind,
     sync::{Arc, Mutex},
     task::{RawWaker, RawWakerVTable, Wake},
 };
@@ -93,23 +92,59 @@ fn equal_wakers_whose_clones_differ_are_both_registered() {
     assert_eq!(poll(&mut receiver), Poll::Ready(Ok(7)));
 }
 
-/// Fails if a receiver drops its waker before it leaves the slot.
+/// Fails if the panic of the waker's drop comes out of the receiver's drop, or if it keeps the
+/// receiver from leaving the slot.
 #[test]
 fn receiver_whose_waker_panics_in_its_drop_leaves() {
-    struct Frail;
-    impl Wake for Frail {
-        fn wake(self: Arc<Self>) {}
-    }
-    impl Drop for Frail {
-        fn drop(&mut self) {
-            panic!("this drop panics");
-        }
-    }
     let (sender, mut receiver) = channel();
     let waker = Waker::from(Arc::new(Frail));
     assert!(receiver.poll(&Context::from_waker(&waker)).is_pending());
     drop(waker); // The slot has the last clone.
-    assert!(catch_unwind(|| drop(receiver)).is_err());
+    drop(receiver);
     assert!(sender.is_abandoned());
     assert_eq!(sender.send(7), Err(7));
+}
+
+/// A value, or the task of a waker, whose drop panics.
+struct Frail;
+
+impl Wake for Frail {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Frail {
+    fn drop(&mut self) {
+        panic!("this drop panics");
+    }
+}
+
+/// The target of a waker whose clone sends a value, and then panics in its drop.
+struct Sends(Mutex<Option<Sender<Frail>>>);
+
+static SENDS: RawWakerVTable =
+    RawWakerVTable::new(clone_sends, |_| unreachable!(), |_| unreachable!(), |_| ());
+
+unsafe fn clone_sends(target: *const ()) -> RawWaker {
+    // SAFETY: the test keeps the `Sends` alive.
+    let target = unsafe { &*target.cast::<Sends>() };
+    let sender = target.0.lock().unwrap().take();
+    assert!(sender.unwrap().send(Frail).is_ok());
+    let waker = ManuallyDrop::new(Waker::from(Arc::new(Frail)));
+    RawWaker::new(waker.data(), waker.vtable())
+}
+
+/// The value comes while the receiver clones its waker, so the clone is not needed.
+///
+/// Fails if the value is dropped while the panic of the clone's drop unwinds.
+#[test]
+fn value_sent_by_a_clone_whose_drop_panics_arrives() {
+    let (sender, mut receiver) = channel();
+    let target = Sends(Mutex::new(Some(sender)));
+    // SAFETY: the functions keep the contract of a waker, and `target` outlives this waker.
+    let waker = unsafe { Waker::new((&raw const target).cast(), &SENDS) };
+    let polled = receiver.poll(&Context::from_waker(&waker));
+    let Poll::Ready(Ok(value)) = polled else {
+        panic!("the value has come");
+    };
+    mem::forget(value);
 }

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+mod drops;
 mod mailboxes;
 mod panics;
 mod timers;
