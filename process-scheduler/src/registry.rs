@@ -88,22 +88,24 @@ impl Registry {
     /// cell. One lock.
     ///
     /// # Errors
-    /// If the registry is closed, or the chosen shard has no slot left. Drops the cell, outside of
-    /// the lock.
+    /// If the registry is closed, or the chosen shard has no slot left. Hands the cell back: its
+    /// drop runs user code.
     pub(crate) fn insert<C: AnyCell + 'static>(
         &self,
         mut cell: Arc<C>,
         set_pid: impl FnOnce(&mut C, Pid),
-    ) -> Result<Arc<C>, SpawnError> {
+    ) -> Result<Arc<C>, (Arc<C>, SpawnError)> {
         // Ordering: Relaxed, since the number only spreads the load.
         let index = self.next.fetch_add(1, Relaxed) % SHARDS;
         let unshared = Arc::get_mut(&mut cell).expect("nobody shares a new cell");
         let mut shard = self.shards[index as usize].lock();
         if shard.closed {
-            return Err(SpawnError::Closed);
+            drop(shard);
+            return Err((cell, SpawnError::Closed));
         }
         let Some(pid) = shard.take_slot(index, self.node) else {
-            return Err(SpawnError::Full);
+            drop(shard);
+            return Err((cell, SpawnError::Full));
         };
         set_pid(unshared, pid);
         shard.slots[(pid.slot / SHARDS) as usize].cell = Some(cell.clone());

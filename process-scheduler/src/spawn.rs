@@ -3,7 +3,7 @@ use crate::{
     Address, ExitReason, Handle, Handler, Mailbox, Pid, Process, SpawnError,
     address::Receive,
     cell::{Cell, Parts, Restart},
-    guard::Guarded,
+    guard::{Guarded, drop_guarded},
     handler::{HandlerOf, guarded_handler},
     process::Input,
 };
@@ -239,7 +239,12 @@ impl Handle {
             restart,
         });
         let inserted = self.registry().insert(cell, Cell::set_pid);
-        let cell = inserted.inspect_err(|_| self.ended())?;
+        let cell = inserted.map_err(|(cell, error)| {
+            // The count first: the drop is user code, which may take long.
+            self.ended();
+            drop_guarded(cell);
+            error
+        })?;
         let pid = cell.own_pid();
         if let Some(name) = &spawn.name {
             if !self.register(name, pid) {

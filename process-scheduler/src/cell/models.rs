@@ -43,7 +43,8 @@ pub(super) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
         traps_exits: true,
         restart,
     });
-    handle.registry().insert(cell, Cell::set_pid).unwrap()
+    let inserted = handle.registry().insert(cell, Cell::set_pid);
+    inserted.map_err(|(_, error)| error).unwrap()
 }
 
 /// A supervised process stops while the scheduler shuts down, and its supervisor runs no more: the

@@ -3,8 +3,8 @@
 use crate::{LIMIT, one_worker, quiet};
 use process_scheduler::{
     Address, Backoff, Child, Completer, Event, EventsOf, ExitReason, Flow, Inbox, Input, Mailbox,
-    OutputOf, Parcel, Phase, Pid, Policy, Process, Relay, Reply, Scheduler, SendError, Spawn, Step,
-    StepOf, Strategy, Supervisor, from_fn,
+    NoCommand, OutputOf, Parcel, Phase, Pid, Policy, Process, Relay, Reply, Scheduler, SendError,
+    Spawn, SpawnError, Step, StepOf, Strategy, Supervisor, from_fn,
 };
 use std::{
     future::{Future, pending, poll_fn},
@@ -270,6 +270,86 @@ fn panics_of_dropped_handlers_and_a_relay_abort_nothing() {
         .relay(Owns(bombs.one()))
         .build();
     assert_eq!(scheduler.shutdown().stuck, 0);
+    assert_eq!(bombs.left(), 0);
+}
+
+/// Makes a process and settings that own bombs.
+fn refused(bombs: &Bombs) -> (impl Process, Spawn) {
+    let [owned, input, in_closure, handler] = [(); 4].map(|()| bombs.one());
+    let process = from_fn(move |_: u32, _| {
+        let _ = &owned;
+    });
+    let input = Mutex::new(Some(input));
+    let spawn = Spawn::new()
+        .input(move || {
+            let _ = &in_closure;
+            Input::new(input.lock().unwrap().take())
+        })
+        .handler(move |_: NoCommand, _: Completer<(), ()>| {
+            let _ = &handler;
+        });
+    (process, spawn)
+}
+
+/// Fails if the panic of a drop comes instead of the error of a refused spawn, or leaves a process
+/// that is counted and never ends.
+#[test]
+fn refused_spawn_whose_drops_panic_returns_its_error() {
+    quiet();
+    let bombs = Bombs::default();
+    let scheduler = Scheduler::builder().workers(1).max_processes(1).build();
+    let handle = scheduler.handle();
+    let spawn = |change: fn(Spawn) -> Spawn| {
+        let (process, spawn) = refused(&bombs);
+        let spawned = handle.spawn_process(process, change(spawn)).map(drop);
+        assert_eq!(bombs.left(), 0);
+        spawned
+    };
+    let other = |spawn: Spawn| spawn.handler(|_: u8, _: Completer<(), ()>| ());
+    assert!(matches!(spawn(other), Err(SpawnError::Init(_))));
+    let unknown = |spawn: Spawn| spawn.method("bake");
+    assert_eq!(
+        spawn(unknown),
+        Err(SpawnError::UnknownMethod("bake".into()))
+    );
+    let first = handle.spawn_fn(|_: u32, _| ()).unwrap();
+    assert_eq!(spawn(|spawn| spawn), Err(SpawnError::Full));
+    handle.kill(first.pid());
+    wait_until("ended", || handle.metrics().processes == 0);
+    scheduler.shutdown();
+    assert_eq!(spawn(|spawn| spawn), Err(SpawnError::Closed));
+    assert_eq!(handle.metrics().processes, 0);
+
+    let scheduler = one_worker();
+    let taken = Spawn::new().name("x");
+    let _first = scheduler.spawn_with(taken, |_: u32, _| ()).unwrap();
+    let (process, spawn) = refused(&bombs);
+    let spawned = scheduler.spawn_process(process, spawn.name("x"));
+    assert_eq!(spawned.map(drop), Err(SpawnError::NameTaken("x".into())));
+    assert_eq!((bombs.left(), scheduler.metrics().processes), (0, 1));
+}
+
+/// During a shutdown, a process that cleans up spawns another one.
+///
+/// Fails if the panic of the refused process's drop keeps that process among the live ones: then
+/// the shutdown waits for its whole limit and reports a stuck process.
+#[test]
+fn process_refused_by_a_shutdown_is_not_counted() {
+    let (bombs, scheduler) = (Bombs::default(), one_worker());
+    let owned = bombs.one();
+    let refused = from_fn(move |_: u32, _| {
+        let _ = &owned;
+    });
+    let (sender, spawned) = mpsc::channel();
+    let cleans_up = scheduler.spawn_async(|mut inbox: Inbox<u32>| async move {
+        while inbox.receive().await.is_some() {}
+        let spawned = inbox.handle().spawn(refused);
+        sender.send(spawned.map(drop)).unwrap();
+    });
+    cleans_up.unwrap();
+    let report = scheduler.shutdown();
+    assert_eq!((report.graceful, report.stuck), (1, 0));
+    assert_eq!(spawned.recv_timeout(LIMIT), Ok(Err(SpawnError::Closed)));
     assert_eq!(bombs.left(), 0);
 }
 
