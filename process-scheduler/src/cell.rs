@@ -17,7 +17,8 @@
 //!    wakers and completers are gone.
 //! 2. `inner` belongs to the owner of the token. User code that the owner runs reaches the cell
 //!    only through `core` and `related`.
-//! 3. A body is moved out of `inner` once, and is then closed and dropped.
+//! 3. A body is moved out of `inner` once, and is then closed and dropped. A body whose `init` has
+//!    not run, and which is no upgrade, is dropped without a close: its spawn was refused.
 //! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
 //!    and outside of every lock. Each value of the user is dropped under a guard of its own. The
 //!    closures of a spawn and of a child, the handlers and the relay are [`Guarded`], wherever they

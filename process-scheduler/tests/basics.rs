@@ -2,9 +2,9 @@
 //! with two exceptions: some waits have a limit of a minute or more, and the last test counts the
 //! steps that other processes make during a wait.
 use process_scheduler::{
-    CallError, CancelReason, CommandError, Completer, Event, EventsOf, ExitReason, Flow, Inbox,
-    InitError, Input, Mailbox, NoCommand, OutputOf, Phase, Process, Reply, Scheduler, SendError,
-    Spawn, SpawnError, Step, StepOf, from_fn,
+    CallError, CancelReason, CommandError, Completer, Event, EventsOf, ExitReason, Flow, Handle,
+    Inbox, InitError, Input, Mailbox, NoCommand, OutputOf, Phase, Process, Reply, Scheduler,
+    SendError, Spawn, SpawnError, Step, StepOf, from_fn,
 };
 use std::{
     collections::VecDeque,
@@ -177,6 +177,33 @@ fn close_runs_once_however_the_process_ends() {
             );
         }
     }
+}
+
+/// Fails if a refusal before `init` closes the process.
+#[test]
+fn process_refused_before_init_is_not_closed() {
+    let spawn = |scheduler: &Handle, change: fn(Spawn) -> Spawn| {
+        let (script, _, closes) = script([]);
+        let spawned = scheduler.spawn_process(script, change(Spawn::new()));
+        (
+            spawned.map(drop),
+            Arc::into_inner(closes).unwrap().into_inner(),
+        )
+    };
+    let scheduler = Scheduler::builder().workers(1).max_processes(2).build();
+    let handle = scheduler.handle();
+    let named = |spawn: Spawn| spawn.name("x");
+    let first = scheduler.spawn_with(named(Spawn::new()), |_: u32, _| ());
+    let taken = SpawnError::NameTaken("x".into());
+    assert_eq!(spawn(&handle, named), (Err(taken), 0));
+    let other = |spawn: Spawn| spawn.handler(|_: u8, _: Completer<(), ()>| ());
+    let (spawned, closes) = spawn(&handle, other);
+    assert!(matches!(spawned, Err(SpawnError::Init(_))) && closes == 0);
+    let second = scheduler.spawn_fn(|_: u32, _| ());
+    assert_eq!(spawn(&handle, |spawn| spawn), (Err(SpawnError::Full), 0));
+    scheduler.shutdown();
+    assert_eq!(spawn(&handle, |spawn| spawn), (Err(SpawnError::Closed), 0));
+    drop((first, second));
 }
 
 #[test]

@@ -16,14 +16,15 @@ use std::{mem, sync::Arc};
 use sync_shim::panics;
 
 impl<P: Process> Cell<P> {
-    /// Ends a new process that was never started: the caller has the token.
+    /// Ends a new process that was never started, without a close: its `init` did not run. The
+    /// caller has the token.
     pub(crate) fn abandon(self: Arc<Self>) {
         self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
         let inner = unsafe { &mut *inner };
         drop(inner.restart.take());
-        close(inner);
+        drop_guarded(mem::replace(&mut inner.body, Body::Closed));
         self.end(inner, ExitReason::NoProcess);
     }
 
