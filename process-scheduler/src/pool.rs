@@ -15,9 +15,11 @@
 //! 4. Every block came from the global allocator. So the plain drop of an `Arc` may free its block
 //!    there.
 //! 5. Blocks that are too large or have another alignment are not kept.
-//! 6. The global allocator may be the user's, and use this crate itself. A thread may call the
-//!    allocator while it changes its magazines. A use of this crate by that call takes blocks from
-//!    the allocator and frees blocks there. So does a thread that ends.
+//! 6. A thread may call the allocator while it changes its magazines. If that call comes back to
+//!    the pool, the pool takes blocks from the allocator and frees blocks there. So does a thread
+//!    whose magazines are gone because it ends. This is no promise of the crate: other parts of it
+//!    allocate under a lock or a borrow, and it has thread-locals with destructors. So a global
+//!    allocator must not use this crate.
 //!
 //! Under a model nothing is kept: a static would outlive an execution.
 use queue_global::mpsc::{Heap, Nodes};

@@ -99,7 +99,7 @@ fn block_of_a_value_whose_drop_panics_is_kept() {
 }
 
 /// Frees more blocks than a thread and the depot keep. The free function of these blocks allocates
-/// and frees a node, as a global allocator that uses this crate may do.
+/// and frees a node: it stands for an allocator that comes back to the pool.
 ///
 /// Fails if a thread that changes its magazines enters them again.
 #[test]
