@@ -168,7 +168,7 @@ fn sleeps_beside(
     assert_each_once(ran, n);
 }
 
-fn next(queue: &Queue, hooks: &Beside) -> Vec<usize> {
+fn next(queue: &Queue, hooks: &impl QueueHooks<Item>) -> Vec<usize> {
     Vec::from_iter(queue.next(hooks).map(|next| run(next.item)))
 }
 
@@ -237,6 +237,85 @@ fn requeued_item_behind_slot_beside_thief_is_notified_or_seen() {
             queue.requeue(item(1), hooks);
             queue.push_next(item(2), hooks);
             next(queue, hooks)
+        });
+    });
+}
+
+/// A scheduler with one possible sleeper, in which an overflow goes to the injector.
+struct Injecting {
+    injector: Injector<Item>,
+    sleeper: Beside,
+}
+
+impl QueueHooks<Item> for Injecting {
+    fn overflow(&self, items: List<Item>) {
+        self.injector.requeue_batch(items);
+    }
+
+    fn notify(&self) {
+        self.sleeper.notify();
+    }
+}
+
+/// Rule 3: the worker requeues an item by `requeue` while its ring is full, and then runs the item
+/// that it takes next, for any length of time. Another worker, which may have stolen once, looks at
+/// the ring and at the injector, and goes to sleep.
+fn overflow_beside(steals: bool, n: usize, requeue: impl Fn(&Queue, &Injecting)) {
+    let queue = Queue::new(2);
+    let hooks = Arc::new(Injecting {
+        injector: Injector::new(),
+        sleeper: Beside::new(),
+    });
+    queue.push_back(item(0), &*hooks);
+    queue.push_back(item(1), &*hooks);
+    let stealer = queue.stealer();
+    let sleeper = {
+        let hooks = hooks.clone();
+        let stealer = stealer.clone();
+        thread::spawn(move || {
+            let own = Queue::new(2);
+            let first = steals.then(|| own.steal_from(&stealer)).flatten();
+            // Ordering: Relaxed; the fence orders it.
+            hooks.sleeper.asleep.store(true, Relaxed);
+            // Ordering: SeqCst pairs with the fence of `notify`.
+            fence(SeqCst);
+            let seen = !stealer.is_empty() || !hooks.injector.is_empty();
+            let first = first.map(|batch| run(batch.first));
+            let ran: Vec<_> = first.into_iter().chain(rest(&own)).collect();
+            (seen, ran)
+        })
+    };
+    requeue(&queue, &hooks);
+    let mut ran = next(&queue, &*hooks);
+    if ran.is_empty() {
+        let share = queue.take_share(&hooks.injector, 2, &*hooks);
+        ran.extend(share.map(|batch| run(batch.first)));
+    }
+    let (seen, stolen) = sleeper.join().unwrap();
+    let found = seen || hooks.sleeper.notified.load(Relaxed);
+    let nothing_left = stealer.is_empty() && hooks.injector.is_empty();
+    assert!(nothing_left || found, "it sleeps beside an item");
+    ran.extend(stolen);
+    ran.extend(rest(&queue));
+    ran.extend(core::iter::from_fn(|| hooks.injector.pop()).map(run));
+    assert_each_once(ran, n);
+}
+
+/// Fails if the owner does not notify after the overflow.
+#[test]
+fn requeue_that_overflows_is_notified_of_or_seen() {
+    model(|| overflow_beside(true, 3, |queue, hooks| queue.requeue(item(2), hooks)));
+}
+
+/// The scenario above with an item from the slot.
+///
+/// Fails if the owner does not notify after the overflow.
+#[test]
+fn requeued_slot_that_overflows_is_notified_of_or_seen() {
+    model(|| {
+        overflow_beside(false, 3, |queue, hooks| {
+            queue.push_next(item(2), hooks);
+            queue.requeue_slot(hooks);
         });
     });
 }

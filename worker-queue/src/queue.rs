@@ -25,8 +25,9 @@
 //! exception: an item has run, and is to run again behind the others, because its task yielded or
 //! was woken in its own poll. If the queue has no other item, the worker does not push the item: it
 //! keeps the item as the *requeued item*, and runs it next. If the slot is empty and the ring has
-//! other items, the worker pushes the item. In neither case does the worker notify. The rules prove
-//! that nevertheless no worker sleeps while another worker runs two items in turns:
+//! other items, the worker pushes the item. In neither case does the worker notify, unless the ring
+//! overflows. The rules prove that nevertheless no worker sleeps while another worker runs two
+//! items in turns:
 //!
 //! 1. While the worker runs an item, there is no requeued item, because the worker takes the
 //!    requeued item next. The worker may also take another item next: from a share of the injector,
@@ -38,18 +39,23 @@
 //!    - The worker has notified of the item, with a fence after the item's push.
 //!    - The item came by a steal, and the worker, as its thief, still counts as a searcher.
 //!    - `leave` pushed the item as the only one, and the worker takes it next.
-//! 3. If the slot is empty and the ring is not, a requeue pushes the item into the ring, and the
-//!    worker takes from the ring next. Consider the last push before this one, of a kind that rule
-//!    2 names. Either the ring has not been empty since, or thieves have emptied it and the worker
-//!    next takes the item that it requeues. In the first case, a worker that slept at that last
-//!    push was notified, or there was a searcher; and a worker that went to sleep since then saw an
-//!    item in its last look at the ring. In the second case, no other worker is needed.
+//! 3. If the slot is empty and the ring is neither empty nor full, a requeue pushes the item into
+//!    the ring, and the worker takes from the ring next. Consider the last push before this one, of
+//!    a kind that rule 2 or rule 6 names. Either the ring has not been empty since, or thieves have
+//!    emptied it and the worker next takes the item that it requeues. In the first case, a worker
+//!    that slept at that last push was notified, or there was a searcher; and a worker that went to
+//!    sleep since then saw an item in its last look at the ring. In the second case, no other
+//!    worker is needed.
 //! 4. If the slot is filled, a requeue pushes the item and notifies, because the slot's item runs
 //!    next, for any length of time.
 //! 5. A caller that breaks the order of a worker's calls delays items, but loses none. If it
 //!    requeues two items without a take in between, the second requeue pushes the first item into
 //!    the ring and notifies of it. The requeued item stays in its place until the worker takes its
 //!    next item, even if items are stolen, or taken from the slot alone, meanwhile.
+//! 6. A push that overflows notifies, whichever operation pushes, after it has passed the items to
+//!    [`QueueHooks::overflow`]. Before that call no other worker can find the items: a worker may
+//!    have emptied the ring and gone to sleep since they left it. After the call they wait behind
+//!    whatever the worker takes next.
 //!
 //! The ring is borrowed for one operation at a time. No user code runs during an operation, except
 //! the methods of [`Linked`], which by their contract call no queue. An operation collects the
@@ -192,35 +198,40 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Pushes an item behind the others, and notifies.
     #[inline]
     pub fn push_back(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
-        self.push(item, hooks);
-        hooks.notify();
-    }
-
-    /// Pushes an item behind the others; the caller notifies.
-    #[inline]
-    fn push(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
-        if let Err(Full(item)) = self.ring(|ring| ring.push(item)) {
-            self.overflow(item, hooks);
+        match self.ring(|ring| ring.push(item)) {
+            Ok(()) => hooks.notify(),
+            Err(Full(item)) => self.overflow_and_notify(item, hooks),
         }
     }
 
+    /// Pushes an item behind the others. Notifies if the ring has no room for it; otherwise the
+    /// caller notifies.
+    #[inline]
+    fn push(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
+        if let Err(Full(item)) = self.ring(|ring| ring.push(item)) {
+            self.overflow_and_notify(item, hooks);
+        }
+    }
+
+    /// Passes the items for which the ring has no room to the hooks, and notifies (rule 6).
     #[cold]
     #[inline(never)]
-    fn overflow(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
+    fn overflow_and_notify(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
         let spilt = Spilt(Cell::default());
         self.ring(|ring| ring.push_or_overflow(item, &spilt));
         let items = spilt.0.into_inner();
         if !items.is_empty() {
             hooks.overflow(items);
         }
+        hooks.notify();
     }
 
     /// Queues an item that has run and is to run again, behind the others. After this call, the
     /// worker takes its next item at once: it does not continue the current item.
     ///
     /// Notifies if the slot is filled, because this item then waits for the slot's item. Otherwise
-    /// notifies only if there is a requeued item already. The rules at the head of the source say
-    /// why.
+    /// notifies only if there is a requeued item already, or if the ring overflows. The rules at
+    /// the head of the source say why.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -281,7 +292,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     }
 
     /// Prepares the worker for a time in which it runs no items: pushes the requeued item into the
-    /// ring, and notifies if the ring had items before. The slot keeps its item.
+    /// ring, and notifies if the ring had items before, or overflows. The slot keeps its item.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};

@@ -237,6 +237,25 @@ fn push_to_a_full_ring_overflows_oldest_first() {
     assert_eq!(next(&queue, &log), Some(2));
 }
 
+/// Fails if a requeue that overflows does not notify after the overflow, or any push that overflows
+/// notifies twice.
+#[test]
+fn requeue_to_a_full_ring_notifies_of_the_overflow() {
+    let (queue, log) = (Queue::new(2), Log::default());
+    (0..2).for_each(|n| queue.push_back(item(n), &log));
+    queue.requeue(item(2), &log);
+    assert_eq!(*log.overflowed.borrow(), [0, 2]);
+    assert_eq!((log.notified.get(), in_ring(&queue)), (3, 1));
+    queue.push_back(item(3), &log);
+    queue.push_next(item(4), &log);
+    queue.requeue_slot(&log);
+    assert_eq!(*log.overflowed.borrow(), [0, 2, 1, 4]);
+    assert_eq!(log.notified.get(), 5);
+    queue.push_back(item(5), &log);
+    queue.push_back(item(6), &log);
+    assert_eq!(log.notified.get(), 7);
+}
+
 #[test]
 fn injector_as_hooks_takes_the_overflow() {
     let (queue, injector) = (Queue::new(2), Injector::<Item>::new());

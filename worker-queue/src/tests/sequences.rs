@@ -62,18 +62,23 @@ struct Model {
 }
 
 impl Model {
-    fn push(&mut self, n: u32) {
-        if self.ring.len() == CAPACITY {
+    /// Returns whether the ring overflowed.
+    fn push(&mut self, n: u32) -> bool {
+        let full = self.ring.len() == CAPACITY;
+        if full {
             self.overflowed.extend(self.ring.drain(..CAPACITY / 2));
             self.overflowed.push(n);
+            self.notified += 1;
         } else {
             self.ring.push_back(n);
         }
+        full
     }
 
     fn push_back(&mut self, n: u32) {
-        self.push(n);
-        self.notified += 1;
+        if !self.push(n) {
+            self.notified += 1;
+        }
     }
 
     /// `to_ring` says that the queue pushed this item alone. After a steal the queue may do so,
@@ -192,7 +197,7 @@ proptest! {
                     let moved: Vec<_> = expected.collect();
                     if let Some(share) = share {
                         prop_assert_eq!(share.moved, moved.len());
-                        moved.into_iter().for_each(|n| model.push(n));
+                        moved.into_iter().for_each(|n| { model.push(n); });
                         model.publish_and_notify();
                     }
                 }
