@@ -65,7 +65,7 @@
 //!    - If no thief took items from behind the claimed ones, the owner moves `real` back to `next`.
 //!    - If thieves took all items from behind them, the owner moves the claimed items to the tail.
 //!    - If thieves took some and left others, the items that are left can be stolen already. The
-//!      owner then only clears `request`.
+//!      owner then only clears `request`, and exchanges `head` for the same value (claim 7).
 //!
 //!    The owner sees its items in order in each case. A thief may get a younger item before an
 //!    older item that was given back.
@@ -101,6 +101,17 @@
 //! 6. *No item is hidden for long.* A claimed or private item waits at most until the owner's next
 //!    operation: in a scheduler, until the end of the poll in progress. A thief can take an
 //!    available item without the owner.
+//! 7. *No request is lost.* It would be lost if the owner cleared it, kept claimed items, and left
+//!    no other item to steal. An owner that has claimed items clears a request and keeps the items
+//!    only in the third case of rule 7. Its exchange of `head` comes after the clear, and succeeds
+//!    only while other items are left. Consider a thief that finds nothing:
+//!    - If the thief loaded an older `head` than the exchange's, it loaded an older `tail` too. The
+//!      items that it missed are available.
+//!    - If the thief loaded the `head` of the exchange or a newer one, it loads `request` after the
+//!      clear. So it finds the flag clear, and sets it, or the flag was set again since.
+//!
+//!    In the same way, a thief that finds nothing because of a claim loads `request` after
+//!    everything that the owner did before the claim.
 use alloc::{boxed::Box, vec::Vec};
 use core::mem::MaybeUninit;
 use sync_shim::{
@@ -209,8 +220,9 @@ impl Header {
 
     #[inline(always)]
     fn request(&self) -> u32 {
-        // Ordering: Relaxed, the flag carries no other data. A thief that looks again finds the
-        // flag set or sets it again.
+        // Ordering: Relaxed, the flag carries no other data. A thief loads it after `head`, whose
+        // Acquire orders this load after the owner's clear (claim 7). A thief that looks again
+        // finds the flag set or sets it again.
         self.request.load(Relaxed)
     }
 

@@ -142,13 +142,18 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
                 Err(now) => head = now,
             }
         }
-        if head.real() != self.tail {
+        while head.real() != self.tail {
             self.clear_request();
-            return;
+            // Claim 7: the exchange changes nothing, but fails if `head` has changed.
+            match self.move_head(head, head.real()) {
+                Ok(()) => return,
+                Err(now) => head = now,
+            }
         }
         let after = self.tail.wrapping_add(self.claimed_len());
         if after.wrapping_sub(head.steal()) > self.slots() {
             // A thief still copies from the slots that are needed: the next operation tries again.
+            self.header().set_request(1);
             return;
         }
         while self.first_slot != self.end_slot {

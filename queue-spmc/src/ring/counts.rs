@@ -63,6 +63,18 @@ fn claiming_ring_operations_cost_what_the_readme_says() {
 }
 
 #[test]
+fn request_beside_available_items_costs_one() {
+    let mut worker = Worker::new(8).with_claim(4);
+    let stealer = worker.stealer();
+    worker.extend(0..6);
+    worker.pop();
+    assert_eq!(stealer.steal(), Steal::Success { first: 3, moved: 0 });
+    worker.ring.header().set_request(1);
+    assert_eq!(rmws(|| worker.push(9)), 1);
+    assert_eq!((worker.claimed_len(), rmws(|| worker.push(10))), (2, 0));
+}
+
+#[test]
 fn giving_back_by_the_head_costs_one() {
     let mut worker = Worker::new(8).with_claim(4);
     let stealer = worker.stealer();

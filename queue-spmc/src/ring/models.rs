@@ -275,6 +275,52 @@ fn check_request_on(
     assert_each_once(got, items);
 }
 
+/// A thief takes the two items from behind the claimed one, and then finds nothing. Meanwhile the
+/// owner handles a request, which may be the thief's or an older one. If the thief's request is not
+/// handled by then, the owner's next operation handles it.
+fn check_request_beside_a_request(older: bool) {
+    let mut worker = with_a_claimed_one(4);
+    let stealer = worker.stealer();
+    if older {
+        // As of a thief that found nothing before the owner pushed the last two items.
+        worker.ring.header().set_request(1);
+    }
+    let thief = thread::spawn(move || {
+        let mut got = Vec::new();
+        while let Steal::Success { first, .. } = stealer.steal() {
+            got.push(first);
+        }
+        got
+    });
+    worker.extend([]);
+    let mut got = vec![0];
+    got.extend(thief.join().unwrap());
+    worker.extend([]);
+    assert_eq!(worker.claimed_len(), 0, "a request was lost");
+    got.extend(worker.drain());
+    assert_each_once(got, 4);
+}
+
+/// The owner may see the request and not yet the steal of the last item.
+///
+/// Fails if the owner clears the request after a load of `head` that shows an item behind the
+/// claimed one.
+#[test]
+fn request_seen_before_the_steals_is_not_lost() {
+    model(|| check_request_beside_a_request(false));
+}
+
+/// The thief may find nothing after the owner has looked at `head`, and find `request` set before
+/// the owner clears it. The model has a bound, because it takes many minutes without one.
+///
+/// Fails if the owner does not look at `head` by an exchange after it has cleared the request.
+#[test]
+fn request_beside_an_older_one_is_not_lost() {
+    Model::new()
+        .bound(4)
+        .check(|| check_request_beside_a_request(true));
+}
+
 /// The owner pushes an item while a thief makes its request. The owner has claimed nothing.
 ///
 /// Fails if the push or the steal loses an item, or takes one twice.

@@ -6,11 +6,11 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// around the end of the slots.
     ///
     /// Dropping the iterator gives back the items that it has claimed and not yielded, as when a
-    /// thief requests items. That costs one read-modify-write, or none if thieves have taken items
-    /// from behind the claimed ones. If thieves took only some of the items behind the claimed
-    /// ones, the claimed items stay claimed. The owner then pops them next, or its next operation
-    /// after a request gives them back. If the iterator is leaked, its items stay claimed in the
-    /// same way.
+    /// thief requests items. That costs one read-modify-write, or none if thieves have taken all
+    /// items from behind the claimed ones. If thieves took only some of the items behind the
+    /// claimed ones, the claimed items stay claimed. The owner then pops them next, or its next
+    /// operation after a request gives them back. If the iterator is leaked, its items stay claimed
+    /// in the same way.
     pub fn pop_n(&mut self, n: usize) -> PopN<'_, T, S> {
         PopN {
             worker: self,
