@@ -19,9 +19,17 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
     }
 
     #[cold]
-    fn overflow(&mut self, mut item: T, overflow: &impl Overflow<T>) {
+    pub(super) fn overflow(&mut self, mut item: T, overflow: &impl Overflow<T>) {
         loop {
             let head = self.header().load_head();
+            if self.room(head) != 0 {
+                // Thieves have made room in between.
+                match self.push(item) {
+                    Ok(()) => return,
+                    Err(Full(back)) => item = back,
+                }
+                continue;
+            }
             if head.is_copying() {
                 overflow.push(item);
                 return;
@@ -43,10 +51,6 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
                 return;
             }
             // A thief was first, so there may be room now.
-            match self.push(item) {
-                Ok(()) => return,
-                Err(Full(back)) => item = back,
-            }
         }
     }
 }

@@ -40,6 +40,22 @@ fn overflow_of_full_ring_takes_older_half_and_item_as_one_batch() {
     assert_eq!(worker.drain().collect::<Vec<_>>(), [2, 3]);
 }
 
+/// Thieves make room after the push has found the ring full.
+///
+/// Fails if the item, or an item of the ring, overflows nevertheless.
+#[test]
+fn overflow_of_a_ring_with_room_keeps_the_item() {
+    for stolen in 1..=4 {
+        let mut worker = ring(4, 4);
+        let stealer = worker.stealer();
+        (0..stolen).for_each(|_| assert!(matches!(stealer.steal(), Steal::Success { .. })));
+        let global = Global::default();
+        worker.overflow(4, &global);
+        assert_eq!(global.0.into_inner(), []);
+        assert!(worker.drain().eq(stolen..5));
+    }
+}
+
 #[test]
 fn overflow_batch_dropped_early_drops_its_rest() {
     struct Refuse;

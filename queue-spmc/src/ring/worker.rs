@@ -362,7 +362,7 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 
     /// Returns the number of items that fit, by this `head`.
     #[inline]
-    fn room(&self, head: Head) -> u32 {
+    pub(super) fn room(&self, head: Head) -> u32 {
         let since = |position| self.tail.wrapping_sub(position);
         let mut used = since(head.steal());
         if self.first_slot != self.end_slot {
