@@ -1,5 +1,6 @@
 //! Popping several items at once.
 use super::{Shared, Storage, Worker};
+use core::fmt;
 
 impl<T: Send, S: Storage<T>> Worker<T, S> {
     /// Pops up to `n` items. Claims them with one read-modify-write, or with two if the items wrap
@@ -25,7 +26,6 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
 }
 
 /// An iterator over items that are popped together. See [`Worker::pop_n`].
-#[derive(Debug)]
 pub struct PopN<'a, T: Send, S: Storage<T> = Shared<T>> {
     worker: &'a mut Worker<T, S>,
     left: usize,
@@ -65,5 +65,14 @@ impl<T: Send, S: Storage<T>> Drop for PopN<'_, T, S> {
         if self.left > 0 && self.worker.first_slot != self.worker.end_slot {
             self.worker.give_back();
         }
+    }
+}
+
+impl<T: Send, S: Storage<T>> fmt::Debug for PopN<'_, T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PopN")
+            .field("left", &self.left)
+            .field("worker", &self.worker)
+            .finish()
     }
 }

@@ -328,6 +328,8 @@ fn debug_output_shows_lengths() {
     );
     assert_eq!(shown, "Worker { claimed: 1, len: 3, .. }");
     assert_eq!(thief, "Stealer { len: 3, .. }");
+    let popped = std::format!("{:?}", worker.pop_n(2));
+    assert_eq!(popped, std::format!("PopN {{ left: 2, worker: {shown} }}"));
     let inline = Inline::<u8, 8>::new();
     assert_eq!(std::format!("{inline:?}"), "Inline { capacity: 8, .. }");
 }
