@@ -311,6 +311,10 @@ impl<T: Send> Stealer<T> {
     /// each item, and one more read-modify-write.
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this deque.
+    ///
+    /// # Panics
+    /// If there would be more than 2³⁰ items in `worker`'s deque. The items that have room are then
+    /// moved. The first item and the item that has no room are dropped.
     pub fn steal_into_and_pop(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<T> {
         if self.is_of(worker) {
             return Steal::Empty;
@@ -328,6 +332,10 @@ impl<T: Send> Stealer<T> {
     /// [`steal_into_and_pop`](Self::steal_into_and_pop).
     ///
     /// Takes nothing and returns [`Steal::Empty`] if `worker` owns this deque.
+    ///
+    /// # Panics
+    /// If there would be more than 2³⁰ items in `worker`'s deque. The items that have room are then
+    /// moved, and the item that has no room is dropped.
     pub fn steal_into(&self, worker: &mut Worker<T>, limit: StealLimit) -> Steal<()> {
         if self.is_of(worker) {
             return Steal::Empty;

@@ -42,10 +42,16 @@ pub trait LocalQueue<T>: Send {
     ///
     /// # Errors
     /// Returns the item if there is no room. A queue that grows never returns one.
+    ///
+    /// # Panics
+    /// If a queue that grows has 2³⁰ items. The item is then dropped.
     fn push(&mut self, item: T) -> Result<(), Full<T>>;
 
     /// Pushes an item. A queue that is full and cannot grow moves half of its items and the new
     /// item to `overflow`.
+    ///
+    /// # Panics
+    /// As [`push`](Self::push).
     fn push_or_overflow(&mut self, item: T, overflow: &impl Overflow<T>);
 
     /// Takes the owner's next item.
@@ -78,10 +84,16 @@ pub trait LocalStealer<T>: Clone + Send + Sync {
     fn steal(&self) -> Steal<T>;
 
     /// Moves up to `limit` of the oldest items into `worker`'s queue.
+    ///
+    /// # Panics
+    /// If a queue that grows would have more than 2³⁰ items.
     fn steal_into(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<()>;
 
     /// Takes up to `limit` of the oldest items: returns the first, and moves the others into
     /// `worker`'s queue.
+    ///
+    /// # Panics
+    /// As [`steal_into`](Self::steal_into).
     fn steal_into_and_pop(&self, worker: &mut Self::Worker, limit: StealLimit) -> Steal<T>;
 
     /// Returns the number of items that can be stolen, as this thread sees it.
