@@ -38,6 +38,9 @@ assert_impl_all!(Values<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Values<NotSend>: Send, Sync);
 assert_impl_all!(mpsc::Queue<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe, Unpin);
 assert_not_impl_any!(mpsc::Queue<NotSend>: Send, Sync);
+// A shared batch of events gives access to no value.
+assert_impl_all!(mpsc::Batch<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
+assert_not_impl_any!(mpsc::Batch<NotSend>: Send, Sync);
 assert_impl_all!(Batch<NotSync>: Send, ExactSizeIterator);
 assert_impl_all!(Batch<NotSend>: Sync);
 assert_not_impl_any!(Batch<NotSync>: Sync);

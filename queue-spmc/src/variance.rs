@@ -15,4 +15,6 @@ sync_shim::invariant! {
 sync_shim::invariant! {
     deque_worker: "queue_spmc::deque::Worker<P>",
     deque_stealer: "queue_spmc::deque::Stealer<P>",
+    fifo_worker: "queue_spmc::fifo::Worker<P>",
+    fifo_stealer: "queue_spmc::fifo::Stealer<P>",
 }
