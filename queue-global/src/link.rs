@@ -26,7 +26,7 @@ pub(crate) enum Link<T> {
 }
 
 /// # Safety
-/// The caller owns the node, and the node is in a list or a chain.
+/// The caller owns the node, or borrows it from the owner. The node is in a list or a chain.
 #[inline]
 pub(crate) unsafe fn read<T: Linked>(node: NonNull<T>) -> Link<T> {
     // SAFETY: the caller promises this.

@@ -11,12 +11,15 @@ use core::ptr::NonNull;
 ///
 /// - `into_ptr` returns a pointer to a live, aligned `Self`, which the handle owns. Until
 ///   `from_ptr`, no other handle of that node exists, the node neither moves nor is freed, and only
-///   these functions make a `&mut` to it. So the holder of the pointer may make a shared reference
-///   from it.
+///   `set_next` makes a `&mut` to it. So the holder of the pointer may make shared references from
+///   it, which end before it calls `set_next` or `from_ptr`.
 /// - `from_ptr(into_ptr(h))` is `h`.
 /// - `next` returns the value that `set_next` wrote last, bit for bit. A link isn't always the
 ///   address of a node: it may have a mark, or be a mark alone. While the node is in a list, no
 ///   code but `set_next` writes the link. Whenever a handle is given to a list, the link is `None`.
+/// - `next` writes nothing and makes no `&mut` to the node. Shared references to the node may live
+///   during a call, and if nodes are `Sync`, several threads may call `next` of one node at once
+///   ([`List::iter`](crate::List::iter)).
 /// - None of the functions panics, or calls a list, an injector, or another queue of such nodes.
 pub unsafe trait Linked {
     /// The owning pointer to a node, which users push and pop. It is `Send` if nodes may change
@@ -35,12 +38,13 @@ pub unsafe trait Linked {
     /// Reads the link.
     ///
     /// # Safety
-    /// The caller owns the node: it holds the pointer that `into_ptr` returned.
+    /// The caller owns the node, that is, it holds the pointer that `into_ptr` returned; or it
+    /// borrows the node from the owner, who does not write the link meanwhile.
     unsafe fn next(node: NonNull<Self>) -> Option<NonNull<Self>>;
 
     /// Writes the link.
     ///
     /// # Safety
-    /// As for [`next`](Self::next).
+    /// The caller owns the node, and holds no reference to it.
     unsafe fn set_next(node: NonNull<Self>, next: Option<NonNull<Self>>);
 }

@@ -238,7 +238,7 @@ impl<T: Linked> Iter<'_, T> {
     fn next_node(&mut self) -> Option<NonNull<T>> {
         let node = self.at?;
         self.left -= 1;
-        // SAFETY: rule 2.
+        // SAFETY: rule 2. The iterator borrows the list, so the list writes no link meanwhile.
         self.at = match unsafe { link::read(node) } {
             link::Link::Node(next) => Some(next),
             link::Link::End(_) => None,
