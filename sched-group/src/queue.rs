@@ -106,6 +106,7 @@ struct Group<T> {
     cap: u32,
     /// Leaf in `goals`, or `NONE`.
     goal: u32,
+    /// Odd while there is a group at this index, even after that.
     generation: u32,
     active: bool,
     throttled: bool,
@@ -241,7 +242,8 @@ impl<T, C: Clock> FairQueue<T, C> {
     #[inline]
     fn find(&self, key: GroupKey) -> Result<u32, Stale> {
         match self.groups.get(key.index as usize) {
-            // No key has the generation of a spare group.
+            // The generation of a key is odd. That of a place without a group is even, so not even
+            // a key of another queue matches it.
             Some(group) if group.generation == key.generation => Ok(key.index),
             _ => Err(Stale(())),
         }
@@ -359,12 +361,10 @@ fn number(len: usize) -> u32 {
 
 #[cfg(test)]
 impl<T, C> FairQueue<T, C> {
-    /// Sets a group's generation to the last but one. For tests.
+    /// Sets a group's generation to the last one of a group. For tests.
     pub(crate) fn age(&mut self, key: GroupKey) -> GroupKey {
-        self.groups[key.index as usize].generation = u32::MAX - 1;
-        GroupKey {
-            generation: u32::MAX - 1,
-            ..key
-        }
+        let generation = u32::MAX - 2;
+        self.groups[key.index as usize].generation = generation;
+        GroupKey { generation, ..key }
     }
 }

@@ -887,6 +887,41 @@ fn random_operations_keep_every_promise() {
     assert!(gone.len() > 1000);
 }
 
+type NoTime = fn() -> u64;
+
+/// Makes a queue whose one place is spare, and a key that another queue made for its own place,
+/// after it had destroyed as many groups.
+fn spare_place_and_foreign_key() -> (FairQueue<char, NoTime>, GroupKey) {
+    let [mut queue, mut other] = [(); 2].map(|()| FairQueue::new((|| 0) as NoTime));
+    for queue in [&mut queue, &mut other] {
+        let key = queue.insert(shares(1), 'a');
+        queue.destroy(key).unwrap();
+    }
+    (queue, other.insert(shares(1), 'b'))
+}
+
+/// Fails if the key activates the place, so that a pick returns a group that does not exist.
+#[test]
+fn foreign_key_activates_no_destroyed_group() {
+    let (mut queue, key) = spare_place_and_foreign_key();
+    assert_eq!(queue.activate(key), Err(Stale(())));
+    assert_eq!(queue.get(key), Err(Stale(())));
+    assert_eq!((queue.active(), queue.pick()), (0, Pick::Idle));
+    assert!(queue.current_mut().is_none());
+}
+
+/// Fails if the new group gets the place, and so is its own parent.
+#[test]
+fn foreign_key_of_a_destroyed_group_is_no_parent() {
+    let (mut queue, key) = spare_place_and_foreign_key();
+    assert_eq!(queue.insert_under(key, shares(1), 'c'), Err(Stale('c')));
+    assert!(queue.is_empty());
+    let new = queue.insert(shares(1), 'd');
+    assert_eq!(queue.parent(new), Ok(None));
+    queue.activate(new).unwrap();
+    queue.set_latency(new, Some(micros(1))).unwrap();
+}
+
 /// Returns for what percentage of 10 s a lone group with a cap runs, if it always has work.
 fn capped_part(budget: u64, period: u64, poll: u64) -> u64 {
     let time = Cell::new(0);

@@ -46,8 +46,8 @@ impl<T, C: Clock> FairQueue<T, C> {
 
     fn insert_at(&mut self, level: u32, shares: Shares, value: T) -> GroupKey {
         let (index, generation) = match self.spare_groups.pop() {
-            Some(index) => (index, self.groups[index as usize].generation),
-            None => (number(self.groups.len()), 0),
+            Some(index) => (index, self.groups[index as usize].generation + 1),
+            None => (number(self.groups.len()), 1),
         };
         let group = Group {
             weight: shares.weight(),
@@ -117,7 +117,7 @@ impl<T, C: Clock> FairQueue<T, C> {
         }
         // A place whose generations are used up is not reused, so no stale key becomes valid.
         group.generation += 1;
-        if group.generation < u32::MAX {
+        if group.generation < u32::MAX - 1 {
             self.spare_groups.push(index);
         }
         self.len -= 1;
