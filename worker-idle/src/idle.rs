@@ -382,7 +382,8 @@ impl Idle {
         // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value requests a
         // watcher once too often, or relies on a watcher that is about to end its watch. If that
         // watcher gave up, it looks once more later. If it left for work, it searches, and looks at
-        // the places when it stops searching.
+        // the places when it stops searching. No fence makes such a look see the place if the look
+        // comes at once (see "What a watch may miss" in `watch.rs`).
         self.watch.watcher.load(Acquire) != 0
     }
 
@@ -414,7 +415,7 @@ impl Idle {
     /// Gives up the watch: no watcher is wanted until the next request.
     pub(crate) fn give_up_watch(&self) {
         // Ordering: Relaxed. A thread that saw a watcher wanted relies on the last look, which is
-        // still to come.
+        // still to come, after an interval in which the thread's stores become visible.
         self.watch.wanted.store(false, Relaxed);
         // Ordering: Release pairs with `is_watched`: a thread that sees no watcher requests one
         // after this, not before.

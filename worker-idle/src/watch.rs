@@ -29,13 +29,29 @@
 //!
 //! # Why no filled place is forgotten
 //!
-//! 1. A filler that saw a watcher relies on it. If that watcher gives up, its last look comes later
-//!    and sees the place (rule 4).
+//! 1. A filler that saw a watcher relies on it. If that watcher gives up, its last look comes an
+//!    interval later and sees the place (rule 4), with the exception below.
 //! 2. A filler that saw no watcher has requested one. The request is not lost in any of three
 //!    cases: the worker that was woken for it found work, a worker was searching at the time, or a
 //!    watcher left for work. Each of these workers looks for filled places if it stops as the last
 //!    searcher (rule 3).
 //! 3. Once the watch is off, the scheduler has no wake-ups at all until a place is filled (rule 2).
+//!
+//! # What a watch may miss
+//!
+//! A filler fills its place and then checks for a watcher, without a fence in between: a fence
+//! would cost every fill. A watcher that ends its watch likewise has no fence before its next look.
+//! So a filler may see a watcher that ends its watch at that moment, while a look that comes at
+//! once does not see the place yet:
+//!
+//! - The watcher leaves for work, finds none, and looks as the last searcher.
+//! - The watcher gives up, and its sleep before the last look ends at once. A sleep may end without
+//!   a reason ([`Watch::record_look`] counts the look nevertheless). After a full interval the look
+//!   sees the place.
+//!
+//! The place then waits for the worker that empties it, or for the next look by any watcher or last
+//! searcher. In the first case a watcher is still wanted, so the next sleeper becomes the watcher.
+//! In the second case, the next filler that sees no watcher requests one.
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
 
