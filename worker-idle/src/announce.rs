@@ -57,7 +57,6 @@ use sync_shim::{
     atomic::{
         AtomicBool, AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
-        fence,
     },
     sync::{Arc, Mutex},
     thread,
@@ -297,12 +296,7 @@ impl Registry {
         // another scheduler since.
         live.retain(|record| {
             let used = Arc::strong_count(record) > 1;
-            if !used {
-                // Ordering: Acquire pairs with the release of the thread's reference in its drop,
-                // which `strong_count` has seen with Relaxed: the thread's count is complete.
-                fence(Acquire);
-                *announced += record.announced();
-            }
+            *announced += if used { 0 } else { record.announced() };
             used
         });
         live.push(record.clone());
@@ -396,7 +390,7 @@ impl Record {
     }
 
     fn announced(&self) -> u64 {
-        // Ordering: Relaxed, a snapshot, unless a fence in `add` makes it the last value.
+        // Ordering: Relaxed, a snapshot.
         self.announced.load(Relaxed)
     }
 }
