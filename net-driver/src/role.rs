@@ -20,10 +20,13 @@
 //! 3. Until `active` is set there is no role, and a park reads no deadline and no clock. The thread
 //!    that sets `active` unparks every worker after that, so that each worker parks again under
 //!    rule 1.
-use sync_shim::atomic::{
-    AtomicBool, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
-    fence,
+use sync_shim::{
+    atomic::{
+        AtomicBool, AtomicU64, AtomicUsize,
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
+        fence,
+    },
+    count::shared,
 };
 
 /// The poller role of a driver.
@@ -36,9 +39,9 @@ pub(crate) struct Role {
 impl Role {
     pub(crate) fn new() -> Self {
         Self {
-            holder: AtomicUsize::new(0),
+            holder: shared(AtomicUsize::new(0)),
             until: AtomicU64::new(0),
-            active: AtomicBool::new(false),
+            active: shared(AtomicBool::new(false)),
         }
     }
 

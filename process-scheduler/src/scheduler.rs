@@ -43,6 +43,7 @@ use sync_shim::{
         AtomicBool, AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
+    count,
     sync::{Condvar, Mutex},
 };
 use worker_idle::{
@@ -344,8 +345,8 @@ impl Builder {
             relay: self.relay,
             remote: Mutex::new(HashMap::new()),
             handlers: self.handlers,
-            begun: CachePadded::new(AtomicU64::new(0)),
-            gone: CachePadded::new(AtomicU64::new(0)),
+            begun: CachePadded::new(count::shared(AtomicU64::new(0))),
+            gone: CachePadded::new(count::shared(AtomicU64::new(0))),
             is_closed: AtomicBool::new(false),
             is_unattended: AtomicBool::new(false),
             ended: Mutex::new(()),

@@ -27,6 +27,7 @@ use std::{
 use sync_shim::{
     CachePadded,
     atomic::{AtomicU64, Ordering::Relaxed},
+    count::shared,
     sync::{Mutex, MutexGuard},
 };
 use timer_wheel::{Step, Wheel};
@@ -54,7 +55,7 @@ impl Timers {
     pub(crate) fn new(workers: usize, driver: &Weak<Inner>) -> Self {
         let cell = |_| Arc::new(WheelCell::new(driver.clone()));
         Self {
-            fired_at: AtomicU64::new(0),
+            fired_at: shared(AtomicU64::new(0)),
             spacing: AtomicU64::new(SPACING),
             wheels: (0..=workers).map(cell).collect(),
         }
