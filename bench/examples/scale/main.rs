@@ -27,7 +27,7 @@ mod counted {
     use std::ops::Sub;
     use sync_shim::count::{Counts, total};
 
-    /// What a scheduler counts itself. `None` if it has no such counter.
+    /// The counters of a scheduler. `None` stands for a counter that it lacks.
     pub(crate) struct Counters {
         pub(crate) operations: u64,
         pub(crate) searches: Option<u64>,
