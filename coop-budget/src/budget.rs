@@ -1,8 +1,9 @@
 //! The budget as a value: the number of operations that are left.
 //!
 //! A budget is one word, so that a charge is a test and a decrement, with a limit or without. A
-//! limit is at most `u32::MAX`. Without a limit the word counts down from `u64::MAX`, and no
-//! program runs long enough for it to reach `u32::MAX`.
+//! limit is at most `u32::MAX`. Without a limit, single charges count the word down from
+//! `u64::MAX`, and no program runs long enough for it to reach `u32::MAX`. A batch leaves such a
+//! word as it is: 2³² batches of the largest size, which take some seconds, would use it up.
 
 /// A number of operations that may still be granted. A copy is a separate budget.
 ///
@@ -92,6 +93,9 @@ impl Budget {
     /// Grants up to `wanted` operations at once and returns how many: 0 if the task must yield.
     #[inline]
     pub const fn charge_n(&mut self, wanted: u32) -> u32 {
+        if self.is_unlimited() {
+            return wanted;
+        }
         let granted = if self.0 < wanted as u64 {
             self.0
         } else {
@@ -169,5 +173,20 @@ impl core::fmt::Debug for Budget {
             Some(left) => write!(f, "Budget({left})"),
             None => f.write_str("Budget(unlimited)"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Budget;
+
+    /// Fails if a batch counts down the word of an unlimited budget.
+    #[test]
+    fn batches_do_not_use_up_an_unlimited_budget() {
+        let mut budget = Budget::UNLIMITED;
+        for _ in 0..3 {
+            assert_eq!(budget.charge_n(u32::MAX), u32::MAX);
+        }
+        assert_eq!(budget.0, u64::MAX);
     }
 }
