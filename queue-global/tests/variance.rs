@@ -1,8 +1,13 @@
 //! Checks which public types are covariant, and the auto traits of all generic public types.
 //! `src/variance.rs` checks the invariant types.
-use queue_global::{Batch, Boxed, Closed, Injector, IntoIter, Iter, List, ValueInjector, mpsc};
+use queue_global::{
+    Batch, Boxed, Closed, Injector, IntoIter, Iter, List, Lock, ValueInjector, mpsc,
+};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::{
+    marker::PhantomData,
+    panic::{RefUnwindSafe, UnwindSafe},
+};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -14,6 +19,25 @@ type NotSend = std::sync::MutexGuard<'static, u8>;
 type Queue<T> = Injector<T>;
 type Values<T> = ValueInjector<T>;
 
+/// A lock that is never taken, with the variance and the auto traits of `T`.
+struct Of<T>(PhantomData<T>);
+
+// SAFETY: no guard exists, as a call of `lock` panics.
+unsafe impl<T> Lock for Of<T> {
+    type Guard<'a>
+        = ()
+    where
+        T: 'a;
+
+    fn try_lock(&self) -> Option<()> {
+        None
+    }
+
+    fn lock(&self) {
+        unimplemented!()
+    }
+}
+
 /// Asserts that a `$from` can be used as a `$to`.
 macro_rules! covariant {
     ($($from:ty => $to:ty,)*) => { $(const _: for<'a> fn(&'a (), $from) -> $to = |_, x| x;)* };
@@ -24,6 +48,8 @@ covariant! {
     Batch<Long> => Batch<Short>,
     mpsc::Batch<Long> => mpsc::Batch<Short>,
     Iter<'static, Boxed<u8>> => Iter<'a, Boxed<u8>>,
+    Injector<Boxed<u8>, Of<Long>> => Injector<Boxed<u8>, Of<Short>>,
+    ValueInjector<u8, Of<Long>> => ValueInjector<u8, Of<Short>>,
 }
 
 assert_impl_all!(Closed<u8>: Send, Sync);
@@ -36,6 +62,15 @@ assert_impl_all!(Queue<Boxed<NotSync>>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Queue<Boxed<NotSend>>: Send, Sync);
 assert_impl_all!(Values<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Values<NotSend>: Send, Sync);
+// A shared queue shares its lock, and a moved queue moves it.
+assert_impl_all!(Injector<Boxed<u8>, Of<NotSync>>: Send, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(Injector<Boxed<u8>, Of<NotSend>>: Sync);
+assert_not_impl_any!(Injector<Boxed<u8>, Of<NotSync>>: Sync);
+assert_not_impl_any!(Injector<Boxed<u8>, Of<NotSend>>: Send);
+assert_impl_all!(ValueInjector<u8, Of<NotSync>>: Send, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(ValueInjector<u8, Of<NotSend>>: Sync);
+assert_not_impl_any!(ValueInjector<u8, Of<NotSync>>: Sync);
+assert_not_impl_any!(ValueInjector<u8, Of<NotSend>>: Send);
 assert_impl_all!(mpsc::Queue<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe, Unpin);
 assert_not_impl_any!(mpsc::Queue<NotSend>: Send, Sync);
 // A shared batch of events gives access to no value.

@@ -4,6 +4,7 @@ sync_shim::invariant! {
     ring_worker: "queue_spmc::ring::Worker<P>",
     ring_stealer: "queue_spmc::ring::Stealer<P>",
     ring_pop_n: "queue_spmc::ring::PopN<'static, P>",
+    borrowed_pop_n: "queue_spmc::ring::PopN<'static, P, queue_spmc::ring::Borrowed<'static, P>>",
     shared: "queue_spmc::ring::Shared<P>",
     inline: "queue_spmc::ring::Inline<P, 2>",
     borrowed: "queue_spmc::ring::Borrowed<'static, P>",
