@@ -19,7 +19,10 @@
 //! 2. A completion that pushes on an empty `ready` wakes the set. The set takes all of `ready` at a
 //!    time, and returns `Pending` only if it has registered its waker and then found `ready` empty.
 //!    So no completion is missed.
-//! 3. If a slot in `ready` holds no complete member, the set has detached the member for which it
+//! 3. A poll of the set may be waiting while the set is changed: the poller and the code that inserts
+//!    may share the set, for example in a `RefCell`. So an insert of a complete member wakes the
+//!    poller, and so does `detach_all`, which leaves the set empty.
+//! 4. If a slot in `ready` holds no complete member, the set has detached the member for which it
 //!    was pushed. The set skips such a slot.
 use std::{
     collections::VecDeque,
@@ -28,7 +31,10 @@ use std::{
     mem::{replace, swap, take},
     task::{Context, Poll},
 };
-use sync_shim::sync::{Arc, Mutex};
+use sync_shim::{
+    panics::contain,
+    sync::{Arc, Mutex},
+};
 use task_header::{Id, JoinError, JoinHandle};
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
@@ -159,7 +165,9 @@ impl<T> JoinSet<T> {
 
     /// Adds a task. This costs one allocation, and thirteen read-modify-writes over the task's life
     /// in the set (the README counts them; a lock is two). The set's waker replaces the waker of an
-    /// earlier poll of the handle. A handle whose output was taken is ignored.
+    /// earlier poll of the handle. A handle whose output was taken is ignored. If the task is done
+    /// already, the insert wakes the last poller of the set. A panic of that waker is caught and
+    /// dropped.
     pub fn insert(&mut self, mut handle: JoinHandle<T>) {
         if handle.is_terminated() {
             return;
@@ -174,13 +182,17 @@ impl<T> JoinSet<T> {
             slot,
             done: self.done.clone(),
         }));
-        if !handle.set_waker(member) {
+        let is_complete = !handle.set_waker(member);
+        if is_complete {
             self.batch.push_back(slot);
         }
         if let Slot::Free { next } = replace(&mut self.slots[slot], Slot::Member(handle)) {
             self.free = next;
         }
         self.len += 1;
+        if is_complete {
+            contain(|| self.done.waker.wake()); // Rule 3.
+        }
     }
 
     /// Returns the number of tasks in the set, including those that are done and not yet handed
@@ -219,7 +231,7 @@ impl<T> JoinSet<T> {
     }
 
     /// Takes the result of the member in this slot. Returns `None` if the set must skip the slot
-    /// (rule 3).
+    /// (rule 4).
     fn finish(&mut self, slot: usize) -> Option<Joined<T>> {
         let Slot::Member(handle) = &mut self.slots[slot] else {
             return None;
@@ -337,7 +349,8 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Aborts all tasks, waits until they have ended, and drops their results.
+    /// Aborts all tasks, waits until they have ended, and drops their results. A panic of such a
+    /// drop is caught and dropped.
     ///
     /// ```
     /// use task_set::{JoinSet, LocalSet};
@@ -356,10 +369,13 @@ impl<T> JoinSet<T> {
     /// ```
     pub async fn shutdown(&mut self) {
         self.abort_all();
-        while self.join_next().await.is_some() {}
+        while let Some(joined) = self.join_next().await {
+            contain(|| drop(joined));
+        }
     }
 
-    /// Detaches all tasks, which go on; the set is empty afterwards.
+    /// Detaches all tasks, which go on; the set is empty afterwards. Wakes the last poller of the
+    /// set, and catches a panic of its waker.
     ///
     /// ```
     /// let mut set = task_set::JoinSet::new();
@@ -375,17 +391,20 @@ impl<T> JoinSet<T> {
     pub fn detach_all(&mut self) {
         // A member that completes at this moment pushes its slot on the old `ready`, not on the
         // `ready` of later members.
-        self.done = Done::new();
+        let done = replace(&mut self.done, Done::new());
         self.batch.clear();
         self.free = usize::MAX;
         self.len = 0;
         drop(take(&mut self.slots));
+        contain(|| done.waker.wake()); // Rule 3.
     }
 }
 
 impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {
         self.abort_all();
+        let waker = self.done.waker.take();
+        contain(|| drop(waker));
     }
 }
 

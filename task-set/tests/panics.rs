@@ -82,21 +82,68 @@ fn join_set_drops_an_output_once_though_its_drop_panics() {
     assert_eq!(drops.load(SeqCst), 1);
 }
 
-#[test]
-fn join_set_takes_a_handle_whose_last_waker_panics_in_its_drop() {
-    struct Waking(#[expect(dead_code)] Bomb);
+/// A waker that drops a bomb in its own drop.
+struct Waking(#[expect(dead_code)] Bomb);
 
-    impl Wake for Waking {
-        fn wake(self: Arc<Self>) {}
-    }
+impl Wake for Waking {
+    fn wake(self: Arc<Self>) {}
+}
 
-    let drops = Arc::new(AtomicUsize::new(0));
+/// Makes a waker whose drop panics.
+fn explosive(drops: &Arc<AtomicUsize>) -> Waker {
     let bomb = Bomb {
         drops: drops.clone(),
         explodes: true,
     };
+    Waker::from(Arc::new(Waking(bomb)))
+}
+
+#[test]
+fn drop_of_a_set_contains_the_panic_of_its_wakers_drop() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (task, join) = task_header::spawn(pending::<()>(), drop);
+    let mut set = JoinSet::from_iter([join]);
+    let waker = explosive(&drops);
+    let polled = set.poll_join_next(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    drop(waker);
+    drop(set);
+    assert_eq!(drops.load(SeqCst), 1);
+    drop(task);
+
+    let set = LocalSet::new();
+    set.spawn_detached(pending::<()>());
+    let waker = explosive(&drops);
+    let polled = set.poll_tasks(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    drop(waker);
+    drop(set);
+    assert_eq!(drops.load(SeqCst), 2);
+}
+
+#[test]
+fn shutdown_waits_for_all_tasks_though_outputs_panic() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut set = JoinSet::new();
+    for _ in 0..3 {
+        let bomb = Bomb {
+            drops: drops.clone(),
+            explodes: true,
+        };
+        let (task, join) = task_header::spawn(async move { bomb }, drop);
+        set.insert(join);
+        assert!(matches!(task.run(), Ran::Complete));
+    }
+    let polled = pin!(set.shutdown()).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_ready());
+    assert_eq!((set.len(), drops.load(SeqCst)), (0, 3));
+}
+
+#[test]
+fn join_set_takes_a_handle_whose_last_waker_panics_in_its_drop() {
+    let drops = Arc::new(AtomicUsize::new(0));
     let (task, mut join) = task_header::spawn(async { 7 }, drop);
-    let waker = Waker::from(Arc::new(Waking(bomb)));
+    let waker = explosive(&drops);
     let polled = Pin::new(&mut join).poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
     drop(waker);

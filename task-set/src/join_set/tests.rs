@@ -105,6 +105,49 @@ fn burst_of_completions_wakes_the_waiting_task_once() {
     }
 }
 
+/// A waker that counts its wakes.
+fn counting() -> (Arc<Wakes>, Waker) {
+    let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+    (wakes.clone(), Waker::from(wakes))
+}
+
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn insert_of_a_done_task_wakes_the_waiting_poller() {
+    let queue = Queue::default();
+    let (wakes, waker) = counting();
+    let mut cx = Context::from_waker(&waker);
+    let done = queue.spawn(async { 1 });
+    queue.run_all();
+    let mut set = JoinSet::from_iter([queue.spawn(pending())]);
+    assert!(set.poll_join_next(&mut cx).is_pending());
+    set.insert(done);
+    assert_eq!(wakes.0.load(Relaxed), 1);
+    assert!(matches!(
+        set.poll_join_next(&mut cx),
+        Poll::Ready(Some(Ok(1)))
+    ));
+}
+
+#[test]
+fn detach_all_wakes_the_waiting_poller() {
+    let queue = Queue::default();
+    let (wakes, waker) = counting();
+    let mut cx = Context::from_waker(&waker);
+    let mut set = JoinSet::from_iter([queue.spawn(pending::<()>())]);
+    assert!(set.poll_join_next(&mut cx).is_pending());
+    set.detach_all();
+    assert_eq!(wakes.0.load(Relaxed), 1);
+    assert!(matches!(set.poll_join_next(&mut cx), Poll::Ready(None)));
+}
+
 #[test]
 fn a_dropped_set_aborts_and_a_detached_one_does_not() {
     let queue = Queue::default();
