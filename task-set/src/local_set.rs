@@ -38,6 +38,8 @@
 //!    another poller. If the clone does so, a registration is in progress in the cell, so the cell
 //!    wakes both pollers. The drop comes only when the registration is complete, so the other
 //!    poller displaces the registered waker as usual.
+//!    A poller by hand also waits until the set is empty. A wake of a task does not wake it once it
+//!    is displaced, so the call that empties the set wakes it.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 //! 7. At every 61st look the tasks of the stack go behind those of `queue`. Without this rule, a
 //!    task that always yields would always be in `queue`, and the set would never look at the
@@ -49,12 +51,16 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     iter,
-    mem::ManuallyDrop,
+    mem::{ManuallyDrop, take},
+    panic::resume_unwind,
     pin::{Pin, pin},
     ptr,
     task::{Context, Poll, Waker},
 };
-use sync_shim::{panics::contain, sync::Arc};
+use sync_shim::{
+    panics::{catch, contain},
+    sync::Arc,
+};
 use task_header::{
     Builder, Details, JoinHandle, LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal,
     WakeKind,
@@ -316,7 +322,18 @@ impl LocalSet {
         let poller = Poller(self);
         self.cancel_all_as(poller.id());
         // A poller may be waiting until the set is empty.
-        self.waiter.0.wake();
+        contain(|| self.waiter.0.wake());
+        self.wake_by_hand();
+    }
+
+    /// Wakes the poller by hand if it is waiting and is not the last poller (rule 5). Returns
+    /// whether it was.
+    fn wake_by_hand(&self) -> bool {
+        let Some((_, waker)) = self.take_other(BY_HAND) else {
+            return false;
+        };
+        contain(|| waker.wake());
+        true
     }
 
     /// Cancels all tasks until none is left (rule 6).
@@ -365,7 +382,9 @@ impl LocalSet {
     /// Blocks the thread until a task of the set may be ready (rule 2).
     fn wait(&self, poller: PollerId, waiting: &mut Option<Waiting>) {
         let Waiting { gate, waker, early } = waiting.get_or_insert_with(Waiting::new);
-        self.register(poller, waker);
+        // The clone of a gate's waker does not panic. So if the call panics, a waker that is no
+        // longer registered has panicked, and the gate's waker is registered.
+        contain(|| self.register(poller, waker));
         if self.queue.borrow().is_empty() && !self.owned.has_received() {
             gate.pass(early);
         }
@@ -385,6 +404,10 @@ impl LocalSet {
     ///
     /// Several places may poll a set in turn. A wake goes to the place that polled last; when that
     /// place's poller ends, the others are woken.
+    ///
+    /// # Panics
+    /// If `future` panics, or if a waker panics when it is registered: in its clone, in its wake,
+    /// or in the drop of the waker that it replaces. A panic of a task goes to the task's handle.
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
         let poller = Poller(self);
         // The future's drop may spawn or wake tasks. So it comes before the drop of `poller`, which
@@ -406,6 +429,10 @@ impl LocalSet {
     ///
     /// After 61 tasks the call wakes the waker of `cx`, as more tasks may be ready. It is for a set
     /// that one place polls by hand: if two places do so, only the place that polled last is woken.
+    ///
+    /// # Panics
+    /// If a waker panics when it is registered: in its clone, in its wake, or in the drop of the
+    /// waker that it replaces. A panic of a task goes to the task's handle.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_tasks_as(BY_HAND, cx)
     }
@@ -414,11 +441,13 @@ impl LocalSet {
         self.polling(|| {
             for _ in 0..RUNS {
                 let Some(task) = self.next(poller, cx.waker()) else {
-                    return if self.is_empty() {
-                        Poll::Ready(())
-                    } else {
-                        Poll::Pending
-                    };
+                    if !self.is_empty() {
+                        return Poll::Pending;
+                    }
+                    if self.wake_by_hand() {
+                        continue; // The waker may have spawned a task.
+                    }
+                    return Poll::Ready(());
                 };
                 if let LocalRan::Notified(again) = self.owned.run(task) {
                     self.queue.borrow_mut().push_back(again);
@@ -432,7 +461,8 @@ impl LocalSet {
     /// Runs one ready task. Returns `None` if no task is ready.
     ///
     /// The call registers no waker: nothing tells the caller when a task is ready later. If ready
-    /// tasks are left, the call wakes the set's last poller, if there is one.
+    /// tasks are left, the call wakes the set's last poller, if there is one. If no task is left,
+    /// the call wakes the place that waits for that in [`poll_tasks`](Self::poll_tasks).
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc};
@@ -454,7 +484,7 @@ impl LocalSet {
     /// ```
     pub fn try_run(&self) -> Option<Ran> {
         let _poller = Poller(self);
-        self.polling(|| match self.owned.run(self.look()?) {
+        let ran = self.polling(|| match self.owned.run(self.look()?) {
             LocalRan::Complete => Some(Ran::Complete),
             // `NotOwned` does not occur: only the set's own tasks get here.
             LocalRan::Pending | LocalRan::NotOwned(_) => Some(Ran::Pending),
@@ -462,7 +492,11 @@ impl LocalSet {
                 self.queue.borrow_mut().push_back(again);
                 Some(Ran::Pending)
             }
-        })
+        });
+        if self.is_empty() {
+            self.wake_by_hand();
+        }
+        ran
     }
 
     /// Returns the next ready task, or registers the waker (rule 2).
@@ -482,9 +516,22 @@ impl LocalSet {
             self.others.borrow_mut().extend(displaced);
             own = self.take_other(poller);
         }
-        self.waiter.0.register(waker);
+        let registered = catch(|| self.waiter.0.register(waker));
         // The drop of the poller's earlier waker may poll the set.
-        drop(own);
+        contain(|| drop(own));
+        if let Err(payload) = registered {
+            // The poller may not be registered, so it does not stand for the others.
+            self.wake_others();
+            resume_unwind(payload);
+        }
+    }
+
+    /// Wakes all pollers but the last.
+    fn wake_others(&self) {
+        let others = take(&mut *self.others.borrow_mut());
+        for (_, waker) in others {
+            contain(|| waker.wake());
+        }
     }
 
     /// Takes the waker of a poller that is not the last.
@@ -546,11 +593,8 @@ impl Drop for Poller<'_> {
             set.last.set(BY_HAND);
             // The wakes of the others below replace a wake of this poller.
             let own = set.waiter.0.take();
-            let others = std::mem::take(&mut *set.others.borrow_mut());
             contain(|| drop(own));
-            for (_, waker) in others {
-                contain(|| waker.wake());
-            }
+            set.wake_others();
             return;
         }
         let own = set.take_other(self.id());
@@ -589,6 +633,12 @@ impl Drop for LocalSet {
         self.cancel_all_as(BY_HAND);
         // SAFETY: the list is dropped once, and not used afterwards.
         unsafe { ManuallyDrop::drop(&mut self.owned) };
+        // The wakers of pollers by hand, and of pollers that were forgotten.
+        let last = self.waiter.0.take();
+        contain(|| drop(last));
+        for (_, waker) in take(self.others.get_mut()) {
+            contain(|| drop(waker));
+        }
     }
 }
 

@@ -516,3 +516,113 @@ fn task_that_yields_lets_a_task_run_that_was_woken_outside() {
     assert!(set.poll_tasks(&mut cx).is_pending());
     assert!(woken.get());
 }
+
+/// Spawns a task that ends once it is woken, and returns a function that makes the task ready.
+fn spawn_held(set: &LocalSet) -> impl FnOnce() + use<> {
+    let (open, waker) = (Rc::new(Cell::new(false)), Rc::new(RefCell::new(None)));
+    let (opened, stored) = (open.clone(), waker.clone());
+    set.spawn_detached(poll_fn(move |cx| {
+        stored.replace(Some(cx.waker().clone()));
+        match opened.get() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }));
+    move || {
+        open.set(true);
+        let waker: Option<Waker> = waker.take();
+        waker.expect("the task was polled").wake();
+    }
+}
+
+#[test]
+fn poller_that_empties_the_set_wakes_a_poller_by_hand() {
+    let set = LocalSet::new();
+    let release = spawn_held(&set);
+    let (woken, waker) = counts();
+    let mut cx = Context::from_waker(&waker);
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    let mut last = pin!(until(&set, Rc::default()));
+    let mut cx_last = Context::from_waker(Waker::noop());
+    assert!(last.as_mut().poll(&mut cx_last).is_pending());
+    release();
+    assert_eq!(woken.0.load(Relaxed), 0);
+    assert!(last.as_mut().poll(&mut cx_last).is_pending());
+    assert!(set.is_empty());
+    assert_eq!(woken.0.load(Relaxed), 1);
+    assert!(set.poll_tasks(&mut cx).is_ready());
+}
+
+#[test]
+fn try_run_that_empties_the_set_wakes_a_poller_by_hand() {
+    let set = LocalSet::new();
+    let release = spawn_held(&set);
+    let (woken, waker) = counts();
+    let mut cx = Context::from_waker(&waker);
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    let mut last = pin!(until(&set, Rc::default()));
+    let mut cx_last = Context::from_waker(Waker::noop());
+    assert!(last.as_mut().poll(&mut cx_last).is_pending());
+    release();
+    assert_eq!(set.try_run(), Some(crate::Ran::Complete));
+    assert_eq!(woken.0.load(Relaxed), 1);
+}
+
+#[test]
+fn cancel_all_wakes_a_poller_by_hand_that_was_displaced() {
+    let set = LocalSet::new();
+    set.spawn_detached(pending::<()>());
+    let (woken, waker) = counts();
+    let mut cx = Context::from_waker(&waker);
+    assert!(set.poll_tasks(&mut cx).is_pending());
+    let mut last = pin!(until(&set, Rc::default()));
+    let mut cx_last = Context::from_waker(Waker::noop());
+    assert!(last.as_mut().poll(&mut cx_last).is_pending());
+    set.cancel_all();
+    assert_eq!(woken.0.load(Relaxed), 1);
+}
+
+#[test]
+fn poller_by_hand_whose_waker_panics_wakes_the_others() {
+    use std::task::RawWakerVTable;
+
+    /// A waker whose clone panics.
+    static UNCLONABLE: RawWakerVTable =
+        RawWakerVTable::new(|_| panic!("the clone panics"), |_| {}, |_| {}, |_| {});
+
+    let set = LocalSet::new();
+    let (woken, waker) = counts();
+    let mut other = pin!(until(&set, Rc::default()));
+    let mut cx = Context::from_waker(&waker);
+    set.spawn_detached(pending::<()>());
+    assert!(other.as_mut().poll(&mut cx).is_pending());
+    // SAFETY: the functions use no data, and a panic is allowed.
+    let unclonable = unsafe { Waker::new(std::ptr::null(), &UNCLONABLE) };
+    let poll = std::panic::AssertUnwindSafe(|| {
+        let _ = set.poll_tasks(&mut Context::from_waker(&unclonable));
+    });
+    assert!(std::panic::catch_unwind(poll).is_err());
+    set.spawn_detached(async {});
+    assert!(woken.0.load(Relaxed) > 0);
+    assert!(other.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(set.len(), 1);
+}
+
+// A set that waits for another thread displaces the waker of its poller.
+#[test]
+fn wait_of_a_set_contains_the_panic_of_a_displaced_waker() {
+    let set = LocalSet::new();
+    let on_drop = Waker::from(Arc::new(OnDrop));
+    set.spawn_detached(pending::<()>());
+    assert!(
+        set.poll_tasks(&mut Context::from_waker(&on_drop))
+            .is_pending()
+    );
+    drop(on_drop);
+    // There is work, so the wait returns at once. A spawn would have woken the waker.
+    let task = set.owned.spawn_detached(async {}, super::InSet);
+    set.queue.borrow_mut().push_back(task);
+    ON_DROP.set(Some(Box::new(|| panic!("the drop panics"))));
+    set.wait(super::BY_HAND, &mut None);
+    assert!(ON_DROP.take().is_none());
+}
