@@ -12,4 +12,11 @@
 /// use task_set::Scope;
 /// fn shorter<'a, 'b: 'a, 'env>(x: &'a Scope<'b, 'env>) -> &'a Scope<'a, 'env> { x }
 /// ```
+///
+/// `'env` is invariant, too, as that of [`std::thread::Scope`] is:
+///
+/// ```compile_fail
+/// use task_set::Scope;
+/// fn shorter<'a, 'b, 'c: 'b>(x: &'a Scope<'a, 'c>) -> &'a Scope<'a, 'b> where 'b: 'a { x }
+/// ```
 mod scope {}
