@@ -85,14 +85,21 @@ fn unpacked(published: &[&Package], root: &Path) -> Result<Option<PathBuf>> {
     for package in published {
         let (name, packed) = (&package.name, package.name_and_version());
         let archive = target.join(format!("package/{packed}.crate"));
-        let mut unpack = Command::new("tar");
-        unpack.arg("xzf").arg(archive).arg("-C").arg(&folder);
-        ensure!(succeeds(&mut unpack)?, "{packed} is not to be unpacked");
+        ensure!(unpack(&archive, &folder)?, "{packed} is not to be unpacked");
         writeln!(manifest, "{name} = {{ path = {packed:?} }}")?;
     }
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     Ok(Some(folder))
+}
+
+/// Unpacks an archive into a folder. The files get the present time. In the archive each file has
+/// the same time in each run, so cargo would take a changed file for the one that it has checked in
+/// an earlier run, and would not check it.
+fn unpack(archive: &Path, folder: &Path) -> Result<bool> {
+    let mut tar = Command::new("tar");
+    tar.arg("xzmf").arg(archive).arg("-C").arg(folder);
+    succeeds(&mut tar)
 }
 
 /// Returns whether an unpacked package builds with each set of features. Without the toolchain, the
@@ -206,6 +213,31 @@ fn condition(code: &str) -> String {
 mod tests {
     use super::*;
     use project::source::code;
+    use std::time::SystemTime;
+
+    #[test]
+    fn unpacked_files_are_newer_than_their_archive() {
+        let folder = std::env::temp_dir().join(format!("selvedge-msrv-{}", std::process::id()));
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        fs::create_dir_all(&from).unwrap();
+        fs::create_dir_all(&to).unwrap();
+        fs::write(from.join("lib.rs"), "").unwrap();
+        let file = fs::File::options().write(true).open(from.join("lib.rs"));
+        file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let archive = folder.join("a.crate");
+        let mut pack = Command::new("tar");
+        pack.arg("czf")
+            .arg(&archive)
+            .arg("-C")
+            .arg(&from)
+            .arg("lib.rs");
+        assert!(succeeds(&mut pack).unwrap());
+        assert!(unpack(&archive, &to).unwrap());
+        let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+        let is_newer = modified(&to.join("lib.rs")) >= modified(&archive);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(is_newer);
+    }
 
     #[test]
     fn version_of_a_toolchain_is_its_first_two_numbers() {
