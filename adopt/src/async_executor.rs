@@ -19,7 +19,7 @@
 //!    dropped under whatever lock the thread that wakes holds. The future's drop may need the same
 //!    lock, as that of event-listener does.
 use queue_global::{Closed, Injector};
-use queue_spmc::ring;
+use queue_spmc::{Steal, ring};
 use std::{
     cell::RefCell,
     fmt,
@@ -198,9 +198,24 @@ impl Slot {
     }
 }
 
+impl Executor {
+    /// Moves the tasks of a slot's ring to the injector. No thread uses the ring any more.
+    fn requeue(&self, slot: &Slot) {
+        loop {
+            match slot.stealer.steal() {
+                Steal::Success { first, .. } => self.state.injector.requeue(first),
+                Steal::Retry => {} // Nobody else steals, so the next try succeeds.
+                Steal::Empty => return,
+            }
+        }
+    }
+}
+
 impl Drop for Executor {
     fn drop(&mut self) {
         self.state.injector.close();
+        // The ring of a forgotten `run` may hold tasks that are in the list of another slot.
+        self.state.slots.iter().for_each(|slot| self.requeue(slot));
         for slot in &self.state.slots {
             // A slot without parts belongs to a `run` that was leaked by `mem::forget`. Any other
             // `run` has ended, as it borrows the executor, which is being dropped here.

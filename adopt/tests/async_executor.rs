@@ -242,17 +242,53 @@ fn dropped_executor_cancels_idle_and_queued_tasks() {
     }
 }
 
+/// Forgets a run, but keeps its address where a leak checker finds it.
+fn forget<F>(run: Pin<Box<F>>, kept: &AtomicPtr<()>) {
+    // SAFETY: the future is never moved again.
+    let run = Box::into_raw(unsafe { Pin::into_inner_unchecked(run) });
+    kept.store(run.cast(), Relaxed);
+}
+
+#[test]
+fn dropped_executor_cancels_tasks_in_the_ring_of_a_forgotten_run() {
+    static FORGOTTEN: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+    let executor = Executor::new(2);
+    let (open, opens) = async_channel::bounded::<()>(1);
+    let woken = Arc::new(AtomicBool::new(false));
+    let seen = woken.clone();
+    let task = executor.spawn(async move {
+        _ = opens.recv().await;
+        seen.store(true, Relaxed);
+        loop {
+            yield_now().await;
+        }
+    });
+    let mut cx = Context::from_waker(Waker::noop());
+    // The task enters the list of the first run, and stays in the ring of the second.
+    let mut first = Box::pin(executor.run(pending::<()>()));
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    let mut second = Box::pin(executor.run(poll_fn(|_| {
+        open.close();
+        Poll::<()>::Pending
+    })));
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    assert!(woken.load(Relaxed));
+    forget(second, &FORGOTTEN);
+    drop(first);
+    drop(executor);
+    assert!(task.is_finished());
+    let outcome: Result<(), _> = block_on(task);
+    assert!(outcome.unwrap_err().is_cancelled());
+}
+
 #[test]
 fn dropped_executor_without_slots_cancels_queued_tasks() {
-    // The forgotten run is kept reachable, so that a leak checker accepts it.
     static FORGOTTEN: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
     let executor = Executor::new(1);
     let mut run = Box::pin(executor.run(pending::<()>()));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(run.as_mut().poll(&mut cx).is_pending());
-    // SAFETY: the future is never moved again.
-    let run = Box::into_raw(unsafe { Pin::into_inner_unchecked(run) });
-    FORGOTTEN.store(run.cast(), Relaxed);
+    forget(run, &FORGOTTEN);
     let task = executor.spawn(async {});
     drop(executor);
     assert!(task.is_finished());
