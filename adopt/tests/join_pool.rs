@@ -2,7 +2,7 @@
 use adopt::join_pool::{Pool, join};
 use std::{
     hint,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, panic_any},
     sync::{
         Mutex,
         atomic::{
@@ -323,4 +323,80 @@ fn pool_dropped_by_its_own_job_does_not_hang() {
     });
     give.send(pool).unwrap();
     ended.recv().unwrap();
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a drop");
+    }
+}
+
+// Fails if a value is dropped while a panic unwinds: a second panic then ends the process.
+#[test]
+fn join_resumes_one_panic_though_other_values_panic() {
+    let pool = pool(1);
+    let unused = Bomb;
+    let b_is_dropped = || {
+        join(
+            || panic!("a"),
+            || {
+                let _unused = unused;
+            },
+        );
+    };
+    assert_eq!(message_of(|| pool.install(b_is_dropped)), "a");
+
+    // A thief runs `b` while `a` waits for that.
+    let pool = self::pool(2);
+    let began = AtomicBool::new(false);
+    let begin = || began.store(true, Release);
+    let both_panic = || {
+        join(
+            || {
+                wait_for(&began);
+                panic!("a")
+            },
+            || {
+                begin();
+                panic_any(Bomb);
+            },
+        );
+    };
+    assert_eq!(message_of(|| pool.install(both_panic)), "a");
+    began.store(false, Relaxed);
+    let b_panics = || {
+        let (_a, ()) = join(
+            || {
+                wait_for(&began);
+                Bomb
+            },
+            || {
+                begin();
+                panic!("b")
+            },
+        );
+    };
+    assert_eq!(message_of(|| pool.install(b_panics)), "b");
+}
+
+#[test]
+fn scope_resumes_one_panic_though_other_values_panic() {
+    let pool = pool(1);
+    let both_panic = || {
+        pool.scope(|scope| {
+            scope.spawn(|_| panic_any(Bomb));
+            panic!("the closure");
+        });
+    };
+    assert_eq!(message_of(both_panic), "the closure");
+    let job_panics = || {
+        let _result = pool.scope(|scope| {
+            scope.spawn(|_| panic!("a job"));
+            Bomb
+        });
+    };
+    assert_eq!(message_of(job_panics), "a job");
 }

@@ -9,7 +9,7 @@ use std::{
     any::Any,
     cell::{Cell, UnsafeCell},
     mem,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::NonNull,
     thread,
 };
@@ -104,6 +104,14 @@ pub(super) fn contain(f: impl FnOnce()) {
     {
         mem::forget(payload);
     }
+}
+
+/// Drops a value that nobody gets, and resumes a panic. If the value were dropped while the panic
+/// unwinds, a panic of its drop would end the process.
+#[cold]
+pub(super) fn resume(panic: Box<dyn Any + Send>, unused: impl Sized) -> ! {
+    contain(|| drop(unused));
+    resume_unwind(panic)
 }
 
 /// A job in the frame of the waiting thread.

@@ -5,7 +5,7 @@ use std::{
     any::Any,
     cell::Cell,
     marker::PhantomData,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, catch_unwind},
     ptr,
     sync::{Mutex, PoisonError},
 };
@@ -42,7 +42,8 @@ impl<'scope> Scope<'scope> {
         owner.run_until(&scope.pending);
         let panic = scope.panic.into_inner();
         match (result, panic.unwrap_or_else(PoisonError::into_inner)) {
-            (Err(payload), _) | (Ok(_), Some(payload)) => resume_unwind(payload),
+            (Err(payload), other) => job::resume(payload, other),
+            (Ok(result), Some(payload)) => job::resume(payload, result),
             (Ok(result), None) => result,
         }
     }

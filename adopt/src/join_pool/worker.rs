@@ -1,5 +1,5 @@
 //! The worker's loop: how it finds jobs, and how it waits.
-use super::*;
+use super::{job::resume, *};
 
 impl Worker {
     /// Calls `f` with this thread's worker, or with `None` if the thread is no worker.
@@ -50,7 +50,7 @@ impl Worker {
                 mem::forget(abort);
                 return match a {
                     Ok(a) => (a, job.into_closure()()),
-                    Err(panic) => resume_unwind(panic),
+                    Err(panic) => resume(panic, job.into_closure()),
                 };
             }
             other.run();
@@ -59,7 +59,8 @@ impl Worker {
         mem::forget(abort);
         match (a, job.into_result()) {
             (Ok(a), Ok(b)) => (a, b),
-            (Err(panic), _) | (Ok(_), Err(panic)) => resume_unwind(panic),
+            (Err(panic), b) => resume(panic, b),
+            (Ok(a), Err(panic)) => resume(panic, a),
         }
     }
 
