@@ -9,7 +9,8 @@
 //!    read-modify-write. A frame takes all tasks that were sent, in the order of their wakes.
 //! 2. A frame runs at least one queued task, even with no time left, and queued tasks run in the
 //!    order of the queue. So each queued task runs in the end.
-//! 3. A task that awaits [`Frames::next`] is woken once, at the start of the next frame.
+//! 3. A task that awaits [`Frames::next`] is woken once, at the start of the next frame. A panic of
+//!    its waker is caught.
 use crate::join_pool::{Pool, Scope};
 use std::{
     cell::{Cell, RefCell},
@@ -21,6 +22,7 @@ use std::{
     task::{Poll, Waker},
     time::{Duration, Instant},
 };
+use sync_shim::panics::contain;
 use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
 
 /// The jobs and tasks of a game. The drop of the game cancels the tasks.
@@ -96,7 +98,10 @@ impl Frames {
     fn begin(&self) {
         self.0.number.set(self.number() + 1);
         let waiting = self.0.waiting.take();
-        waiting.into_iter().for_each(Waker::wake);
+        // The wakers need not be those of this game's tasks.
+        waiting
+            .into_iter()
+            .for_each(|waker| contain(|| waker.wake()));
     }
 }
 

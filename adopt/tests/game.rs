@@ -167,3 +167,32 @@ fn dropped_game_cancels_its_tasks() {
         assert!(block_on(task).unwrap_err().is_cancelled());
     }
 }
+
+#[test]
+fn waker_that_panics_at_a_frames_begin_stops_no_other() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("in a wake");
+        }
+    }
+    #[derive(Default)]
+    struct Counts(AtomicUsize);
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    let mut game = game();
+    let (frames, counts) = (game.frames().clone(), Arc::<Counts>::default());
+    let (mut first, mut second) = (pin!(frames.next()), pin!(frames.next()));
+    let panics = Waker::from(Arc::new(Panics));
+    let mut cx = Context::from_waker(&panics);
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    let counting = Waker::from(counts.clone());
+    let mut cx = Context::from_waker(&counting);
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    game.frame(Duration::ZERO, |_| ());
+    assert_eq!(counts.0.load(Relaxed), 1);
+}
