@@ -105,7 +105,8 @@ impl<U: Unpark> Core<U> {
     /// ```
     ///
     /// # Panics
-    /// When the core runs already, when the tasks belong to another core, or when a future panics.
+    /// When the core runs already, when the tasks belong to another core, when a task is in the
+    /// array twice, or when a future panics.
     pub fn run<const N: usize>(
         &'static self,
         tasks: &'static [Task<U>; N],
@@ -113,12 +114,14 @@ impl<U: Unpark> Core<U> {
         park: &mut impl Park,
     ) {
         assert!(tasks.iter().all(|task| core::ptr::eq(task.core, self)));
+        let mut live = tasks.iter().fold(0_u32, |bits, task| bits | task.bit);
+        // A task whose bit is another's would be left when the other is done.
+        assert!(live.count_ones() as usize == N, "a task is there twice");
         // Ordering: Acquire pairs with the Release store of `Running`, so that this run sees what
         // the previous run did.
         assert!(!self.runs.swap(true, Acquire), "the core runs already");
         let _running = Running(&self.runs);
         let wakers: [Waker; N] = tasks.each_ref().map(from_static);
-        let mut live = tasks.iter().fold(0, |bits, task| bits | task.bit);
         // Ordering: Acquire pairs with `wake`: a wake before this run may have left a bit.
         self.ready.swap(live, Acquire);
         while live != 0 {

@@ -186,3 +186,19 @@ fn core_after_a_panic_runs_again_but_not_nested() {
     assert_eq!(panic.downcast_ref(), Some(&"the core runs already"));
     CORE.run(&TASKS, [pin!(async {})], &mut Wire(&EVENT));
 }
+
+#[test]
+fn core_refuses_tasks_that_share_a_bit() {
+    static EVENT: Event = Event::new();
+    static CORE: Core<Wire> = Core::new(Wire(&EVENT));
+    static TASKS: [Task<Wire>; 2] = {
+        let [task] = Task::all::<1>(&CORE);
+        [task, task]
+    };
+    // The first future is done at once. Its bit is that of the second future, which never ran on.
+    let run = || {
+        let (first, second) = (pin!(async {}), pin!(yield_now()));
+        CORE.run(&TASKS, [first, second], &mut Wire(&EVENT));
+    };
+    assert!(catch_unwind(run).is_err());
+}
