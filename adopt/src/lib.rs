@@ -11,3 +11,6 @@ pub mod game;
 pub mod join_pool;
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 pub mod tasks;
+
+#[cfg(doctest)]
+mod variance;
