@@ -58,7 +58,9 @@ impl Clock {
             let before = self.now();
             let elapsed = self.begun.elapsed();
             (
-                self.now() - before,
+                // Wraps if the thread moved to a processor whose counter is behind. That pair is
+                // not the closest one then.
+                self.now().wrapping_sub(before),
                 before.saturating_sub(self.first),
                 elapsed,
             )
