@@ -24,3 +24,15 @@ assert_not_impl_any!(Traced<NotSync>: Sync);
 assert_not_impl_any!(Traced<NotSend>: Send);
 assert_not_impl_any!(Traced<PhantomPinned>: Unpin);
 assert_impl_all!(TaskSpan: Send, Sync);
+
+#[cfg(feature = "recorder")]
+mod recorder {
+    use static_assertions::assert_impl_all;
+    use task_trace::recorder::{Capture, Lane, Recorder, Ring, RingCopy};
+
+    assert_impl_all!(Ring<4>: Send, Sync, Unpin);
+    assert_impl_all!(RingCopy<4>: Send, Sync, Unpin);
+    assert_impl_all!(Recorder: Send, Sync);
+    assert_impl_all!(Lane: Send, Sync);
+    assert_impl_all!(Capture: Send, Sync);
+}
