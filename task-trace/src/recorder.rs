@@ -69,6 +69,11 @@ use sync_shim::{
 /// The number of lanes of ended threads that a recorder keeps.
 const ENDED_LANES: usize = 64;
 
+/// The most events of a ring: no larger power of two has room in the address space.
+const MOST: usize = isize::MAX as usize / EVENT_BYTES / 2 + 1;
+const EVENT_BYTES: usize = size_of::<event::Words>();
+const _: () = assert!(MOST.is_power_of_two() && EVENT_BYTES.is_power_of_two());
+
 /// Records the events of one scheduler; see the [module](self).
 pub struct Recorder {
     on: CachePadded<AtomicBool>,
@@ -122,12 +127,12 @@ impl Recorder {
     /// the rings, and ignores its `capacity`.
     ///
     /// # Panics
-    /// If `capacity` is not a power of two.
+    /// If `capacity` is not a power of two, or if that many events exceed the address space.
     #[track_caller]
     pub fn start(&self, capacity: usize) {
         assert!(
-            capacity.is_power_of_two(),
-            "a ring's capacity is a power of two, not {capacity}"
+            capacity.is_power_of_two() && capacity <= MOST,
+            "a ring's capacity is a power of two up to {MOST}, not {capacity}"
         );
         let capacity = *self.capacity.get_or_init(|| capacity);
         for lane in &self.workers {

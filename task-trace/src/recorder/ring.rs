@@ -68,7 +68,7 @@ impl<const WORDS: usize> Ring<WORDS> {
     /// Makes an empty ring. It allocates `capacity` records.
     ///
     /// # Panics
-    /// If `capacity` is not a power of two.
+    /// If `capacity` is not a power of two, or if that many records exceed the address space.
     #[track_caller]
     pub fn new(capacity: usize) -> Self {
         assert!(

@@ -154,3 +154,17 @@ fn page_holds_the_trace() {
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains(r#""name":"\u003c/script>\u003cb>""#));
 }
+
+#[test]
+fn start_with_too_large_a_capacity_leaves_the_recorder_as_it_was() {
+    let recorder = Recorder::new(1);
+    for capacity in [0, 3, 1 << (usize::BITS - 1), 1 << (usize::BITS - 5)] {
+        let start = std::panic::AssertUnwindSafe(|| recorder.start(capacity));
+        assert!(std::panic::catch_unwind(start).is_err());
+    }
+    recorder.start(4);
+    recorder.worker(0).record(Event::Park);
+    recorder.with_thread(|lane| lane.record(Event::Overflow));
+    let lanes: Vec<_> = recorder.capture().lanes().to_vec();
+    assert!(lanes.iter().all(|lane| lane.events.len() == 1) && lanes.len() == 2);
+}
