@@ -45,7 +45,10 @@
 //! 3. If no thread can be started, the watcher tries again at its next check.
 //!
 //! In a model no time passes, so there a check may happen at any moment.
-use crate::{Job, Pool, pool::State};
+use crate::{
+    Job, Pool,
+    pool::{State, discard_error},
+};
 use sync_shim::{sync::MutexGuard, thread};
 
 /// The number of intervals that a queue may last at the present rate. If the queue lasts longer,
@@ -114,14 +117,19 @@ impl<J: Job> Pool<J> {
         most: usize,
     ) -> MutexGuard<'a, State<J>> {
         for _ in 0..most {
-            if state.is_covered()
-                || !state.is_stuck()
-                || self.add(&mut state, &self.settings().name).is_err()
-            {
+            if state.is_covered() || !state.is_stuck() {
                 break;
             }
-            drop(state);
+            let added = self.add(&mut state, &self.settings().name);
+            let failed = added.is_err();
+            match added {
+                Ok(()) => drop(state),
+                Err(why) => discard_error(state, why),
+            }
             state = self.state().lock();
+            if failed {
+                break;
+            }
         }
         state
     }

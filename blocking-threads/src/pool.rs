@@ -47,8 +47,8 @@
 //!    was lowered.
 //! 8. `close` takes out the queued capped jobs, and leaves the urgent jobs in their queue. `finish`
 //!    leaves the jobs in both queues. The threads end once the queues are empty.
-//! 9. Jobs and hooks run, and jobs are dropped, without the lock. One hook is an exception:
-//!    [`Settings::spawn`] may be called under the lock. So a job for which no thread starts can go
+//! 9. Jobs and hooks run, and jobs and errors are dropped, without the lock. One hook is an
+//!    exception: [`Settings::spawn`] may be called under the lock. So a job for which no thread starts can go
 //!    back to its submitter, and a new thread finds its own handle in `handles`.
 //! 10. A thread that ends moves its own handle to `last`, and joins the handle that was there. So
 //!     a caller that has joined the handle in `last`, and all handles in `handles`, has joined
@@ -334,7 +334,10 @@ impl<J: Job> Pool<J> {
         state.queue.push_back(job);
         match self.provide(&mut state) {
             // There are more threads than urgent jobs, so one of the threads will take this job.
-            Err(_) if state.threads() > state.urgent.len() => Ok(()),
+            Err(why) if state.threads() > state.urgent.len() => {
+                discard_error(state, why);
+                Ok(())
+            }
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
         }
     }
@@ -409,12 +412,14 @@ impl<J: Job> Pool<J> {
         let mut state = self.state().lock();
         state.cap = cap;
         state.surplus = state.threads().saturating_sub(cap);
-        while state.wanted() > state.ready && !state.watched {
-            if self.provide(&mut state).is_err() {
-                break;
-            }
+        let mut provided = Ok(());
+        while provided.is_ok() && state.wanted() > state.ready && !state.watched {
+            provided = self.provide(&mut state);
         }
-        drop(state); // Unlocks first, as in `end`.
+        match provided {
+            Ok(()) => drop(state), // Unlocks first, as in `end`.
+            Err(why) => discard_error(state, why),
+        }
         self.core().work.notify_all();
     }
 
@@ -677,6 +682,13 @@ impl<J: Job> Pool<J> {
             queue: state.queue.len(),
         }
     }
+}
+
+/// Unlocks, and drops an error that no caller gets. The drop of a hook's error is user code (rule
+/// 9), so its panic is caught.
+pub(crate) fn discard_error<J>(state: MutexGuard<'_, State<J>>, why: io::Error) {
+    drop(state);
+    contain(|| drop(why));
 }
 
 fn refused<J>(job: Option<J>, why: io::Error) -> Result<(), Refused<J>> {

@@ -73,7 +73,8 @@ pub struct Settings {
     ///
     /// If the hook returns an error or panics, it must not have run the closure; otherwise the pool
     /// miscounts its threads. If the hook returns a handle, a thread must run the closure. The hook
-    /// must not call a method of the pool, as the pool may call the hook under its lock.
+    /// must not call a method of the pool, as the pool may call the hook under its lock. The same
+    /// holds for the drop of the payload of its panic.
     pub spawn: Option<Arc<Spawn>>,
 }
 

@@ -184,6 +184,95 @@ fn job_without_any_thread_is_returned_else_queued() {
     assert!(pool.wait(Some(LONG)));
 }
 
+/// The pools of [`failing_once`]. A hook that had its own pool would leak.
+static FAILING: Mutex<Vec<Pool<Boxed>>> = Mutex::new(Vec::new());
+
+/// An error of a spawn hook. Its drop uses the pools, and then panics.
+#[derive(Debug)]
+struct Bomb;
+
+impl std::fmt::Display for Bomb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no thread")
+    }
+}
+
+impl Error for Bomb {}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        let pools = FAILING.lock().unwrap().clone();
+        for pool in pools {
+            pool.counts();
+        }
+        panic!("the drop of an error");
+    }
+}
+
+/// Makes a pool whose spawn hook fails at this call, counted from 0, with a [`Bomb`].
+fn failing_once(at: usize, change: impl FnOnce(&mut Settings)) -> Pool<Boxed> {
+    let calls = AtomicUsize::new(0);
+    let pool = pool(|settings| {
+        settings.eager = 1;
+        settings.spawn = Some(Arc::new(move |builder, run| {
+            if calls.fetch_add(1, SeqCst) == at {
+                return Err(io::Error::other(Bomb));
+            }
+            builder.spawn(run)
+        }));
+        change(settings);
+    });
+    FAILING.lock().unwrap().push(pool.clone());
+    pool
+}
+
+/// Fails if the watcher ends by the panic, or drops the error under the lock: then the jobs wait
+/// for each other and get no third thread.
+#[test]
+fn watcher_survives_the_drop_of_a_spawn_hooks_error() {
+    let pool = failing_once(2, |_| ());
+    let (three, ran) = (Arc::new(Barrier::new(3)), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..3 {
+        let (three, ran) = (three.clone(), ran.clone());
+        let job = move || {
+            three.wait();
+            ran.fetch_add(1, SeqCst);
+        };
+        pool.submit(Box::new(job)).unwrap();
+    }
+    until(|| ran.load(SeqCst) == 3);
+}
+
+#[test]
+fn submission_contains_the_drop_of_a_spawn_hooks_error() {
+    let (gate, held) = mpsc::channel::<()>();
+    let pool = failing_once(1, |settings| settings.grow_after = Duration::ZERO);
+    pool.submit(Box::new(move || held.recv().unwrap_or(())))
+        .unwrap();
+    // No second thread starts, so this job waits for the first.
+    pool.submit(Box::new(|| ())).unwrap();
+    drop(gate);
+    pool.finish();
+    pool.join();
+}
+
+#[test]
+fn raised_cap_contains_the_drop_of_a_spawn_hooks_error() {
+    let (gate, held) = mpsc::channel::<()>();
+    let pool = failing_once(1, |settings| {
+        settings.grow_after = Duration::ZERO;
+        settings.cap = 1;
+    });
+    pool.submit(Box::new(move || held.recv().unwrap_or(())))
+        .unwrap();
+    pool.submit(Box::new(|| ())).unwrap();
+    pool.set_cap(2);
+    assert_eq!(pool.cap(), 2);
+    drop(gate);
+    pool.finish();
+    pool.join();
+}
+
 /// A job that reports its drop.
 struct Dropped(mpsc::Sender<()>);
 
