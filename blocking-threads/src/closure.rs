@@ -38,7 +38,9 @@ impl<F: FnOnce() -> R, R> Future for Once<F> {
 
 /// A job for a [`Pool`](crate::Pool). It polls a future once, and a join handle returns the output.
 ///
-/// If the job is dropped before it has run, its task is cancelled.
+/// If the job is dropped before it has run, its task is cancelled. If the one poll returns
+/// `Pending`, the next wake or abort cancels the task, and without one the join handle waits
+/// forever.
 ///
 /// ```
 /// use blocking_threads::{Closure, Once, Pool, Settings};
@@ -78,13 +80,14 @@ impl<H: OnPanic> OnPanic for Option<H> {
     }
 }
 
-/// The scheduler of closures. A closure is queued once and never woken.
+/// The scheduler of closures. A closure is queued once.
 #[derive(Debug)]
 struct Never<H>(H);
 
 impl<H: OnPanic> Schedule for Never<H> {
     fn schedule(task: Notified<Self>, _why: WakeKind) {
-        // Only an abort calls this, and only after the closure's one run has begun or ended.
+        // An abort calls this, or a wake of a future that was not ready, and only after the one run
+        // has begun or ended.
         drop(task);
     }
 

@@ -550,3 +550,20 @@ fn concurrent_joins_both_wait_for_all_threads() {
         }
     });
 }
+
+#[cfg(feature = "task-header")]
+#[test]
+fn closure_whose_future_is_not_ready_is_cancelled_by_a_wake() {
+    let waker = Arc::new(Mutex::new(None));
+    let kept = waker.clone();
+    let future = std::future::poll_fn(move |cx| {
+        *kept.lock().unwrap() = Some(cx.waker().clone());
+        std::task::Poll::<()>::Pending
+    });
+    let (job, mut join) = crate::Closure::new(future);
+    job.run();
+    assert!(!join.is_finished());
+    let waker: Option<std::task::Waker> = waker.lock().unwrap().take();
+    waker.unwrap().wake();
+    assert!(join.try_join().unwrap().unwrap_err().is_cancelled());
+}
