@@ -250,7 +250,7 @@ fn forget<F>(run: Pin<Box<F>>, kept: &AtomicPtr<()>) {
 }
 
 #[test]
-fn dropped_executor_cancels_tasks_in_the_ring_of_a_forgotten_run() {
+fn dropped_executor_cancels_tasks_in_a_forgotten_ring() {
     static FORGOTTEN: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
     let executor = Executor::new(2);
     let (open, opens) = async_channel::bounded::<()>(1);

@@ -48,8 +48,8 @@
 //! 8. `close` takes out the queued capped jobs, and leaves the urgent jobs in their queue. `finish`
 //!    leaves the jobs in both queues. The threads end once the queues are empty.
 //! 9. Jobs and hooks run, and jobs and errors are dropped, without the lock. One hook is an
-//!    exception: [`Settings::spawn`] may be called under the lock. So a job for which no thread starts can go
-//!    back to its submitter, and a new thread finds its own handle in `handles`.
+//!    exception: [`Settings::spawn`] may be called under the lock. So a job for which no thread
+//!    starts can go back to its submitter, and a new thread finds its own handle in `handles`.
 //! 10. A thread that ends moves its own handle to `last`, and joins the handle that was there. So
 //!     a caller that has joined the handle in `last`, and all handles in `handles`, has joined
 //!     every thread.

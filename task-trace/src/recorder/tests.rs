@@ -156,7 +156,7 @@ fn page_holds_the_trace() {
 }
 
 #[test]
-fn start_with_too_large_a_capacity_leaves_the_recorder_as_it_was() {
+fn start_with_too_large_a_capacity_changes_nothing() {
     let recorder = Recorder::new(1);
     for capacity in [0, 3, 1 << (usize::BITS - 1), 1 << (usize::BITS - 5)] {
         let start = std::panic::AssertUnwindSafe(|| recorder.start(capacity));
