@@ -20,8 +20,8 @@
 //!    time, and returns `Pending` only if it has registered its waker and then found `ready` empty.
 //!    So no completion is missed.
 //! 3. A poll of the set may be waiting while the set is changed: the poller and the code that
-//!    inserts may share the set, for example in a `RefCell`. So an insert of a complete member wakes
-//!    the poller, and so does `detach_all`, which leaves the set empty.
+//!    inserts may share the set, for example in a `RefCell`. So an insert of a complete member
+//!    wakes the poller, and so does `detach_all`, which leaves the set empty.
 //! 4. If a slot in `ready` holds no complete member, the set has detached the member for which it
 //!    was pushed. The set skips such a slot.
 use std::{
