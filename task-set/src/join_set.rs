@@ -132,6 +132,14 @@ impl Done {
     }
 }
 
+impl Drop for Done {
+    /// Contains a panic of the waker's drop.
+    fn drop(&mut self) {
+        let waker = self.waker.take();
+        contain(|| drop(waker));
+    }
+}
+
 /// The target of a member's join waker.
 struct Member {
     slot: usize,
@@ -403,8 +411,6 @@ impl<T> JoinSet<T> {
 impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {
         self.abort_all();
-        let waker = self.done.waker.take();
-        contain(|| drop(waker));
     }
 }
 

@@ -145,6 +145,14 @@ impl WakeRef for Waiter {
     }
 }
 
+impl Drop for Waiter {
+    /// Contains a panic of the waker's drop.
+    fn drop(&mut self) {
+        let waker = self.0.take();
+        contain(|| drop(waker));
+    }
+}
+
 /// A set of thread-local tasks, and the future that runs them.
 ///
 /// The tasks' futures need not be `Send`. The tasks run while the set is polled.
@@ -634,8 +642,6 @@ impl Drop for LocalSet {
         // SAFETY: the list is dropped once, and not used afterwards.
         unsafe { ManuallyDrop::drop(&mut self.owned) };
         // The wakers of pollers by hand, and of pollers that were forgotten.
-        let last = self.waiter.0.take();
-        contain(|| drop(last));
         for (_, waker) in take(self.others.get_mut()) {
             contain(|| drop(waker));
         }
