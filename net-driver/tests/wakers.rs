@@ -5,11 +5,12 @@ use std::{
     future::{Future, pending, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
+    ptr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker},
     time::Duration,
 };
 use worker_idle::park::{self, Park, ThreadPark};
@@ -102,4 +103,26 @@ fn dropped_timers_wake_what_they_have_collected() {
     assert_eq!(count.wakes(), 0);
     drop(timers);
     assert_eq!(count.wakes(), 3);
+}
+
+/// Polls a sleep after the shutdown, with a waker whose clone panics when it is dropped. Fails if
+/// the clone is dropped while the panic of the sleep unwinds: that aborts the process.
+#[test]
+fn sleep_after_the_shutdown_drops_its_waker_before_it_panics() {
+    static OWN: RawWakerVTable = RawWakerVTable::new(clone, |_| {}, |_| {}, |_| {});
+    static CLONED: RawWakerVTable = RawWakerVTable::new(clone, panics, |_| {}, panics);
+    fn clone(_: *const ()) -> RawWaker {
+        RawWaker::new(ptr::null(), &CLONED)
+    }
+    fn panics(_: *const ()) {
+        panic!("a waker panics");
+    }
+    // SAFETY: the functions use no memory.
+    let waker = unsafe { Waker::from_raw(RawWaker::new(ptr::null(), &OWN)) };
+    let driver = Driver::new(1);
+    driver.shutdown();
+    let mut sleep = pin!(time::sleep(Duration::from_secs(3_600)));
+    let mut cx = Context::from_waker(&waker);
+    let poll = AssertUnwindSafe(|| driver.scope(None, || sleep.as_mut().poll(&mut cx)));
+    assert!(catch_unwind(poll).is_err());
 }

@@ -83,7 +83,7 @@ pub(crate) enum State {
 
 /// The driver has shut down. Hands the waker back.
 #[derive(Debug)]
-pub(crate) struct Closed(#[expect(dead_code, reason = "its drop")] pub(crate) Waker);
+pub(crate) struct Closed(pub(crate) Waker);
 
 impl Timer {
     pub(crate) fn new() -> Self {

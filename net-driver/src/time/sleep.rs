@@ -215,10 +215,14 @@ fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) {
     match armed {
         Some(Ok(None)) => {}
         Some(Ok(Some((driver, workers)))) => driver.unpark(workers),
-        Some(Err(Closed(_))) => panic!(
-            "a sleep was polled in a runtime that has shut down, so nothing would wake it: end \
-             the futures that sleep before their runtime"
-        ),
+        Some(Err(Closed(waker))) => {
+            // The drop of a waker is user code. If it panics while this panic unwinds, it aborts.
+            drop(waker);
+            panic!(
+                "a sleep was polled in a runtime that has shut down, so nothing would wake it: \
+                 end the futures that sleep before their runtime"
+            )
+        }
         None => panic!(
             "a sleep was polled outside of a runtime, so nothing would wake it: poll it in a \
              task, inside the runtime's block_on, or after Handle::enter"
