@@ -13,7 +13,7 @@ use std::{
     future::{Future, poll_fn},
     net,
     pin::pin,
-    task::Poll,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 use support::descriptors;
@@ -23,6 +23,7 @@ fn descriptors_are_returned_and_their_end_is_survived() {
     nothing_is_opened_before_the_first_socket();
     many_connections_at_once_leave_none();
     accept_without_descriptors_reports_once_and_waits();
+    accept_without_descriptors_ends_at_the_shutdown();
 }
 
 fn nothing_is_opened_before_the_first_socket() {
@@ -117,6 +118,27 @@ fn accept_without_descriptors_reports_once_and_waits() {
         let error = listener.accept().await.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
     });
+}
+
+/// Shuts a driver down while an `accept` waits for descriptors. Fails if the `accept` panics, as a
+/// sleep of the user does.
+fn accept_without_descriptors_ends_at_the_shutdown() {
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    let listener = park.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let _client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let taken = fill();
+    let error = park.block_on(listener.accept()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut accept = pin!(listener.accept());
+    assert!(accept.as_mut().poll(&mut cx).is_pending(), "it waits");
+    let mut poll_accept = || listener.poll_accept(&mut cx);
+    assert!(poll_accept().is_pending(), "it waits");
+    driver.shutdown();
+    assert!(matches!(poll_accept(), Poll::Ready(Err(_))));
+    assert!(matches!(accept.as_mut().poll(&mut cx), Poll::Ready(Err(_))));
+    drop(taken);
 }
 
 /// Opens descriptors until no further one can be opened.

@@ -6,12 +6,12 @@
 use super::source::Source;
 use crate::{
     Driver, Interest,
+    reactor::shut_down_error,
     slot::Direction,
     time::{Sleep, sleep},
 };
 use socket2::{SockAddr, SockAddrStorage};
 use std::{
-    future::Future,
     io,
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     pin::Pin,
@@ -74,7 +74,8 @@ impl Backoff {
     ) -> Poll<io::Result<R>> {
         loop {
             if let Some(sleep) = &mut attempt.sleep {
-                ready!(self.driver.scope(None, || sleep.as_mut().poll(cx)));
+                let polled = (self.driver).scope(None, || sleep.as_mut().try_poll(cx.waker()));
+                ready!(polled.map_err(|_| shut_down_error())?);
                 attempt.sleep = None;
             }
             let error = match ready!(poll(cx)) {

@@ -164,17 +164,34 @@ impl Sleep {
         waker: &Waker,
         has_passed: impl FnOnce(Instant) -> bool,
     ) -> Poll<()> {
+        match self.try_poll_timer(waker, has_passed) {
+            Ok(polled) => polled,
+            Err(unarmed) => unarmed.panic(),
+        }
+    }
+
+    /// Polls without a charge to the task's budget. Fails where a poll of the future panics.
+    pub(crate) fn try_poll(self: Pin<&mut Self>, waker: &Waker) -> Result<Poll<()>, Unarmed> {
+        self.try_poll_timer(waker, |deadline| Instant::now() >= deadline)
+    }
+
+    #[inline]
+    fn try_poll_timer(
+        self: Pin<&mut Self>,
+        waker: &Waker,
+        has_passed: impl FnOnce(Instant) -> bool,
+    ) -> Result<Poll<()>, Unarmed> {
         let mut this = self.project();
         match this.timer.as_mut().poll(waker) {
-            State::Fired => Poll::Ready(()),
-            State::Armed => Poll::Pending,
+            State::Fired => Ok(Poll::Ready(())),
+            State::Armed => Ok(Poll::Pending),
             State::Idle if has_passed(*this.deadline) => {
                 this.timer.set_fired();
-                Poll::Ready(())
+                Ok(Poll::Ready(()))
             }
             State::Idle => {
-                arm(this.timer, *this.deadline, waker.clone());
-                Poll::Pending
+                arm(this.timer, *this.deadline, waker.clone())?;
+                Ok(Poll::Pending)
             }
         }
     }
@@ -200,11 +217,37 @@ impl fmt::Debug for Sleep {
     }
 }
 
+/// The reason for which a timer was not armed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unarmed {
+    /// There is no current driver.
+    NoDriver,
+    /// The current driver has shut down.
+    ShutDown,
+}
+
+impl Unarmed {
+    #[cold]
+    fn panic(self) -> ! {
+        match self {
+            Self::NoDriver => panic!(
+                "a sleep was polled outside of a runtime, so nothing would wake it: poll it in a \
+                 task, inside the runtime's block_on, or after Handle::enter"
+            ),
+            Self::ShutDown => panic!(
+                "a sleep was polled in a runtime that has shut down, so nothing would wake it: \
+                 end the futures that sleep before their runtime"
+            ),
+        }
+    }
+}
+
 /// Arms a timer in the current driver.
 ///
-/// # Panics
-/// If there is no current driver, or the current driver has shut down.
-fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) {
+/// # Errors
+/// If there is no current driver, or the current driver has shut down. The waker is dropped by
+/// then: if its drop, which is user code, panicked during the caller's panic, it would abort.
+fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) -> Result<(), Unarmed> {
     let tick = clock::tick_of(deadline);
     let armed = driver::with_current(|driver: &Inner, wheel| {
         let wheel = driver.timers.wheel(wheel);
@@ -213,19 +256,15 @@ fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) {
         Ok(workers.and_then(|workers| Some((wheel.driver()?, workers))))
     });
     match armed {
-        Some(Ok(None)) => {}
-        Some(Ok(Some((driver, workers)))) => driver.unpark(workers),
-        Some(Err(Closed(waker))) => {
-            // The drop of a waker is user code. If it panics while this panic unwinds, it aborts.
-            drop(waker);
-            panic!(
-                "a sleep was polled in a runtime that has shut down, so nothing would wake it: \
-                 end the futures that sleep before their runtime"
-            )
+        Some(Ok(None)) => Ok(()),
+        Some(Ok(Some((driver, workers)))) => {
+            driver.unpark(workers);
+            Ok(())
         }
-        None => panic!(
-            "a sleep was polled outside of a runtime, so nothing would wake it: poll it in a \
-             task, inside the runtime's block_on, or after Handle::enter"
-        ),
+        Some(Err(Closed(waker))) => {
+            drop(waker);
+            Err(Unarmed::ShutDown)
+        }
+        None => Err(Unarmed::NoDriver),
     }
 }
