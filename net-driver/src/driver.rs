@@ -35,7 +35,7 @@ use std::{
     fmt,
     ops::Range,
     ptr::{self, NonNull},
-    sync::Arc,
+    sync::{Arc, Weak},
     task::Waker,
     time::Duration,
 };
@@ -61,6 +61,17 @@ use sync_shim::{
 /// ```
 #[derive(Clone)]
 pub struct Driver(Arc<Inner>);
+
+/// A reference that does not keep its driver alive.
+#[derive(Debug)]
+pub(crate) struct WeakDriver(Weak<Inner>);
+
+impl WeakDriver {
+    /// Returns the driver, unless its last handle was dropped.
+    pub(crate) fn upgrade(&self) -> Option<Driver> {
+        self.0.upgrade().map(Driver)
+    }
+}
 
 /// The state that the clones of a driver, its parks and its frames share.
 pub(crate) struct Inner {
@@ -351,6 +362,10 @@ impl Driver {
         let mut wakers = VecDeque::new();
         self.0.shut_down(&mut wakers);
         poller::wake_all(&mut wakers);
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakDriver {
+        WeakDriver(Arc::downgrade(&self.0))
     }
 
     #[inline]

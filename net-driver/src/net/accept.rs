@@ -6,6 +6,7 @@
 use super::source::Source;
 use crate::{
     Driver, Interest,
+    driver::WeakDriver,
     reactor::shut_down_error,
     slot::Direction,
     time::{Sleep, sleep},
@@ -27,8 +28,10 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// all.
 #[derive(Debug)]
 pub(crate) struct Backoff {
-    /// The driver whose timers the waits use, since a task may accept without a current driver.
-    driver: Driver,
+    /// The driver whose timers the waits use, since a task may accept without a current driver. The
+    /// listener does not keep the driver alive: a task that accepts would keep it forever, as the
+    /// driver has the task's waker.
+    driver: WeakDriver,
     /// The length of the next wait. `None` unless a try has failed for want of a descriptor or
     /// memory since the last success.
     wait: Mutex<Option<Duration>>,
@@ -57,9 +60,9 @@ fn is_of_connection(error: &io::Error) -> bool {
 }
 
 impl Backoff {
-    pub(crate) fn new(driver: Driver) -> Self {
+    pub(crate) fn new(driver: &Driver) -> Self {
         Self {
-            driver,
+            driver: driver.downgrade(),
             wait: Mutex::new(None),
         }
     }
@@ -74,7 +77,8 @@ impl Backoff {
     ) -> Poll<io::Result<R>> {
         loop {
             if let Some(sleep) = &mut attempt.sleep {
-                let polled = (self.driver).scope(None, || sleep.as_mut().try_poll(cx.waker()));
+                let driver = self.driver.upgrade().ok_or_else(shut_down_error)?;
+                let polled = driver.scope(None, || sleep.as_mut().try_poll(cx.waker()));
                 ready!(polled.map_err(|_| shut_down_error())?);
                 attempt.sleep = None;
             }

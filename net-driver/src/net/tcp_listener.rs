@@ -89,7 +89,7 @@ impl TcpListener {
         let driver = current_driver();
         Ok(Self {
             source: Source::new_in(&driver, listener, Ready::EMPTY, removal)?,
-            backoff: Backoff::new(driver),
+            backoff: Backoff::new(&driver),
             attempt: Mutex::default(),
         })
     }

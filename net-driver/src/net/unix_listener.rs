@@ -83,7 +83,7 @@ impl UnixListener {
         let driver = current_driver();
         Ok(Self {
             source: Source::new_in(&driver, listener, Ready::EMPTY, removal)?,
-            backoff: Backoff::new(driver),
+            backoff: Backoff::new(&driver),
             attempt: Mutex::default(),
         })
     }

@@ -1,12 +1,15 @@
 //! The thread that polls, when the system refuses to start it.
 use super::*;
-use crate::{net::unix::pipe, time};
+use crate::{
+    net::{TcpListener, unix::pipe},
+    time,
+};
 use futures_lite::future::block_on;
 use std::{
     cell::Cell,
     future::Future,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
-    task::{Context, Wake},
+    task::{Context, Poll, Wake},
 };
 
 thread_local! {
@@ -98,6 +101,23 @@ fn drop_of_the_last_handle_wakes_sleeps() {
     drop(driver);
     assert_eq!(loud.0.load(SeqCst), 1);
     Driver::new(1).park(0).block_on(sleep);
+}
+
+/// Drops a driver that never had a park while a task accepts. Fails if the listener keeps the
+/// driver: then the task waits forever, and the task and the driver keep each other.
+#[test]
+fn drop_of_the_last_handle_ends_an_accept() {
+    let loud = Arc::new(Loud(AtomicUsize::new(0)));
+    let waker = Waker::from(loud.clone());
+    let mut cx = Context::from_waker(&waker);
+    let driver = Driver::new(1);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = driver.scope(None, || TcpListener::from_std(listener).unwrap());
+    let mut accept = Box::pin(listener.accept());
+    assert!(accept.as_mut().poll(&mut cx).is_pending());
+    drop(driver);
+    assert_eq!(loud.0.load(SeqCst), 1);
+    assert!(matches!(accept.as_mut().poll(&mut cx), Poll::Ready(Err(_))));
 }
 
 /// Fails if the panic of a socket's waker keeps a shutdown from the timers: their tasks would wait
