@@ -18,7 +18,7 @@ use std::{
     cell::RefCell,
     env, fs,
     future::{Future, pending, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     process::{Command, exit},
     ptr::{self, null_mut},
     slice,
@@ -126,6 +126,11 @@ impl Drop for Last {
             selvedge::spawn_detached(async {});
         }
         check_freed_blocks();
+        if VALUE.try_get().is_ok_and(|value| value != 7) {
+            eprintln!("a task-local value was read after it was freed");
+            // SAFETY: `_exit` has no premise.
+            unsafe { libc::_exit(9) };
+        }
         drop(here);
         eprintln!("the last destructor");
     }
@@ -139,6 +144,11 @@ thread_local! {
     static SET: task_set::LocalSet = task_set::LocalSet::new();
     static DRIVEN: RefCell<Option<(Runtime, Worker<ThreadPark>)>> = const { RefCell::new(None) };
     static EXITING: RefCell<Option<Worker<Exiting>>> = const { RefCell::new(None) };
+    static FUTURE: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>> = const { RefCell::new(None) };
+}
+
+selvedge::task_local! {
+    static VALUE: u64;
 }
 
 #[test]
@@ -249,4 +259,23 @@ fn worker_dropped_in_a_wake_does_not_wait() {
             thread::yield_now();
         }
     });
+}
+
+/// Fails if the slot of the key points into the future, which the exit frees.
+#[test]
+fn task_local_value_is_valid_after_the_drop_of_its_future() {
+    exits_with(
+        "task_local_value_is_valid_after_the_drop_of_its_future",
+        7,
+        || {
+            FUTURE.with(|at| {
+                let inner = VALUE.scope(7, async { exit(7) });
+                let mut at = at.borrow_mut();
+                let future = at.insert(Box::pin(VALUE.scope(7, inner)));
+                let _ = future
+                    .as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop()));
+            });
+        },
+    );
 }

@@ -4,14 +4,17 @@
 //! null. A scope is a call of [`LocalKey::sync_scope`], or one poll or the drop of a
 //! [`TaskLocalFuture`].
 //!
-//! 1. Only a scope writes the slot ([`LocalKey::within`]). At its start it writes the address of
-//!    its own value. At its end, even if it ends by a panic, it writes the address that was there
-//!    before. So the slot names the innermost scope of this thread that has not ended.
-//! 2. A scope has a shared borrow of its value until the scope has ended. It ends in the frame that
-//!    began it. So an address in the slot is valid, and no code moves, drops or changes the value.
+//! 1. Only a scope writes the slot ([`Scope`]). At its start it writes the address of its own
+//!    value. At its end, even if it ends by a panic, it writes the address that was there before.
+//!    So the slot names the innermost scope of this thread that has not ended.
+//! 2. A scope moves its value into the stack frame that begins the scope, and back at its end. It
+//!    ends in that frame. So an address in the slot is valid, and no code moves, drops or changes
+//!    the value.
 //! 3. [`LocalKey::with`] lends the value for one call. Scopes that begin in that call end in it.
 //! 4. The slot has no destructor, so destructors of other thread-locals may read it. If
-//!    `process::exit` runs them in the middle of a scope, the frame of that scope stays for good.
+//!    `process::exit` runs them in the middle of a scope, the frame of that scope stays for good,
+//!    and so does the value in the frame. Such a destructor may drop or poll the scope's own
+//!    [`TaskLocalFuture`], which has no value then.
 use pin_project_lite::pin_project;
 use std::{
     cell::Cell,
@@ -100,7 +103,8 @@ impl<T: 'static> LocalKey<T> {
 
     /// Returns a future in whose polls and drop this key has the value.
     ///
-    /// This costs two accesses of a thread-local for each poll, and no allocation.
+    /// Each poll costs two accesses of a thread-local, and moves the value twice. Nothing is
+    /// allocated.
     ///
     /// ```
     /// selvedge::task_local! {
@@ -124,7 +128,7 @@ impl<T: 'static> LocalKey<T> {
     /// Runs `f`, in which this key has the value.
     #[track_caller]
     pub fn sync_scope<R>(&'static self, value: T, f: impl FnOnce() -> R) -> R {
-        self.within(Some(&value), f)
+        self.within(&mut Some(value), f)
     }
 
     /// Runs `f` with the value of the innermost scope of this key.
@@ -146,7 +150,7 @@ impl<T: 'static> LocalKey<T> {
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let value = self.slot.with(|slot| slot.0.get());
         // SAFETY: the pointer is null, or it is valid and its value is not written during this call
-        // (rules 2 and 3).
+        // (rules 2 to 4).
         match unsafe { value.as_ref() } {
             Some(value) => Ok(f(value)),
             None => Err(AccessError(())),
@@ -176,18 +180,36 @@ impl<T: 'static> LocalKey<T> {
         self.try_with(T::clone)
     }
 
-    /// Runs `f` in a scope (rule 1). The scope borrows the value until `f` has returned or unwound
-    /// (rule 2).
-    fn within<R>(&'static self, value: Option<&T>, f: impl FnOnce() -> R) -> R {
-        struct Restore<T: 'static>(&'static LocalKey<T>, *const T);
-        impl<T> Drop for Restore<T> {
-            fn drop(&mut self) {
-                self.0.slot.with(|slot| slot.0.set(self.1));
-            }
-        }
-        let value = value.map_or(ptr::null(), ptr::from_ref);
-        let _restore = Restore(self, self.slot.with(|slot| slot.0.replace(value)));
+    /// Runs `f` in a scope.
+    fn within<R>(&'static self, value: &mut Option<T>, f: impl FnOnce() -> R) -> R {
+        let mut scope = Scope {
+            key: self,
+            outer: ptr::null(),
+            held: value.take(),
+            value,
+        };
+        let held = scope.held.as_ref().map_or(ptr::null(), ptr::from_ref);
+        scope.outer = self.slot.with(|slot| slot.0.replace(held));
         f()
+    }
+}
+
+/// A scope in progress (rules 1 and 2). It stays in the frame of [`LocalKey::within`], whose end
+/// drops it.
+struct Scope<'a, T: 'static> {
+    key: &'static LocalKey<T>,
+    /// The address that was in the slot before.
+    outer: *const T,
+    /// The value, while the scope is in progress.
+    held: Option<T>,
+    /// The place from which the value was taken.
+    value: &'a mut Option<T>,
+}
+
+impl<T> Drop for Scope<'_, T> {
+    fn drop(&mut self) {
+        self.key.slot.with(|slot| slot.0.set(self.outer));
+        *self.value = self.held.take();
     }
 }
 
@@ -255,7 +277,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             if this.future.is_some() {
-                this.key.within(this.value.as_ref(), || this.future.set(None));
+                this.key.within(this.value, || this.future.set(None));
             }
         }
     }
@@ -287,7 +309,7 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
     /// If the future is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        this.key.within(this.value.as_ref(), || {
+        this.key.within(this.value, || {
             let Some(polled) = this.future.as_mut().as_pin_mut() else {
                 panic!("a TaskLocalFuture was polled after it was ready");
             };
