@@ -73,6 +73,8 @@ pub(crate) struct Core {
     /// Whether a task that is polled now may lend the core.
     pub(crate) lendable: Cell<bool>,
     pub(crate) searching: Cell<bool>,
+    /// Whether the worker has announced its sleep, and its thread is in the code of that sleep.
+    pub(crate) asleep: Cell<bool>,
     /// Whether the worker has called the hook for a park, and has yet to call the hook for the
     /// unpark.
     pub(crate) owes_unpark: Cell<bool>,
@@ -115,6 +117,7 @@ impl Core {
             // SAFETY: the core has a reference to the runtime, and drops the slice before it.
             slice: unsafe { Slice::of(&shared.slices, index) },
             searching: Cell::new(false),
+            asleep: Cell::new(false),
             spin: Spin::new(),
             notified_at: Cell::new(None),
             backoff: Cell::new(settings.backoff),

@@ -341,9 +341,10 @@ impl<P: Park> Worker<P> {
 
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
-        if scope::is_worker_by(&self.core.shared) {
-            // This thread is still in this worker's scope: a poll of the worker has called
-            // `process::exit`, and never returns. So the core stays in use, and is leaked.
+        if self.core.asleep.get() || scope::is_worker_by(&self.core.shared) {
+            // This thread is still in this worker's sleep or scope: its parker, or a poll of the
+            // worker, has called `process::exit`, and never returns. So the core stays in use, and
+            // is leaked.
             return;
         }
         // SAFETY: the field is not used after this.

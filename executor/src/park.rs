@@ -200,12 +200,14 @@ impl<'a> Asleep<'a> {
         core.shared
             .idle
             .sleep(core.index, core.searching.replace(true));
+        core.asleep.set(true);
         Self(core)
     }
 }
 
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
+        self.0.asleep.set(false);
         match self.0.shared.idle.wake_self(self.0.index) {
             // A token may be left in the parker. The token costs one turn of the next sleep's loop.
             Woken::BySelf | Woken::ByNotifier => {}

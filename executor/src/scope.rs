@@ -34,7 +34,8 @@
 //!    frames. These frames then stay for good. Such a destructor may drop the runtime or the local
 //!    set that the caller has put into a thread-local. So the scope keeps its runtime or set alive.
 //!    A driven [`Worker`](crate::Worker) that is dropped in its own poll leaks its core, because
-//!    the scope points to the core.
+//!    the scope points to the core. One that is dropped in its own park leaks its core, too: the
+//!    core counts as asleep.
 use crate::{
     events::{Entered, Events},
     hooks::Hooks,

@@ -279,3 +279,41 @@ fn task_local_value_is_valid_after_the_drop_of_its_future() {
         },
     );
 }
+
+/// Parker whose park exits the process.
+struct ExitingPark(ThreadPark);
+
+impl Park for ExitingPark {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        exit(7);
+    }
+
+    fn park_timeout(&mut self, _: Duration) {
+        exit(7);
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.0.unparker()
+    }
+}
+
+#[test]
+fn worker_dropped_in_its_park_does_not_wait() {
+    thread_local! {
+        static PARKED: RefCell<Option<(Runtime, Worker<ExitingPark>)>> = const { RefCell::new(None) };
+    }
+    exits_with("worker_dropped_in_its_park_does_not_wait", 7, || {
+        let park = ExitingPark(ThreadPark::new());
+        let (runtime, mut workers) = Builder::new().build_driven([park]);
+        runtime.spawn_detached(pending::<()>());
+        PARKED.with(|at| *at.borrow_mut() = Some((runtime, workers.remove(0))));
+        PARKED.with(|at| {
+            let mut at = at.borrow_mut();
+            let worker = &mut at.as_mut().unwrap().1;
+            while worker.tick() == Tick::Ran {}
+            worker.park();
+        });
+    });
+}
