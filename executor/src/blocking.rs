@@ -47,7 +47,7 @@ where
 impl Unstarted for Core {
     fn start(self: Box<Self>) -> bool {
         // A runtime's copy in a child of `fork` has no threads, and starts none.
-        self.shared.process != std::process::id() || start(self).is_ok()
+        self.shared.is_copy() || start(self).is_ok()
     }
 }
 

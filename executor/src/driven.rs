@@ -55,7 +55,8 @@ pub enum Tick {
 ///
 /// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of
 /// its tasks. If another thread holds one of these tasks at that moment, the task ends on that
-/// thread. Then the memory of this task and of the runtime is never freed.
+/// thread. Then the memory of this task and of the runtime is never freed. In a child made by
+/// `fork` the drop of the worker's copy does nothing ([`Runtime`](crate::Runtime#fork)).
 ///
 /// ```
 /// use selvedge::{Builder, Tick, park::ThreadPark};
@@ -345,6 +346,13 @@ impl<P: Park> Drop for Worker<P> {
             // This thread is still in this worker's sleep or scope: its parker, or a poll of the
             // worker, has called `process::exit`, and never returns. So the core stays in use, and
             // is leaked.
+            return;
+        }
+        if self.core.shared.is_copy() {
+            // The parent process has this worker. This process leaks the copy: the end of the
+            // worker could wait for threads of the parent, and would drop the parent's sockets.
+            let events = mem::replace(&mut self.events, DrivenEvents::of_events_park());
+            mem::forget((events, self.found.take()));
             return;
         }
         // SAFETY: the field is not used after this.

@@ -75,7 +75,7 @@ impl Monitor {
 
     #[cold]
     fn start_thread(&self, shared: &Arc<Shared>) -> bool {
-        if !self.claim_start() || shared.process != std::process::id() {
+        if !self.claim_start() || shared.is_copy() {
             return false;
         }
         let started = self.spawn(shared);

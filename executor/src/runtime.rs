@@ -60,9 +60,13 @@ use task_header::JoinHandle;
 ///
 /// # Fork
 /// After a `fork` by an outside thread, the child process has a copy of the runtime without
-/// threads. Tasks that the child spawns there never run, and the drop of the copy does nothing. If
-/// a thread of the runtime held a lock at the `fork`, the child may wait for that lock forever, as
-/// for any lock.
+/// threads. Tasks that the child spawns there never run. The drop of the copy does nothing: it
+/// drops no task, and leaks the memory. If a thread of the runtime held a lock at the `fork`, the
+/// child may wait for that lock forever, as for any lock.
+///
+/// In the child, do not run the tasks of a runtime that has no threads of its own: their sockets
+/// are those of the parent. A `block_on` there waits forever if another thread of the parent ran
+/// the tasks at the `fork`.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

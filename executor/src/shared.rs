@@ -214,6 +214,12 @@ impl Shared {
         }
     }
 
+    /// Whether `fork` has made this process. The runtime is a copy then: its threads are those of
+    /// the parent process.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     /// The address of this runtime, which tasks and groups keep.
     pub(crate) fn address(&self) -> RuntimePtr {
         RuntimePtr(NonNull::from(self).cast())

@@ -33,7 +33,10 @@ use crate::{
     scope::{self, In},
     shared::Shared,
 };
-use std::time::{Duration, Instant};
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 use sync_shim::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
     fence,
@@ -80,9 +83,11 @@ impl Runtime {
     pub(crate) fn end(&mut self, limit: Option<Duration>) -> bool {
         self.over = true;
         let shared = self.handle.shared();
-        if shared.process != std::process::id() {
-            // `fork` has made this process. The threads are those of the parent process. They may
-            // have held locks, which stay locked in this process.
+        if shared.is_copy() {
+            // The threads of the parent process may have held locks, which stay locked in this
+            // process. The sockets and the driver are those of the parent. So this process leaks
+            // the worker that it would end.
+            mem::forget(self.current_thread.take());
             return false;
         }
         // Without a wait each thread still ends by itself.
@@ -268,7 +273,7 @@ impl Core {
             Registry::wait_keeping(&shared.announcements, || shared.clone());
         } else {
             // Other threads hold tasks that point to the runtime, so the runtime is never freed.
-            std::mem::forget(shared);
+            mem::forget(shared);
         }
     }
 }

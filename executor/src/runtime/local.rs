@@ -32,7 +32,8 @@ pub struct LocalOptions {
 ///
 /// # Drop
 /// The tasks of the set are dropped first, in this thread, inside the runtime. Then the runtime is
-/// [dropped](super::Runtime#drop).
+/// [dropped](super::Runtime#drop). In a child made by `fork` the drop does
+/// [nothing](super::Runtime#fork).
 ///
 /// ```
 /// use selvedge::{runtime::LocalRuntime, task};
@@ -261,6 +262,9 @@ impl LocalRuntime {
     }
 
     fn drop_tasks(&mut self) {
+        if self.handle().shared().is_copy() {
+            return mem::forget(mem::take(&mut self.set));
+        }
         let _entered = self.runtime.enter();
         drop(mem::take(&mut self.set));
     }
