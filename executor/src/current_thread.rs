@@ -237,15 +237,14 @@ impl CurrentThread {
         }
     }
 
-    /// Ends the tasks, after the runtime has closed (rule 7), and returns true. Gives up after
-    /// `limit`: then the drop of the worker ends the tasks that are left.
-    pub(crate) fn end(&self, limit: Option<Duration>) -> bool {
+    /// Ends the tasks, after the runtime has closed (rule 7), and returns true. Gives up at the
+    /// deadline: then the drop of the worker ends the tasks that are left.
+    pub(crate) fn end(&self, deadline: Option<Instant>) -> bool {
         let worker = self.lock().worker.take();
         let Some(mut worker) = worker else {
             // Another thread drives the worker, and ends the tasks.
             return false;
         };
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ended => return true,

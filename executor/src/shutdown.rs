@@ -98,12 +98,12 @@ impl Runtime {
             return false; // The driven workers close the runtime.
         }
         shared.close();
-        let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         if let Some(driven) = &self.current_thread
-            && !driven.end(limit)
+            && !driven.end(deadline)
         {
             return false;
         }
+        let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         // Without a limit the joins below are the wait.
         let ended = limit.is_none() || shared.blocking.wait(limit);
         if ended && waits {
