@@ -207,7 +207,9 @@ impl Builder {
     /// The function names the threads of workers and of blocking closures. It is called in the
     /// thread that starts the new thread. The monitor's thread keeps the name that
     /// [`thread_name`](Self::thread_name) gives. If the function panics, or returns a name with a
-    /// NUL character, the new thread is not started.
+    /// NUL character, the new thread is not started. The function must not call a method of this
+    /// runtime or of its handles: it is called under a lock of the runtime, and such a call may
+    /// wait for that lock forever.
     ///
     /// ```
     /// let name = || format!("mine, of process {}", std::process::id());
