@@ -81,6 +81,10 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
          run: use spawn_blocking instead, by the `Handle` of a runtime"
     );
     let f = || scope::within(In::BlockInPlace, || coop_budget::Scope::unlimited().run(f));
+    // Without its core the thread has no turn. So it keeps the turn's group, even if the core is
+    // pinned.
+    #[cfg(feature = "groups")]
+    let inherited = context::with_core(crate::groups::Inherited::of_turn);
     let taken = context::take_core();
     let Some(TakenCore::Lendable(core)) = taken else {
         return f(); // The drop of `taken` then puts a pinned core back.
@@ -89,8 +93,6 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let hold = Some(shared.events.hold_clock());
     let call = Call::default();
     call.begin(&core);
-    #[cfg(feature = "groups")]
-    let inherited = crate::groups::Inherited::of_turn(&core);
     core.clock_out();
     let polled = core.counters().polled();
     core.counters().set_polled(None);
@@ -103,7 +105,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         polled,
         lender,
         #[cfg(feature = "groups")]
-        inherited: Some(inherited),
+        inherited,
         hold,
     };
     f()

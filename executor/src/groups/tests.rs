@@ -4,6 +4,7 @@ use crate::{
     Builder, GroupError, GroupGone, GroupLocal, Runtime, SchedulingGroup, Tick, WithGroup, Worker,
     block_in_place, park::ThreadPark, spawn, spawn_blocking, spawn_in, yield_now,
 };
+use futures::FutureExt;
 use std::{
     future::{Future, pending},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -332,6 +333,45 @@ fn closure_and_blocking_poll_keep_the_group() {
     let outside = runtime.block_on(runtime.spawn_blocking(name)).unwrap();
     assert_eq!(outside, "main");
     group.destroy().unwrap();
+}
+
+/// A driven worker's task keeps its worker in `block_in_place`, which hides the worker from the
+/// closure. The test ticks the worker in a closure of another group.
+///
+/// Fails if the closure of `block_in_place`, or a task that it spawns, is in another group than the
+/// task: in main, or in the group of the closure that ticks.
+#[test]
+fn blocking_poll_of_a_driven_worker_keeps_the_group() {
+    fn name() -> String {
+        SchedulingGroup::current().name()
+    }
+    async fn names() -> [String; 3] {
+        let (closure, spawned) = block_in_place(|| (name(), spawn(async { name() })));
+        [closure, spawned.await.unwrap(), name()]
+    }
+    let mut one = OneWorker::new();
+    let (a, ticks) = (one.group("a", 100), one.group("ticks", 100));
+    let in_a = spawn_in(&a, names()).unwrap();
+    one.run_all();
+    assert_eq!(in_a.now_or_never().unwrap().unwrap(), ["a"; 3]);
+
+    let (sender, receiver) = mpsc::channel::<OneWorker>();
+    let closure = move || {
+        let mut one = receiver.recv().unwrap();
+        one.run_all();
+        (one, name())
+    };
+    let spawns = async move { [spawn_blocking(closure)] };
+    let spawns = spawn_in(&ticks, spawns).unwrap();
+    one.run_all();
+    let [closure] = spawns.now_or_never().unwrap().unwrap();
+    let (in_a, in_main) = (spawn_in(&a, names()).unwrap(), one.runtime.spawn(names()));
+    sender.send(one).unwrap();
+    let (one, after) = futures::executor::block_on(closure).unwrap();
+    assert_eq!(in_a.now_or_never().unwrap().unwrap(), ["a"; 3]);
+    assert_eq!(in_main.now_or_never().unwrap().unwrap(), ["main"; 3]);
+    assert_eq!(after, "ticks");
+    one.end();
 }
 
 #[test]
