@@ -173,8 +173,9 @@ impl Drop for Group {
 
 impl std::fmt::Debug for Group {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A copy, as the formatter is user code, which must not run under the lock.
         f.debug_struct("Group")
-            .field("name", &*self.name.lock())
+            .field("name", &self.name())
             .field("shares", &self.shares())
             .field("uses", &self.uses())
             .finish_non_exhaustive()

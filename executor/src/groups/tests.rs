@@ -374,6 +374,24 @@ fn blocking_poll_of_a_driven_worker_keeps_the_group() {
     one.end();
 }
 
+/// Fails if the group's name is locked while the formatter writes: the formatter is user code.
+#[test]
+fn formatter_of_a_group_may_use_the_group() {
+    struct Renames(SchedulingGroup);
+    impl std::fmt::Write for Renames {
+        fn write_str(&mut self, _: &str) -> std::fmt::Result {
+            self.0.rename("b");
+            Ok(())
+        }
+    }
+    let one = OneWorker::new();
+    let group = one.group("a", 100);
+    std::fmt::write(&mut Renames(group.clone()), format_args!("{group:?}")).unwrap();
+    assert_eq!(group.name(), "b");
+    drop(group);
+    one.end();
+}
+
 #[test]
 fn destroy_of_a_busy_group_changes_nothing() {
     let mut one = OneWorker::new();
