@@ -5,7 +5,7 @@ use net_driver::net::AsyncFd;
 use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker, ready},
     thread,
 };
@@ -74,23 +74,31 @@ impl Exit {
 }
 
 impl Ended {
-    fn poll(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        // Wakers are cloned and dropped without the lock, as they are user code.
+        let waker = cx.waker().clone();
+        let mut state = self.lock();
         if let Some(result) = state.result.take() {
             return Poll::Ready(result);
         }
-        state.waker = Some(cx.waker().clone());
+        let replaced = state.waker.replace(waker);
+        drop(state);
+        drop(replaced);
         Poll::Pending
     }
 
-    fn set(&self, result: io::Result<()>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn set(&self, result: io::Result<()>) {
+        let mut state = self.lock();
         state.result = Some(result);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

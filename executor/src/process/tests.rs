@@ -1,7 +1,15 @@
 //! Tests the waits for systems that have no descriptors of processes.
-use super::{Command, exit::Exit};
+use super::{
+    Command,
+    exit::{Ended, Exit},
+};
 use crate::Runtime;
-use std::{future::poll_fn, process::Stdio};
+use std::{
+    future::poll_fn,
+    process::Stdio,
+    sync::Arc,
+    task::{Context, Wake, Waker},
+};
 
 /// Fails if the thread that waits reaps the child, or does not wake the task.
 #[test]
@@ -27,4 +35,30 @@ fn exit_of_a_child_is_waited_for_by_the_driver() {
         assert!(matches!(Exit::of(id), Ok(Exit::Pidfd(_))));
         child.wait().await.unwrap();
     });
+}
+
+/// A waker whose drop polls.
+struct PollsInDrop(Arc<Ended>);
+
+impl Wake for PollsInDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for PollsInDrop {
+    fn drop(&mut self) {
+        let polled = self.0.poll(&Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    }
+}
+
+/// Fails if a waker is dropped under the lock: the drop would wait for the lock forever.
+#[test]
+fn drop_of_a_replaced_waker_may_poll() {
+    let ended = Arc::new(Ended::default());
+    let waker = Waker::from(Arc::new(PollsInDrop(ended.clone())));
+    assert!(ended.poll(&Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    assert!(ended.poll(&Context::from_waker(Waker::noop())).is_pending());
+    ended.set(Ok(()));
+    assert!(ended.poll(&Context::from_waker(Waker::noop())).is_ready());
 }
