@@ -13,7 +13,7 @@ use std::{
     path::PathBuf,
     pin::Pin,
     sync::{Arc, mpsc},
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker},
 };
 
 fn run<R>(future: impl Future<Output = R>) -> R {
@@ -412,6 +412,48 @@ fn file_keeps_one_waker_for_each_task() {
         let kept = polls.iter().filter(|poll| Arc::strong_count(poll) > 1);
         assert_eq!(kept.count(), 1, "the last");
         drop(reader);
+    });
+}
+
+/// Makes a waker whose clones use the file: each polls for its metadata.
+fn using_waker(file: &Arc<File>) -> Waker {
+    const TABLE: RawWakerVTable = RawWakerVTable::new(clone, drop_file, |_| (), drop_file);
+
+    fn clone(data: *const ()) -> RawWaker {
+        // SAFETY: the data is that of an `Arc` which the waker keeps.
+        unsafe { Arc::increment_strong_count(data.cast::<File>()) };
+        // SAFETY: as above, and the line before has added a count.
+        let file = unsafe { Arc::from_raw(data.cast::<File>()) };
+        assert!(cancel(file.metadata()).is_none(), "a write goes on");
+        RawWaker::new(Arc::into_raw(file).cast(), &TABLE)
+    }
+
+    fn drop_file(data: *const ()) {
+        // SAFETY: the waker gives up its `Arc`.
+        drop(unsafe { Arc::from_raw(data.cast::<File>()) });
+    }
+
+    let data = Arc::into_raw(file.clone()).cast();
+    // SAFETY: the functions of the table keep and drop one `Arc` for each waker.
+    unsafe { Waker::new(data, &TABLE) }
+}
+
+/// Fails if a waker is cloned while the file is locked: the clone would wait for the lock forever.
+#[test]
+fn clone_of_a_waker_may_use_the_file() {
+    run(async {
+        let (mut file, mut reader, room) = full_pipe();
+        file.write_all(b"a").await.unwrap();
+        let file = Arc::new(file);
+        let waker = using_waker(&file);
+        let mut cx = Context::from_waker(&waker);
+        let mut waits = Box::pin(file.metadata());
+        assert!(waits.poll_unpin(&mut cx).is_pending());
+        drop(waits);
+        drop(waker);
+        let mut file = Arc::into_inner(file).expect("no waker has it");
+        reader.read_exact(&mut vec![0; room + 1]).unwrap();
+        file.flush().await.unwrap();
     });
 }
 

@@ -19,6 +19,7 @@ use super::{no_thread, shut_down};
 use crate::spawn_blocking;
 use coop_budget::poll_proceed;
 use std::{
+    collections::BTreeMap,
     fs,
     future::poll_fn,
     io::{self, ErrorKind, IoSlice, Read, Seek, SeekFrom, Write},
@@ -45,7 +46,7 @@ struct State {
     writer: Option<Waker>,
     /// The wakers of the other tasks that wait for the end of the job. Each task has its key in a
     /// [`Waiting`].
-    others: Vec<(u64, Waker)>,
+    others: BTreeMap<u64, Waker>,
     next_key: u64,
     buffer: Vec<u8>,
     /// The bytes of `buffer` that were read and that no task has taken.
@@ -71,6 +72,17 @@ enum Kind {
     Other,
 }
 
+/// A task that waits.
+#[derive(Clone, Copy)]
+enum Waiter {
+    /// The task that reads or seeks.
+    Reader,
+    /// The task that writes or flushes.
+    Writer,
+    /// Another task, by its key.
+    Other(u64),
+}
+
 /// A job, from before it is queued until its end.
 struct Running {
     file: Option<Arc<fs::File>>,
@@ -87,8 +99,7 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
-        let at = state.others.iter().position(|(key, _)| *key == self.key);
-        let waker = at.map(|at| state.others.swap_remove(at));
+        let waker = state.others.remove(&self.key);
         drop(state);
         drop(waker);
     }
@@ -111,42 +122,31 @@ impl Cursor {
 
     /// Waits until there is no job, and then runs `f` with the lock.
     async fn when_idle<R>(&self, mut f: impl FnMut(MutexGuard<'_, State>) -> R) -> R {
+        let shared = &*self.shared;
         let mut waiting = None;
         poll_fn(move |cx| {
-            let mut state = self.shared.lock();
-            if state.job.is_none() {
-                return Poll::Ready(f(state));
-            }
-            let shared = &self.shared;
-            let Waiting { key, .. } = waiting.get_or_insert_with(|| {
-                state.next_key += 1;
-                let key = state.next_key;
-                Waiting { shared, key }
-            });
-            let waker = cx.waker().clone();
-            match state.others.iter_mut().find(|(other, _)| other == key) {
-                Some((_, old)) => {
-                    let old = mem::replace(old, waker);
-                    drop(state);
-                    drop(old);
+            let Waiting { key, .. } = match &waiting {
+                Some(waiting) => waiting,
+                None => {
+                    let mut state = shared.lock();
+                    if state.job.is_none() {
+                        return Poll::Ready(f(state));
+                    }
+                    state.next_key += 1;
+                    let key = state.next_key;
+                    waiting.insert(Waiting { shared, key })
                 }
-                None => state.others.push((*key, waker)),
-            }
-            Poll::Pending
+            };
+            let is_idle = |state: &State| state.job.is_none();
+            shared.poll(cx, Waiter::Other(*key), is_idle).map(&mut f)
         })
         .await
     }
 
     /// Waits until there is no job, as the task that reads or seeks.
-    fn poll_idle(&self, cx: &mut Context<'_>) -> Poll<MutexGuard<'_, State>> {
-        let state = self.shared.lock();
-        match state.job {
-            None => Poll::Ready(state),
-            Some(_) => {
-                state.wait(cx, |state| &mut state.reader);
-                Poll::Pending
-            }
-        }
+    fn poll_idle(&self, cx: &Context<'_>) -> Poll<MutexGuard<'_, State>> {
+        let is_idle = |state: &State| state.job.is_none();
+        self.shared.poll(cx, Waiter::Reader, is_idle)
     }
 
     fn enter(&self, mut state: MutexGuard<'_, State>, kind: Kind) -> Running {
@@ -204,17 +204,15 @@ impl Cursor {
         limit: usize,
     ) -> Poll<io::Result<usize>> {
         let progress = ready!(poll_proceed(cx));
-        let mut state = self.shared.lock();
+        let may_write = |state: &State| {
+            let is_open = matches!(state.job, None | Some(Kind::Write));
+            state.write_error.is_some() || is_open && state.queued.len() < limit
+        };
+        let mut state = ready!(self.shared.poll(cx, Waiter::Writer, may_write));
+        progress.made_progress();
         if let Some(error) = state.write_error.take() {
-            progress.made_progress();
             return Poll::Ready(Err(error));
         }
-        let is_open = matches!(state.job, None | Some(Kind::Write));
-        if !is_open || state.queued.len() >= limit {
-            state.wait(cx, |state| &mut state.writer);
-            return Poll::Pending;
-        }
-        progress.made_progress();
         state.sought = None;
         let taken = state.queue(from, limit);
         if taken > 0 && state.job.is_none() {
@@ -224,12 +222,9 @@ impl Cursor {
         Poll::Ready(Ok(taken))
     }
 
-    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut state = self.shared.lock();
-        if state.job == Some(Kind::Write) {
-            state.wait(cx, |state| &mut state.writer);
-            return Poll::Pending;
-        }
+    pub(super) fn poll_flush(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let has_written = |state: &State| state.job != Some(Kind::Write);
+        let mut state = ready!(self.shared.poll(cx, Waiter::Writer, has_written));
         Poll::Ready(state.write_error.take().map_or(Ok(()), Err))
     }
 
@@ -353,7 +348,7 @@ impl Drop for Running {
             Some(Kind::Seek(to)) => state.sought = Some((to, Err(shut_down()))),
             Some(Kind::Other) | None => {}
         }
-        state.wake_all();
+        wake_all(state);
     }
 }
 
@@ -361,42 +356,72 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Locks the state, if `is_ready` returns true for it. Otherwise keeps the task's waker.
+    ///
+    /// The functions of a waker are user code, and may use the file. So wakers are cloned and
+    /// dropped without the lock.
+    fn poll(
+        &self,
+        cx: &Context<'_>,
+        task: Waiter,
+        is_ready: impl Fn(&State) -> bool,
+    ) -> Poll<MutexGuard<'_, State>> {
+        let mut cloned = None;
+        loop {
+            let mut state = self.lock();
+            if is_ready(&state) {
+                let Some(unused) = cloned.take() else {
+                    return Poll::Ready(state);
+                };
+                drop(state);
+                drop::<Waker>(unused);
+                continue;
+            }
+            let kept = state.waker(task);
+            if kept.is_some_and(|kept| kept.will_wake(cx.waker())) {
+                return Poll::Pending;
+            }
+            let Some(waker) = cloned.take() else {
+                drop(state);
+                cloned = Some(cx.waker().clone());
+                continue;
+            };
+            let replaced = state.replace_waker(task, waker);
+            drop(state);
+            drop(replaced);
+            return Poll::Pending;
+        }
+    }
 }
 
 /// Wakes tasks without the lock. A waker that panics keeps no other task waiting, and ends no job.
-trait Wakers {
-    /// Keeps the task's waker, and drops the waker that was there before without the lock.
-    fn wait(self, cx: &Context<'_>, slot: fn(&mut State) -> &mut Option<Waker>);
-
-    fn wake_all(self);
-}
-
-impl Wakers for MutexGuard<'_, State> {
-    fn wait(mut self, cx: &Context<'_>, slot: fn(&mut State) -> &mut Option<Waker>) {
-        let slot = slot(&mut self);
-        if slot.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
-            return;
-        }
-        let old = slot.replace(cx.waker().clone());
-        drop(self);
-        drop(old);
-    }
-
-    fn wake_all(mut self) {
-        let ends = [self.reader.take(), self.writer.take()];
-        let others = mem::take(&mut self.others).into_iter();
-        drop(self);
-        for waker in ends
-            .into_iter()
-            .flatten()
-            .chain(others.map(|(_, waker)| waker))
-        {
-            contain(|| waker.wake());
-        }
+fn wake_all(mut state: MutexGuard<'_, State>) {
+    let ends = [state.reader.take(), state.writer.take()];
+    let others = mem::take(&mut state.others).into_values();
+    drop(state);
+    for waker in ends.into_iter().flatten().chain(others) {
+        contain(|| waker.wake());
     }
 }
 
 impl State {
+    fn waker(&self, of: Waiter) -> Option<&Waker> {
+        match of {
+            Waiter::Reader => self.reader.as_ref(),
+            Waiter::Writer => self.writer.as_ref(),
+            Waiter::Other(key) => self.others.get(&key),
+        }
+    }
+
+    fn replace_waker(&mut self, of: Waiter, waker: Waker) -> Option<Waker> {
+        match of {
+            Waiter::Reader => self.reader.replace(waker),
+            Waiter::Writer => self.writer.replace(waker),
+            Waiter::Other(key) => self.others.insert(key, waker),
+        }
+    }
+
     fn take_ahead(&mut self, to: &mut [u8]) -> usize {
         let count = self.ahead.len().min(to.len());
         let from = self.ahead.start;
@@ -458,7 +483,7 @@ fn write_queued(mut file: &fs::File, shared: &Shared) {
         }
         bytes.clear();
         mem::swap(&mut state.queued, &mut bytes);
-        state.wake_all(); // There is room in `queued`.
+        wake_all(state); // There is room in `queued`.
         result = file.write_all(&bytes);
     }
 }
