@@ -70,3 +70,22 @@ fn function_with_the_attribute_is_called_without_await() {
     let unwound = std::panic::catch_unwind(|| never()).unwrap_err();
     assert_eq!(*unwound.downcast::<&str>().unwrap(), "never returns");
 }
+
+fn runtime() -> u32 {
+    1
+}
+
+#[selvedge::main(flavor = "current_thread")]
+async fn add(runtime: u32, future: u32) -> u32 {
+    runtime + future
+}
+
+#[selvedge::test]
+async fn names_of_the_expansion_are_hidden_from_the_body() {
+    assert_eq!(runtime(), 1);
+}
+
+#[test]
+fn arguments_may_have_any_names() {
+    assert_eq!(add(1, 2), 3);
+}

@@ -7,8 +7,8 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta, MetaNameValue, Path, Result, ReturnType,
-    Token, Type, parse::Parser, parse_quote, punctuated::Punctuated, spanned::Spanned,
+    Error, Expr, ExprLit, Ident, ItemFn, Lit, LitStr, Meta, MetaNameValue, Path, Result,
+    ReturnType, Token, Type, parse::Parser, parse_quote, punctuated::Punctuated, spanned::Spanned,
 };
 
 /// The attribute that is expanded.
@@ -61,19 +61,20 @@ fn in_a_runtime(arguments: TokenStream, mut function: ItemFn, kind: Kind) -> Res
         builder = quote_spanned! { span => #builder.start_paused(#paused) };
     }
     let body = &function.block;
-    let future = quote! { async #body };
-    let future = match &function.sig.output {
-        ReturnType::Default => named(&quote! { () }, &future),
-        ReturnType::Type(_, output) if can_be_named(output) => named(output, &future),
-        ReturnType::Type(..) => quote! { let future = #future; },
+    let made = quote! { async #body };
+    let [runtime, future] = ["runtime", "future"].map(hidden);
+    let future_is_made = match &function.sig.output {
+        ReturnType::Default => named(&quote! { () }, &future, &made),
+        ReturnType::Type(_, output) if can_be_named(output) => named(output, &future, &made),
+        ReturnType::Type(..) => quote! { let #future = #made; },
     };
     function.block = parse_quote! {{
-        let runtime = #builder
+        let #runtime = #builder
             .enable_all()
             .build()
             .expect("the runtime of this function cannot be started");
-        #future
-        runtime.block_on(future)
+        #future_is_made
+        #runtime.block_on(#future)
     }};
     if kind == Kind::Test {
         let is_test = |attribute: &syn::Attribute| attribute.path().is_ident("test");
@@ -88,11 +89,17 @@ fn in_a_runtime(arguments: TokenStream, mut function: ItemFn, kind: Kind) -> Res
     Ok(quote! { #function })
 }
 
+/// Makes the name of a variable that the body cannot use. If the body uses this name, it finds an
+/// item or argument of the user.
+fn hidden(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
 /// Names the type of the output of the body's future, so that an error in the body names that type.
-fn named(output: &impl ToTokens, future: &TokenStream) -> TokenStream {
+fn named(output: &impl ToTokens, future: &Ident, made: &TokenStream) -> TokenStream {
     quote! {
-        let future: ::core::pin::Pin<&mut dyn ::core::future::Future<Output = #output>> =
-            ::core::pin::pin!(#future);
+        let #future: ::core::pin::Pin<&mut dyn ::core::future::Future<Output = #output>> =
+            ::core::pin::pin!(#made);
     }
 }
 
