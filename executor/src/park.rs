@@ -225,7 +225,7 @@ impl Core {
         }
         self.as_worker(|| {
             self.leave_search();
-            park.deliver();
+            self.outside_of_turns(|| park.deliver());
             self.queue.requeue_slot(self);
         });
     }

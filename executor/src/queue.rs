@@ -46,6 +46,12 @@ impl Core {
         Some(Scheduler::of(&self.shared))
     }
 
+    /// Runs `f`. With groups, the code of `f` is in main's group.
+    #[inline(always)]
+    pub(crate) fn outside_of_turns<R>(&self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
     /// Does nothing: with groups this publishes the requeued task of a group.
     #[inline(always)]
     pub(crate) fn publish_requeued_if(&self, _: impl FnOnce() -> bool) {}

@@ -230,6 +230,45 @@ fn busy_worker_polls_its_driver() {
     assert_eq!(runtime.metrics().remote_schedules, 0);
 }
 
+/// A waker that reports its group, and spawns a task that reports its own.
+#[cfg(feature = "groups")]
+struct ReportsGroups(mpsc::Sender<String>);
+
+#[cfg(feature = "groups")]
+impl std::task::Wake for ReportsGroups {
+    fn wake(self: Arc<Self>) {
+        let report = move || {
+            let name = selvedge::SchedulingGroup::current().name();
+            self.0.send(name).unwrap();
+        };
+        report();
+        selvedge::spawn_detached(async move { report() });
+    }
+}
+
+/// Fails if a waker that the driver calls, between two polls of a group's task, is in that group.
+#[cfg(feature = "groups")]
+#[test]
+fn waker_between_polls_of_a_group_is_in_main() {
+    let sender = Sender::new();
+    let inbox = sender.clone();
+    let runtime = Builder::new().workers(1).driver(move |_| inbox.inbox());
+    let runtime = runtime.build().unwrap();
+    let group = runtime.group("a").build().unwrap();
+    let (reports, groups) = mpsc::channel();
+    let busy = selvedge::spawn_in(&group, async move {
+        sender.send(Waker::from(Arc::new(ReportsGroups(reports))));
+        // The worker runs from here to the end of this task without a park.
+        let mut names = Vec::new();
+        while names.len() < 2 {
+            names.extend(groups.try_iter());
+            yield_now().await;
+        }
+        names
+    });
+    assert_eq!(runtime.block_on(busy.unwrap()).unwrap(), ["main"; 2]);
+}
+
 #[test]
 fn lent_core_takes_its_driver_along() {
     let sender = Sender::new();

@@ -4,7 +4,8 @@
 //! 2. A closure of `spawn_blocking`, and the rest of a poll that has given its worker away, have no
 //!    turn. Their group is kept here, by a counted reference. If the group is destroyed meanwhile,
 //!    their spawns go to main.
-//! 3. Everything else, such as a `block_on`, belongs to main.
+//! 3. Everything else belongs to main, such as a `block_on`, or a waker that a worker calls between
+//!    two polls.
 use super::group::Group;
 use crate::{
     context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler, shared::Shared,

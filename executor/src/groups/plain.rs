@@ -26,6 +26,11 @@ impl Core {
         self.queue.plain.get() == Some(scheduler)
     }
 
+    /// Runs wakers and other user code between two polls.
+    pub(crate) fn outside_of_turns<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.queue.outside_of_turns(f)
+    }
+
     /// Publishes the requeued task of a group, if `is_due`: before the worker looks elsewhere than
     /// in its queue.
     #[inline(always)]

@@ -30,6 +30,8 @@ pub(crate) struct GroupQueue {
     pub(super) plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
+    /// Whether the worker runs code of no task, between two polls.
+    is_outside: Cell<bool>,
     /// The task of another group than main that has just run, and is to run again (rule 9 of
     /// [`groups`](super)).
     requeued: Cell<Option<Task>>,
@@ -115,6 +117,7 @@ impl GroupQueue {
             sharing: Cell::new(false),
             plain: Cell::new(Some(main)),
             turn: Cell::new(main),
+            is_outside: Cell::new(false),
             requeued: Cell::new(None),
             main,
             alone: Cell::new(0),
@@ -125,9 +128,25 @@ impl GroupQueue {
         }
     }
 
-    /// The group whose task the worker runs.
+    /// The group whose task the worker runs, or main if the worker runs code of no task.
     pub(crate) fn turn(&self) -> Scheduler {
-        self.turn.get()
+        match self.is_outside.get() {
+            true => self.main,
+            false => self.turn.get(),
+        }
+    }
+
+    /// Runs user code between two polls, which is in main's group, whoever has the turn.
+    pub(super) fn outside_of_turns<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Leave<'a>(&'a Cell<bool>);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.set(false);
+            }
+        }
+        self.is_outside.set(true);
+        let _leave = Leave(&self.is_outside);
+        f()
     }
 
     /// Enters the group whose task the worker runs, for a task that the running task spawns. Enters
@@ -143,7 +162,7 @@ impl GroupQueue {
 
     #[cold]
     fn inherit_turn(&self) -> Scheduler {
-        let turn = self.turn.get();
+        let turn = self.turn();
         // SAFETY: rule 3 of `turns`.
         let entered = unsafe { turn.group().as_ref() }.enter();
         if entered { turn } else { self.main }
