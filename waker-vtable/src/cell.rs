@@ -156,8 +156,8 @@ impl WakerCell {
     ///
     /// # Panics
     /// If a waker panics when it is cloned, dropped or woken. This call wakes the registered waker
-    /// if a notifier came meanwhile. After a panic the cell has the old waker, the new waker, or
-    /// none.
+    /// if a notifier came meanwhile; a panic of that wake is dropped if the clone has panicked. After
+    /// a panic the cell has the old waker, the new waker, or none.
     pub fn register(&self, waker: &Waker) {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
@@ -274,9 +274,14 @@ impl Drop for Registration<'_> {
         let waker = self.replace(None);
         // Ordering: Release and a swap, as in the last step of `take`.
         self.0.state.swap(EMPTY, Release);
-        if let Some(waker) = waker {
-            waker.wake();
+        let Some(waker) = waker else { return };
+        #[cfg(feature = "std")]
+        if std::thread::panicking() {
+            // The waker's clone has panicked, or the caller. A second panic that left this drop
+            // would end the process.
+            return sync_shim::panics::contain(|| waker.wake());
         }
+        waker.wake();
     }
 }
 

@@ -1,11 +1,13 @@
 //! A list of wakers that are collected under a lock and woken after its release.
 use core::{error::Error, fmt, mem::MaybeUninit, task::Waker};
+use sync_shim::panics::contain;
 
 /// An array of up to `N` wakers: collected under a lock, woken after its release.
 ///
 /// Every waker that was pushed is woken, in order: by [`wake_all`](Self::wake_all), or when the
-/// list is dropped. This holds even if another waker panics. So a list that is declared before the
-/// lock's guard wakes after the release, however the function returns.
+/// list is dropped. This holds even if other wakers panic (with `std`; without it, even if one
+/// does). So a list that is declared before the lock's guard wakes after the release, however the
+/// function returns.
 ///
 /// ```
 /// use std::{collections::VecDeque, sync::Mutex, task::Waker};
@@ -78,13 +80,20 @@ impl<const N: usize> WakeList<N> {
     /// waker may run any code.
     ///
     /// # Panics
-    /// If a waker panics. The panic unwinds after the other wakers were woken. If a second waker
-    /// panics, the process aborts.
+    /// If a waker panics. The first panic unwinds after the other wakers were woken. The panics of
+    /// the other wakers are caught and dropped; without `std` the second panic ends the process.
     pub fn wake_all(&mut self) {
-        // The list is empty before the first waker runs, so that none is woken twice.
+        let mut rest = self.take();
+        for slot in &mut rest.0 {
+            // SAFETY: the slot holds a waker, and the iterator has passed it, so it is read once.
+            unsafe { slot.assume_init_read() }.wake();
+        }
+    }
+
+    /// Empties the list before the first waker runs, so that none is woken twice.
+    fn take(&mut self) -> Rest<'_> {
         let len = core::mem::take(&mut self.len);
-        let mut rest = Rest(self.wakers[..len].iter_mut());
-        rest.wake();
+        Rest(self.wakers[..len].iter_mut())
     }
 }
 
@@ -96,6 +105,10 @@ impl<const N: usize> Default for WakeList<N> {
 
 impl<const N: usize> Drop for WakeList<N> {
     fn drop(&mut self) {
+        #[cfg(feature = "std")]
+        if std::thread::panicking() {
+            return drop(self.take());
+        }
         self.wake_all();
     }
 }
@@ -110,20 +123,17 @@ impl<const N: usize> fmt::Debug for WakeList<N> {
 }
 
 /// The wakers that are not woken yet. Each slot holds a waker, and no other code touches it again.
+/// If wakers are left when this value is dropped, a panic unwinds. So the drop contains the panics
+/// of these wakers: a panic that left the drop would end the process.
 struct Rest<'a>(core::slice::IterMut<'a, MaybeUninit<Waker>>);
-
-impl Rest<'_> {
-    fn wake(&mut self) {
-        for slot in &mut self.0 {
-            // SAFETY: the slot holds a waker, and the iterator has passed it, so it is read once.
-            unsafe { slot.assume_init_read() }.wake();
-        }
-    }
-}
 
 impl Drop for Rest<'_> {
     fn drop(&mut self) {
-        self.wake();
+        for slot in &mut self.0 {
+            // SAFETY: the slot holds a waker, and the iterator has passed it, so it is read once.
+            let waker = unsafe { slot.assume_init_read() };
+            contain(|| waker.wake());
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     ptr::NonNull,
     sync::{
-        Arc, Mutex,
+        Arc, LazyLock, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, RawWakerVTable, Wake, Waker},
@@ -244,6 +244,37 @@ fn wake_list_with_a_panicking_waker_wakes_the_others() {
     assert_eq!(Arc::strong_count(&log.0), 1, "each was dropped");
 }
 
+// Fails, by an abort of the process, if a second panic unwinds beside the first.
+#[test]
+fn wake_list_with_panicking_wakers_wakes_them_all() {
+    let log = Log::default();
+    let mut list = WakeList::<4>::new();
+    for number in 0..4 {
+        list.push(log.waker(number, number != 2)).unwrap();
+    }
+    catch_unwind(AssertUnwindSafe(|| list.wake_all())).unwrap_err();
+    assert!(list.is_empty());
+    assert_eq!(log.take(), [0, 1, 2, 3]);
+    assert_eq!(Arc::strong_count(&log.0), 1, "each was dropped");
+}
+
+// Fails, by an abort of the process, if the panic of the list's first waker unwinds beside that of
+// the closure.
+#[test]
+fn wake_list_dropped_in_a_panic_wakes_them_all() {
+    let log = Log::default();
+    let unwound = catch_unwind(|| {
+        let mut list = WakeList::<2>::new();
+        for number in 0..2 {
+            list.push(log.waker(number, true)).unwrap();
+        }
+        panic!("first");
+    });
+    assert_eq!(unwound.unwrap_err().downcast_ref(), Some(&"first"));
+    assert_eq!(log.take(), [0, 1]);
+    assert_eq!(Arc::strong_count(&log.0), 1, "each was dropped");
+}
+
 #[test]
 fn wake_list_of_capacity_zero_is_full() {
     let mut list = WakeList::<0>::new();
@@ -292,6 +323,33 @@ fn waker_clone_that_panics_leaves_the_cell_unchanged() {
     catch_unwind(|| cell.register(&unclonable())).unwrap_err();
     cell.wake();
     assert_eq!(log.take(), [0]);
+}
+
+// A notifier comes during a clone that then panics. So the registration wakes the waker that the
+// cell had, and that wake panics as well. Fails, by an abort of the process, if the second panic
+// unwinds beside the first.
+#[test]
+fn waker_clone_and_wake_that_panic_leave_the_cell_empty() {
+    static CELL: LazyLock<WakerCell> = LazyLock::new(WakerCell::new);
+    static TABLE: RawWakerVTable = RawWakerVTable::new(
+        |_| {
+            CELL.wake();
+            panic!("a clone's panic")
+        },
+        |_| (),
+        |_| (),
+        |_| (),
+    );
+    // SAFETY: the functions need no data.
+    let notifies = unsafe { Waker::new(std::ptr::null(), &TABLE) };
+    let log = Log::default();
+    CELL.register(&log.waker(0, true));
+    let panic = catch_unwind(|| CELL.register(&notifies)).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"a clone's panic"));
+    CELL.register(&log.waker(1, false));
+    CELL.wake();
+    assert_eq!(log.take(), [0, 1]);
+    assert_eq!(Arc::strong_count(&log.0), 1, "each was dropped");
 }
 
 #[test]
