@@ -245,6 +245,30 @@ fn closure_that_panics_as_scheduler_cancels_the_task() {
     assert_eq!(Arc::strong_count(&captured), 1);
 }
 
+/// The closure runs its task and then panics. In the first call the task waits, with no reference
+/// but that of the call. So the task is scheduled once more while the panic unwinds, and the
+/// closure panics again. Fails, by an abort of the process, if that second panic leaves the drop.
+#[test]
+fn closure_that_panics_after_a_last_poll_panics_once() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (count, dropped) = (calls.clone(), Arc::new(()));
+    let held = dropped.clone();
+    let future = async move {
+        let _held = held;
+        pending::<()>().await;
+    };
+    let (task, join) = spawn(future, move |task| {
+        count.fetch_add(1, SeqCst);
+        drop(task.run());
+        panic!("schedule");
+    });
+    drop(join);
+    assert!(panics(|| task.schedule()));
+    assert_eq!(calls.load(SeqCst), 2);
+    assert_eq!(Arc::strong_count(&dropped), 1);
+    assert_eq!(Arc::strong_count(&calls), 1, "the cell is left");
+}
+
 #[test]
 fn task_in_any_state_ends_if_its_futures_drop_panics() {
     let mut test = Test::new(true);
