@@ -320,7 +320,8 @@ impl<T> JoinHandle<T> {
     ///
     /// Returns `false` if the task is complete: then nothing wakes `waker`, which is dropped. A
     /// poll does the same with a clone of its context's waker, unless that waker is registered
-    /// already. Costs one read-modify-write, or two if `waker` replaces another waker.
+    /// already. Contains a panic of the drop of either waker. Costs one read-modify-write, or two if
+    /// `waker` replaces another waker.
     ///
     /// ```
     /// use std::{sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}}, task::{Wake, Waker}};
@@ -343,14 +344,18 @@ impl<T> JoinHandle<T> {
     /// ```
     #[must_use = "nothing wakes the waker if the task is complete"]
     pub fn set_waker(&mut self, waker: Waker) -> bool {
-        self.replace_registered(waker).is_ok()
+        if self.take_slot_back().is_err() {
+            self.drop_waker(Some(waker));
+            return false;
+        }
+        self.leave_waker(waker).is_ok()
     }
 
-    fn replace_registered(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
+    fn take_slot_back(&self) -> Result<(), AlreadyComplete> {
         if self.header().state.has_join_waker()? {
             self.header().state.unset_join_waker()?;
         }
-        self.leave_waker(waker)
+        Ok(())
     }
 
     /// Takes the output, if the task is complete and the output was not taken yet. Costs one load.

@@ -160,6 +160,15 @@ fn set_waker_replaces_one_that_panics_in_its_drop() {
     assert!(matches!(join.try_join(), Some(Ok(7))));
 }
 
+// The waker is refused at the first look at the state word.
+#[test]
+fn set_waker_of_a_complete_task_contains_its_drop() {
+    let (task, mut join) = new(async { 7 }, Queue::default());
+    assert!(matches!(task.run(), Ran::Complete));
+    assert!(!join.set_waker(waker_that_panics_in_its_drop()));
+    assert!(matches!(join.try_join(), Some(Ok(7))));
+}
+
 #[test]
 fn owner_waker_clone_panic_leaves_wake_to_next_release() {
     static CLONES: AtomicUsize = AtomicUsize::new(0);
