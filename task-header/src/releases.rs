@@ -42,7 +42,7 @@ impl Releases {
         releases
     }
 
-    /// Frees a stack.
+    /// Frees a stack. Contains a panic in the drop of the owner's waker.
     ///
     /// # Safety
     /// [`allocate`](Self::allocate) returned the stack, and no thread uses it any more.
@@ -50,10 +50,12 @@ impl Releases {
         let releases = this.as_ptr();
         // SAFETY: the stack is the caller's alone.
         unsafe { &mut *releases }.head.retire();
-        // SAFETY: the stack is initialised, and dropped once.
-        unsafe { releases.drop_in_place() };
-        // SAFETY: `allocate` got the block with this layout.
-        unsafe { dealloc(releases.cast(), Layout::new::<Self>()) };
+        panics::contain_then(
+            // SAFETY: the stack is initialised, and dropped once.
+            || unsafe { releases.drop_in_place() },
+            // SAFETY: `allocate` got the block with this layout.
+            || unsafe { dealloc(releases.cast(), Layout::new::<Self>()) },
+        );
     }
 
     /// Sends a task to its owner, and wakes the owner if the tag is set. Costs one

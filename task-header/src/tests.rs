@@ -170,6 +170,12 @@ fn set_waker_of_a_complete_task_contains_its_drop() {
 }
 
 #[test]
+fn owner_waker_panic_in_drop_stays_in_the_list() {
+    let owned = Owned::<Queue>::new(waker_that_panics_in_its_drop());
+    drop(owned);
+}
+
+#[test]
 fn owner_waker_clone_panic_leaves_wake_to_next_release() {
     static CLONES: AtomicUsize = AtomicUsize::new(0);
     static WAKES: AtomicUsize = AtomicUsize::new(0);
