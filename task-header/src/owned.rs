@@ -121,7 +121,10 @@ impl<S: Schedule> Owned<S> {
 
 impl<S> Drop for Owned<S> {
     fn drop(&mut self) {
-        drain(&mut self.list);
+        // The drop of a task's metadata may end other tasks of the list.
+        while self.list.has_releases() {
+            drain(&mut self.list);
+        }
     }
 }
 

@@ -175,6 +175,28 @@ fn owner_waker_panic_in_drop_stays_in_the_list() {
     drop(owned);
 }
 
+// Fails if the drop of a list releases only the tasks that ended elsewhere before that drop.
+#[test]
+fn list_drop_releases_tasks_that_end_in_it() {
+    let (freed, details) = count();
+    let queue = Queue::default();
+    let mut owned = Owned::new(Waker::noop().clone());
+    let mut wait = |task: Notified<Queue>| {
+        let waker = task.waker();
+        assert!(matches!(owned.run(task), Ran::Pending));
+        waker.wake();
+        queue.pop().unwrap()
+    };
+    let builder = crate::Builder::new().metadata(details.clone());
+    let last = wait(builder.spawn_detached(pending::<()>(), queue.clone()));
+    let builder = crate::Builder::new().metadata((details, last));
+    let first = wait(builder.spawn_detached(pending::<()>(), queue.clone()));
+    drop(first);
+    assert_eq!(freed.load(Relaxed), 0);
+    drop(owned);
+    assert_eq!(freed.load(Relaxed), 2);
+}
+
 #[test]
 fn owner_waker_clone_panic_leaves_wake_to_next_release() {
     static CLONES: AtomicUsize = AtomicUsize::new(0);
