@@ -5,7 +5,7 @@
 //! reference to the task, so a wake by reference can submit the task without counting. A task that
 //! completes in its first poll touches no list. The rules are those of [`list`](crate::list).
 use crate::{
-    cell::{self, header},
+    cell::{self, TaskPtr, header},
     complete::dealloc,
     id::Id,
     list::{Keep, List},
@@ -131,15 +131,35 @@ impl<S> Drop for Owned<S> {
 /// Releases the complete tasks on the stack. The stack has no other tasks, because no task of an
 /// [`Owned`] is thread-local.
 fn drain(list: &mut List) {
-    let mut next = list.take();
-    while let Some(task) = next {
-        // SAFETY: this task was taken above.
-        next = unsafe { next_taken(task) };
-        // SAFETY: only complete tasks of this list are pushed (rule 3).
-        if let Duty::Dealloc = unsafe { list.release(task) } {
-            // SAFETY: no reference is left.
-            unsafe { dealloc(task) };
+    let next = list.take();
+    Taken { list, next }.release();
+}
+
+/// The tasks that a drain has taken from the stack and not released yet. In a build that can't
+/// catch a panic, the drop of a task's metadata may interrupt the drain. The drop of this value then
+/// releases the other tasks.
+struct Taken<'a> {
+    list: &'a mut List,
+    next: Option<TaskPtr>,
+}
+
+impl Taken<'_> {
+    fn release(&mut self) {
+        while let Some(task) = self.next {
+            // SAFETY: this task was taken from the stack, and is released below.
+            self.next = unsafe { next_taken(task) };
+            // SAFETY: only complete tasks of this list are pushed (rule 3).
+            if let Duty::Dealloc = unsafe { self.list.release(task) } {
+                // SAFETY: no reference is left.
+                unsafe { dealloc(task) };
+            }
         }
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

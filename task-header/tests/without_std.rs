@@ -4,26 +4,35 @@
 #![allow(missing_docs, reason = "a test")]
 use std::{
     alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
     future::{Future, pending},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     task::{Context, Poll, Waker},
 };
-use task_header::{JoinHandle, LocalNotified, LocalOwned, LocalRan, ScheduleLocal, WakeKind};
+use task_header::{
+    Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, Notified, Owned, Ran, Schedule,
+    ScheduleLocal, WakeKind,
+};
 
-/// The system's allocator, with a count of the blocks of one thread.
+/// The system's allocator, with a count of each thread's blocks.
 struct Balance;
 
-/// The number of blocks that the counting thread has taken and not given back.
-static BLOCKS: AtomicIsize = AtomicIsize::new(0);
-
-thread_local!(static COUNTS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+thread_local! {
+    /// The number of blocks that the thread has taken and not given back.
+    static BLOCKS: Cell<isize> = const { Cell::new(0) };
+}
 
 fn count(by: isize) {
-    if COUNTS.try_with(std::cell::Cell::get).unwrap_or(false) {
-        BLOCKS.fetch_add(by, Relaxed);
-    }
+    let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + by));
+}
+
+/// Asserts that `f` gives back each block that it takes.
+fn assert_balanced(f: impl FnOnce()) {
+    let before = BLOCKS.get();
+    f();
+    assert_eq!(BLOCKS.get(), before);
 }
 
 // SAFETY: each call goes to the system's allocator, which fulfils the contract.
@@ -77,6 +86,11 @@ fn waits(list: &LocalOwned<Nowhere>, panics: bool) -> JoinHandle<()> {
     join
 }
 
+/// Returns whether `f` panics.
+fn panics(f: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(f)).is_err()
+}
+
 fn is_cancelled(join: JoinHandle<()>) -> bool {
     let mut join = pin!(join);
     let polled = join.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -85,18 +99,47 @@ fn is_cancelled(join: JoinHandle<()>) -> bool {
 
 #[test]
 fn list_drop_interrupted_by_a_panic_drops_the_rest() {
-    COUNTS.set(true);
-    let list = LocalOwned::new(Waker::noop().clone());
-    let joins = [false, true, false].map(|panics| waits(&list, panics));
-    let dropped = catch_unwind(AssertUnwindSafe(|| drop(list)));
-    assert!(dropped.is_err(), "nothing can catch it");
-    drop(dropped);
-    assert_eq!(DROPS.load(Relaxed), 3);
-    for join in joins {
-        assert!(is_cancelled(join));
+    assert_balanced(|| {
+        let list = LocalOwned::new(Waker::noop().clone());
+        let joins = [false, true, false].map(|panics| waits(&list, panics));
+        assert!(panics(|| drop(list)), "nothing can catch it");
+        assert_eq!(DROPS.load(Relaxed), 3);
+        for join in joins {
+            assert!(is_cancelled(join));
+        }
+    });
+}
+
+/// A scheduler that cancels the tasks it is given.
+struct Drops;
+
+impl Schedule for Drops {
+    fn schedule(_: Notified<Self>, _: WakeKind) {}
+}
+
+/// Panics in its drop.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::resume_unwind(Box::new(()));
     }
-    COUNTS.set(false);
-    assert_eq!(BLOCKS.load(Relaxed), 0);
+}
+
+// Fails if the panic in the release of one task keeps the list from the other tasks.
+#[test]
+fn drain_interrupted_by_a_panic_releases_the_rest() {
+    assert_balanced(|| {
+        let mut owned = Owned::new(Waker::noop().clone());
+        for explodes in [false, true, false] {
+            let builder = Builder::new().metadata(explodes.then(|| Bomb));
+            let (task, join) = builder.spawn(pending::<()>(), Drops);
+            assert!(matches!(owned.run(task), Ran::Pending));
+            join.abort();
+        }
+        assert!(panics(|| owned.drain()), "nothing can catch it");
+        assert!(owned.is_empty());
+    });
 }
 
 static PANICKED: AtomicUsize = AtomicUsize::new(0);
