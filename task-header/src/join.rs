@@ -228,24 +228,24 @@ impl<T> JoinHandle<T> {
     /// Gives up the join interest of a task whose output was not taken.
     #[inline(never)]
     fn detach(&self) {
-        let duty = loop {
-            match self.header().state.leave_join() {
-                LeaveJoin::Left(duty) => break duty,
-                LeaveJoin::DropWaker => self.drop_waker(self.replace_waker(None)),
-                LeaveJoin::DropOutput => {
-                    let drop_output = || {
-                        // SAFETY: JOIN_INTEREST keeps the task alive.
-                        let vtable = unsafe { vtable(self.task()) };
-                        // SAFETY: the task is complete, so the output is this handle's, and it was
-                        // not taken.
-                        unsafe { (vtable.drop_output)(self.task()) };
-                    };
-                    return panics::contain_then(drop_output, || self.release());
-                }
+        match self.header().state.leave_join() {
+            // SAFETY: the duty is this handle's, and the handle is not used afterwards.
+            LeaveJoin::Left(duty) => unsafe { fulfil(self.task(), duty, WakeKind::Orphan) },
+            LeaveJoin::DropWaker => {
+                let waker = self.replace_waker(None);
+                panics::contain_then(|| self.drop_waker(waker), || self.detach());
             }
-        };
-        // SAFETY: the duty is this handle's, and the handle is not used afterwards.
-        unsafe { fulfil(self.task(), duty, WakeKind::Orphan) };
+            LeaveJoin::DropOutput => {
+                let drop_output = || {
+                    // SAFETY: JOIN_INTEREST keeps the task alive.
+                    let vtable = unsafe { vtable(self.task()) };
+                    // SAFETY: the task is complete, so the output is this handle's, and it was not
+                    // taken.
+                    unsafe { (vtable.drop_output)(self.task()) };
+                };
+                panics::contain_then(drop_output, || self.release());
+            }
+        }
     }
 
     /// Releases a complete task whose output is gone.

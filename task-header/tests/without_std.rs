@@ -8,8 +8,11 @@ use std::{
     future::{Future, pending},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    task::{Context, Poll, Waker},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 use task_header::{
     Builder, JoinHandle, LocalNotified, LocalOwned, LocalRan, Notified, Owned, Ran, Schedule,
@@ -126,6 +129,10 @@ impl Drop for Bomb {
     }
 }
 
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {}
+}
+
 // Fails if the panic in the release of one task keeps the list from the other tasks.
 #[test]
 fn drain_interrupted_by_a_panic_releases_the_rest() {
@@ -139,6 +146,17 @@ fn drain_interrupted_by_a_panic_releases_the_rest() {
         }
         assert!(panics(|| owned.drain()), "nothing can catch it");
         assert!(owned.is_empty());
+    });
+}
+
+#[test]
+fn handle_whose_waker_panics_in_its_drop_detaches_the_task() {
+    assert_balanced(|| {
+        let (task, mut join) = task_header::new(async {}, Drops);
+        let waker = Waker::from(Arc::new(Bomb));
+        assert!(join.set_waker(waker));
+        assert!(panics(|| drop(join)), "nothing can catch it");
+        drop(task);
     });
 }
 
