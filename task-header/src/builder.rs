@@ -128,9 +128,10 @@ impl<D: Details> Builder<D> {
     ///
     /// # Safety
     /// The future is polled and dropped only by runs of the task's [`Notified`], by the drop of
-    /// that `Notified`, and by [`Owned::cancel`](crate::Owned::cancel) and
-    /// [`Owned::cancel_all`](crate::Owned::cancel_all). These actions also drop the output, unless
-    /// the join handle has it. The caller ensures that each of these actions
+    /// that `Notified`, and by [`Owned::cancel`](crate::Owned::cancel),
+    /// [`Owned::cancel_all`](crate::Owned::cancel_all) and
+    /// [`Owned::cancel_all_and`](crate::Owned::cancel_all_and). These actions also drop the output,
+    /// unless the join handle has it. The caller ensures that each of these actions
     /// - is on this thread, unless the future and its output are `Send`;
     /// - happens before the borrows of the future and the output end. A `Notified` that is left by
     ///   then must be leaked.
@@ -207,10 +208,12 @@ impl<D: Details> Builder<D> {
     ///
     /// # Safety
     /// As for [`spawn_unchecked`](Self::spawn_unchecked). In addition, each [`Runnable`], waker and
-    /// handle of the task may call the closure, and the last of them drops the closure. The caller
-    /// ensures that all of them
+    /// handle of the task may call the closure. The last of them drops the closure, or an
+    /// [`Owned`](crate::Owned) list does that has the task: in the run that ends the task, in
+    /// [`Owned::drain`](crate::Owned::drain), or in its own drop. The caller ensures that all of them
     /// - stay on this thread, unless the closure is `Send` and `Sync`;
-    /// - are gone, or leaked, when the closure's borrows end.
+    /// - are gone, or leaked, when the closure's borrows end. A list may remain that has released
+    ///   the task.
     #[inline(always)]
     pub unsafe fn spawn_with_unchecked<F, C>(
         self,

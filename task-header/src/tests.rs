@@ -630,6 +630,24 @@ fn closure_scheduler_lives_while_it_completes_its_last_task() {
     assert_eq!(dropped.load(Relaxed), 1);
 }
 
+// The contract of `spawn_with_unchecked` names the list as a reference that drops the closure.
+#[test]
+fn closure_of_a_listed_task_is_dropped_by_its_list() {
+    let (dropped, held) = count();
+    let schedule = move |task: crate::Runnable| {
+        let _held = &held;
+        drop(task.run());
+    };
+    let mut owned = Owned::new(Waker::noop().clone());
+    let (task, join) = crate::spawn(pending::<()>(), schedule);
+    assert!(matches!(owned.run(task), Ran::Pending));
+    join.abort();
+    drop(join);
+    assert_eq!(dropped.load(Relaxed), 0);
+    owned.drain();
+    assert_eq!(dropped.load(Relaxed), 1);
+}
+
 #[test]
 fn builder_details_are_dropped_with_the_task() {
     let (dropped, held) = count();
