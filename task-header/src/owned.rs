@@ -21,6 +21,10 @@ use core::{fmt, marker::PhantomData, panic::Location, ptr::NonNull, task::Waker}
 /// Every operation takes `&mut self`: there is one owner, and no other thread walks the list. The
 /// list's table grows to one word for each task that it has held at one time, in blocks of 1 KiB.
 /// When the list becomes empty, it frees all blocks but one.
+///
+/// The drop of the list releases the tasks that have ended. It neither cancels the others nor gives
+/// up their references: such a task can still be woken and run, but its cell leaks. Its future leaks
+/// too, unless a wake or an abort brings the task to its end.
 pub struct Owned<S> {
     list: List,
     scheduler: PhantomData<fn() -> S>,

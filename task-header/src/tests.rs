@@ -388,9 +388,20 @@ fn a_list_that_is_dropped_with_tasks_leaves_them_whole() {
     );
     let mut owned = Owned::new(Waker::noop().clone());
     assert!(matches!(owned.run(task), Ran::Pending));
+    // No waker and no handle reaches this task. LISTED is a reference that the list never gives up,
+    // so the task is no orphan, and its future leaks.
+    let (drops, held) = count();
+    let waits = async move {
+        let _held = held;
+        pending::<()>().await;
+    };
+    let task = new_detached(waits, queue.clone());
+    assert!(matches!(owned.run(task), Ran::Pending));
     drop(owned);
     slot.lock().unwrap().take().unwrap().wake();
     drop(queue.pop().unwrap());
+    assert!(queue.pop().is_none());
+    assert_eq!(drops.load(Relaxed), 0);
 }
 
 #[test]
