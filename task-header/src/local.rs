@@ -537,7 +537,9 @@ impl<S> LocalOwned<S> {
         }
     }
 
-    /// Returns the number of tasks in the list: all that were spawned and are not complete.
+    /// Returns the number of tasks in the list: all that were spawned and are not complete. A task
+    /// that was aborted as its poll ended may be complete, and counts until the next
+    /// [`receive`](Self::receive).
     pub fn len(&self) -> usize {
         self.with_list(|list| list.len())
     }
