@@ -168,6 +168,27 @@ fn completion_with_join_waker_costs_two_and_elsewhere_four() {
 }
 
 #[test]
+fn cancel_of_a_list_costs_up_to_four_for_each_idle_task() {
+    let mut cx = Context::from_waker(Waker::noop());
+    for (joined, awaited, expected) in [(false, false, 2), (true, false, 3), (true, true, 4)] {
+        let mut owned = Owned::new(Waker::noop().clone());
+        let (task, mut join) = new(std::future::pending::<()>(), Local);
+        let _ = owned.run(task);
+        assert!(!awaited || Pin::new(&mut join).poll(&mut cx).is_pending());
+        let join = joined.then_some(join);
+        assert_eq!(rmws(|| owned.cancel_all()).1, expected);
+        drop(join);
+    }
+    // The task is queued: it is only aborted.
+    let mut owned = Owned::new(Waker::noop().clone());
+    let (task, join) = new(std::future::pending::<()>(), Local);
+    let _ = owned.run(task);
+    join.waker().wake();
+    assert_eq!(rmws(|| owned.cancel_all()).1, 1);
+    drop(pop());
+}
+
+#[test]
 fn waker_costs_one_operation_and_raw_pointer_none() {
     let (task, join) = new(std::future::pending::<()>(), Local);
     let abort = join.abort_handle();

@@ -75,8 +75,9 @@ impl<S: Schedule> Owned<S> {
     /// Aborts every task of the list, and drops the futures of the idle tasks on this thread.
     ///
     /// The other tasks are queued or running. They end where they are run next, and the list is
-    /// empty only after that. Costs one read-modify-write per task, and one look at each word that
-    /// the list has in use.
+    /// empty only after that. Costs one read-modify-write for each of them, and one look at each word
+    /// that the list has in use. An idle task costs two; one more if a handle or a waker of the task
+    /// is left, and another one if its end wakes a join waker.
     pub fn cancel_all(&mut self) {
         self.cancel_all_and(|_, _| ());
     }
