@@ -222,7 +222,7 @@ impl<S: Schedule> Notified<S> {
     /// queued again. A listed task that completes is sent to its list's owner.
     ///
     /// # Panics
-    /// If `owned` panics; the task is then cancelled.
+    /// If `owned` panics. The task is then cancelled, unless the poll has ended it.
     #[inline]
     pub fn run_in<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {
         self.run_with(|| AfterPoll {
@@ -261,7 +261,7 @@ impl<S: Schedule> Notified<S> {
     /// ```
     ///
     /// # Panics
-    /// If `after` panics; the task is then cancelled.
+    /// If `after` panics. The task is then cancelled, unless the poll has ended it.
     #[inline]
     pub fn run_with<'a>(self, after: impl FnOnce() -> AfterPoll<'a, S>) -> Ran<S>
     where
@@ -284,7 +284,8 @@ impl<S: Schedule> Notified<S> {
     /// and costs two more accesses to a thread-local.
     ///
     /// # Panics
-    /// If `owned` panics; the task is then cancelled. In debug builds also if a task is current.
+    /// If `owned` panics. The task is then cancelled, unless the poll has ended it. In debug builds
+    /// also if a task is current: then the task is cancelled without a poll.
     #[inline]
     #[track_caller]
     pub fn run_in_loop<'a>(self, owned: impl FnOnce() -> Option<&'a mut Owned<S>>) -> Ran<S> {

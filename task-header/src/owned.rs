@@ -85,6 +85,9 @@ impl<S: Schedule> Owned<S> {
     /// Aborts every task as [`cancel_all`](Self::cancel_all) does, and calls `ended` for each task
     /// whose future was dropped on this thread. `ended` gets the place where the task was spawned,
     /// if the task recorded that place. By then another task may have the same id.
+    ///
+    /// # Panics
+    /// If `ended` panics. The tasks that were not reached by then are neither aborted nor dropped.
     pub fn cancel_all_and(
         &mut self,
         mut ended: impl FnMut(Id, Option<&'static Location<'static>>),

@@ -136,7 +136,8 @@ const fn referenced(s: usize) -> bool {
 pub enum TaskState {
     /// The task waits for a wake.
     Waiting,
-    /// The task is queued, or a thread polls it or drops its future.
+    /// The task is queued, or a thread polls it, drops its future, or frees it: a task that ends
+    /// without another reference to it is never seen complete.
     Active,
     /// The task's future is gone.
     Complete,

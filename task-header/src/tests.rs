@@ -715,6 +715,14 @@ fn panic_in_the_choice_of_a_list_cancels_the_task() {
 // Fails if a task that has yielded counts as one whose future is gone.
 #[cfg(feature = "std")]
 #[test]
+fn panic_in_the_choice_of_a_list_keeps_a_ready_output() {
+    let (task, join) = new(async { 7 }, Queue::default());
+    let run = std::panic::AssertUnwindSafe(|| task.run_in(|| panic!("on purpose")));
+    assert!(std::panic::catch_unwind(run).is_err());
+    assert!(matches!(poll_once(join), Poll::Ready(Ok(7))));
+}
+
+#[test]
 fn panic_in_the_choice_of_a_list_cancels_a_task_that_yielded() {
     let (dropped, held) = count();
     let future = std::future::poll_fn(move |cx| {
