@@ -51,9 +51,9 @@ impl<C: Fn(Runnable)> Kind for ByClosure<C> {
 }
 
 /// The reference that keeps a closure alive while the closure runs. If this value is dropped with
-/// the reference in it, the closure's panic unwinds. If the reference is then the last one, its drop
-/// schedules the task again, and the closure may panic again. That second panic is contained, since
-/// it would end the process.
+/// the reference in it, the closure's panic unwinds. If the reference is then the last one, its
+/// drop schedules the task again, and the closure may panic again. That second panic is contained,
+/// since it would end the process.
 struct Keeps(Option<AbortHandle>);
 
 impl Drop for Keeps {

@@ -320,8 +320,8 @@ impl<T> JoinHandle<T> {
     ///
     /// Returns `false` if the task is complete: then nothing wakes `waker`, which is dropped. A
     /// poll does the same with a clone of its context's waker, unless that waker is registered
-    /// already. Contains a panic of the drop of either waker. Costs one read-modify-write, or two if
-    /// `waker` replaces another waker.
+    /// already. Contains a panic of the drop of either waker. Costs one read-modify-write, or two
+    /// if `waker` replaces another waker.
     ///
     /// ```
     /// use std::{sync::{Arc, atomic::{AtomicUsize, Ordering::Relaxed}}, task::{Wake, Waker}};

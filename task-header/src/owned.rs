@@ -23,8 +23,8 @@ use core::{fmt, marker::PhantomData, panic::Location, ptr::NonNull, task::Waker}
 /// When the list becomes empty, it frees all blocks but one.
 ///
 /// The drop of the list releases the tasks that have ended. It neither cancels the others nor gives
-/// up their references: such a task can still be woken and run, but its cell leaks. Its future leaks
-/// too, unless a wake or an abort brings the task to its end.
+/// up their references: such a task can still be woken and run, but its cell leaks. Its future
+/// leaks too, unless a wake or an abort brings the task to its end.
 pub struct Owned<S> {
     list: List,
     scheduler: PhantomData<fn() -> S>,
@@ -75,9 +75,9 @@ impl<S: Schedule> Owned<S> {
     /// Aborts every task of the list, and drops the futures of the idle tasks on this thread.
     ///
     /// The other tasks are queued or running. They end where they are run next, and the list is
-    /// empty only after that. Costs one read-modify-write for each of them, and one look at each word
-    /// that the list has in use. An idle task costs two; one more if a handle or a waker of the task
-    /// is left, and another one if its end wakes a join waker.
+    /// empty only after that. Costs one read-modify-write for each of them, and one look at each
+    /// word that the list has in use. An idle task costs two; one more if a handle or a waker of
+    /// the task is left, and another one if its end wakes a join waker.
     pub fn cancel_all(&mut self) {
         self.cancel_all_and(|_, _| ());
     }
@@ -144,8 +144,8 @@ fn drain(list: &mut List) {
 }
 
 /// The tasks that a drain has taken from the stack and not released yet. In a build that can't
-/// catch a panic, the drop of a task's metadata may interrupt the drain. The drop of this value then
-/// releases the other tasks.
+/// catch a panic, the drop of a task's metadata may interrupt the drain. The drop of this value
+/// then releases the other tasks.
 struct Taken<'a> {
     list: &'a mut List,
     next: Option<TaskPtr>,

@@ -156,8 +156,8 @@ impl WakerCell {
     ///
     /// # Panics
     /// If a waker panics when it is cloned, dropped or woken. This call wakes the registered waker
-    /// if a notifier came meanwhile; a panic of that wake is dropped if the clone has panicked. After
-    /// a panic the cell has the old waker, the new waker, or none.
+    /// if a notifier came meanwhile; a panic of that wake is dropped if the clone has panicked.
+    /// After a panic the cell has the old waker, the new waker, or none.
     pub fn register(&self, waker: &Waker) {
         // Ordering: Relaxed, a guess that the exchange checks.
         let mut state = self.state.load(Relaxed);
