@@ -3,7 +3,6 @@ use crate::{
     cell::{self, Kind, TaskPtr, WakeKind, vtable},
     join::AbortHandle,
     notified::{Notified, Schedule},
-    panics,
 };
 use core::{marker::PhantomData, mem::needs_drop};
 
@@ -35,10 +34,10 @@ impl<C: Fn(Runnable)> Kind for ByClosure<C> {
         // Once the closure has the task, another thread may run it to its end and free the cell,
         // with the closure in it. So a reference keeps the cell, unless the closure has no size and
         // no drop: such a closure may be called at any address.
-        let mut keeps = Keeps((size_of::<C>() != 0 || needs_drop::<C>()).then(|| {
+        let _keeps = (size_of::<C>() != 0 || needs_drop::<C>()).then(|| {
             // SAFETY: the `Notified` keeps the task alive.
             unsafe { AbortHandle::of(task) }
-        }));
+        });
         // SAFETY: the closure is live during the call, and `C` is the type that `allocate` put
         // there. A closure without a size or a drop needs no live cell.
         let schedule = unsafe { cell::scheduler::<C>(task) };
@@ -46,21 +45,5 @@ impl<C: Fn(Runnable)> Kind for ByClosure<C> {
         // has no size.
         let notified = unsafe { Notified::from_task(task) };
         schedule(notified);
-        drop(keeps.0.take());
-    }
-}
-
-/// The reference that keeps a closure alive while the closure runs. If this value is dropped with
-/// the reference in it, the closure's panic unwinds. If the reference is then the last one, its
-/// drop schedules the task again, and the closure may panic again. That second panic is contained,
-/// since it would end the process.
-struct Keeps(Option<AbortHandle>);
-
-impl Drop for Keeps {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(task) = self.0.take() {
-            panics::contain(|| drop(task));
-        }
     }
 }

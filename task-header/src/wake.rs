@@ -1,5 +1,7 @@
 //! Wakes, aborts, and drops of references. Each is a transition of the state word, followed by the
 //! duty that the transition returns.
+#[cfg(feature = "std")]
+use crate::panics;
 use crate::{
     cell::{Header, TaskPtr, WakeKind, header, vtable},
     complete::dealloc,
@@ -48,7 +50,8 @@ pub(crate) unsafe fn abort(task: TaskPtr) {
     unsafe { fulfil(task, duty, WakeKind::Abort) };
 }
 
-/// Performs the duty that a transition returned.
+/// Performs the duty that a transition returned. A panic of the scheduler unwinds out of this call,
+/// unless another panic unwinds already, through the drop of the task's last reference.
 ///
 /// # Safety
 /// `duty` came from a transition of this task by the caller. The caller has not performed the duty
@@ -61,7 +64,14 @@ pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
             // live.
             let vtable = unsafe { vtable(task) };
             // SAFETY: the caller holds the one `Notified`.
-            unsafe { (vtable.schedule)(task, why) };
+            let schedule = || unsafe { (vtable.schedule)(task, why) };
+            #[cfg(feature = "std")]
+            if why == WakeKind::Orphan && std::thread::panicking() {
+                // The unwinding drops the last reference. If the scheduler's panic left that drop,
+                // the process would end.
+                return panics::contain(schedule);
+            }
+            schedule();
         }
         // SAFETY: the duty says that no reference is left.
         Duty::Dealloc => unsafe { dealloc(task) },

@@ -221,6 +221,30 @@ fn schedule_panic_cancels_the_task_and_reaches_the_caller() {
     }
 }
 
+/// A panic drops the last reference to a task, and the scheduler panics as well. The first time
+/// that reference is a waker, then an abort handle, then the join handle. Fails, by an abort of the
+/// process, if the second panic leaves the drop.
+#[test]
+fn schedule_panic_in_the_unwinding_of_another_is_contained() {
+    for reference in 0..3 {
+        let mut test = Test::new(false);
+        let (join, slot) = test.idle();
+        test.world.schedule_panics.store(true, SeqCst);
+        let (waker, abort) = (take(&slot), join.abort_handle());
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let order: [Box<dyn Any>; 3] = match reference {
+                0 => [Box::new(abort), Box::new(join), Box::new(waker)],
+                1 => [Box::new(join), Box::new(waker), Box::new(abort)],
+                _ => [Box::new(waker), Box::new(abort), Box::new(join)],
+            };
+            let _dropped_in_order = order;
+            panic!("first");
+        }));
+        assert_eq!(unwound.unwrap_err().downcast_ref(), Some(&"first"));
+        test.over();
+    }
+}
+
 /// Fails if a future, or the value that the closure captures, is not dropped exactly once.
 #[test]
 fn closure_that_panics_as_scheduler_cancels_the_task() {
