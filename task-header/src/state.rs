@@ -435,8 +435,9 @@ impl State {
 
     /// Counts one more waker or abort handle. Costs one read-modify-write.
     ///
-    /// Aborts the process when the count reaches the sign bit. Only a program that forgets that
-    /// many clones gets there.
+    /// Aborts the process when the count reaches the sign bit: at 2^56 references on a 64-bit
+    /// target, at 2^24 on a 32-bit one. On the former only a program that forgets clones gets
+    /// there.
     #[inline]
     pub(crate) fn ref_inc(&self) {
         // Ordering: Relaxed; the caller got here through a reference that it has.
