@@ -16,7 +16,7 @@
 //!
 //! | field | who may touch it |
 //! |---|---|
-//! | `owned`, `queue`, `last`, `others` | the set's thread |
+//! | `owned`, `queue`, `last`, `others`, `by_hand_waits` | the set's thread |
 //! | `waiter` | the set's thread registers in it, any thread wakes it |
 //!
 //! # Rules
@@ -39,7 +39,8 @@
 //!    wakes both pollers. The drop comes only when the registration is complete, so the other
 //!    poller displaces the registered waker as usual.
 //!    A poller by hand also waits until the set is empty. A wake of a task does not wake it once it
-//!    is displaced, so the call that empties the set wakes it.
+//!    is displaced, so the call that empties the set wakes it. If its last poll found the set empty,
+//!    it waits for new tasks alone, and is not woken so: `by_hand_waits` is false.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 //! 7. At every 61st look the tasks of the stack go behind those of `queue`. Without this rule, a
 //!    task that always yields would always be in `queue`, and the set would never look at the
@@ -200,6 +201,8 @@ pub struct LocalSet {
     /// The number of looks since the last 61st look (rule 7).
     looks: Cell<usize>,
     others: RefCell<Vec<(PollerId, Waker)>>,
+    /// Whether the last poll by hand found tasks, and the set has not been empty since (rule 5).
+    by_hand_waits: Cell<bool>,
 }
 
 impl LocalSet {
@@ -213,6 +216,7 @@ impl LocalSet {
             last: Cell::new(BY_HAND),
             looks: Cell::new(0),
             others: RefCell::default(),
+            by_hand_waits: Cell::new(false),
         }
     }
 
@@ -334,9 +338,12 @@ impl LocalSet {
         self.wake_by_hand();
     }
 
-    /// Wakes the poller by hand if it is waiting and is not the last poller (rule 5). Returns
-    /// whether it was.
+    /// Wakes the poller by hand if it waits until the set is empty and is not the last poller (rule
+    /// 5). Returns whether it did.
     fn wake_by_hand(&self) -> bool {
+        if !self.by_hand_waits.replace(false) {
+            return false;
+        }
         let Some((_, waker)) = self.take_other(BY_HAND) else {
             return false;
         };
@@ -442,7 +449,9 @@ impl LocalSet {
     /// If a waker panics when it is registered: in its clone, in its wake, or in the drop of the
     /// waker that it replaces. A panic of a task goes to the task's handle.
     pub fn poll_tasks(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_tasks_as(BY_HAND, cx)
+        let polled = self.poll_tasks_as(BY_HAND, cx);
+        self.by_hand_waits.set(polled.is_pending());
+        polled
     }
 
     fn poll_tasks_as(&self, poller: PollerId, cx: &mut Context<'_>) -> Poll<()> {

@@ -582,6 +582,23 @@ fn cancel_all_wakes_a_poller_by_hand_that_was_displaced() {
     assert_eq!(woken.0.load(Relaxed), 1);
 }
 
+/// Fails if one task, in which both places are, wakes itself at each poll for as long as it lives.
+#[test]
+fn poller_of_an_empty_set_wakes_no_poller_by_hand() {
+    let set = LocalSet::new();
+    let (woken, waker) = counts();
+    let mut cx = Context::from_waker(&waker);
+    let mut other = pin!(until(&set, Rc::default()));
+    for _ in 0..3 {
+        assert!(set.poll_tasks(&mut cx).is_ready());
+        assert!(other.as_mut().poll(&mut cx).is_pending());
+    }
+    assert_eq!(woken.0.load(Relaxed), 0);
+    // A task that comes later wakes the last poller.
+    set.spawn_detached(async {});
+    assert_eq!(woken.0.load(Relaxed), 1);
+}
+
 #[test]
 fn poller_by_hand_whose_waker_panics_wakes_the_others() {
     use std::task::RawWakerVTable;
