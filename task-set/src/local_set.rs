@@ -39,7 +39,8 @@
 //!    wakes both pollers. The drop comes only when the registration is complete, so the other
 //!    poller displaces the registered waker as usual.
 //!    A poller by hand also waits until the set is empty. A wake of a task does not wake it once it
-//!    is displaced, so the call that empties the set wakes it. If its last poll found the set empty,
+//!    is displaced. A wake in another poll does not wake it either. So each other poller that finds
+//!    the set empty, or ends when the set is empty, wakes it. If its last poll found the set empty,
 //!    it waits for new tasks alone, and is not woken so: `by_hand_waits` is false.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
 //! 7. At every 61st look the tasks of the stack go behind those of `queue`. Without this rule, a
@@ -333,21 +334,22 @@ impl LocalSet {
         }
         let poller = Poller(self);
         self.cancel_all_as(poller.id());
-        // A poller may be waiting until the set is empty.
+        // The last poller may be waiting until the set is empty. The drop of `poller` wakes the
+        // poller by hand.
         contain(|| self.waiter.0.wake());
-        self.wake_by_hand();
     }
 
-    /// Wakes the poller by hand if it waits until the set is empty and is not the last poller (rule
-    /// 5). Returns whether it did.
+    /// Wakes the poller by hand if it waits until the set is empty (rule 5). Returns whether it
+    /// did.
     fn wake_by_hand(&self) -> bool {
         if !self.by_hand_waits.replace(false) {
             return false;
         }
-        let Some((_, waker)) = self.take_other(BY_HAND) else {
-            return false;
-        };
-        contain(|| waker.wake());
+        if self.last.get() == BY_HAND {
+            contain(|| self.waiter.0.wake());
+        } else if let Some((_, waker)) = self.take_other(BY_HAND) {
+            contain(|| waker.wake());
+        }
         true
     }
 
@@ -461,7 +463,7 @@ impl LocalSet {
                     if !self.is_empty() {
                         return Poll::Pending;
                     }
-                    if self.wake_by_hand() {
+                    if poller != BY_HAND && self.wake_by_hand() {
                         continue; // The waker may have spawned a task.
                     }
                     return Poll::Ready(());
@@ -501,7 +503,7 @@ impl LocalSet {
     /// ```
     pub fn try_run(&self) -> Option<Ran> {
         let _poller = Poller(self);
-        let ran = self.polling(|| match self.owned.run(self.look()?) {
+        self.polling(|| match self.owned.run(self.look()?) {
             LocalRan::Complete => Some(Ran::Complete),
             // `NotOwned` does not occur: only the set's own tasks get here.
             LocalRan::Pending | LocalRan::NotOwned(_) => Some(Ran::Pending),
@@ -509,11 +511,7 @@ impl LocalSet {
                 self.queue.borrow_mut().push_back(again);
                 Some(Ran::Pending)
             }
-        });
-        if self.is_empty() {
-            self.wake_by_hand();
-        }
-        ran
+        })
     }
 
     /// Returns the next ready task, or registers the waker (rule 2).
@@ -603,7 +601,8 @@ impl Poller<'_> {
 
 impl Drop for Poller<'_> {
     /// Wakes the other pollers (rule 5). A poller that ends, or panics, does not poll the tasks
-    /// that its future has woken, so another poller must.
+    /// that its future has woken, so another poller must. Nor does it look whether the set that it
+    /// has emptied is empty.
     fn drop(&mut self) {
         let set = self.0;
         if set.last.get() == self.id() {
@@ -618,6 +617,8 @@ impl Drop for Poller<'_> {
         contain(|| drop(own));
         if !set.queue.borrow().is_empty() || set.owned.has_received() {
             contain(|| set.waiter.0.wake());
+        } else if set.is_empty() {
+            set.wake_by_hand();
         }
     }
 }

@@ -582,6 +582,60 @@ fn cancel_all_wakes_a_poller_by_hand_that_was_displaced() {
     assert_eq!(woken.0.load(Relaxed), 1);
 }
 
+// The poller that ends has never registered, so the poller by hand is the last one.
+#[test]
+fn poller_that_ends_after_a_try_run_wakes_a_poller_by_hand() {
+    let set = LocalSet::new();
+    let release = spawn_held(&set);
+    let (woken, waker) = counts();
+    assert!(
+        set.poll_tasks(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    let mut ends = pin!(set.run_until(async {
+        release();
+        assert_eq!(set.try_run(), Some(crate::Ran::Complete));
+    }));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(ends.as_mut().poll(&mut cx).is_ready());
+    assert!(set.is_empty());
+    assert_eq!(woken.0.load(Relaxed), 1);
+}
+
+// A poll that runs its 61 tasks registers no waker and does not look whether the set is empty.
+#[test]
+fn poller_that_ends_after_61_runs_wakes_a_poller_by_hand() {
+    for is_displaced in [false, true] {
+        let set = LocalSet::new();
+        let release = spawn_held(&set);
+        let (woken, waker) = counts();
+        assert!(
+            set.poll_tasks(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut last = pin!(until(&set, Rc::default()));
+        if is_displaced {
+            assert!(last.as_mut().poll(&mut cx).is_pending());
+        }
+        let mut release = Some(release);
+        let mut ends = pin!(set.run_until(poll_fn(|_| match release.take() {
+            Some(release) => {
+                release();
+                for _ in 1..super::RUNS {
+                    set.spawn_detached(async {});
+                }
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        })));
+        assert!(ends.as_mut().poll(&mut cx).is_pending());
+        assert!(set.is_empty());
+        assert!(ends.as_mut().poll(&mut cx).is_ready());
+        assert_eq!(woken.0.load(Relaxed), 1);
+    }
+}
+
 /// Fails if one task, in which both places are, wakes itself at each poll for as long as it lives.
 #[test]
 fn poller_of_an_empty_set_wakes_no_poller_by_hand() {
