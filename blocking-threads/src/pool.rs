@@ -416,11 +416,9 @@ impl<J: Job> Pool<J> {
         while provided.is_ok() && state.wanted() > state.ready && !state.watched {
             provided = self.provide(&mut state);
         }
-        match provided {
-            Ok(()) => drop(state), // Unlocks first, as in `end`.
-            Err(why) => discard_error(state, why),
-        }
+        drop(state); // Unlocks first, as in `end`.
         self.core().work.notify_all();
+        contain(|| drop(provided)); // Rule 9.
     }
 
     /// Notifies or starts a thread for a job that was queued or got room (rule 2).
