@@ -92,7 +92,7 @@ impl Core {
         self.as_worker(|| {
             self.leave_search();
             self.drain();
-            hooks.call(&hooks.on_park);
+            self.outside_of_turns(|| hooks.call(&hooks.on_park));
             self.owes_unpark.set(hooks.on_unpark.is_some());
             let nothing = self.queue.is_empty();
             if !nothing {
@@ -106,7 +106,8 @@ impl Core {
     pub(crate) fn tell_unpark(&self) {
         if self.owes_unpark.take() {
             let hooks = &self.shared.hooks;
-            self.without_lending(|_| hooks.call(&hooks.on_unpark));
+            let call = || hooks.call(&hooks.on_unpark);
+            self.without_lending(|core| core.outside_of_turns(call));
         }
     }
 

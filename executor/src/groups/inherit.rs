@@ -1,11 +1,11 @@
 //! Finds the group of a spawn: the group of the task, or of the closure, that spawns.
 //!
 //! 1. A task that a worker runs belongs to the group that has the worker's turn.
-//! 2. A closure of `spawn_blocking`, and the rest of a poll that has given its worker away, have no
-//!    turn. Their group is kept here, by a counted reference. If the group is destroyed meanwhile,
-//!    their spawns go to main.
-//! 3. Everything else belongs to main, such as a `block_on`, or a waker that a worker calls between
-//!    two polls.
+//! 2. A closure of `spawn_blocking` or `block_in_place`, and the rest of a poll that has given its
+//!    worker away, have no turn. Their group is kept here, by a counted reference. If the group is
+//!    destroyed meanwhile, their spawns go to main.
+//! 3. Everything else belongs to main, such as a `block_on`, or a waker or a hook for a sleep that
+//!    a worker calls between two polls.
 use super::group::Group;
 use crate::{
     context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler, shared::Shared,
@@ -42,8 +42,8 @@ fn get() -> Option<Arc<Group>> {
 pub(crate) struct Inherited(Option<Arc<Group>>);
 
 impl Inherited {
-    /// Makes spawns of this thread inherit the group of the core's turn, for a poll that gives the
-    /// core away.
+    /// Makes spawns of this thread inherit the group of the core's turn, for a poll that is about
+    /// to lose or to hide the core.
     pub(crate) fn of_turn(core: &Core) -> Self {
         let turn = core.queue.turn();
         // SAFETY: rule 3 of `turns`.

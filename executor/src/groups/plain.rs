@@ -26,7 +26,7 @@ impl Core {
         self.queue.plain.get() == Some(scheduler)
     }
 
-    /// Runs wakers and other user code between two polls.
+    /// Runs wakers, hooks for sleeps and other user code between two polls.
     pub(crate) fn outside_of_turns<R>(&self, f: impl FnOnce() -> R) -> R {
         self.queue.outside_of_turns(f)
     }

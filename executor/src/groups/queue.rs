@@ -136,16 +136,15 @@ impl GroupQueue {
         }
     }
 
-    /// Runs user code between two polls, which is in main's group, whoever has the turn.
+    /// Runs user code between two polls. The code is in main's group, whichever group has the turn.
     pub(super) fn outside_of_turns<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Leave<'a>(&'a Cell<bool>);
-        impl Drop for Leave<'_> {
+        struct Restore<'a>(&'a Cell<bool>, bool);
+        impl Drop for Restore<'_> {
             fn drop(&mut self) {
-                self.0.set(false);
+                self.0.set(self.1);
             }
         }
-        self.is_outside.set(true);
-        let _leave = Leave(&self.is_outside);
+        let _restore = Restore(&self.is_outside, self.is_outside.replace(true));
         f()
     }
 

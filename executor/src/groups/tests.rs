@@ -392,6 +392,33 @@ fn formatter_of_a_group_may_use_the_group() {
     one.end();
 }
 
+/// Fails if a hook for a park or an unpark is in the group whose task the worker ran last, or runs
+/// next: a worker calls these hooks for no task.
+#[test]
+fn hooks_for_sleeps_are_in_main() {
+    let (sender, names) = mpsc::channel();
+    let report = move |hook| {
+        let sender = sender.clone();
+        move || {
+            let name = SchedulingGroup::current().name();
+            sender.send((hook, name)).unwrap();
+        }
+    };
+    let builder = Builder::new().on_thread_park(report("park"));
+    let mut one = OneWorker::of(builder.on_thread_unpark(report("unpark")));
+    let a = one.group("a", 100);
+    let task = spawn_in(&a, yield_now()).unwrap();
+    one.worker.park(); // Returns at once, as does the next one: there is a task.
+    assert_eq!(one.worker.tick(), Tick::Ran);
+    one.worker.park();
+    one.run_all();
+    task.now_or_never().unwrap().unwrap();
+    one.end();
+    let in_main = |hook| (hook, "main".to_string());
+    let expected = ["park", "unpark", "park", "unpark"].map(in_main);
+    assert_eq!(names.try_iter().collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn destroy_of_a_busy_group_changes_nothing() {
     let mut one = OneWorker::new();
