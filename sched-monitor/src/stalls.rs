@@ -2,7 +2,9 @@
 //!
 //! 1. A poll is *stalled* once it has lasted for the threshold. It is reported then, and again each
 //!    time its age has doubled. A worker that is idle, looks for a task, or is in an annotated call
-//!    is never reported. Nor is a poll that has ended before the round.
+//!    is never reported. Nor is a poll that has ended before the round. The duty asks for the
+//!    subject again after it has read the cause. If the answer has changed, the cause is not that of
+//!    the poll, so the duty reports nothing: the poll has ended, or an annotated call has begun.
 //! 2. The number of reports in a minute is limited, over all workers. The next report says how many
 //!    reports the limit has held back.
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's
@@ -100,7 +102,8 @@ where
     F: FnMut(&Stall) + Send,
 {
     /// Creates the duty, with a threshold of 25 ms and at most five reports a minute. `subject`
-    /// returns the task that a worker polls and its thread, and `report` delivers a report.
+    /// returns the task that a worker polls and its thread, and `report` delivers a report. `subject`
+    /// returns the default for a worker that is in an annotated call.
     pub fn new(subject: S, report: F) -> Self {
         Self {
             threshold: Duration::from_millis(25),
@@ -172,7 +175,6 @@ where
             self.held_back += 1;
             return;
         }
-        self.minute.1 += 1;
         let subject = (self.subject)(worker);
         let now = subject.thread.and_then(Times::of);
         let times = self.workers[worker].times.zip(now);
@@ -180,6 +182,10 @@ where
         let cause = subject
             .thread
             .map_or(Cause::Unknown, |id| Cause::of(id, times));
+        if (self.subject)(worker) != subject {
+            return;
+        }
+        self.minute.1 += 1;
         let stall = Stall {
             worker,
             subject,

@@ -249,6 +249,28 @@ fn workers_that_poll_other_tasks_or_none_are_not_reported() {
 }
 
 #[test]
+fn poll_that_begins_a_call_before_its_report_is_not_reported() {
+    let board = Board::of(1);
+    let (sender, reports) = mpsc::channel();
+    let mut asked = 0;
+    // The record at half of the threshold asks once, and the report asks before the call begins.
+    let subject = move |_| {
+        asked += 1;
+        Subject {
+            task: (asked <= 2).then_some(7),
+            thread: None,
+        }
+    };
+    let duty = Stalls::new(subject, move |stall: &Stall| {
+        sender.send(stall.clone()).unwrap()
+    });
+    let mut monitor = Monitor::new(board.clone()).duty(duty);
+    board.set(0, State::Polling, 3);
+    rounds(&mut monitor, 0, 60);
+    assert_eq!(lasted(&reports), [50]);
+}
+
+#[test]
 fn reports_of_a_minute_are_limited_and_counted() {
     let board = Board::of(1);
     let (mut monitor, reports) = stalls(&board);

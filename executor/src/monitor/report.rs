@@ -7,9 +7,13 @@ use sched_monitor::Subject;
 use std::{io::Write, thread};
 use sync_shim::atomic::Ordering::Relaxed;
 
-/// The task that a worker polls, and the worker's thread.
+/// The task that a worker polls, and the worker's thread. The default while the worker is in an
+/// annotated call.
 pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
     let remote = &shared.remotes[worker];
+    if remote.call.is_inside() {
+        return Subject::default();
+    }
     let task = remote.counters.polled();
     // Ordering: Relaxed, as the number publishes nothing. It is the id of the thread that has the
     // core, or that had the core a moment ago.
