@@ -3,8 +3,8 @@
 //! 1. A poll is *stalled* once it has lasted for the threshold. It is reported then, and again each
 //!    time its age has doubled. A worker that is idle, looks for a task, or is in an annotated call
 //!    is never reported. Nor is a poll that has ended before the round. The duty asks for the
-//!    subject again after it has read the cause. If the answer has changed, the cause is not that of
-//!    the poll, so the duty reports nothing: the poll has ended, or an annotated call has begun.
+//!    subject again after it has read the cause. If the answer has changed, the poll has ended, or
+//!    an annotated call has begun. Then the duty reports nothing, as the cause may be another's.
 //! 2. The number of reports in a minute is limited, over all workers. The next report says how many
 //!    reports the limit has held back.
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's
@@ -102,8 +102,8 @@ where
     F: FnMut(&Stall) + Send,
 {
     /// Creates the duty, with a threshold of 25 ms and at most five reports a minute. `subject`
-    /// returns the task that a worker polls and its thread, and `report` delivers a report. `subject`
-    /// returns the default for a worker that is in an annotated call.
+    /// returns the task that a worker polls and its thread, or the default for a worker that is in
+    /// an annotated call. `report` delivers a report.
     pub fn new(subject: S, report: F) -> Self {
         Self {
             threshold: Duration::from_millis(25),
