@@ -63,17 +63,31 @@ pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
             // SAFETY: the duty makes the caller the holder of the `Notified`, which keeps the task
             // live.
             let vtable = unsafe { vtable(task) };
-            // SAFETY: the caller holds the one `Notified`.
-            let schedule = || unsafe { (vtable.schedule)(task, why) };
             #[cfg(feature = "std")]
-            if why == WakeKind::Orphan && std::thread::panicking() {
-                // The unwinding drops the last reference. If the scheduler's panic left that drop,
-                // the process would end.
-                return panics::contain(schedule);
+            if why == WakeKind::Orphan {
+                return schedule_orphan(|| {
+                    // SAFETY: the caller holds the one `Notified`.
+                    unsafe { (vtable.schedule)(task, why) }
+                });
             }
-            schedule();
+            // SAFETY: as above.
+            unsafe { (vtable.schedule)(task, why) };
         }
         // SAFETY: the duty says that no reference is left.
         Duty::Dealloc => unsafe { dealloc(task) },
+    }
+}
+
+/// Schedules a task whose last reference was dropped. If that drop is part of an unwinding,
+/// contains the scheduler's panic, which would end the process. This is a cold function, so that
+/// the usual drop saves no registers for it.
+#[cfg(feature = "std")]
+#[cold]
+#[inline(never)]
+fn schedule_orphan(schedule: impl FnOnce()) {
+    if std::thread::panicking() {
+        panics::contain(schedule);
+    } else {
+        schedule();
     }
 }
