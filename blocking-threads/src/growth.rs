@@ -45,11 +45,8 @@
 //! 3. If no thread can be started, the watcher tries again at its next check.
 //!
 //! In a model no time passes, so there a check may happen at any moment.
-use crate::{
-    Job, Pool,
-    pool::{State, discard_error},
-};
-use sync_shim::{sync::MutexGuard, thread};
+use crate::{Job, Pool, pool::State};
+use sync_shim::{panics::contain, sync::MutexGuard, thread};
 
 /// The number of intervals that a queue may last at the present rate. If the queue lasts longer,
 /// the pool is stuck.
@@ -122,10 +119,8 @@ impl<J: Job> Pool<J> {
             }
             let added = self.add(&mut state, &self.settings().name);
             let failed = added.is_err();
-            match added {
-                Ok(()) => drop(state),
-                Err(why) => discard_error(state, why),
-            }
+            drop(state);
+            contain(|| drop(added)); // Rule 9 of `pool.rs`.
             state = self.state().lock();
             if failed {
                 break;

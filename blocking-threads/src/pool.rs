@@ -49,7 +49,8 @@
 //!    leaves the jobs in both queues. The threads end once the queues are empty.
 //! 9. Jobs and hooks run, and jobs and errors are dropped, without the lock. One hook is an
 //!    exception: [`Settings::spawn`] may be called under the lock. So a job for which no thread
-//!    starts can go back to its submitter, and a new thread finds its own handle in `handles`.
+//!    starts can go back to its submitter, and a new thread finds its own handle in `handles`. The
+//!    drop of a hook's error is user code, so its panic is caught.
 //! 10. A thread that ends moves its own handle to `last`, and joins the handle that was there. So
 //!     a caller that has joined the handle in `last`, and all handles in `handles`, has joined
 //!     every thread.
@@ -335,7 +336,8 @@ impl<J: Job> Pool<J> {
         match self.provide(&mut state) {
             // There are more threads than urgent jobs, so one of the threads will take this job.
             Err(why) if state.threads() > state.urgent.len() => {
-                discard_error(state, why);
+                drop(state);
+                contain(|| drop(why)); // Rule 9.
                 Ok(())
             }
             provided => provided.or_else(|why| refused(state.queue.pop_back(), why)),
@@ -680,13 +682,6 @@ impl<J: Job> Pool<J> {
             queue: state.queue.len(),
         }
     }
-}
-
-/// Unlocks, and drops an error that no caller gets. The drop of a hook's error is user code (rule
-/// 9), so its panic is caught.
-pub(crate) fn discard_error<J>(state: MutexGuard<'_, State<J>>, why: io::Error) {
-    drop(state);
-    contain(|| drop(why));
 }
 
 fn refused<J>(job: Option<J>, why: io::Error) -> Result<(), Refused<J>> {

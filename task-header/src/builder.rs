@@ -210,7 +210,8 @@ impl<D: Details> Builder<D> {
     /// As for [`spawn_unchecked`](Self::spawn_unchecked). In addition, each [`Runnable`], waker and
     /// handle of the task may call the closure. The last of them drops the closure, or an
     /// [`Owned`](crate::Owned) list does that has the task: in the run that ends the task, in
-    /// [`Owned::drain`](crate::Owned::drain), or in its own drop. The caller ensures that all of them
+    /// [`Owned::drain`](crate::Owned::drain), or in its own drop. The caller ensures that all of
+    /// them
     /// - stay on this thread, unless the closure is `Send` and `Sync`;
     /// - are gone, or leaked, when the closure's borrows end. A list may remain that has released
     ///   the task.
