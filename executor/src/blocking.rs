@@ -56,9 +56,11 @@ impl Unstarted for Core {
 /// If the thread cannot be started, or the runtime has ended, the core is dropped.
 pub(crate) fn start(core: Box<Core>) -> io::Result<()> {
     let (shared, index) = (core.shared.clone(), core.index);
+    // The paused clock does not know this worker before the worker's thread runs.
+    let hold = shared.events.hold_clock();
     let started = shared
         .blocking
-        .start(Job::Worker(core), &name(&shared, index));
+        .start(Job::Worker(core, hold), &name(&shared, index));
     started.map_err(|refused| refused.why.unwrap_or(io::ErrorKind::Other.into()))
 }
 
@@ -100,12 +102,12 @@ impl blocking_threads::Job for Job {
     fn run(self) {
         match self {
             Self::Closure(closure, _hold) => closure.run(),
-            Self::Worker(core) => threads::drive(core),
+            Self::Worker(core, hold) => threads::drive(core, Some(hold)),
             Self::Core(shared, index) => {
                 let core = shared.remotes[index].lent.accept();
                 drop(shared);
                 if let Some(core) = core {
-                    threads::drive(core);
+                    threads::drive(core, None);
                 }
             }
         }

@@ -50,8 +50,8 @@ use worker_idle::{Backoff, Idle, announce::Registry};
 pub(crate) enum Job {
     /// A closure, with a hold that keeps a test's clock from jumping meanwhile.
     Closure(Closure<Option<PanicReporter>>, ClockHold),
-    /// Run a worker from its start on.
-    Worker(Box<Core>),
+    /// Run a worker from its start on. The hold keeps a test's clock from jumping until then.
+    Worker(Box<Core>, ClockHold),
     /// Accept the core of the worker with this index, if it is still on offer, and run it.
     Core(Arc<Shared>, usize),
 }

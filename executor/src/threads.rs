@@ -3,6 +3,7 @@ use crate::{
     context::{self, OnWorker},
     core::Core,
     driver::Parker,
+    events::ClockHold,
     park::{Park, Patience},
     run::run,
     scheduler::Task,
@@ -13,8 +14,9 @@ use std::panic::resume_unwind;
 use sync_shim::panics;
 use worker_idle::{Backoff, announce::Registry};
 
-/// Runs a worker on this thread until the runtime ends, or until a task lends the core.
-pub(crate) fn drive(core: Box<Core>) {
+/// Runs a worker on this thread until the runtime ends, or until a task lends the core. `start`
+/// keeps a paused clock from jumping until the runtime's driver knows that the worker runs.
+pub(crate) fn drive(core: Box<Core>, start: Option<ClockHold>) {
     let shared = core.shared.clone();
     core.lendable.set(true);
     core.show();
@@ -24,6 +26,7 @@ pub(crate) fn drive(core: Box<Core>) {
     let slice = shared.slices.of(core.index);
     let core = Box::into_raw(core);
     let turn = || {
+        drop(start);
         Scope::own(Budget::UNLIMITED)
             .slice(slice)
             .hook(&OnWorker)

@@ -1,4 +1,5 @@
-//! Builders of tests and models: threads whose start fails, eager waits, an unstarted worker.
+//! Builders of tests and models: threads whose start fails or takes long, eager waits, an unstarted
+//! worker.
 use crate::{
     Builder, Runtime, Worker,
     driver::Parker,
@@ -40,6 +41,21 @@ impl Builder {
             }
             builder.spawn(run)
         }));
+    }
+
+    /// Calls `before` in each thread of the runtime, before the thread does anything else. Unlike
+    /// the hook for thread starts, this starts no thread early.
+    #[cfg(all(test, feature = "test-util", not(selvedge_loom)))]
+    pub(crate) fn before_threads(mut self, before: impl Fn() + Send + Sync + 'static) -> Self {
+        let before = std::sync::Arc::new(before);
+        self.threads.spawn = Some(std::sync::Arc::new(move |builder, run| {
+            let before = before.clone();
+            builder.spawn(move || {
+                before();
+                run();
+            })
+        }));
+        self
     }
 
     /// Makes a driven worker that searches, beside an unstarted one.

@@ -357,3 +357,44 @@ fn wake_up_for_a_task_run_by_another_counts_as_false() {
         assert_eq!(counts.false_wakes, 1 + u64::from(stolen));
     }
 }
+
+/// A spawn starts the thread of a second worker, and that thread takes long to run. Fails if a
+/// paused clock jumps before the worker has entered the driver: the worker could not take the task.
+#[cfg(feature = "test-util")]
+#[test]
+fn paused_clock_waits_for_a_worker_whose_thread_starts() {
+    let trap = Trap::default();
+    let stalled = trap.clone();
+    let runtime = Builder::new()
+        .workers(2)
+        .start_paused(true)
+        .before_threads(move || {
+            if thread::current().name() == Some("selvedge-1") {
+                stalled.pass();
+            }
+        })
+        .build()
+        .unwrap();
+    trap.set.store(true, SeqCst);
+    let (starts, started) = mpsc::channel();
+    let (sender, goes) = mpsc::channel();
+    runtime.spawn_detached(async move {
+        starts.send(()).unwrap();
+        goes.recv().unwrap();
+    });
+    started.recv().unwrap();
+    let second = runtime.spawn(async {});
+    trap.wait_until_caught();
+    sender.send(()).unwrap();
+    runtime.block_on(second).unwrap();
+    let releases = {
+        let trap = trap.clone();
+        thread::spawn(move || {
+            rest();
+            trap.released.store(true, SeqCst);
+        })
+    };
+    runtime.block_on(crate::time::sleep(LONG));
+    assert!(trap.released.load(SeqCst), "the clock has jumped too early");
+    releases.join().unwrap();
+}

@@ -8,7 +8,8 @@
 //!    which say whether those threads wait. A thread that was unparked counts as running from that
 //!    moment, as its token is `NOTIFIED`. The poller itself also counts as running after an unpark:
 //!    its park then ends without a jump, and the executor looks for tasks. A worker whose thread
-//!    has not started counts as waiting: it has no task yet.
+//!    has not started counts as waiting: it has no task yet. An executor that starts such a thread
+//!    for a task keeps a [`ClockHold`] until the worker has entered the driver.
 //! 2. A thread that begins to wait unparks the poller afterwards, so that the poller looks again.
 //!    Between the start of its wait and that unpark, the thread passes a `SeqCst` fence. The poller
 //!    takes the role, passes the fence of `Role::publish_until`, and then looks. So either the
