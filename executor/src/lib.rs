@@ -120,3 +120,5 @@ mod many_threads {
 mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_count))))]
 mod tests;
+#[cfg(doctest)]
+mod variance;

@@ -14,9 +14,10 @@ use std::panic::resume_unwind;
 use sync_shim::panics;
 use worker_idle::{Backoff, announce::Registry};
 
-/// Runs a worker on this thread until the runtime ends, or until a task lends the core. `start`
-/// keeps a paused clock from jumping until the runtime's driver knows that the worker runs.
-pub(crate) fn drive(core: Box<Core>, start: Option<ClockHold>) {
+/// Runs a worker on this thread until the runtime ends, or until a task lends the core.
+///
+/// `hold` keeps a paused clock from jumping until the runtime's driver knows that the worker runs.
+pub(crate) fn drive(core: Box<Core>, hold: Option<ClockHold>) {
     let shared = core.shared.clone();
     core.lendable.set(true);
     core.show();
@@ -26,7 +27,8 @@ pub(crate) fn drive(core: Box<Core>, start: Option<ClockHold>) {
     let slice = shared.slices.of(core.index);
     let core = Box::into_raw(core);
     let turn = || {
-        drop(start);
+        // The block moves the hold into this closure, and ends it.
+        let _: Option<ClockHold> = { hold };
         Scope::own(Budget::UNLIMITED)
             .slice(slice)
             .hook(&OnWorker)

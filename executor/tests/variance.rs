@@ -1,7 +1,9 @@
 //! Checks which public types are covariant, and which auto traits the public types have.
+//! `src/variance.rs` has the invariant ones.
 use selvedge::{
-    EnterGuard, Handle, JoinSet, LocalRuntime, LocalSet, Runtime, Worker,
+    EnterGuard, Handle, JoinSet, LocalRuntime, LocalSet, Runtime, TaskMeta, Worker,
     park::{Park, ThreadPark, ThreadUnpark},
+    task::{LocalEnterGuard, LocalKey, futures::TaskLocalFuture},
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::{marker::PhantomData, time::Duration};
@@ -41,6 +43,8 @@ covariant! {
     JoinSet<Long> => JoinSet<Short>,
     EnterGuard<'static> => EnterGuard<'a>,
     Worker<Parks<Long>> => Worker<Parks<Short>>,
+    TaskMeta<'static> => TaskMeta<'a>,
+    TaskLocalFuture<(), Long> => TaskLocalFuture<(), Short>,
 }
 
 assert_impl_all!(JoinSet<NotSync>: Send, Sync, Unpin);
@@ -53,3 +57,28 @@ assert_impl_all!(Runtime: Send, Sync, Unpin);
 assert_impl_all!(Handle: Send, Sync, Clone, Unpin);
 assert_not_impl_any!(LocalSet: Send, Sync);
 assert_not_impl_any!(LocalRuntime: Send, Sync);
+assert_not_impl_any!(LocalEnterGuard: Send, Sync);
+assert_impl_all!(LocalKey<NotSync>: Send, Sync);
+assert_impl_all!(LocalKey<NotSend>: Send, Sync);
+assert_impl_all!(TaskLocalFuture<NotSync, ()>: Send);
+assert_not_impl_any!(TaskLocalFuture<NotSync, ()>: Sync);
+assert_not_impl_any!(TaskLocalFuture<NotSend, ()>: Send);
+assert_not_impl_any!(TaskLocalFuture<(), NotSend>: Send);
+
+#[cfg(feature = "groups")]
+mod groups {
+    use super::{Long, NotSend, NotSync, Short};
+    use selvedge::{GroupGone, GroupLocal, InGroup, SchedulingGroup};
+    use static_assertions::{assert_impl_all, assert_not_impl_any};
+    use std::future::Ready;
+
+    covariant! {
+        GroupGone<Long> => GroupGone<Short>,
+    }
+
+    assert_impl_all!(GroupLocal<NotSync>: Send, Sync);
+    assert_impl_all!(InGroup<Ready<NotSync>>: Send);
+    assert_not_impl_any!(InGroup<Ready<NotSend>>: Send);
+    assert_not_impl_any!(GroupGone<NotSend>: Send);
+    assert_impl_all!(SchedulingGroup: Send, Sync);
+}

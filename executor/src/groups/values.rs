@@ -1,6 +1,6 @@
 //! `GroupLocal`: a value for each group.
 use super::{SchedulingGroup, group::Group};
-use std::{any::Any, fmt, ptr, sync::Arc};
+use std::{any::Any, fmt, marker::PhantomData, ptr, sync::Arc};
 
 /// A static with a value for each scheduling group. A value is made at the first access.
 ///
@@ -27,12 +27,18 @@ use std::{any::Any, fmt, ptr, sync::Arc};
 /// ```
 pub struct GroupLocal<T: 'static> {
     make: fn() -> T,
+    /// Makes the type invariant. A group finds the value by the address of the static, so all
+    /// references to one static must have one type.
+    values: PhantomData<fn(T) -> T>,
 }
 
 impl<T: Send + Sync + 'static> GroupLocal<T> {
     /// Makes a static whose values `make` makes.
     pub const fn new(make: fn() -> T) -> Self {
-        Self { make }
+        Self {
+            make,
+            values: PhantomData,
+        }
     }
 
     /// Returns the value of the [current](SchedulingGroup::current) group.
