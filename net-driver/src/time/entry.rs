@@ -305,8 +305,8 @@ impl Handle {
     }
 
     /// Fires a timer that has expired, under the lock of its wheel. Returns its waker. If the owner
-    /// has reset the timer to a tick after `now`, returns the handle and that tick: then the caller
-    /// must insert it again (rules 2 and 3).
+    /// has reset the timer to a later tick meanwhile, returns the handle and that tick: then the
+    /// caller must insert it again (rules 2 and 3). `now` is not before the wheel's tick.
     pub(crate) fn fire(self, now: u64) -> Result<Waker, (Self, u64)> {
         let timer = self.timer();
         // Ordering: Relaxed: a number. The lock orders the arming before.

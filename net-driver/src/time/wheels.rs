@@ -13,6 +13,11 @@
 //!    is eight times as long. So the poller does not park and wake for each timer. The first timer
 //!    after a pause is not late.
 //! 4. After a shutdown no wheel takes an entry.
+//! 5. A thread reads the clock before it has the lock. Meanwhile another thread may have advanced
+//!    the wheel further, and the wheel files a timer of an earlier tick as due. So a firing
+//!    compares timers with the wheel's tick, if that is later, and fires such a timer. If the
+//!    firing put it back for its own tick, it would be due again at once, for ever. The timer does
+//!    not fire early: the clock of the other thread has passed the wheel's tick.
 use super::{
     Instant, clock,
     entry::{Handle, Timer},
@@ -191,37 +196,47 @@ impl WheelCell {
     /// Fires up to `max` timers that expire at `now` or before, and takes their wakers. Returns
     /// their number.
     pub(crate) fn fire(&self, now: u64, max: usize, wakers: &mut VecDeque<Waker>) -> usize {
-        let mut fired = 0;
-        let mut is_done = max == 0;
-        while !is_done {
-            let mut locked = self.lock();
-            let wheel = &mut locked.state.wheel;
-            for _ in 0..STEPS {
-                match wheel.step(now) {
-                    Step::Expired(timer) => match timer.fire(now) {
-                        Ok(waker) => {
-                            wakers.push_back(waker);
-                            fired += 1;
-                            if fired == max {
-                                break;
-                            }
+        let mut left = max;
+        while left > 0 {
+            if self.fire_some(now, &mut left, wakers) {
+                break;
+            }
+        }
+        max - left
+    }
+
+    /// Fires up to `left` timers under one hold of the lock, and takes their number off `left`.
+    /// Returns whether no more timer is due.
+    #[inline]
+    fn fire_some(&self, now: u64, left: &mut usize, wakers: &mut VecDeque<Waker>) -> bool {
+        let mut locked = self.lock();
+        let wheel = &mut locked.state.wheel;
+        let now = now.max(wheel.now()); // Rule 5.
+        let mut is_done = false;
+        for _ in 0..STEPS {
+            match wheel.step(now) {
+                Step::Expired(timer) => match timer.fire(now) {
+                    Ok(waker) => {
+                        wakers.push_back(waker);
+                        *left -= 1;
+                        if *left == 0 {
+                            break;
                         }
-                        Err((timer, later)) => wheel.insert(timer, later),
-                    },
-                    Step::Moved => {}
-                    Step::Done => {
-                        is_done = true;
-                        break;
                     }
+                    Err((timer, later)) => wheel.insert(timer, later),
+                },
+                Step::Moved => {}
+                Step::Done => {
+                    is_done = true;
+                    break;
                 }
             }
-            is_done |= fired == max;
-            let next = wheel.next_bound().unwrap_or(NONE);
-            // Ordering: Relaxed, as in `next`. The new value is no earlier than the old one, or an
-            // insertion has published it.
-            locked.next.store(next, Relaxed);
         }
-        fired
+        let next = wheel.next_bound().unwrap_or(NONE);
+        // Ordering: Relaxed, as in `next`. The new value is no earlier than the old one, or an
+        // insertion has published it.
+        locked.next.store(next, Relaxed);
+        is_done
     }
 
     #[cfg(feature = "test-util")]
@@ -277,3 +292,6 @@ impl Armed<'_> {
         unsafe { self.state.wheel.remove(timer) }
     }
 }
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
