@@ -2,7 +2,7 @@
 //! `src/variance.rs` asserts which public types are invariant.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::marker::PhantomPinned;
-use sync_shim::{CachePadded, cell::UnsafeCell};
+use sync_shim::{CachePadded, atomic::AtomicPtr, cell::UnsafeCell};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -24,6 +24,10 @@ assert_impl_all!(CachePadded<u8>: Send, Sync, Unpin);
 assert_not_impl_any!(CachePadded<NotSync>: Sync);
 assert_not_impl_any!(CachePadded<NotSend>: Send);
 assert_not_impl_any!(CachePadded<PhantomPinned>: Unpin);
+// An atomic pointer owns no `T`, so it needs nothing of it.
+assert_impl_all!(AtomicPtr<NotSend>: Send, Sync, Unpin);
+assert_impl_all!(AtomicPtr<NotSync>: Send, Sync, Unpin);
+assert_impl_all!(AtomicPtr<PhantomPinned>: Send, Sync, Unpin);
 assert_impl_all!(UnsafeCell<u8>: Send, Unpin);
 assert_not_impl_any!(UnsafeCell<u8>: Sync);
 assert_not_impl_any!(UnsafeCell<NotSend>: Send);
