@@ -514,19 +514,24 @@ async fn ended(ends: &mut watch::Receiver<bool>) {
     let _ = ends.wait_for(|ends| *ends).await;
 }
 
-/// Waits for Ctrl-C or SIGTERM.
-async fn end_is_asked() -> io::Result<()> {
+/// Returns a future that waits for Ctrl-C or SIGTERM. From this call on neither kills the process.
+fn end_is_asked() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    selvedge::select! {
-        interrupted = selvedge::signal::ctrl_c() => interrupted,
-        _ = terminate.recv() => Ok(()),
-    }
+    Ok(async move {
+        selvedge::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
 async fn run(address: &str, file: &Path) -> io::Result<()> {
     let (changes, _) = broadcast::channel(CHANGES);
     let store = Store::load(file.to_owned(), changes.clone()).await?;
     let listener = TcpListener::bind(address).await?;
+    // Whoever reads this line may ask for the end at once.
+    let end_is_asked = end_is_asked()?;
     println!("listening on {}", listener.local_addr()?);
     let (requests, asked) = mpsc::channel(REQUESTS);
     let (ending, ends) = watch::channel(false);
@@ -537,7 +542,7 @@ async fn run(address: &str, file: &Path) -> io::Result<()> {
         ends,
     };
     let clients = task::spawn(accept(listener, server));
-    end_is_asked().await?;
+    end_is_asked.await;
     ending.send_replace(true);
     clients.await?;
     store.await?

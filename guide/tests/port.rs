@@ -36,6 +36,14 @@ impl Server {
     }
 }
 
+/// A test that fails leaves no program behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 struct Client {
     stream: TcpStream,
     lines: Lines<BufReader<TcpStream>>,
@@ -140,6 +148,27 @@ fn program_says_the_same_with_both_crates() {
     ];
     assert_eq!(there, expected);
     assert_eq!(talk(env!("CARGO_BIN_EXE_kv-selvedge")), expected);
+}
+
+/// Fails if a signal that comes as soon as the program listens kills it: it would not save its map.
+#[test]
+fn program_that_listens_catches_the_signals() {
+    for program in [
+        env!("CARGO_BIN_EXE_kv-tokio"),
+        env!("CARGO_BIN_EXE_kv-selvedge"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(program, &folder.path().join("map"));
+        let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:\t"));
+        let caught = u64::from_str_radix(caught.unwrap(), 16).unwrap();
+        for (name, signal) in [("SIGINT", 2), ("SIGTERM", 15)] {
+            assert_ne!(caught & 1 << (signal - 1), 0, "{program}, {name}");
+        }
+        assert_eq!(server.interrupt(), Some(0));
+    }
 }
 
 /// Fails if the program accepts missing arguments, or does not show its usage.
