@@ -95,7 +95,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     call.begin(&core);
     core.clock_out();
     let polled = core.counters().polled();
-    core.counters().set_polled(None);
+    core.counters().begin_block_in_place();
     let lender = trace::lend(&core);
     blocking::offer(&shared, core);
     let _return = TakeBack {

@@ -26,6 +26,9 @@ pub struct Subject {
     pub task: Option<u64>,
     /// The system's id of the thread that polls the task; see [`thread_id`](crate::thread_id).
     pub thread: Option<u32>,
+    /// The number of annotated calls that the worker has begun. If it has changed by the time that
+    /// the duty has read the cause, the cause may be that of a call, and the duty reports nothing.
+    pub calls: u64,
 }
 
 /// A stalled poll, as reported by [`Stalls`].
@@ -60,7 +63,8 @@ pub struct Stall {
 /// use std::{sync::mpsc, time::Duration};
 ///
 /// let (sender, reports) = mpsc::channel();
-/// let subject = |_worker| Subject { task: Some(7), thread: sched_monitor::thread_id() };
+/// let thread = sched_monitor::thread_id();
+/// let subject = move |_worker| Subject { task: Some(7), thread, ..Subject::default() };
 /// let report = move |stall: &Stall| sender.send(stall.clone()).unwrap();
 /// let mut duty = Stalls::new(subject, report).threshold(Duration::from_millis(25));
 ///

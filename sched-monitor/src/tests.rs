@@ -258,7 +258,30 @@ fn poll_that_begins_a_call_before_its_report_is_not_reported() {
         asked += 1;
         Subject {
             task: (asked <= 2).then_some(7),
-            thread: None,
+            ..Subject::default()
+        }
+    };
+    let duty = Stalls::new(subject, move |stall: &Stall| {
+        sender.send(stall.clone()).unwrap()
+    });
+    let mut monitor = Monitor::new(board.clone()).duty(duty);
+    board.set(0, State::Polling, 3);
+    rounds(&mut monitor, 0, 60);
+    assert_eq!(lasted(&reports), [50]);
+}
+
+/// Fails if a report may have the cause of a call that began after the report did, and has ended.
+#[test]
+fn poll_that_makes_a_call_during_its_report_is_not_reported() {
+    let board = Board::of(1);
+    let (sender, reports) = mpsc::channel();
+    let mut asked = 0;
+    let subject = move |_| {
+        asked += 1;
+        Subject {
+            task: Some(7),
+            calls: u64::from(asked > 2),
+            ..Subject::default()
         }
     };
     let duty = Stalls::new(subject, move |stall: &Stall| {

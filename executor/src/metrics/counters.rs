@@ -79,6 +79,8 @@ macro_rules! counters {
             pub(crate) poll_times: Option<Times>,
             pub(super) waits: Times,
             longest_wait_ns: Counter,
+            /// Times that `block_in_place` offered the core to other threads.
+            offered: Counter,
             /// The number of the polled task, or 0. See `monitor`.
             polled: AtomicUsize,
         }
@@ -91,6 +93,7 @@ macro_rules! counters {
                     poll_times: poll_times.then(Times::new),
                     waits: Times::new(),
                     longest_wait_ns: Counter::new(),
+                    offered: Counter::new(),
                     polled: AtomicUsize::new(0),
                 }
             }
@@ -116,6 +119,19 @@ macro_rules! counters {
             pub(crate) fn polled(&self) -> usize {
                 // Ordering: Relaxed, as above.
                 self.polled.load(Relaxed)
+            }
+
+            /// Counts a `block_in_place`, and shows the monitor no polled task meanwhile.
+            pub(crate) fn begin_block_in_place(&self) {
+                self.offered.add(1);
+                self.set_polled(None);
+            }
+
+            /// The number of annotated calls that the worker has begun: those of `syscall`, and
+            /// those of `block_in_place`.
+            #[cfg(feature = "monitor")]
+            pub(crate) fn annotated_calls(&self) -> u64 {
+                self.syscalls.get().wrapping_add(self.offered.get())
             }
 
             /// Adds a span in which the worker was awake.

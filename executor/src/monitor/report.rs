@@ -21,6 +21,7 @@ pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
     Subject {
         task: (task != 0).then_some(task as u64),
         thread: (thread != 0).then_some(thread),
+        calls: remote.counters.annotated_calls(),
     }
 }
 
