@@ -456,3 +456,23 @@ fn runtime_whose_monitor_cannot_start_goes_on() {
         assert!(metrics.to_string().contains("monitor refused 1"));
     }
 }
+
+/// Fails if the monitor does not learn of a call that has ended before it looks.
+#[cfg(feature = "monitor")]
+#[test]
+fn annotated_calls_are_counted_for_the_monitor() {
+    let runtime = Builder::new().workers(1).build().unwrap();
+    let calls = || {
+        let shared = runtime.handle().shared();
+        shared.remotes[0].counters.annotated_calls()
+    };
+    assert_eq!(calls(), 0);
+    runtime
+        .block_on(runtime.spawn(async { crate::syscall(|| {}) }))
+        .unwrap();
+    assert_eq!(calls(), 1);
+    runtime
+        .block_on(runtime.spawn(async { block_in_place(|| {}) }))
+        .unwrap();
+    assert_eq!(calls(), 2);
+}
