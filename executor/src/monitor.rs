@@ -41,7 +41,7 @@ use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
 
 #[cfg(feature = "groups")]
 mod end_turns;
-mod report;
+pub(crate) mod report;
 mod state;
 
 pub(crate) use state::{Monitor, Settings};

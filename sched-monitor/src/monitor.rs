@@ -53,7 +53,8 @@ pub struct Sample {
     /// The number of runs that the worker has begun. A run is a poll together with the polls after
     /// it that inherit its time slice. Equal to `polls` if no poll inherits a time slice.
     pub runs: u64,
-    /// The number of annotated calls that the worker has begun.
+    /// The number of annotated calls that the worker has begun, of those that [`State::Calling`]
+    /// shows.
     pub calls: u64,
 }
 

@@ -2,9 +2,12 @@
 //!
 //! 1. A poll is *stalled* once it has lasted for the threshold. It is reported then, and again each
 //!    time its age has doubled. A worker that is idle, looks for a task, or is in an annotated call
-//!    is never reported. Nor is a poll that has ended before the round. The duty asks for the
-//!    subject again after it has read the cause. If the answer has changed, the poll has ended, or
-//!    an annotated call has begun. Then the duty reports nothing, as the cause may be another's.
+//!    is never reported. Nor is a poll that has ended before the round.
+//!
+//!    The duty asks for the subject before and after it reads the cause. If the second answer is
+//!    another poll or none, the duty reports nothing. If the worker has begun an annotated call in
+//!    between, the call may have ended again, and the cause may be that of the call: then the
+//!    report says that it is unknown.
 //! 2. The number of reports in a minute is limited, over all workers. The next report says how many
 //!    reports the limit has held back.
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's
@@ -26,8 +29,9 @@ pub struct Subject {
     pub task: Option<u64>,
     /// The system's id of the thread that polls the task; see [`thread_id`](crate::thread_id).
     pub thread: Option<u32>,
-    /// The number of annotated calls that the worker has begun. If it has changed by the time that
-    /// the duty has read the cause, the cause may be that of a call, and the duty reports nothing.
+    /// The number of annotated calls that the worker has begun, also of calls during which another
+    /// thread has the worker. Read it before the other facts: otherwise it may count a call that
+    /// begins after they were read.
     pub calls: u64,
 }
 
@@ -64,7 +68,7 @@ pub struct Stall {
 ///
 /// let (sender, reports) = mpsc::channel();
 /// let thread = sched_monitor::thread_id();
-/// let subject = move |_worker| Subject { task: Some(7), thread, ..Subject::default() };
+/// let subject = move |_worker| Some(Subject { task: Some(7), thread, calls: 0 });
 /// let report = move |stall: &Stall| sender.send(stall.clone()).unwrap();
 /// let mut duty = Stalls::new(subject, report).threshold(Duration::from_millis(25));
 ///
@@ -102,12 +106,12 @@ struct Watched {
 
 impl<S, F> Stalls<S, F>
 where
-    S: FnMut(usize) -> Subject + Send,
+    S: FnMut(usize) -> Option<Subject> + Send,
     F: FnMut(&Stall) + Send,
 {
-    /// Creates the duty, with a threshold of 25 ms and at most five reports a minute. `subject`
-    /// returns the task that a worker polls and its thread, or the default for a worker that is in
-    /// an annotated call. `report` delivers a report.
+    /// Creates the duty, with a threshold of 25 ms and at most five reports a minute. `report`
+    /// delivers a report. `subject` returns the task that a worker polls and its thread, or `None`
+    /// for a worker that polls no task or is in an annotated call.
     pub fn new(subject: S, report: F) -> Self {
         Self {
             threshold: Duration::from_millis(25),
@@ -156,7 +160,7 @@ where
         if !watched.has_times {
             watched.has_times = true;
             let subject = (self.subject)(worker);
-            self.workers[worker].times = subject.thread.and_then(Times::of);
+            self.workers[worker].times = subject.and_then(|is| Times::of(is.thread?));
         }
         let watched = &mut self.workers[worker];
         if age >= watched.next {
@@ -179,15 +183,23 @@ where
             self.held_back += 1;
             return;
         }
-        let subject = (self.subject)(worker);
+        let Some(subject) = (self.subject)(worker) else {
+            return;
+        };
         let now = subject.thread.and_then(Times::of);
         let times = self.workers[worker].times.zip(now);
-        let times = times.map(|(before, now)| now.since(before));
-        let cause = subject
+        let mut times = times.map(|(before, now)| now.since(before));
+        let mut cause = subject
             .thread
             .map_or(Cause::Unknown, |id| Cause::of(id, times));
-        if (self.subject)(worker) != subject {
+        let Some(after) = (self.subject)(worker) else {
             return;
+        };
+        if (after.task, after.thread) != (subject.task, subject.thread) {
+            return;
+        }
+        if after.calls != subject.calls {
+            (cause, times) = (Cause::Unknown, None);
         }
         self.minute.1 += 1;
         let stall = Stall {
@@ -208,7 +220,7 @@ where
 
 impl<S, F> Duty for Stalls<S, F>
 where
-    S: FnMut(usize) -> Subject + Send,
+    S: FnMut(usize) -> Option<Subject> + Send,
     F: FnMut(&Stall) + Send,
 {
     fn look(&mut self, round: &Round<'_>) -> Option<Duration> {

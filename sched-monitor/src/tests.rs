@@ -1,7 +1,7 @@
 //! Tests that make the monitor's rounds themselves: no test here waits for time to pass.
 use crate::{
-    Doorbell, Duty, EndSlices, Handoff, Monitor, Observed, Pause, Retake, Round, Sample, Stall,
-    Stalls, State, Subject, Workers,
+    Cause, Doorbell, Duty, EndSlices, Handoff, Monitor, Observed, Pause, Retake, Round, Sample,
+    Stall, Stalls, State, Subject, Workers,
 };
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -195,7 +195,7 @@ fn short_calls_are_not_retaken() {
 
 fn stalls(board: &Board) -> (Monitor<Board>, mpsc::Receiver<Stall>) {
     let (sender, reports) = mpsc::channel();
-    let subject = |_| Subject::default();
+    let subject = |_| Some(Subject::default());
     let duty = Stalls::new(subject, move |stall: &Stall| {
         sender.send(stall.clone()).unwrap()
     });
@@ -248,18 +248,16 @@ fn workers_that_poll_other_tasks_or_none_are_not_reported() {
     assert_eq!(lasted(&reports), [0; 0]);
 }
 
-#[test]
-fn poll_that_begins_a_call_before_its_report_is_not_reported() {
+/// Makes rounds of 60 ms in one poll, with this answer for each question about its subject. Returns
+/// the reports. The first question comes at half of the threshold. A report asks before and after
+/// it reads the cause.
+fn reports_of_a_poll(answer: impl Fn(u64) -> Option<Subject> + Send + 'static) -> Vec<Stall> {
     let board = Board::of(1);
     let (sender, reports) = mpsc::channel();
     let mut asked = 0;
-    // The record at half of the threshold asks once, and the report asks before the call begins.
     let subject = move |_| {
         asked += 1;
-        Subject {
-            task: (asked <= 2).then_some(7),
-            ..Subject::default()
-        }
+        answer(asked)
     };
     let duty = Stalls::new(subject, move |stall: &Stall| {
         sender.send(stall.clone()).unwrap()
@@ -267,30 +265,52 @@ fn poll_that_begins_a_call_before_its_report_is_not_reported() {
     let mut monitor = Monitor::new(board.clone()).duty(duty);
     board.set(0, State::Polling, 3);
     rounds(&mut monitor, 0, 60);
-    assert_eq!(lasted(&reports), [50]);
+    reports.try_iter().collect()
 }
 
-/// Fails if a report may have the cause of a call that began after the report did, and has ended.
+fn polls(task: u64, calls: u64) -> Option<Subject> {
+    let thread = crate::thread_id();
+    Some(Subject {
+        task: Some(task),
+        thread,
+        calls,
+    })
+}
+
 #[test]
-fn poll_that_makes_a_call_during_its_report_is_not_reported() {
-    let board = Board::of(1);
-    let (sender, reports) = mpsc::channel();
-    let mut asked = 0;
-    let subject = move |_| {
-        asked += 1;
-        Subject {
-            task: Some(7),
-            calls: u64::from(asked > 2),
-            ..Subject::default()
-        }
-    };
-    let duty = Stalls::new(subject, move |stall: &Stall| {
-        sender.send(stall.clone()).unwrap()
-    });
-    let mut monitor = Monitor::new(board.clone()).duty(duty);
-    board.set(0, State::Polling, 3);
-    rounds(&mut monitor, 0, 60);
-    assert_eq!(lasted(&reports), [50]);
+fn poll_that_is_in_a_call_at_its_report_is_not_reported() {
+    for last in [1, 2] {
+        let reports = reports_of_a_poll(move |asked| polls(7, 0).filter(|_| asked <= last));
+        assert_eq!(reports, []);
+    }
+}
+
+#[test]
+fn poll_that_ends_during_its_report_is_not_reported() {
+    // The poll ends during its first report. The poll after it is as old at the second report.
+    let reports = reports_of_a_poll(|asked| polls(if asked <= 2 { 7 } else { 8 }, 0));
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0].subject.task, Some(8));
+}
+
+/// Fails if a report has the cause of a call that began after the report did, and has ended. Also
+/// fails if a poll is not reported because it always makes short calls.
+#[test]
+fn poll_that_makes_calls_during_its_report_has_no_cause() {
+    let reports = reports_of_a_poll(|asked| polls(7, asked));
+    assert_eq!(reports.len(), 2);
+    for stall in reports {
+        assert_eq!((stall.cause, stall.times), (Cause::Unknown, None));
+    }
+    let without_calls = reports_of_a_poll(|_| polls(7, 3));
+    assert_eq!(without_calls.len(), 2);
+    for stall in without_calls {
+        assert_eq!(
+            stall.cause == Cause::Unknown,
+            crate::thread_id().is_none(),
+            "{stall:?}"
+        );
+    }
 }
 
 #[test]
@@ -379,7 +399,7 @@ fn monitor_thread_ends_when_it_is_stopped() {
 fn times_that_go_back_or_are_extreme_are_harmless() {
     let board = Board::of(1);
     board.set(0, State::Polling, 1);
-    let duty = Stalls::new(|_| Subject::default(), |_: &Stall| {}).threshold(Duration::ZERO);
+    let duty = Stalls::new(|_| Some(Subject::default()), |_: &Stall| {}).threshold(Duration::ZERO);
     let mut monitor = Monitor::new(board.clone())
         .duty(EndSlices::new(|_| {}).limit(Duration::MAX))
         .duty(duty);

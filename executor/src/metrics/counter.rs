@@ -26,7 +26,7 @@ impl Counter {
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         // Ordering: Relaxed; a snapshot. A reader that must see an addition has already
-        // synchronised with it.
+        // synchronised with it. The monitor has not (`monitor::report::subject`).
         self.0.load(Relaxed)
     }
 }

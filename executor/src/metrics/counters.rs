@@ -123,8 +123,8 @@ macro_rules! counters {
 
             /// Counts a `block_in_place`, and shows the monitor no polled task meanwhile.
             pub(crate) fn begin_block_in_place(&self) {
-                self.offered.add(1);
                 self.set_polled(None);
+                self.offered.add(1);
             }
 
             /// The number of annotated calls that the worker has begun: those of `syscall`, and

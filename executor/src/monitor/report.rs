@@ -7,22 +7,29 @@ use sched_monitor::Subject;
 use std::{io::Write, thread};
 use sync_shim::atomic::Ordering::Relaxed;
 
-/// The task that a worker polls, and the worker's thread. The default while the worker is in an
-/// annotated call.
-pub(super) fn subject(shared: &Shared, worker: usize) -> Subject {
+/// The task that a worker polls, and the worker's thread. `None` if the worker polls no task, or is
+/// in an annotated call.
+///
+/// A call that begins while this reads is counted, or is seen as a call, or takes the polled task
+/// away. Exceptions last for nanoseconds: `syscall` counts a call before its core is in the cell,
+/// and a processor may reorder these loads, or the stores of the thread that begins the call. A
+/// report then has the cause of the call, if the call ends before the monitor asks again.
+pub(crate) fn subject(shared: &Shared, worker: usize) -> Option<Subject> {
     let remote = &shared.remotes[worker];
+    // First: see above.
+    let calls = remote.counters.annotated_calls();
     if remote.call.is_inside() {
-        return Subject::default();
+        return None;
     }
     let task = remote.counters.polled();
     // Ordering: Relaxed, as the number publishes nothing. It is the id of the thread that has the
     // core, or that had the core a moment ago.
     let thread = remote.thread.load(Relaxed);
-    Subject {
-        task: (task != 0).then_some(task as u64),
+    (task != 0).then_some(Subject {
+        task: Some(task as u64),
         thread: (thread != 0).then_some(thread),
-        calls: remote.counters.annotated_calls(),
-    }
+        calls,
+    })
 }
 
 /// Delivers each report to the hook or, if there is no hook, to standard error. With the feature

@@ -462,17 +462,20 @@ fn runtime_whose_monitor_cannot_start_goes_on() {
 #[test]
 fn annotated_calls_are_counted_for_the_monitor() {
     let runtime = Builder::new().workers(1).build().unwrap();
+    let handle = runtime.handle().clone();
     let calls = || {
-        let shared = runtime.handle().shared();
-        shared.remotes[0].counters.annotated_calls()
+        let handle = handle.clone();
+        let task = runtime.spawn(async move {
+            let subject = crate::monitor::report::subject(handle.shared(), 0);
+            subject.unwrap().calls
+        });
+        runtime.block_on(task).unwrap()
     };
     assert_eq!(calls(), 0);
-    runtime
-        .block_on(runtime.spawn(async { crate::syscall(|| {}) }))
-        .unwrap();
+    let task = runtime.spawn(async { crate::syscall(|| {}) });
+    runtime.block_on(task).unwrap();
     assert_eq!(calls(), 1);
-    runtime
-        .block_on(runtime.spawn(async { block_in_place(|| {}) }))
-        .unwrap();
+    let task = runtime.spawn(async { block_in_place(|| {}) });
+    runtime.block_on(task).unwrap();
     assert_eq!(calls(), 2);
 }
