@@ -530,7 +530,7 @@ async fn run(address: &str, file: &Path) -> io::Result<()> {
     let (changes, _) = broadcast::channel(CHANGES);
     let store = Store::load(file.to_owned(), changes.clone()).await?;
     let listener = TcpListener::bind(address).await?;
-    // Whoever reads this line may ask for the end at once.
+    // A program that reads the line below may send a signal at once.
     let end_is_asked = end_is_asked()?;
     println!("listening on {}", listener.local_addr()?);
     let (requests, asked) = mpsc::channel(REQUESTS);

@@ -15,16 +15,20 @@ struct Server {
 
 impl Server {
     fn start(program: &str, file: &Path) -> Self {
-        let mut child = Command::new(program)
+        let child = Command::new(program)
             .arg("127.0.0.1:0")
             .arg(file)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let stdout = child.stdout.take().unwrap();
+        let mut server = Self {
+            child,
+            address: String::new(),
+        };
+        let stdout = server.child.stdout.take().unwrap();
         let line = BufReader::new(stdout).lines().next().unwrap().unwrap();
-        let address = line.strip_prefix("listening on ").unwrap().to_owned();
-        Self { child, address }
+        server.address = line.strip_prefix("listening on ").unwrap().to_owned();
+        server
     }
 
     /// Sends Ctrl-C, and returns the exit code.
