@@ -193,7 +193,11 @@ impl OwnedReadHalf {
 }
 
 impl TcpStream {
-    fn poll_peek(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+    /// Polls for a [`peek`](Self::peek). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As a read.
+    pub fn poll_peek(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
         let (registration, stream) = (self.source.registration(), self.source.io());
         registration.poll_io(cx, Direction::Read, || stream.peek(to))
     }

@@ -33,6 +33,7 @@ use std::{
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
 /// use net_driver::{Driver, net::{TcpListener, TcpStream}};
+/// use std::future::poll_fn;
 ///
 /// Driver::new(1).park(0).block_on(async {
 ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -44,6 +45,7 @@ use std::{
 ///
 ///     let mut to = [0; 5];
 ///     assert_eq!(peer.peek(&mut to).await?, 5);
+///     assert_eq!(poll_fn(|cx| peer.poll_peek(cx, &mut to)).await?, 5);
 ///     peer.read_exact(&mut to).await?;
 ///     assert_eq!(&to, b"hello");
 ///     assert_eq!(peer.peer_addr()?, stream.local_addr()?);
