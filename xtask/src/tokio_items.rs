@@ -1,9 +1,10 @@
 //! `cargo xtask tokio-items`: tokio's public items, and the table that compares them with ours.
 //!
 //! The items come from tokio's source, which cargo has fetched for the tests. The command reads the
-//! modules [`MODULES`], follows each `pub mod` and `pub use`, and looks into tokio's `cfg_…!`
-//! macros. An item is a function, a type, a variant, an inherent method or a trait's method. Trait
-//! impls, fields and `#[doc(hidden)]` are left out.
+//! modules [`MODULES`], follows each `pub mod` and `pub use`, and looks into tokio's macros
+//! `cfg_…!` and `feature!`. [`MADE`] lists the items of tokio's other macros. An item is a
+//! function, a type, a variant, an inherent method or a trait's method. Trait impls, fields and
+//! `#[doc(hidden)]` are left out.
 //!
 //! The table is `docs/from-tokio.md`. A row is `` | `path` | same, differs or not there | why | ``.
 //! The step checks that
@@ -24,10 +25,17 @@ use std::{
     path::Path,
     slice,
 };
-use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type};
+use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility};
 
 /// The modules that the table compares.
 const MODULES: &[&str] = &["runtime", "task", "net", "time", "signal", "fs", "process"];
+
+/// Methods that tokio makes by a macro that this command does not expand.
+const MADE: &[&str] = &[
+    "process::ChildStderr::into_owned_fd",
+    "process::ChildStdin::into_owned_fd",
+    "process::ChildStdout::into_owned_fd",
+];
 
 const TABLE: &str = "docs/from-tokio.md";
 const TEST: &str = "guide/tests/same_as_tokio.rs";
@@ -88,7 +96,7 @@ impl Marks {
             if is_cfg && text.contains("loom") && !text.contains("not (loom") {
                 return None;
             }
-            if attribute.path().is_ident("doc") && text.contains("hidden") {
+            if is_hidden(attribute) {
                 return None;
             }
             self.deprecated |= attribute.path().is_ident("deprecated");
@@ -116,11 +124,26 @@ impl Marks {
             "cfg_windows" | "cfg_net_windows" => self.windows = true,
             "cfg_not_wasip1" | "cfg_not_wasi" | "cfg_not_loom" => {}
             name if name.starts_with("cfg_not_") || name == "cfg_loom" => return None,
-            name if name.starts_with("cfg_") => {}
+            name if is_condition(name) => {}
             _ => return None,
         }
         Some(self)
     }
+
+    /// Adds the condition of tokio's macro `feature!`, which is its inner attribute.
+    fn with_inner(mut self, attributes: &[Attribute]) -> Self {
+        for attribute in attributes {
+            let text = attribute.meta.to_token_stream().to_string();
+            self.unstable |= text.contains("tokio_unstable");
+            self.windows |= text == "windows";
+        }
+        self
+    }
+}
+
+/// Returns whether a macro of tokio only puts a condition on the items in it.
+fn is_condition(name: &str) -> bool {
+    name.starts_with("cfg_") || name == "feature"
 }
 
 /// The path of a module in tokio.
@@ -176,17 +199,25 @@ impl Tokio {
 
     fn items(&mut self, folder: &Path, at: &Place, items: Vec<Item>, marks: Marks) -> Result<()> {
         self.modules.entry(at.clone()).or_default();
-        for item in items {
+        for mut item in items {
+            // A hidden module is no item, but others may lead to the items in it.
+            if let Item::Mod(module) = &mut item
+                && module.attrs.iter().any(is_hidden)
+            {
+                module.attrs.retain(|attribute| !is_hidden(attribute));
+                module.vis = Visibility::Inherited;
+            }
             let Some(marks) = marks.with(attributes(&item)) else {
                 continue;
             };
             let kept = match item {
                 Item::Macro(made) => {
                     let name = made.mac.path.to_token_stream().to_string();
-                    if name.starts_with("cfg_") {
+                    if is_condition(&name) {
                         if let Some(marks) = marks.within(&name)
                             && let Ok(inner) = syn::parse2::<syn::File>(made.mac.tokens)
                         {
+                            let marks = marks.with_inner(&inner.attrs);
                             self.items(folder, at, inner.items, marks)?;
                         }
                         continue;
@@ -403,7 +434,7 @@ fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) 
                 let tokens: &TokenStream = &made.mac.tokens;
                 let inner = syn::parse2::<ItemImpl>(quote::quote! { impl A { #tokens } });
                 if let (Some(marks), Ok(inner)) = (marks.within(&name), inner) {
-                    of_block(&inner, marks, methods);
+                    of_block(&inner, marks.with_inner(&inner.attrs), methods);
                 }
             }
             member => {
@@ -416,6 +447,11 @@ fn of_block(block: &ItemImpl, marks: Marks, methods: &mut Vec<(String, Marks)>) 
             }
         }
     }
+}
+
+fn is_hidden(attribute: &Attribute) -> bool {
+    let text = attribute.meta.to_token_stream().to_string();
+    attribute.path().is_ident("doc") && text.contains("hidden")
 }
 
 /// Returns the name of an item, or of the struct in `pin_project! { pub struct A {..} }`.
@@ -470,6 +506,9 @@ fn items() -> Result<BTreeMap<String, Marks>> {
     for module in MODULES {
         let place = vec![(*module).to_owned()];
         tokio.walk(&place, module, Marks::default(), &mut found);
+    }
+    for path in MADE {
+        found.add((*path).to_owned(), Marks::default());
     }
     Ok(found.items)
 }
@@ -593,12 +632,19 @@ mod tests {
             "time::Sleep::reset",
             "fs::read_to_string",
             "process::Command::spawn",
+            "net::UnixDatagram::recv_from",
+            "fs::symlink",
+            "fs::OpenOptions::mode",
+            "process::ChildStdin::into_owned_fd",
         ] {
             assert_eq!(marks(path), stable, "{path}");
         }
         assert!(marks("task::Builder::spawn").unwrap().unstable);
         assert!(marks("fs::symlink_dir").unwrap().windows);
+        let counted = "runtime::RuntimeMetrics::spawned_tasks_count";
+        assert!(marks(counted).unwrap().unstable);
         assert_eq!(marks("runtime::Builder::is_current_thread"), None);
+        assert_eq!(marks("net::unix::datagram"), None);
         assert!(items.len() > 400, "{} items are not all", items.len());
     }
 
