@@ -177,8 +177,8 @@ impl Table {
 pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     let mut text = format!(
         "# Runtimes side by side\n\n\
-         `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. What a row is, and what the charts show \
-         of which runtime, is in `bench/README.md`. Nanoseconds an operation, medians of the rounds; the spread is the largest sample less the smallest; ratios are \
+         `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. `cargo xtask bench --list` \
+         says what each row is. Nanoseconds an operation, medians of the rounds; the spread is the largest sample less the smallest; ratios are \
          medians of the rounds' ratios. The means leave out `coop`, which is no race, and bytes.\n\n{machine}\n\
          | row | selvedge | spread | {YARDSTICK} | x {YARDSTICK} | aim | processor time, x {YARDSTICK} | best parallel peer | x that |\n\
          |---|---|---|---|---|---|---|---|---|\n"
