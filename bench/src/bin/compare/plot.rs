@@ -293,7 +293,10 @@ fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
             to: HPos::Right,
             ..PLAIN
         };
-        let unit = if table.unit == "ns" { "" } else { ", bytes" };
+        let unit = match &*table.unit {
+            "ns" => String::new(),
+            unit => format!(", {unit}"),
+        };
         text(
             &area,
             (LEFT - 8, y + 14),

@@ -179,7 +179,7 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
         "# Runtimes side by side\n\n\
          `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. `cargo xtask bench --list` \
          says what each row is. Nanoseconds an operation, medians of the rounds; the spread is the largest sample less the smallest; ratios are \
-         medians of the rounds' ratios. The means leave out `coop`, which is no race, and bytes.\n\n{machine}\n\
+         medians of the rounds' ratios. The means leave out `coop`, which is no race, and rows in bytes or wakes.\n\n{machine}\n\
          | row | selvedge | spread | {YARDSTICK} | x {YARDSTICK} | aim | processor time, x {YARDSTICK} | best parallel peer | x that |\n\
          |---|---|---|---|---|---|---|---|---|\n"
     );
@@ -239,9 +239,9 @@ pub(super) enum Aim {
 /// task.
 const PACE: f64 = 0.97;
 
-/// Returns the closing lines, which are about all rows.
-pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
-    let mut text = "\n".to_owned();
+/// Returns the lines that are about the mean of all rows.
+pub(super) fn means(tables: &[Table]) -> String {
+    let mut text = String::new();
     let timed = || tables.iter().filter(|table| !table.is_no_race());
     let ours = || timed().filter_map(|table| table.lines.first());
     for (ratios, to) in [
@@ -267,6 +267,12 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
             ));
         }
     }
+    text
+}
+
+/// Returns the closing lines, which are about all rows.
+pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
+    let mut text = format!("\n{}", means(tables));
     for table in tables {
         let Some(line) = table.lines.first() else {
             continue;
