@@ -16,7 +16,8 @@
 //!    the close to the exit task: the workers may be on the owner's own thread.
 //! 4. The thread that closes the runtime drops the futures that are left, outside of the lock. The
 //!    close cancels the exit task, and so the future that this task runs.
-//! 5. A runtime to which no future was ever added does none of this.
+//! 5. A runtime to which no future was ever added has no exit: its close costs one lock, which
+//!    makes it over. So a future that is added later, or at the same time, is dropped.
 use std::{
     future::Future,
     mem,
@@ -38,8 +39,9 @@ pub(crate) struct Exits {
     state: Mutex<State>,
     /// Notified when the exit is over.
     over: Condvar,
-    /// Whether a future was ever added (rule 5). This is an atomic of std, so that the models of
-    /// runtimes without such futures do not branch at its loads.
+    /// Whether a future was ever added. If not, [`begin`](Self::begin) takes no lock. This is an
+    /// atomic of std, so that the models of runtimes without such futures do not branch at its
+    /// loads.
     used: std::sync::atomic::AtomicBool,
 }
 
@@ -67,9 +69,10 @@ impl Exits {
         }
     }
 
-    pub(super) fn is_used(&self) -> bool {
+    fn is_used(&self) -> bool {
         // Ordering: Relaxed. If the call of `at_exit` happens before the owner ends the runtime,
-        // the owner sees its store. Otherwise the two race, and either may win.
+        // the owner sees its store. Otherwise the two race. If the owner then begins no exit, the
+        // close finds the future, or makes the runtime over before the future is added (rule 5).
         self.used.load(Relaxed)
     }
 
@@ -111,10 +114,13 @@ impl Exits {
     /// Ends the exit, or keeps it from beginning. Returns the futures that are left.
     pub(super) fn end(&self) -> Vec<Exit> {
         let mut state = self.state.lock();
-        state.stage = Stage::Over;
+        let before = mem::replace(&mut state.stage, Stage::Over);
         let left = mem::take(&mut state.futures);
         drop(state);
-        self.over.notify_all();
+        // The owner waits only for an exit that has begun.
+        if before != Stage::Open {
+            self.over.notify_all();
+        }
         left
     }
 

@@ -140,10 +140,8 @@ async fn run(shared: Arc<Shared>) {
 impl Shared {
     /// Ends the exit at the close of the runtime (rule 4).
     pub(crate) fn end_exit(&self) {
-        if self.exits.is_used() {
-            for left in self.exits.end() {
-                self.hooks.contain(|| drop(left));
-            }
+        for left in self.exits.end() {
+            self.hooks.contain(|| drop(left));
         }
     }
 }

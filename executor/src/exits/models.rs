@@ -53,6 +53,8 @@ fn exit_added_at_the_end_runs_or_is_dropped() {
         let (runtime, worker) = driven();
         let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         runtime.at_exit(async {});
+        // This handle keeps the runtime's memory, and a future that is left in it.
+        let _kept = runtime.handle().clone();
         let handle = runtime.handle().clone();
         drop(runtime);
         let (counted, late) = (ran.clone(), Counted(dropped.clone()));
@@ -62,6 +64,32 @@ fn exit_added_at_the_end_runs_or_is_dropped() {
                 counted.fetch_add(1, Relaxed);
             });
         });
+        worker.run();
+        adds.join().unwrap();
+        assert_eq!(dropped.load(Relaxed), 1, "it is not kept");
+        assert!(ran.load(Relaxed) <= 1);
+    });
+}
+
+/// The first future is added while the owner drops the runtime: it runs, or is dropped at once.
+///
+/// Fails if the close leaves a runtime open that had no futures so far: then the future is kept.
+#[test]
+fn first_exit_racing_the_end_runs_or_is_dropped() {
+    Model::new().bound(2).branches(20_000).check(|| {
+        let (runtime, worker) = driven();
+        let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // As above, this handle keeps the runtime's memory.
+        let _kept = runtime.handle().clone();
+        let handle = runtime.handle().clone();
+        let (counted, late) = (ran.clone(), Counted(dropped.clone()));
+        let adds = thread::spawn(move || {
+            handle.at_exit(async move {
+                let _late = late;
+                counted.fetch_add(1, Relaxed);
+            });
+        });
+        drop(runtime);
         worker.run();
         adds.join().unwrap();
         assert_eq!(dropped.load(Relaxed), 1, "it is not kept");

@@ -144,6 +144,21 @@ fn exits_of_a_shutdown_without_wait_are_dropped() {
     }
 }
 
+/// The future holds a handle: if the runtime kept the future, the two would keep each other for
+/// good.
+///
+/// Fails if the end of a runtime without futures leaves it open for late ones.
+#[test]
+fn first_exit_after_the_end_is_dropped_at_once() {
+    for runtime in runtimes() {
+        let (log, handle) = (Log::default(), runtime.handle().clone());
+        drop(runtime);
+        let (late, own) = (Dropped(log.clone(), "late"), handle.clone());
+        handle.at_exit(async move { drop((late, own)) });
+        assert_eq!(said(&log), ["late"]);
+    }
+}
+
 /// Fails if the owner of a runtime of driven workers waits, or closes the runtime.
 #[test]
 fn driven_workers_run_the_exits_and_end() {
