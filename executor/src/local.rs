@@ -123,7 +123,8 @@ impl LocalSet {
     /// guard is dropped.
     ///
     /// The tasks run when this set is next polled. While this thread polls another set, the
-    /// thread's spawns go into that other set.
+    /// thread's spawns go into that other set. If the guard outlives the set, tasks that are
+    /// spawned after the set's drop are cancelled at once.
     ///
     /// ```
     /// use selvedge::{Runtime, LocalSet, spawn_local};
@@ -249,6 +250,7 @@ impl Future for LocalSet {
 
 impl Drop for LocalSet {
     fn drop(&mut self) {
+        self.tasks.is_over.set(true);
         // `process::exit` in a poll of this set may drop the set itself. The scope of that poll
         // then keeps the tasks alive for good.
         if !scope::polls(&self.tasks) {
@@ -462,7 +464,7 @@ pub(crate) fn current() -> Tasks {
 }
 
 pub(crate) fn spawn_in<F>(
-    tasks: &LocalTasks,
+    tasks: &Tasks,
     name: Option<Cow<'static, str>>,
     future: F,
     at: &'static Location<'static>,
@@ -482,5 +484,17 @@ where
         }
     };
     span.record_id(&join.id());
+    if tasks.is_over.get() {
+        cancel_late(tasks);
+    }
     join
+}
+
+/// Cancels a task that was spawned after the drop of its set. During that drop, and during this
+/// function, a loop that is under way does so.
+#[cold]
+fn cancel_late(tasks: &Tasks) {
+    if !scope::polls(tasks) {
+        scope::within(In::LocalSet(Rc::clone(tasks)), || tasks.cancel_all());
+    }
 }

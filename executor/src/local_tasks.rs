@@ -9,6 +9,8 @@ pub(crate) struct LocalTasks {
     pub(crate) ends_by_panic: Cell<bool>,
     /// Whether a panic has ended it.
     pub(crate) has_panicked: Cell<bool>,
+    /// Whether the set was dropped. A guard, or a scope on the stack, may keep this value longer.
+    pub(crate) is_over: Cell<bool>,
 }
 
 impl Deref for LocalTasks {

@@ -1,6 +1,6 @@
 //! Tests of tasks that stay on one thread.
 use super::*;
-use crate::{JoinSet, LocalRuntime, LocalSet, block_in_place, spawn_local};
+use crate::{JoinSet, LocalRuntime, LocalSet, block_in_place, scope, spawn_local};
 use std::{
     cell::Cell,
     future::{Future, pending, poll_fn},
@@ -206,6 +206,29 @@ fn destructor_in_a_sets_drop_may_spawn_tasks_that_spawn() {
     });
     drop(set);
     assert_eq!(count.get(), 10);
+}
+
+/// A guard outlives its set.
+///
+/// Fails if the set keeps a task that is spawned after its drop: the handle would wait forever.
+/// Also fails if the cancelled future is dropped outside of the set, or if the tasks that its drop
+/// spawns are kept.
+#[test]
+fn spawn_under_the_guard_of_a_dropped_set_is_cancelled() {
+    let runtime = workers(1);
+    let count = Rc::new(Cell::new(0));
+    let set = LocalSet::new();
+    let entered = set.enter();
+    drop(set);
+    let late = spawn_local(holds(InDrop(count.clone())));
+    let named = crate::task::Builder::new()
+        .name("late")
+        .spawn_local(async {});
+    let tasks = scope::local_set().unwrap();
+    assert!(late.is_finished() && named.is_finished() && tasks.is_empty());
+    assert!(runtime.block_on(late).unwrap_err().is_cancelled());
+    assert_eq!(count.get(), 2);
+    drop(entered);
 }
 
 #[test]
