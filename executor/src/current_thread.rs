@@ -5,10 +5,8 @@
 //!
 //! 1. A thread that finds the worker takes it, and ticks it until the thread's own future is ready.
 //!    The thread polls that future first, and again after each tick in which the future was woken.
-//! 2. A thread that finds no worker leaves its waker in the list and polls its future. A driving
-//!    thread that leaves puts the worker back and wakes every thread in the list, under one lock. A
-//!    waiting thread looks for the worker and enters the list under one lock, too. So either a
-//!    thread drives, or the worker is there for the next thread to take.
+//! 2. A thread that finds no worker waits, and polls its own future meanwhile. A driving thread
+//!    that leaves puts the worker back, and one waiting thread takes over ([`handover`]).
 //! 3. A push unparks a driving thread, as it unparks any worker. The waker of the thread's own
 //!    future unparks the thread, too. The thread parks as a thread of another runtime does: in the
 //!    poller of the sockets, if there are sockets.
@@ -28,9 +26,8 @@ use crate::{
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
-    thread::{self, ThreadId},
     time::{Duration, Instant},
 };
 use sync_shim::atomic::{
@@ -38,19 +35,12 @@ use sync_shim::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The worker of a runtime without threads of its own. A thread in `block_on` takes the worker.
-pub(crate) struct CurrentThread(Mutex<State>);
+mod handover;
 
-struct State {
-    /// The worker, unless a thread drives it.
-    worker: Option<Box<Worker<EventsPark>>>,
-    /// The thread that drives.
-    driver: Option<ThreadId>,
-    /// The wakers of the threads that wait, each with its thread's key.
-    waiting: Vec<(u64, Waker)>,
-    /// The key of the next thread that waits.
-    next_key: u64,
-}
+use handover::{Entered, Handover};
+
+/// The worker of a runtime without threads of its own. A thread in `block_on` takes the worker.
+pub(crate) struct CurrentThread(Handover<Box<Worker<EventsPark>>>);
 
 /// The length of a turn: the local tasks have at most this many polls. Then the runtime's own tasks
 /// have at most this many ticks, with their timers and sockets. A `LocalSet` also polls at most
@@ -71,18 +61,6 @@ pub(crate) enum Progress {
     Ran,
     /// The thread ran tasks, until one ended.
     Ended,
-}
-
-/// A thread that waits. Its drop takes its waker out of the list.
-struct Waiting<'a> {
-    all: &'a CurrentThread,
-    key: u64,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.all.lock().waiting.retain(|(key, _)| *key != self.key);
-    }
 }
 
 /// A thread that has the worker. Its drop puts the worker back (rule 2).
@@ -122,27 +100,9 @@ impl Wake for Signal {
     }
 }
 
-impl State {
-    /// Takes the worker for this thread, if no thread has it.
-    fn take(&mut self) -> Option<Box<Worker<EventsPark>>> {
-        let worker = self.worker.take()?;
-        self.driver = Some(thread::current().id());
-        Some(worker)
-    }
-}
-
 impl CurrentThread {
     pub(crate) fn new(worker: Worker<EventsPark>) -> Self {
-        Self(Mutex::new(State {
-            worker: Some(Box::new(worker)),
-            driver: None,
-            waiting: Vec::new(),
-            next_key: 0,
-        }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Self(Handover::new(Box::new(worker)))
     }
 
     /// Runs the tasks, or waits while another thread does, until the future is ready.
@@ -151,46 +111,25 @@ impl CurrentThread {
         events: &Events,
         mut future: Pin<&mut F>,
     ) -> F::Output {
-        let key = {
-            let mut state = self.lock();
-            if let Some(worker) = state.take() {
-                drop(state);
-                return Driver::new(self, worker).run(future);
-            }
-            let own = state.driver == Some(thread::current().id());
-            state.next_key += 1;
-            let key = state.next_key;
-            drop(state);
-            assert!(
-                !own,
+        let mut waiting = match self.0.enter() {
+            Entered::Drives(worker) => return Driver::new(self, worker).run(future),
+            Entered::Waits(waiting) => waiting,
+            Entered::Nested => panic!(
                 "block_on was called by the thread that runs this runtime's tasks, inside its \
                  block_on: await the future instead"
-            );
-            key
+            ),
         };
-        let leaves = Waiting { all: self, key };
         let ended = events.block_on(poll_fn(|cx| {
-            if let Some(worker) = self.take_or_wait(cx.waker(), key) {
-                return Poll::Ready(Err(Driver::new(self, worker)));
-            }
-            future.as_mut().poll(cx).map(Ok)
+            let polled = waiting.poll(cx.waker(), || future.as_mut().poll(cx));
+            polled.map_err(|worker| Driver::new(self, worker))
         }));
-        drop(leaves);
+        drop(waiting);
         ended.unwrap_or_else(|driver| driver.run(future))
-    }
-
-    fn take_or_wait(&self, unpark: &Waker, own: u64) -> Option<Box<Worker<EventsPark>>> {
-        let mut state = self.lock();
-        let worker = state.take();
-        if worker.is_none() && state.waiting.iter().all(|(key, _)| *key != own) {
-            state.waiting.push((own, unpark.clone()));
-        }
-        worker
     }
 
     /// Runs the tasks until `is_over` returns true, or until the deadline.
     pub(crate) fn run_until(&self, is_over: impl Fn() -> bool, deadline: Option<Instant>) {
-        let Some(worker) = self.lock().take() else {
+        let Some(worker) = self.0.take() else {
             return; // A thread drives the worker. A poll of that thread has ended the runtime.
         };
         let mut driver = Driver::new(self, worker);
@@ -210,7 +149,7 @@ impl CurrentThread {
     /// sockets has found nothing. With `one`, stops once a task has ended. Does nothing while
     /// another thread runs the tasks.
     pub(crate) fn run_ready(&self, one: bool, ticks: usize) -> Progress {
-        let Some(worker) = self.lock().take() else {
+        let Some(worker) = self.0.take() else {
             return Progress::None;
         };
         let mut driver = Driver::new(self, worker);
@@ -240,7 +179,7 @@ impl CurrentThread {
     /// Ends the tasks, after the runtime has closed (rule 7), and returns true. Gives up at the
     /// deadline: then the drop of the worker ends the tasks that are left.
     pub(crate) fn end(&self, deadline: Option<Instant>) -> bool {
-        let worker = self.lock().worker.take();
+        let worker = self.0.take_for_good();
         let Some(mut worker) = worker else {
             // Another thread drives the worker, and ends the tasks.
             return false;
@@ -306,13 +245,8 @@ impl<'a> Driver<'a> {
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
-        let mut state = self.all.lock();
-        state.worker = self.worker.take();
-        state.driver = None;
-        let waiting = std::mem::take(&mut state.waiting);
-        drop(state);
-        for (_, waker) in waiting {
-            waker.wake();
+        if let Some(worker) = self.worker.take() {
+            self.all.0.put_back(worker);
         }
     }
 }
@@ -394,6 +328,7 @@ mod tests {
         future::poll_fn,
         panic::{AssertUnwindSafe, catch_unwind},
         pin::pin,
+        sync::Mutex,
     };
 
     /// A waker that drops the task that it holds, and panics.

@@ -70,6 +70,47 @@ fn waiting_thread_takes_over_from_the_driver() {
     }
 }
 
+/// Two threads wait. The first one's future blocks in its poll until a task has run, and the second
+/// one's future waits for that task. The driver leaves.
+///
+/// Fails if the driver leaves the worker to the first thread.
+#[test]
+fn waiting_thread_that_blocks_in_its_poll_holds_up_nobody() {
+    let runtime = Arc::new(runtime());
+    let (enters, entered) = mpsc::channel();
+    let (sender, has_run) = mpsc::channel();
+    let (driver_enters, driver_entered) = mpsc::channel();
+    let driver = {
+        let runtime = runtime.clone();
+        thread::spawn(move || {
+            runtime.block_on(async {
+                driver_enters.send(()).unwrap();
+                for _ in 0..2 {
+                    entered.recv().unwrap();
+                }
+            });
+        })
+    };
+    driver_entered.recv().unwrap();
+    let blocks = {
+        let (runtime, enters) = (runtime.clone(), enters.clone());
+        thread::spawn(move || {
+            runtime.block_on(async {
+                selvedge::yield_now().await; // The thread has waited once.
+                enters.send(()).unwrap();
+                selvedge::block_in_place(|| has_run.recv().unwrap());
+            });
+        })
+    };
+    runtime.block_on(async {
+        let task = runtime.spawn(async move { sender.send(()).unwrap() });
+        enters.send(()).unwrap();
+        task.await.unwrap();
+    });
+    blocks.join().unwrap();
+    driver.join().unwrap();
+}
+
 #[test]
 fn many_threads_in_block_on_all_return() {
     let runtime = Arc::new(runtime());
