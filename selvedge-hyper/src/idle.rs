@@ -10,7 +10,8 @@
 //!    on its way is answered. hyper ends the connection when the client has answered.
 //! 3. If the connection has had no request and is still there, the task drops it.
 //!
-//! A shutdown of the server is rule 2 at once, with shorter spans from then on.
+//! A shutdown of the server is rule 2 at once, with shorter spans from then on. A connection
+//! without a time limit has its first span then.
 //!
 //! A request lasts from the call of the service until its response has left the connection. These
 //! hold a clone of an [`Arc`], so that the `Arc`'s count tells whether there is a request:
@@ -56,12 +57,12 @@ pin_project! {
     pub(crate) struct LimitIdle<C> {
         #[pin]
         connection: C,
-        idle: Option<Idle>,
+        idle: Idle,
     }
 }
 
 impl<C> LimitIdle<C> {
-    pub(crate) fn new(connection: C, idle: Option<Idle>) -> Self {
+    pub(crate) fn new(connection: C, idle: Idle) -> Self {
         Self { connection, idle }
     }
 }
@@ -72,14 +73,13 @@ impl<C: Graceful> Future for LimitIdle<C> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
         let mut this = self.project();
         let before = spawned();
-        let ended = this.connection.as_mut().poll(cx);
-        let Some(idle) = this.idle.as_mut().filter(|_| ended.is_pending()) else {
-            return ended;
-        };
-        if spawned() != before {
-            idle.was_busy = true;
+        if let Poll::Ready(ended) = this.connection.as_mut().poll(cx) {
+            return Poll::Ready(ended);
         }
-        match ready!(idle.poll(cx)) {
+        if spawned() != before {
+            this.idle.was_busy = true;
+        }
+        match ready!(this.idle.poll(cx)) {
             Step::Drop => Poll::Ready(Ok(())),
             Step::Close => {
                 this.connection.close();
@@ -95,9 +95,7 @@ impl<C: Graceful> Graceful for LimitIdle<C> {
     fn close(self: Pin<&mut Self>) {
         let this = self.project();
         this.connection.close();
-        if let Some(idle) = this.idle {
-            idle.shut_down();
-        }
+        this.idle.shut_down();
     }
 }
 
@@ -108,7 +106,8 @@ pub(crate) type Requests = Arc<()>;
 /// The time limit of a connection.
 pub(crate) struct Idle {
     span: Duration,
-    sleep: Pin<Box<Sleep>>,
+    /// `None` while there is no limit.
+    sleep: Option<Pin<Box<Sleep>>>,
     requests: Requests,
     /// There was a request since the last span.
     was_busy: bool,
@@ -124,28 +123,27 @@ enum Step {
 }
 
 impl Idle {
-    /// Returns the limit of a connection, if there is one, and the connection's service.
-    pub(crate) fn new<S>(limit: Option<Duration>, service: S) -> (Option<Self>, Counted<S>) {
-        let idle = limit.map(|limit| {
-            let span = limit.max(MIN_SPAN);
-            Self {
-                span,
-                sleep: Box::pin(time::sleep(span)),
-                requests: Requests::default(),
-                was_busy: false,
-                is_closing: false,
-            }
-        });
-        let requests = idle.as_ref().map(|idle| idle.requests.clone());
+    /// Returns the limit of a connection, and the connection's service. Without a `limit` the
+    /// connection has no time limit until the server's shutdown.
+    pub(crate) fn new<S>(limit: Option<Duration>, service: S) -> (Self, Counted<S>) {
+        let span = limit.map_or(SHUTDOWN_SPAN, |limit| limit.max(MIN_SPAN));
+        let requests = Requests::default();
+        let idle = Self {
+            span,
+            sleep: limit.map(|_| Box::pin(time::sleep(span))),
+            requests: requests.clone(),
+            was_busy: false,
+            is_closing: false,
+        };
         (idle, Counted { service, requests })
     }
 
     /// Waits until the connection has had no request for the limit.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        loop {
+        while let Some(sleep) = &mut self.sleep {
             // Without charge: a client whose pings use up the task's budget has a limit, too.
-            ready!(pin!(coop::unconstrained(self.sleep.as_mut())).poll(cx));
-            self.sleep.set(time::sleep(self.span));
+            ready!(pin!(coop::unconstrained(sleep.as_mut())).poll(cx));
+            sleep.set(time::sleep(self.span));
             let is_busy = self.is_busy();
             if is_busy || self.was_busy {
                 self.was_busy = is_busy;
@@ -159,6 +157,7 @@ impl Idle {
                 }
             });
         }
+        Poll::Pending
     }
 
     /// Begins a span after which the connection drops if it has no request: it is closing.
@@ -166,7 +165,10 @@ impl Idle {
         self.is_closing = true;
         self.was_busy = false;
         self.span = self.span.min(SHUTDOWN_SPAN);
-        self.sleep.as_mut().reset(Instant::now() + self.span);
+        match &mut self.sleep {
+            Some(sleep) => sleep.as_mut().reset(Instant::now() + self.span),
+            None => self.sleep = Some(Box::pin(time::sleep(self.span))),
+        }
     }
 
     fn is_busy(&self) -> bool {
@@ -177,7 +179,7 @@ impl Idle {
 /// A service that counts its requests.
 pub(crate) struct Counted<S> {
     service: S,
-    requests: Option<Requests>,
+    requests: Requests,
 }
 
 impl<S, B> Service<Request<Incoming>> for Counted<S>
@@ -194,7 +196,7 @@ where
         CountedFuture {
             future: self.service.call(request),
             is_connect,
-            request: self.requests.clone(),
+            request: Some(self.requests.clone()),
         }
     }
 }
@@ -325,8 +327,7 @@ mod tests {
     }
 
     fn limited(limit: Duration) -> (Idle, Counted<()>) {
-        let (idle, service) = Idle::new(Some(limit), ());
-        (idle.unwrap(), service)
+        Idle::new(Some(limit), ())
     }
 
     async fn step(idle: &mut Idle) -> Step {
@@ -386,6 +387,24 @@ mod tests {
             idle.shut_down();
             assert_eq!(step(&mut idle).await, Step::Drop);
             assert_eq!(begun.elapsed(), SHUTDOWN_SPAN);
+        });
+    }
+
+    // Fails if a connection without a limit closes before the shutdown, or if the shutdown waits
+    // without end for its client. The request ends just after the end of a span.
+    #[test]
+    fn shutdown_limits_a_connection_without_a_limit() {
+        paused(async {
+            let (mut idle, service) = Idle::new(None, ());
+            assert!(time::timeout(LIMIT, step(&mut idle)).await.is_err());
+            let (begun, request) = (Instant::now(), service.requests.clone());
+            idle.shut_down();
+            selvedge::spawn_detached(async {
+                time::sleep(11 * SHUTDOWN_SPAN / 10).await;
+                drop(request);
+            });
+            assert_eq!(step(&mut idle).await, Step::Drop);
+            assert_eq!(begun.elapsed(), 3 * SHUTDOWN_SPAN);
         });
     }
 

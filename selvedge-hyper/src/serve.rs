@@ -231,8 +231,11 @@ impl<L: Listener, M> Serve<L, M> {
     /// HTTP/2, or only pings. A connection that never had a request closes after the limit; any
     /// other closes one to two limits after the end of its last response. The server first sends
     /// `GOAWAY`, and still answers requests that were on their way. If the client does not end the
-    /// connection within one to two limits more, the server drops it; that is no error. After a
-    /// shutdown it is dropped within 10 to 20 seconds, or one to two limits if these are shorter.
+    /// connection within one to two limits more, the server drops it; that is no error.
+    ///
+    /// After a shutdown the server drops an HTTP/2 connection within 10 to 20 seconds, or one to
+    /// two limits if these are shorter, from the end of its last response or from the shutdown.
+    /// This also holds without a limit.
     ///
     /// A request lasts until the connection has written its response, however slowly the client
     /// opens its window. A tunnel (a successful `CONNECT`) lasts until the service closes its side

@@ -270,28 +270,36 @@ fn tunnel_of_an_hour_keeps_its_connection() {
     server.end().unwrap();
 }
 
-// Fails if a client without a request keeps a shutdown waiting until the shutdown's time limit.
+// Fails if a client without a request keeps a shutdown waiting until the shutdown's time limit,
+// with or without a limit for heads.
 #[test]
 fn shutdown_drops_silent_clients_before_its_limit() {
-    let server = Server::with(|serve| serve.http2_only(|http2| http2));
-    let hold = server.runtime.block_on(async {
-        time::pause();
-        hold_clock()
-    });
-    // Each client reads something from the server before the shutdown, so the server has accepted
-    // both. `silent` sends nothing. `idle` sends its settings and a ping, but no request.
-    let (mut silent, mut idle) = (server.connect(), server.connect());
-    silent.0.read_exact(&mut [0; 9]).unwrap();
-    let bytes = [
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
-        frame(4, 0, 0, &[]),
-        frame(6, 0, 0, &[0; 8]),
-    ];
-    idle.0.get_mut().write_all(&bytes.concat()).unwrap();
-    frame_of_kind(6, &mut idle.0);
-    server.stop();
-    drop(hold);
-    server.end().unwrap();
+    for head_limit in [Some(Duration::from_secs(30)), None] {
+        let server = Server::with(|serve| {
+            serve
+                .http2_only(|http2| http2)
+                .header_read_timeout(head_limit)
+        });
+        let hold = server.runtime.block_on(async {
+            time::pause();
+            hold_clock()
+        });
+        // Each client reads something from the server before the shutdown, so the server has
+        // accepted both. `silent` sends nothing. `idle` sends its settings and a ping, but no
+        // request.
+        let (mut silent, mut idle) = (server.connect(), server.connect());
+        silent.0.read_exact(&mut [0; 9]).unwrap();
+        let bytes = [
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+            frame(4, 0, 0, &[]),
+            frame(6, 0, 0, &[0; 8]),
+        ];
+        idle.0.get_mut().write_all(&bytes.concat()).unwrap();
+        frame_of_kind(6, &mut idle.0);
+        server.stop();
+        drop(hold);
+        server.end().unwrap();
+    }
 }
 
 /// A body without end. It counts the bytes that it has made.
