@@ -1,8 +1,9 @@
-//! Hooks of a runtime's users, and where the panics of user code go.
+//! Hooks of a runtime's users, and the policy for panics. `calls` has the calls of the hooks.
 use crate::scheduler::Task;
 use std::{any::Any, fmt, marker::PhantomData, panic::Location, sync::Arc};
-use sync_shim::panics;
 use task_header::Id;
+
+mod calls;
 
 /// Policy for the panics of tasks and blocking closures.
 ///
@@ -137,35 +138,6 @@ impl Hooks {
     /// Whether tasks report their panics: to a hook, or for the policy.
     pub(crate) fn observe_panics(&self) -> bool {
         self.on_panic.is_some() || self.policy != UnhandledPanic::Ignore
-    }
-
-    /// Calls a hook, if it is set.
-    pub(crate) fn call(&self, hook: &Hook) {
-        if let Some(hook) = hook {
-            self.contain(|| hook());
-        }
-    }
-
-    /// Calls a hook for a task, if it is set.
-    pub(crate) fn call_with(&self, hook: &TaskHook, task: TaskMeta<'static>) {
-        if let Some(hook) = hook {
-            self.contain(|| hook(task));
-        }
-    }
-
-    /// Runs user code, and passes its panic to `on_panic`, as no join handle gets that panic.
-    pub(crate) fn contain(&self, f: impl FnOnce()) {
-        if let Err(payload) = panics::catch(f) {
-            self.panicked(&*payload);
-            panics::discard(payload);
-        }
-    }
-
-    /// Passes the payload of a panic of user code to `on_panic`.
-    pub(crate) fn panicked(&self, payload: &(dyn Any + Send)) {
-        if let Some(hook) = &self.on_panic {
-            panics::contain(|| hook(payload));
-        }
     }
 }
 

@@ -151,12 +151,7 @@ fn count_end(shared: &Shared, core: Option<&Core>) {
 #[cold]
 fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
     let (meta, hooks) = (TaskMeta::of(&task), &shared.hooks);
-    let held = |hook| {
-        let lendable = with_core(|core| core.lendable.replace(false));
-        hooks.call_with(hook, meta);
-        with_core(|core| core.lendable.set(lendable == Some(true)));
-    };
-    held(&hooks.before_poll);
+    hooks.call_with(&hooks.before_poll, meta);
     let lists = shared.settings.lists_tasks;
     let listed = lists.then(|| Attached::listed(&task)).flatten();
     let entry = listed.map(|listed| listed.entry().clone());
@@ -176,11 +171,11 @@ fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
         context::after_poll()
     });
     trace::poll_end(shared, &ran);
-    held(&hooks.after_poll);
+    hooks.call_with(&hooks.after_poll, meta);
     let has_ended = matches!(ran, Ran::Complete);
     let core = end_poll(shared, ran);
     if has_ended {
-        held(&hooks.on_end);
+        hooks.call_with(&hooks.on_end, meta);
     }
     core
 }

@@ -103,6 +103,27 @@ fn after_blocking_in_place_a_task_may_not_block_on() {
     assert!(block_on(runtime.spawn(async { Handle::try_current().is_ok() })).unwrap());
 }
 
+/// Fails if a hook that is called in a task, or around its poll, gives the task's worker away.
+#[cfg(feature = "monitor")]
+#[test]
+fn hook_that_blocks_in_place_keeps_the_worker() {
+    let runtime = Builder::new()
+        .workers(1)
+        .on_task_spawn(|_| block_in_place(|| ()))
+        .on_before_poll(|_| block_in_place(|| ()))
+        .on_after_poll(|_| block_in_place(|| ()))
+        .on_task_end(|_| block_in_place(|| ()))
+        .on_panic(|_| block_in_place(|| ()))
+        .build()
+        .unwrap();
+    let lent = runtime.spawn(async {
+        let panics = spawn(async { panic!("on purpose") });
+        assert!(panics.await.unwrap_err().is_panic());
+        crate::context::with_core(|core| core.counters().annotated_calls())
+    });
+    assert_eq!(runtime.block_on(lent).unwrap(), Some(0));
+}
+
 #[test]
 fn panic_in_place_goes_to_the_task() {
     let runtime = workers(1);
