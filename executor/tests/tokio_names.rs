@@ -129,6 +129,27 @@ fn end_hook_of_a_cancelled_task_learns_its_place() {
     assert_eq!(ended, [waits, queued]);
 }
 
+/// Fails if a panic of a setter, which the program catches, leaves a builder with default settings.
+#[test]
+fn builder_after_a_refused_setting_is_as_before() {
+    let refused: [fn(&mut runtime::Builder); 5] = [
+        |builder| _ = builder.worker_threads(0),
+        |builder| _ = builder.max_blocking_threads(0),
+        |builder| _ = builder.thread_name("\0"),
+        |builder| _ = builder.global_queue_interval(0),
+        |builder| _ = builder.event_interval(0),
+    ];
+    for set in refused {
+        let mut builder = runtime::Builder::new_current_thread();
+        builder.name("kept");
+        assert!(catch_unwind(AssertUnwindSafe(|| set(&mut builder))).is_err());
+        let runtime = builder.build().unwrap();
+        let flavor = runtime.handle().runtime_flavor();
+        assert_eq!(flavor, runtime::RuntimeFlavor::CurrentThread);
+        assert_eq!(runtime.handle().name(), Some("kept"));
+    }
+}
+
 #[test]
 fn entered_sets_nest_and_leave_in_any_order() {
     let (outer, inner) = (LocalSet::new(), LocalSet::new());

@@ -1,7 +1,7 @@
 //! `runtime::Builder`: tokio's builder, whose methods take `&mut self`.
 use super::{LocalOptions, LocalRuntime};
 use crate::{Runtime, UnhandledPanic, hooks::TaskMeta};
-use std::{io, mem::take, time::Duration};
+use std::{io, time::Duration};
 
 /// Settings of a runtime, with tokio's names and signatures.
 ///
@@ -37,8 +37,9 @@ impl From<crate::Builder> for Builder {
 }
 
 impl Builder {
+    /// Changes a clone: if the change panics, this builder is as it was.
     fn set(&mut self, change: impl FnOnce(crate::Builder) -> crate::Builder) -> &mut Self {
-        self.0 = change(take(&mut self.0));
+        self.0 = change(self.0.clone());
         self
     }
 
@@ -201,8 +202,7 @@ impl Builder {
     /// If `workers` is not from 1 to 65,535.
     #[track_caller]
     pub fn worker_threads(&mut self, workers: usize) -> &mut Self {
-        let builder = take(&mut self.0);
-        self.0 = builder.workers(workers);
+        self.0 = self.0.clone().workers(workers);
         self
     }
 
@@ -212,8 +212,7 @@ impl Builder {
     /// If `threads` is 0.
     #[track_caller]
     pub fn max_blocking_threads(&mut self, threads: usize) -> &mut Self {
-        let builder = take(&mut self.0);
-        self.0 = builder.blocking_threads(threads);
+        self.0 = self.0.clone().blocking_threads(threads);
         self
     }
 
@@ -234,8 +233,7 @@ impl Builder {
     /// If `name` contains a NUL character.
     #[track_caller]
     pub fn thread_name(&mut self, name: impl Into<String>) -> &mut Self {
-        let builder = take(&mut self.0);
-        self.0 = builder.thread_name(name);
+        self.0 = self.0.clone().thread_name(name);
         self
     }
 
@@ -293,8 +291,7 @@ impl Builder {
     /// If `ticks` is 0.
     #[track_caller]
     pub fn global_queue_interval(&mut self, ticks: u32) -> &mut Self {
-        let builder = take(&mut self.0);
-        self.0 = builder.global_interval(ticks);
+        self.0 = self.0.clone().global_interval(ticks);
         self
     }
 
@@ -304,8 +301,7 @@ impl Builder {
     /// If `ticks` is 0.
     #[track_caller]
     pub fn event_interval(&mut self, ticks: u32) -> &mut Self {
-        let builder = take(&mut self.0);
-        self.0 = builder.event_interval(ticks);
+        self.0 = self.0.clone().event_interval(ticks);
         self
     }
 
