@@ -1,4 +1,4 @@
-//! Counts the read-modify-writes and `SeqCst` fences of a spawn, a yield, a wake and a
+//! Counts the read-modify-writes and `SeqCst` fences of a spawn, a yield, a wake, a `syscall` and a
 //! `block_in_place`. The docs of these operations state the counts.
 use super::{Worker, run};
 use crate::{
@@ -114,15 +114,14 @@ fn self_wake_in_a_poll_of_the_only_task_costs_two_rmws() {
     assert_eq!(turns(&worker), [(2, 0); 20]);
 }
 
-#[test]
-fn block_in_place_that_keeps_the_worker_costs_two_rmws() {
+/// Returns the least cost of a call in a task, of the calls after which the thread still has the
+/// core. If another thread gets the core, this thread may pay less, and the other one more.
+fn least_cost(call: fn()) -> Cost {
     let runtime = Builder::new().workers(1).build().unwrap();
-    let least = runtime.spawn(async {
+    let least = runtime.spawn(async move {
         let mut least = None;
         for _ in 0..100 {
-            let ((), cost) = cost(|| block_in_place(|| ()));
-            // If another thread accepts the core, this thread pays less, and the other one more. So
-            // only calls after which this thread still has the core count.
+            let ((), cost) = cost(call);
             if crate::context::with_core(|_| ()).is_some() {
                 least = least.into_iter().chain([cost]).min();
             }
@@ -130,12 +129,29 @@ fn block_in_place_that_keeps_the_worker_costs_two_rmws() {
         }
         least
     });
-    // With `test-util`, the call also holds the clock that tests can pause (`hold_clock`), which
-    // costs two more read-modify-writes and a fence.
-    let cost = if cfg!(feature = "test-util") {
-        (4, 1)
-    } else {
-        (2, 0)
-    };
-    assert_eq!(runtime.block_on(least).unwrap(), Some(cost));
+    runtime.block_on(least).unwrap().unwrap()
+}
+
+/// The cost of `hold_clock`, which a call also calls if tests can pause the clock.
+const HOLD_CLOCK: Cost = if cfg!(feature = "test-util") {
+    (2, 1)
+} else {
+    (0, 0)
+};
+
+#[test]
+fn block_in_place_that_keeps_the_worker_costs_two_rmws() {
+    assert_eq!(
+        least_cost(|| block_in_place(|| ())),
+        (2 + HOLD_CLOCK.0, HOLD_CLOCK.1)
+    );
+}
+
+#[cfg(feature = "monitor")]
+#[test]
+fn syscall_that_keeps_the_worker_costs_one_rmw() {
+    assert_eq!(
+        least_cost(|| crate::syscall(|| ())),
+        (1 + HOLD_CLOCK.0, HOLD_CLOCK.1)
+    );
 }
