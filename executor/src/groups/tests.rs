@@ -1005,6 +1005,41 @@ fn random_tasks_of_fifty_groups_run_once_each() {
 
 /// The tasks of two workers on real threads are always ready. No task is lost when it is stolen,
 /// and the end of the runtime drops all tasks.
+/// Fails if the end looks for each task from the first group on: with as many groups as tasks, that
+/// takes the square of their number.
+#[test]
+fn end_goes_on_with_the_group_of_the_last_task() {
+    let mut one = OneWorker::new();
+    let groups = ["a", "b", "c"].map(|name| one.group(name, 100));
+    let spawned = groups.clone();
+    one.runtime.spawn_detached(async move {
+        for group in &spawned {
+            drop(spawn_in(group, pending::<()>()).unwrap());
+        }
+    });
+    assert_eq!(one.worker.tick(), Tick::Ran);
+    let place = |task: &crate::scheduler::Task| {
+        let of = |group: &SchedulingGroup| {
+            Arc::as_ptr(&group.group) == task.scheduler().group().as_ptr()
+        };
+        groups.iter().position(of)
+    };
+    let turns = &one.runtime.handle().shared().groups.workers[0];
+    let places = turns.with(|state| {
+        let [first, second] = [(); 2].map(|()| state.pop_any().unwrap());
+        let mut places = [&first, &second].map(place).to_vec();
+        state.push(first);
+        let [third, fourth] = [(); 2].map(|()| state.pop_any().unwrap());
+        places.extend([&third, &fourth].map(place));
+        for task in [second, third, fourth] {
+            state.push(task);
+        }
+        places
+    });
+    assert_eq!(places, [Some(0), Some(1), Some(2), Some(0)]);
+    one.end();
+}
+
 #[test]
 fn end_drops_the_tasks_of_all_groups() {
     let dropped = Arc::new(AtomicUsize::new(0));

@@ -47,6 +47,8 @@ pub(super) struct State {
     pub(super) main: GroupKey,
     /// The keys of the groups, by index.
     keys: Vec<Option<GroupKey>>,
+    /// The index at which [`pop_any`](Self::pop_any) goes on.
+    next_any: usize,
     /// The version that the fair queue knows (rule 7 of [`groups`](super)).
     version: u64,
     pub(super) queued: usize,
@@ -76,6 +78,7 @@ impl Turns {
                 fair,
                 main: key,
                 keys,
+                next_any: 0,
                 version: 0,
                 queued: 0,
                 ends: NEVER,
@@ -288,14 +291,21 @@ impl State {
         Some(task)
     }
 
-    /// Takes any task: for shutdown.
+    /// Takes any task: for shutdown. Goes on with the group of the last such task, so that the
+    /// tasks of many groups take one round. An entry without a key has no tasks (rule 1).
     pub(super) fn pop_any(&mut self) -> Option<Task> {
         if self.queued == 0 {
             return None;
         }
-        let is_filled = |(_, entry): &(_, &Entry)| !entry.tasks.is_empty();
-        let key = self.fair.iter().find(is_filled)?.0;
-        self.pop(key)
+        for _ in 0..self.keys.len() {
+            let key = self.keys[self.next_any];
+            if let Some(task) = key.and_then(|key| self.pop(key)) {
+                return Some(task);
+            }
+            self.next_any = (self.next_any + 1) % self.keys.len();
+        }
+        debug_assert!(false, "a list has a task");
+        None
     }
 
     /// Takes half of the tasks of the group that needs help most, for a thief. The neediest group
