@@ -16,8 +16,8 @@
 //!    the close to the exit task: the workers may be on the owner's own thread.
 //! 4. The thread that closes the runtime drops the futures that are left, outside of the lock. The
 //!    close cancels the exit task, and so the future that this task runs.
-//! 5. A runtime to which no future was ever added has no exit: its close costs one lock, which
-//!    makes it over. So a future that is added later, or at the same time, is dropped.
+//! 5. A runtime to which no future was ever added has no exit: its close takes the lock once, and
+//!    sets the stage to *over*. So a future that is added later, or at the same time, is dropped.
 use std::{
     future::Future,
     mem,

@@ -254,7 +254,7 @@ impl Drop for LocalSet {
         // `process::exit` in a poll of this set may drop the set itself. The scope of that poll
         // then keeps the tasks alive for good.
         if !scope::polls(&self.tasks) {
-            self.polling(|| self.tasks.cancel_all());
+            self.polling(|| self.tasks.cancel_left());
         }
     }
 }
@@ -491,10 +491,10 @@ where
 }
 
 /// Cancels a task that was spawned after the drop of its set. During that drop, and during this
-/// function, a loop that is under way does so.
+/// function, the loop that is under way does so.
 #[cold]
 fn cancel_late(tasks: &Tasks) {
     if !scope::polls(tasks) {
-        scope::within(In::LocalSet(Rc::clone(tasks)), || tasks.cancel_all());
+        scope::within(In::LocalSet(Rc::clone(tasks)), || tasks.cancel_left());
     }
 }

@@ -22,6 +22,13 @@ impl Deref for LocalTasks {
 }
 
 impl LocalTasks {
+    /// Cancels all tasks, also those that a waker spawns which the cancel has woken.
+    pub(crate) fn cancel_left(&self) {
+        while !self.set.is_empty() {
+            self.set.cancel_all();
+        }
+    }
+
     /// Notes that a poll of a task has panicked. The set's poll goes on, and drops the other tasks.
     #[cold]
     pub(crate) fn panicked(&self) {

@@ -1,7 +1,8 @@
 //! The handover of the one worker among the threads in `block_on`.
 //!
-//! The worker is *driven* by one thread, or is *there*. A thread that waits for the worker is
-//! *polling*, *idle* or *chosen*:
+//! The worker is *driven* by one thread, or is *there*, or is *taken for good* by the end of the
+//! runtime, when no thread waits any more. A thread that waits for the worker is *polling*, *idle*
+//! or *chosen*:
 //!
 //! | the thread is | its waker | it becomes |
 //! |---|---|---|
@@ -88,7 +89,7 @@ impl<W> Handover<W> {
         self.0.lock()
     }
 
-    /// Takes the worker for this thread, or makes it a thread that waits.
+    /// Takes the worker for this thread, or makes this thread one that waits.
     pub(super) fn enter(&self) -> Entered<'_, W> {
         let mut state = self.lock();
         if let Some(worker) = state.take() {

@@ -1003,8 +1003,6 @@ fn random_tasks_of_fifty_groups_run_once_each() {
     }
 }
 
-/// The tasks of two workers on real threads are always ready. No task is lost when it is stolen,
-/// and the end of the runtime drops all tasks.
 /// Fails if the end looks for each task from the first group on: with as many groups as tasks, that
 /// takes the square of their number.
 #[test]
@@ -1040,6 +1038,8 @@ fn end_goes_on_with_the_group_of_the_last_task() {
     one.end();
 }
 
+/// The tasks of two workers on real threads are always ready. No task is lost when it is stolen,
+/// and the end of the runtime drops all tasks.
 #[test]
 fn end_drops_the_tasks_of_all_groups() {
     let dropped = Arc::new(AtomicUsize::new(0));

@@ -8,7 +8,8 @@
 //! 1. A group's list enters the fair queue, as an *entry*, with the first task of the group or of a
 //!    descendant on this worker. The entry leaves when the worker finds the group gone. An entry
 //!    keeps its group in memory. The worker finds an entry by its group's index. If that entry has
-//!    another group, the index was reused, and the entry's group is gone.
+//!    another group, the index was reused, and the entry's group is gone. A group that is gone has
+//!    no tasks.
 //! 2. A group with tasks in its list is active. An active group other than main has tasks in its
 //!    list, or it had some when its turn began. Main's list is always empty.
 //! 3. The address in `GroupQueue::turn` is that of the main group, of an entry's group, or of a

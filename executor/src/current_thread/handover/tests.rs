@@ -116,10 +116,10 @@ fn leave_of_a_chosen_thread_wakes_the_next() {
     for of in 0..3 {
         assert!(!three.poll(of));
     }
-    three.leave(1);
-    assert_eq!(three.wakes(), [0, 0, 0], "the worker is not there");
     handover.put_back(());
     assert_eq!(three.wakes(), [1, 0, 0]);
+    three.leave(1);
+    assert_eq!(three.wakes(), [1, 0, 0], "thread 1 was not chosen");
     three.leave(0);
     assert_eq!(three.wakes(), [1, 0, 1]);
     assert!(three.poll(2));
@@ -139,6 +139,8 @@ fn thread_that_finds_the_worker_is_not_chosen() {
     assert!(!three.poll(0), "the chosen thread comes too late");
     handover.put_back(());
     assert_eq!(three.wakes(), [2, 0, 0]);
+    three.leave(0);
+    assert_eq!(three.wakes(), [2, 0, 1], "thread 1 is not in the list");
 }
 
 /// Fails if a thread that drives may wait for its own worker.
