@@ -441,14 +441,33 @@ impl Inner {
     }
 
     /// Calls the wakers that a dropped park has collected, and takes one from the count of parks.
-    /// Shuts the driver down after the last park. Catches the panics of wakers, because any thread
-    /// may drop the park of a worker that was never started.
-    pub(crate) fn remove_park(&self, collected: &mut VecDeque<Waker>) {
+    /// Shuts the driver down after the last park. After another park the worker retires, if it
+    /// `may_owe_role`. Catches the panics of wakers, because any thread may drop the park of a
+    /// worker that was never started.
+    pub(crate) fn remove_park(
+        &self,
+        worker: usize,
+        may_owe_role: bool,
+        collected: &mut VecDeque<Waker>,
+    ) {
         contain(|| poller::wake_all(collected));
         // Ordering: Relaxed: the count only says which park is the last. The shutdown synchronises
         // by the lock under which the reactor is opened, and by the locks of the wheels.
         if self.parks.fetch_sub(1, Relaxed) == 1 {
             self.end();
+        } else if may_owe_role {
+            self.retire(worker);
+        }
+    }
+
+    /// Hands the role over, when the worker with this index stops parking (rule 4 of `role.rs`).
+    pub(crate) fn retire(&self, worker: usize) {
+        if !self.parks_elsewhere() {
+            self.hand_over();
+        } else if !self.role.is_still_held() {
+            for other in (0..self.tokens.len()).filter(|other| *other != worker) {
+                contain(|| self.unpark(other..other + 1));
+            }
         }
     }
 

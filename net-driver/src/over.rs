@@ -16,9 +16,10 @@ const MAX_TIMERS: usize = 256;
 
 /// Drives the timers of one worker over the worker's own parker. Made by [`Driver::timers`].
 ///
-/// The drop of a `WorkerTimers` wakes the tasks whose timers the value has collected. The drop of a
-/// driver's last `WorkerTimers` [shuts the driver down](Driver::shutdown), as the drop of the last
-/// [`WorkerPark`](crate::WorkerPark) does.
+/// The drop of a `WorkerTimers` wakes the tasks whose timers the value has collected. If no parked
+/// worker waits for timers then, the drop also wakes the other workers, one of which then waits for
+/// them. The drop of a driver's last `WorkerTimers` [shuts the driver down](Driver::shutdown), as
+/// the drop of the last [`WorkerPark`](crate::WorkerPark) does.
 ///
 /// ```
 /// use net_driver::{Driver, WorkerTimers, time};
@@ -42,6 +43,9 @@ const MAX_TIMERS: usize = 256;
 pub struct WorkerTimers {
     driver: Driver,
     worker: usize,
+    /// Whether the worker has parked under the rules of the role, and so may be responsible for it
+    /// (rule 4 of `role.rs`).
+    may_owe_role: bool,
     collected: VecDeque<Waker>,
 }
 
@@ -68,6 +72,7 @@ impl WorkerTimers {
         Self {
             driver,
             worker,
+            may_owe_role: false,
             collected: VecDeque::new(),
         }
     }
@@ -92,9 +97,10 @@ impl<P: Park> OverPark<'_, P> {
             Some(limit) => park.park_timeout(limit),
         };
         let driver = self.timers.driver.inner();
+        self.timers.may_owe_role |= driver.role.is_active();
         #[cfg(feature = "test-util")]
         let (waits, limit) = Waits::begin(driver, self.timers.worker, limit);
-        if !driver.role.is_active() || !driver.role.try_take(self.timers.worker) {
+        if !self.timers.may_owe_role || !driver.role.try_take(self.timers.worker) {
             #[cfg(feature = "test-util")]
             driver.began_to_wait();
             return park(self.park, limit);
@@ -204,7 +210,8 @@ impl<P: Park> Park for OverPark<'_, P> {
 
 impl Drop for WorkerTimers {
     fn drop(&mut self) {
-        self.driver.inner().remove_park(&mut self.collected);
+        let driver = self.driver.inner();
+        driver.remove_park(self.worker, self.may_owe_role, &mut self.collected);
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `EMPTY` | no | runs |
 //! | `NOTIFIED` | yes | runs or waits |
-//! | `IN_THREAD` | no | waits on its thread, or is about to |
+//! | `IN_THREAD` | no | waits on its thread, or looks at the role once more before it does |
 //! | `IN_REACTOR` | no | waits in the reactor, or is about to |
 //!
 //! 1. `unpark` swaps in `NOTIFIED`. If the swap finds a waiting state, `unpark` ends that wait.
@@ -38,6 +38,7 @@ use std::{
     collections::VecDeque,
     fmt,
     future::Future,
+    mem,
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
@@ -137,10 +138,10 @@ impl Token {
         self.state.load(Relaxed) == NOTIFIED
     }
 
-    /// Returns whether the thread waits outside of the reactor. A hint.
+    /// Returns whether the thread waits outside of the reactor, or is about to.
     pub(crate) fn is_in_thread(&self) -> bool {
-        // Ordering: Relaxed. If this misses a worker that begins to wait, the role stays vacant
-        // until a worker parks. [`Driver::poll_overdue`] finds the events that come until then.
+        // Ordering: Relaxed. A worker that this misses does not wait: it sees that the role is
+        // vacant. The fences of `Role::is_still_held` order this load (rule 4 of `role.rs`).
         self.state.load(Relaxed) == IN_THREAD
     }
 
@@ -153,14 +154,18 @@ impl Token {
 
     /// Waits on this thread for a token, at most for `limit`.
     pub(crate) fn wait_in_thread(&self, limit: Option<Duration>) {
-        self.wait_in_thread_and(limit, || {});
+        self.wait_in_thread_if(limit, || true);
     }
 
-    /// Waits on this thread for a token, at most for `limit`. Calls `waits` in the state
-    /// `IN_THREAD`, before it waits.
-    pub(crate) fn wait_in_thread_and(&self, limit: Option<Duration>, waits: impl FnOnce()) {
+    /// Waits on this thread for a token, at most for `limit`. Calls `may_wait` in the state
+    /// `IN_THREAD`, before it waits. Returns false if `may_wait` did so, and there was no token.
+    pub(crate) fn wait_in_thread_if(
+        &self,
+        limit: Option<Duration>,
+        may_wait: impl FnOnce() -> bool,
+    ) -> bool {
         if self.take() {
-            return;
+            return true;
         }
         *self.thread.lock() = Some(thread::current());
         // Ordering: Relaxed. The lock publishes the handle to an unparker that finds IN_THREAD. If
@@ -169,21 +174,21 @@ impl Token {
             .state
             .compare_exchange(EMPTY, IN_THREAD, Relaxed, Relaxed)
             .is_ok();
-        if entered {
-            waits();
+        let waits = !entered || may_wait();
+        if entered && waits {
             match limit {
                 Some(limit) => thread::park_timeout(limit),
                 None => loop {
                     thread::park();
                     if self.take() {
-                        return;
+                        return true;
                     }
                 },
             }
         }
-        // There is a token, or the time is up.
+        // There is a token, or the time is up, or this thread may not wait.
         // Ordering: Acquire pairs with `unpark`.
-        self.state.swap(EMPTY, Acquire);
+        self.state.swap(EMPTY, Acquire) == NOTIFIED || waits
     }
 
     /// Calls `wait`, which waits in the reactor, unless there is a token. Returns whether it called
@@ -220,6 +225,11 @@ impl Wake for Token {
 /// the runtime also waits for the sockets and for the first timer. Until the runtime has a timer or
 /// a socket, this parker behaves as a [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
+/// A worker that has parked either parks again, looks at the driver between its tasks
+/// ([`Driver::is_due`]), or drops its park: otherwise no worker may be left that waits for sockets
+/// and timers. The end of a [`block_on`](Self::block_on) counts as a drop: another parked worker
+/// then waits for them.
+///
 /// The drop of a park wakes the tasks whose events and timers the park has collected. The drop of a
 /// driver's last park [shuts the driver down](Driver::shutdown). A drop catches the panics of
 /// wakers.
@@ -243,6 +253,9 @@ pub struct WorkerPark {
     /// Decides whether to look in the reactor before a wait there.
     backoff: Backoff,
     batch: Batch,
+    /// Whether the worker has parked under the rules of the role since it retired last, and so may
+    /// be responsible for the role (rule 4 of `role.rs`).
+    may_owe_role: bool,
     collected: VecDeque<Waker>,
 }
 
@@ -280,6 +293,7 @@ impl WorkerPark {
             own_threads: false,
             backoff: Backoff::new(),
             batch: Batch::default(),
+            may_owe_role: false,
             collected: VecDeque::new(),
         }
     }
@@ -326,16 +340,17 @@ impl WorkerPark {
         let mut future = pin!(future);
         let waker = Waker::from(self.token.clone());
         let mut cx = Context::from_waker(&waker);
+        let park = Retire(self);
         let run = || {
             loop {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                     return output;
                 }
                 // An earlier call leaves wakers behind if one of them panics.
-                if !self.has_events() {
-                    self.park();
+                if !park.0.has_events() {
+                    park.0.park();
                 }
-                self.deliver();
+                park.0.deliver();
             }
         };
         // SAFETY: `driver` is a counted clone. It stays in this function, also if `run` ends the
@@ -374,16 +389,41 @@ impl WorkerPark {
     }
 
     fn wait(&mut self, limit: Option<Duration>) {
-        let driver = self.driver.inner();
-        if !driver.role.is_active() || !driver.role.try_take(self.worker) {
-            #[cfg(feature = "test-util")]
-            driver.clock.will_wait();
-            self.token.wait_in_thread_and(limit, || {
-                #[cfg(feature = "test-util")]
-                driver.began_to_wait();
-            });
-            return;
+        self.may_owe_role |= self.driver.inner().role.is_active();
+        if self.may_owe_role {
+            while !self.driver.inner().role.try_take(self.worker) {
+                if self.wait_beside_poller(limit) {
+                    return;
+                }
+            }
+            self.wait_as_poller(limit);
+        } else {
+            self.wait_in_thread_if(limit, || true);
         }
+    }
+
+    /// Waits on this thread while another worker has the role. Returns false if the role is vacant
+    /// meanwhile, and there is no token.
+    fn wait_beside_poller(&self, limit: Option<Duration>) -> bool {
+        self.wait_in_thread_if(limit, || self.driver.inner().role.is_still_held())
+    }
+
+    fn wait_in_thread_if(&self, limit: Option<Duration>, may_wait: impl FnOnce() -> bool) -> bool {
+        #[cfg(feature = "test-util")]
+        self.driver.inner().clock.will_wait();
+        self.token.wait_in_thread_if(limit, || {
+            let waits = may_wait();
+            #[cfg(feature = "test-util")]
+            if waits {
+                self.driver.inner().began_to_wait();
+            }
+            waits
+        })
+    }
+
+    /// Waits for the sockets and the first timer. The worker has taken the role, and leaves it.
+    fn wait_as_poller(&mut self, limit: Option<Duration>) {
+        let driver = self.driver.inner();
         let role = LeaveRole(driver);
         let poller = &driver.poller;
         // If nobody has polled for long, this worker may also be away for long after this park.
@@ -485,6 +525,17 @@ fn looked(
     found && !out.is_empty()
 }
 
+/// Ends a `block_on`: the worker retires when this value is dropped.
+struct Retire<'a>(&'a mut WorkerPark);
+
+impl Drop for Retire<'_> {
+    fn drop(&mut self) {
+        if mem::take(&mut self.0.may_owe_role) {
+            self.0.driver.inner().retire(self.0.worker);
+        }
+    }
+}
+
 /// Leaves the role when this value is dropped.
 struct LeaveRole<'a>(&'a Inner);
 
@@ -534,7 +585,8 @@ impl Park for WorkerPark {
 
 impl Drop for WorkerPark {
     fn drop(&mut self) {
-        self.driver.inner().remove_park(&mut self.collected);
+        let driver = self.driver.inner();
+        driver.remove_park(self.worker, self.may_owe_role, &mut self.collected);
     }
 }
 
@@ -555,5 +607,5 @@ impl fmt::Debug for WorkerUnpark {
 /// In the models, a kernel made for models stands for the system's.
 #[cfg(all(test, selvedge_loom))]
 mod models;
-#[cfg(all(test, not(selvedge_loom)))]
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;

@@ -14,7 +14,8 @@
 //!    no thread had polled for [`INTERVAL`] when the worker took the role. It then unparks another
 //!    parked worker, which takes the role. So during a task's long poll, a worker waits for events
 //!    and timers. During the first long poll no worker does: [`Driver::poll_overdue`] finds the
-//!    events and timers that come then.
+//!    events and timers that come then. A worker that stops parking hands the role over too (rule 4
+//!    of `role.rs`).
 //! 5. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes the token of that unpark in its present or next park, and sees the reactor
 //!    in the park after that. So a worker that took the role before it saw the reactor does not
@@ -317,9 +318,13 @@ impl Inner {
         }
     }
 
-    /// Unparks a worker that waits on its thread, so that it takes the role (rule 4).
+    /// Unparks a worker that waits on its thread, so that it takes the role (rule 4). Does nothing
+    /// if a worker has the role. The caller has left the role.
     #[cold]
     pub(crate) fn hand_over(&self) {
+        if self.role.is_still_held() {
+            return;
+        }
         let sleeper = self.tokens.iter().find(|token| token.is_in_thread());
         if let Some(sleeper) = sleeper {
             sleeper.unpark();

@@ -9,9 +9,10 @@
 //! | `until` | the deadline (a tick) for which the poller parks, or 0 while the role is vacant | the poller |
 //! | `active` | there has been a timer, or a socket that workers poll | the thread that makes the first of them |
 //!
-//! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. So
-//!    while the role is vacant, the worker that left it last is awake. That worker looks at the
-//!    timers between its tasks, and takes the role when it parks.
+//! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. The
+//!    worker that left the role last is *responsible* for it while it is vacant: it is awake, looks
+//!    at the timers between its tasks, and takes the role when it parks. If it stops parking
+//!    instead, rule 4 makes another worker responsible.
 //! 2. The poller publishes `until`, and then reads the next deadline of each wheel again. A thread
 //!    that arms a timer publishes the wheel's next deadline, and then reads `until`. Each of them
 //!    has a `SeqCst` fence between its two actions. So either the poller sees the new deadline
@@ -20,6 +21,15 @@
 //! 3. Until `active` is set there is no role, and a park reads no deadline and no clock. The thread
 //!    that sets `active` unparks every worker after that, so that each worker parks again under
 //!    rule 1.
+//! 4. A worker *retires* when it stops parking: its `block_on` ends, or its park is dropped. If the
+//!    role is vacant then, the worker unparks one worker that waits on its thread. The unparked
+//!    worker is responsible from then on: it parks again, or retires too. No waiting worker is
+//!    missed. A worker that found the role held first says in its token that it waits, and then
+//!    reads `holder` again. The last holder leaves the role, and when it retires, it reads the
+//!    tokens. Each of them has a `SeqCst` fence between its two actions. So either the waiting
+//!    worker sees that the role is vacant, and does not wait, or the retiring worker sees the wait.
+//!    The token of a worker with a parker of its own does not say whether the worker waits: there,
+//!    a retiring worker unparks all others.
 use sync_shim::{
     atomic::{
         AtomicBool, AtomicU64, AtomicUsize,
@@ -61,9 +71,17 @@ impl Role {
         !self.is_active() && !self.active.swap(true, Relaxed)
     }
 
+    /// Returns whether a worker has the role, for a worker that is about to wait, or retires (rule
+    /// 4). It has published its wait, or has left the role before.
+    pub(crate) fn is_still_held(&self) -> bool {
+        fence(SeqCst);
+        self.is_held()
+    }
+
     /// Returns whether a worker has the role.
     pub(crate) fn is_held(&self) -> bool {
-        // Ordering: Relaxed, a hint: a busy worker that misses a change polls in vain, or later.
+        // Ordering: Relaxed. For a busy worker this is a hint: if it misses a change, it polls in
+        // vain, or later. For rule 4 the fence of `is_still_held` orders this load.
         self.holder.load(Relaxed) != 0
     }
 

@@ -32,6 +32,7 @@ fn sleeps() -> u64 {
 #[test]
 fn idle_sockets_and_far_timers_wake_nobody() {
     let workers = Workers::new(3);
+    let (sender, accepted) = async_channel::bounded(1);
     let streams = workers.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
@@ -43,7 +44,9 @@ fn idle_sockets_and_far_timers_wake_nobody() {
             let read = async move { drop(time::timeout(hour, stream.read(&mut [0; 8])).await) };
             workers.spawn(read).detach();
         }
-        (listener, peers)
+        let accepts = async move { sender.send(listener.accept().await.is_ok()).await };
+        workers.spawn(accepts).detach();
+        (at, peers)
     });
     // `block_on` has returned, and its park is gone. So a worker takes over the role of the thread
     // that waits for events in the kernel.
@@ -57,6 +60,10 @@ fn idle_sockets_and_far_timers_wake_nobody() {
         }
     }
     assert_eq!(quiet, 5, "half a second without a wake-up never came");
+    // A worker waits for events.
+    let client = std::net::TcpStream::connect(streams.0).unwrap();
+    assert_eq!(accepted.recv_blocking(), Ok(true));
+    drop(client);
     // The driver still works.
     let echo = workers.spawn(async {
         let (mut one, mut other) = UnixStream::pair().unwrap();

@@ -105,6 +105,27 @@ fn dropped_timers_wake_what_they_have_collected() {
     assert_eq!(count.wakes(), 3);
 }
 
+/// Drops the timers of a worker. Fails if the drop leaves the other worker parked although no
+/// worker waits for the timers, or if a worker that has never parked wakes others.
+#[test]
+fn dropped_timers_wake_a_worker_that_may_wait_for_timers() {
+    let mut park = ThreadPark::new();
+    let other = Count::new(usize::MAX);
+    let driver = Driver::with_wakers([park::waker(park.unparker()), Waker::from(other.clone())]);
+    let (mut timers, _others) = (driver.timers(0), driver.timers(1));
+    let mut sleep = pin!(time::sleep(Duration::from_secs(3_600)));
+    let mut cx = Context::from_waker(Waker::noop());
+    let arm = AssertUnwindSafe(|| driver.scope(Some(0), || sleep.as_mut().poll(&mut cx)));
+    // The first timer wakes each worker: it ends the next park of this worker, too.
+    let _ = catch_unwind(arm);
+    assert_eq!(other.wakes(), 1);
+    timers.over(&mut park).park();
+    drop(timers);
+    assert_eq!(other.wakes(), 2);
+    drop(driver.timers(0));
+    assert_eq!(other.wakes(), 2);
+}
+
 /// Polls a sleep after the shutdown, with a waker whose clone panics when it is dropped. Fails if
 /// the clone is dropped while the panic of the sleep unwinds: that aborts the process.
 #[test]

@@ -1,7 +1,8 @@
 //! Models of an unpark: the worker sees the writes before the unpark, and the unpark finds the
 //! reactor in which the worker waits.
 use super::*;
-use sync_shim::{Model, cell::UnsafeCell, model};
+use std::mem::ManuallyDrop;
+use sync_shim::{Model, cell::UnsafeCell, model, model_must_fail};
 
 struct Done(UnsafeCell<bool>);
 
@@ -29,7 +30,7 @@ fn unparks(driver: &Driver, wait: impl FnOnce(&Token)) {
     other.join().unwrap();
 }
 
-/// Fails if the exchange of `take`, the swap of `unpark`, or the swap of `wait_in_thread_and` is
+/// Fails if the exchange of `take`, the swap of `unpark`, or the swap of `wait_in_thread_if` is
 /// Relaxed.
 #[test]
 fn wait_in_the_thread_shows_what_the_unpark_published() {
@@ -83,5 +84,82 @@ fn unpark_of_a_wait_in_a_new_reactor_ends_it() {
         park.park();
         opener.join().unwrap();
         pusher.join().unwrap();
+    });
+}
+
+/// Returns the parks of a driver's workers. The first worker has the role, as in a park.
+fn parks<const WORKERS: usize>() -> [WorkerPark; WORKERS] {
+    let driver = Driver::new(WORKERS);
+    let _ = driver.inner().role.activate();
+    assert!(driver.inner().role.try_take(0));
+    std::array::from_fn(|worker| {
+        let mut park = driver.park(worker);
+        park.may_owe_role = true;
+        park
+    })
+}
+
+/// Parks until the worker has the role.
+fn take_role(park: &WorkerPark) {
+    while !park.driver.inner().role.try_take(park.worker) {
+        park.wait_beside_poller(None);
+    }
+}
+
+/// Another worker waits, or is about to, when the `block_on` of the last poller ends.
+///
+/// Fails if the end of a `block_on` unparks no worker, or if either side has no fence.
+#[test]
+fn end_of_the_pollers_block_on_passes_the_role_on() {
+    model(|| {
+        let [mut first, second] = parks();
+        let other = thread::spawn(move || take_role(&second));
+        first.driver.inner().role.leave();
+        first.block_on(async {});
+        other.join().unwrap();
+    });
+}
+
+/// A worker that neither parks again nor retires leaves the role vacant, although another one
+/// waits.
+#[test]
+fn poller_that_stops_without_retiring_strands_another_worker() {
+    model_must_fail("deadlock", || {
+        // `ManuallyDrop`, so that the failure drops nothing.
+        let [first, second] = parks().map(ManuallyDrop::new);
+        let other = thread::spawn(move || {
+            take_role(&second);
+            drop(ManuallyDrop::into_inner(second));
+        });
+        first.driver.inner().role.leave();
+        other.join().unwrap();
+        drop(ManuallyDrop::into_inner(first));
+    });
+}
+
+/// The second worker retires as soon as its first park returns. If the first worker has passed the
+/// role on to it, the third worker must get the role.
+///
+/// Fails if a worker that was only unparked, and never had the role, retires without a look at it.
+#[test]
+fn worker_that_gets_the_role_and_retires_passes_it_on() {
+    Model::new().bound(3).check(|| {
+        let [first, second, third] = parks();
+        let passes = thread::spawn(move || {
+            if second.driver.inner().role.try_take(1) {
+                second.driver.inner().role.leave();
+            } else {
+                second.wait_beside_poller(None);
+            }
+            drop(second);
+        });
+        let takes = thread::spawn(move || take_role(&third));
+        let driver = first.driver.clone();
+        driver.inner().role.leave();
+        drop(first);
+        takes.join().unwrap();
+        // The third worker keeps the role. So the second one may wait.
+        driver.inner().unpark(1..2);
+        passes.join().unwrap();
     });
 }

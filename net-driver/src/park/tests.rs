@@ -1,4 +1,9 @@
 use super::*;
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+};
 
 /// Fails if batches of one task count as large, if batches of many tasks do not count as large
 /// after a few waits, or if later batches of one task do not change that.
@@ -15,4 +20,120 @@ fn batch_is_large_while_many_tasks_wake_at_a_time() {
     assert!(!batch.is_large());
     (0..100).for_each(|_| batch.record(usize::MAX));
     assert!(batch.is_large());
+}
+
+/// A worker that blocks on a future on a thread of its own, until the future is let go.
+struct Blocked {
+    goes_on: Arc<AtomicBool>,
+    unpark: WorkerUnpark,
+    thread: std::thread::JoinHandle<WorkerPark>,
+}
+
+impl Blocked {
+    /// `at_end` runs in the future's last poll. Its panic ends the `block_on`.
+    fn start(mut park: WorkerPark, at_end: fn()) -> Self {
+        let (goes_on, unpark) = (Arc::new(AtomicBool::new(false)), park.unparker());
+        let is_let_go = goes_on.clone();
+        let thread = std::thread::spawn(move || {
+            let future = poll_fn(|_| match is_let_go.load(SeqCst) {
+                true => {
+                    at_end();
+                    Poll::Ready(())
+                }
+                false => Poll::Pending,
+            });
+            let _ = catch_unwind(AssertUnwindSafe(|| park.block_on(future)));
+            park
+        });
+        Self {
+            goes_on,
+            unpark,
+            thread,
+        }
+    }
+
+    /// Ends the `block_on`, and returns the worker's park.
+    fn end(self) -> WorkerPark {
+        self.goes_on.store(true, SeqCst);
+        self.unpark.unpark();
+        self.thread.join().unwrap()
+    }
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
+
+/// Returns a driver whose role is active.
+fn active_driver() -> Driver {
+    let driver = Driver::new(2);
+    let _ = driver.inner().role.activate(); // As the first timer does.
+    driver
+}
+
+/// Lets one worker wait as the poller, and another one beside it. Ends the `block_on` of the first
+/// worker, whose last poll runs `at_end`. The second worker must become the poller.
+fn poller_retires(at_end: fn()) {
+    let driver = active_driver();
+    let role = &driver.inner().role;
+    let first = Blocked::start(driver.park(0), at_end);
+    wait_until(|| role.is_held());
+    let second = Blocked::start(driver.park(1), || {});
+    wait_until(|| driver.inner().tokens[1].is_in_thread());
+    let first = first.end();
+    wait_until(|| role.is_held()); // Forever, if no worker takes the role.
+    second.end();
+    drop(first);
+}
+
+#[test]
+fn end_of_a_pollers_block_on_makes_another_worker_poll() {
+    poller_retires(|| {});
+}
+
+#[test]
+fn panic_in_a_pollers_block_on_makes_another_worker_poll() {
+    poller_retires(|| std::panic::resume_unwind(Box::new("the future panics")));
+}
+
+#[test]
+fn drop_of_a_pollers_park_makes_another_worker_poll() {
+    let driver = active_driver();
+    let role = &driver.inner().role;
+    let mut first = driver.park(0);
+    first.unparker().unpark();
+    first.park(); // With the token it returns at once.
+    assert!(role.try_take(0)); // As another park does, which has not returned yet.
+    let second = Blocked::start(driver.park(1), || {});
+    wait_until(|| driver.inner().tokens[1].is_in_thread());
+    role.leave();
+    drop(first);
+    wait_until(|| role.is_held()); // Forever, if no worker takes the role.
+    second.end();
+}
+
+/// Fails if a `block_on` that never parks unparks another worker at its end: a short `block_on`
+/// would cost a wake-up each time.
+#[test]
+fn block_on_wakes_another_worker_only_after_a_park() {
+    let driver = active_driver();
+    let (first, other) = (&mut driver.park(0), &driver.inner().tokens[1]);
+    other.state.store(IN_THREAD, Relaxed); // As if the worker waited.
+    first.block_on(async {});
+    assert!(other.is_in_thread());
+    first.unparker().unpark();
+    let mut polls = 0;
+    first.block_on(poll_fn(|_| {
+        polls += 1;
+        match polls {
+            1 => Poll::Pending, // The park that follows finds the token.
+            _ => Poll::Ready(()),
+        }
+    }));
+    assert!(other.is_notified());
+    other.state.store(IN_THREAD, Relaxed);
+    first.block_on(async {});
+    assert!(other.is_in_thread(), "the worker has passed the role on");
 }

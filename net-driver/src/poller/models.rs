@@ -187,3 +187,34 @@ fn second_worker_racing_the_poller_loses_no_event() {
         drop(registration);
     });
 }
+
+/// The park of the poller is dropped while another worker parks. That worker must collect an event.
+///
+/// Fails if the drop of a park unparks no worker, or if either side has no fence.
+#[test]
+fn event_racing_the_drop_of_the_pollers_park_wakes_its_task() {
+    Model::new().bound(3).check(|| {
+        let driver = Driver::new(2);
+        let (registration, woken) = wait(&driver);
+        let [first, mut second] = [0, 1].map(|worker| {
+            let mut park = driver.park(worker);
+            park.park(); // Takes the token of the first socket.
+            assert!(!park.has_events());
+            park
+        });
+        let reactor = driver.inner().open_reactor().unwrap();
+        reactor.sys().event(FD, Ready::READABLE);
+        // As in a park that does not collect the event.
+        assert!(driver.inner().role.try_take(0));
+        let other = thread::spawn(move || {
+            while !woken.load(SeqCst) {
+                second.park();
+                second.deliver();
+            }
+        });
+        driver.inner().role.leave();
+        drop(first);
+        other.join().unwrap();
+        drop(registration);
+    });
+}

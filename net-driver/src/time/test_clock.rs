@@ -278,7 +278,10 @@ impl Driver {
                     return output;
                 }
                 inner.clock.will_wait();
-                guest.1.wait_in_thread_and(None, || inner.began_to_wait());
+                guest.1.wait_in_thread_if(None, || {
+                    inner.began_to_wait();
+                    true
+                });
             }
         })
     }
