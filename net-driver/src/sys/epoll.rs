@@ -9,7 +9,7 @@ use super::{Existing, Fd, Sys};
 use crate::Ready;
 use libc::{c_int, c_void};
 use std::{
-    io, mem,
+    io,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     ptr,
     time::Duration,
@@ -25,6 +25,27 @@ const WAKE: u64 = u64::MAX;
 /// The events of a source: both directions, priority data and the half-close, edge-triggered.
 const INTEREST: u32 =
     (libc::EPOLLIN | libc::EPOLLPRI | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+
+/// A time as the system call `epoll_pwait2` takes it (`__kernel_timespec`). libc's `timespec` is
+/// shorter on most systems of 32 bits.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KernelTimespec {
+    tv_sec: i64,
+    tv_nsec: i64,
+}
+
+const _: () = assert!(size_of::<KernelTimespec>() == 16);
+
+impl From<Duration> for KernelTimespec {
+    /// Converts a duration. One beyond the range becomes the longest time.
+    fn from(span: Duration) -> Self {
+        Self {
+            tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(span.subsec_nanos()),
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Epoll {
@@ -136,10 +157,7 @@ impl Epoll {
     }
 
     fn pwait2(&self, events: &mut [libc::epoll_event], limit: Duration) -> c_int {
-        // SAFETY: all zeroes are a valid value of a plain C structure.
-        let mut spec: libc::timespec = unsafe { mem::zeroed() };
-        spec.tv_sec = libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX);
-        spec.tv_nsec = limit.subsec_nanos() as _;
+        let spec = KernelTimespec::from(limit);
         let (no_mask, mask_len) = (ptr::null::<c_void>(), 0_usize);
         // This makes the call by its number: an older libc has no function for it.
         // SAFETY: the pointers are valid for the call, the first one for `events.len()` events.

@@ -97,6 +97,20 @@ fn milliseconds_are_rounded_up_and_saturate() {
     assert_eq!(milliseconds(Some(Duration::MAX)), c_int::MAX);
 }
 
+/// Fails if the seconds have fewer than 64 bits, as libc's have on most systems of 32 bits.
+#[test]
+fn kernel_time_holds_each_duration_or_the_longest() {
+    let spec = |span| {
+        let KernelTimespec { tv_sec, tv_nsec } = KernelTimespec::from(span);
+        (tv_sec, tv_nsec)
+    };
+    assert_eq!(spec(Duration::ZERO), (0, 0));
+    assert_eq!(spec(Duration::from_micros(1_500)), (0, 1_500_000));
+    let long = Duration::new(1 << 33, 999_999_999);
+    assert_eq!(spec(long), (1 << 33, 999_999_999));
+    assert_eq!(spec(Duration::MAX), (i64::MAX, 999_999_999));
+}
+
 #[test]
 fn longest_limit_is_no_error() {
     let epoll = Epoll::open().unwrap();
