@@ -35,7 +35,8 @@ impl<S: Sys> Reactor<S> {
     }
 
     /// Registers a source. `ready` has the states that the caller assumes: to try an operation in
-    /// vain costs less than to wait for the first event. The caller owns the descriptor.
+    /// vain costs less than to wait for the first event. The caller owns the descriptor. Refuses
+    /// the number of a live registration that [`register_new`](Self::register_new) has made.
     pub(crate) fn register(
         this: &Arc<Self>,
         fd: Fd,

@@ -14,6 +14,8 @@ use std::{io, time::Duration};
 
 #[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_polling))))]
 mod epoll;
+#[cfg(all(unix, not(selvedge_loom)))]
+mod exclusive;
 #[cfg(any(test, selvedge_loom))]
 pub(crate) mod kernel;
 #[cfg(not(any(unix, selvedge_loom)))]
@@ -55,7 +57,9 @@ pub(crate) type Fd = i32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     /// Replace the entry's token. The caller owns the number, so the entry is left over from an
-    /// earlier owner, who closed the number while another descriptor kept the source open.
+    /// earlier owner, who closed the number while another descriptor kept the source open. But fail
+    /// if the entry was made with [`Refuse`](Self::Refuse), and no call has ended it: then it
+    /// belongs to an `AsyncFd` over the caller's number, which may be in use.
     Replace,
     /// Fail: the entry may be in use.
     Refuse,

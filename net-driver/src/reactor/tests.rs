@@ -268,3 +268,28 @@ fn failed_registration_leaves_no_slot_occupied() {
     Reactor::register(&reactor, fd, Ready::EMPTY, Removal::ByCall).unwrap_err();
     assert_eq!(reactor.registered(), 0);
 }
+
+/// Fails if the owner of a descriptor takes over the registration of its number: the drop of the
+/// first registration would then end the owner's.
+#[test]
+fn number_registered_as_new_is_refused_until_it_is_dropped() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let (one, mut other) = pair();
+    let fd = one.as_raw_fd();
+    let owner = || Reactor::register(&reactor, fd, Ready::EMPTY, Removal::ByClose);
+    let first = Reactor::register_new(&reactor, fd).unwrap();
+    let refused = owner().map(drop).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(reactor.registered(), 1);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(first.poll_ready(&mut cx, Direction::Read).is_pending());
+    other.write_all(b"a").unwrap();
+    collect(&reactor);
+    assert!(first.poll_ready(&mut cx, Direction::Read).is_ready());
+    drop(first);
+    let second = owner().unwrap();
+    let again = owner().unwrap(); // As if the second one's owner had closed the number.
+    collect(&reactor);
+    assert!(second.snapshot().ready().is_empty());
+    assert!(again.poll_ready(&mut cx, Direction::Read).is_ready());
+}

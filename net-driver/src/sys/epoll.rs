@@ -5,7 +5,7 @@
 //! - A wait without a limit, or with a limit of zero, calls `epoll_wait`. A wait with another limit
 //!   calls `epoll_pwait2`, which takes nanoseconds. Where the kernel lacks that call (before 5.11),
 //!   such a wait calls `epoll_wait`, which takes milliseconds: the limit is rounded up.
-use super::{Existing, Fd, Sys};
+use super::{Existing, Fd, Sys, exclusive::Exclusive};
 use crate::Ready;
 use libc::{c_int, c_void};
 use std::{
@@ -51,6 +51,7 @@ impl From<Duration> for KernelTimespec {
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     waker: OwnedFd,
+    exclusive: Exclusive,
     /// Whether the kernel has no `epoll_pwait2`, or a filter of system calls forbids it.
     lacks_pwait2: AtomicBool,
 }
@@ -69,6 +70,7 @@ impl Sys for Epoll {
         let this = Self {
             epoll,
             waker,
+            exclusive: Exclusive::default(),
             lacks_pwait2: AtomicBool::new(false),
         };
         let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
@@ -77,17 +79,15 @@ impl Sys for Epoll {
     }
 
     fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
-        let done = self.control(libc::EPOLL_CTL_ADD, fd, INTEREST, token);
-        match (done, existing) {
-            (Err(error), Existing::Replace) if error.raw_os_error() == Some(libc::EEXIST) => {
-                self.control(libc::EPOLL_CTL_MOD, fd, INTEREST, token)
-            }
-            (done, _) => done,
-        }
+        let control = |operation| self.control(operation, fd, INTEREST, token);
+        let add = || control(libc::EPOLL_CTL_ADD);
+        let replace = || control(libc::EPOLL_CTL_MOD);
+        self.exclusive.register(fd, existing, add, replace)
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+        let delete = || self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
+        self.exclusive.deregister(fd, delete)
     }
 
     fn wait(

@@ -13,9 +13,17 @@ pub(crate) struct Kernel {
 
 #[derive(Debug, Default)]
 struct State {
-    registered: Vec<(Fd, u64)>,
+    registered: Vec<Entry>,
     events: VecDeque<(u64, Ready)>,
     is_woken: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    fd: Fd,
+    token: u64,
+    /// The value with which the entry was made.
+    existing: Existing,
 }
 
 impl Kernel {
@@ -25,8 +33,8 @@ impl Kernel {
         let token = state
             .registered
             .iter()
-            .find(|(at, _)| *at == fd)
-            .map(|found| found.1);
+            .find(|entry| entry.fd == fd)
+            .map(|entry| entry.token);
         if let Some(token) = token {
             state.events.push_back((token, ready));
             drop(state);
@@ -48,17 +56,22 @@ impl Sys for Kernel {
 
     fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
         let mut state = self.state.lock();
-        let is_registered = state.registered.iter().any(|(at, _)| *at == fd);
-        if is_registered && existing == Existing::Refuse {
+        let entry = state.registered.iter().find(|entry| entry.fd == fd);
+        let may_replace = |entry: &Entry| [entry.existing, existing] == [Existing::Replace; 2];
+        if !entry.is_none_or(may_replace) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        state.registered.retain(|(at, _)| *at != fd);
-        state.registered.push((fd, token));
+        state.registered.retain(|entry| entry.fd != fd);
+        state.registered.push(Entry {
+            fd,
+            token,
+            existing,
+        });
         Ok(())
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {
-        self.state.lock().registered.retain(|(at, _)| *at != fd);
+        self.state.lock().registered.retain(|entry| entry.fd != fd);
         Ok(())
     }
 

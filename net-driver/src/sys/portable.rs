@@ -16,7 +16,7 @@
 //!    The wait that took the flag reports the wake. If that wait was a look, its thread wakes the
 //!    reactor again (rule 6 of `poller.rs`).
 //! 2. A notification may be left over for a later wait. That wait then returns without a wake.
-use super::{Existing, Fd, Sys};
+use super::{Existing, Fd, Sys, exclusive::Exclusive};
 use crate::Ready;
 use polling::{Event, Events, PollMode};
 use std::{
@@ -35,6 +35,7 @@ const MOST: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 pub(crate) struct Portable {
     poller: polling::Poller,
     is_woken: AtomicBool,
+    exclusive: Exclusive,
     /// Locked by the thread that waits.
     waiting: Mutex<Waiting>,
 }
@@ -64,6 +65,7 @@ impl Sys for Portable {
         Ok(Self {
             poller,
             is_woken: AtomicBool::new(false),
+            exclusive: Exclusive::default(),
             waiting: Mutex::new(Waiting {
                 events: Events::with_capacity(MOST),
                 rest: VecDeque::new(),
@@ -87,16 +89,14 @@ impl Sys for Portable {
         // now or later. `polling` keeps the number alone, and only passes it to the kernel. A
         // closed number is an error of the kernel, and the events of another owner's descriptor are
         // spurious ones (rule 2 of `sys.rs`). So memory is safe whichever number this is.
-        let done = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
+        let add = || unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
         let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        let done = match (done, existing) {
-            (Err(error), Existing::Replace) if exists(&error) => {
-                // SAFETY: as above; the number is not −1.
-                let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-                self.poller.modify_with_mode(fd, interest, PollMode::Edge)
-            }
-            (done, _) => done,
+        let replace = || {
+            // SAFETY: as above; the number is not −1.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            self.poller.modify_with_mode(fd, interest, PollMode::Edge)
         };
+        let done = self.exclusive.register(fd, existing, add, replace);
         if done.as_ref().is_err_and(|error| !exists(error)) {
             // `polling` may keep an entry for a number that the kernel has refused.
             let _ = self.deregister(fd);
@@ -107,7 +107,8 @@ impl Sys for Portable {
     fn deregister(&self, fd: Fd) -> io::Result<()> {
         // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone.
         // If its descriptor is closed, the call fails.
-        self.poller.delete(unsafe { BorrowedFd::borrow_raw(fd) })
+        let source = unsafe { BorrowedFd::borrow_raw(fd) };
+        self.exclusive.deregister(fd, || self.poller.delete(source))
     }
 
     fn wait(
