@@ -40,7 +40,7 @@ use std::{
     time::Duration,
 };
 use sync_shim::{
-    atomic::{AtomicUsize, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     panics::contain,
 };
 
@@ -82,7 +82,9 @@ pub(crate) struct Inner {
     /// [`WorkerPark`].
     wakers: Box<[Waker]>,
     /// The number of [`WorkerPark`]s and [`WorkerTimers`] that were made and not dropped yet.
-    pub(crate) parks: AtomicUsize,
+    parks: AtomicUsize,
+    /// For each worker, whether one of them is the worker's.
+    has_park: Box<[AtomicBool]>,
     pub(crate) timers: Timers,
     pub(crate) poller: Arc<Poller>,
     #[cfg(feature = "test-util")]
@@ -148,6 +150,7 @@ impl Driver {
             tokens,
             wakers,
             parks: AtomicUsize::new(0),
+            has_park: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             timers: Timers::new(workers, driver),
             poller,
             #[cfg(feature = "test-util")]
@@ -155,13 +158,10 @@ impl Driver {
         }))
     }
 
-    /// Returns the parker of the worker with this index. Make one for each worker.
-    ///
-    /// If one worker has two parkers, they share the worker's token: an unpark may end the park of
-    /// either parker.
+    /// Returns the parker of the worker with this index. A worker has one parker at a time.
     ///
     /// # Panics
-    /// If there is no such worker.
+    /// If there is no such worker, or if an earlier parker of the worker was not dropped yet.
     #[track_caller]
     pub fn park(&self, worker: usize) -> WorkerPark {
         let workers = self.0.tokens.len();
@@ -173,10 +173,10 @@ impl Driver {
     }
 
     /// Returns a handle that drives the timers of the worker with this index over the worker's own
-    /// parker: see [`with_wakers`](Self::with_wakers).
+    /// parker: see [`with_wakers`](Self::with_wakers). A worker has one handle at a time.
     ///
     /// # Panics
-    /// If there is no such worker.
+    /// If there is no such worker, or if an earlier handle of the worker was not dropped yet.
     #[track_caller]
     pub fn timers(&self, worker: usize) -> WorkerTimers {
         let workers = self.0.tokens.len();
@@ -434,8 +434,19 @@ impl Inner {
         Some(poller..poller + 1)
     }
 
-    /// Adds one to the count of parks.
-    pub(crate) fn add_park(&self) {
+    /// Adds the park of a worker to the count of parks.
+    ///
+    /// # Panics
+    /// If the worker has a park already.
+    #[track_caller]
+    pub(crate) fn add_park(&self, worker: usize) {
+        // Ordering: Relaxed. It only finds a mistake of the caller. The parks of a worker share the
+        // worker's token and the role, which synchronise by themselves.
+        let has_park = self.has_park[worker].swap(true, Relaxed);
+        assert!(
+            !has_park,
+            "worker {worker} has a park already: drop that first"
+        );
         // Ordering: Relaxed. It is only a count: the drop of the last park takes it to 0.
         self.parks.fetch_add(1, Relaxed);
     }
@@ -451,6 +462,8 @@ impl Inner {
         collected: &mut VecDeque<Waker>,
     ) {
         contain(|| poller::wake_all(collected));
+        // Ordering: Relaxed, as in `add_park`.
+        self.has_park[worker].store(false, Relaxed);
         // Ordering: Relaxed: the count only says which park is the last. The shutdown synchronises
         // by the lock under which the reactor is opened, and by the locks of the wheels.
         if self.parks.fetch_sub(1, Relaxed) == 1 {

@@ -67,8 +67,9 @@ pub struct OverPark<'a, P> {
 }
 
 impl WorkerTimers {
+    #[track_caller]
     pub(crate) fn new(driver: Driver, worker: usize) -> Self {
-        driver.inner().add_park();
+        driver.inner().add_park(worker);
         Self {
             driver,
             worker,

@@ -283,9 +283,10 @@ impl Unpark for WorkerUnpark {
 }
 
 impl WorkerPark {
+    #[track_caller]
     pub(crate) fn new(driver: Driver, worker: usize) -> Self {
         let token = driver.inner().tokens[worker].clone();
-        driver.inner().add_park();
+        driver.inner().add_park(worker);
         Self {
             driver,
             token,

@@ -126,6 +126,22 @@ fn dropped_timers_wake_a_worker_that_may_wait_for_timers() {
     assert_eq!(other.wakes(), 2);
 }
 
+/// Fails if one worker gets two parkers: an unpark of the worker could end the park of neither.
+#[test]
+fn second_park_of_a_worker_panics_until_the_first_is_dropped() {
+    let driver = Driver::new(2);
+    let (first, _other) = (driver.park(0), driver.park(1));
+    assert!(catch_unwind(AssertUnwindSafe(|| driver.park(0))).is_err());
+    drop(first);
+    drop(driver.park(0));
+
+    let driver = Driver::with_wakers([Waker::noop().clone()]);
+    let first = driver.timers(0);
+    assert!(catch_unwind(AssertUnwindSafe(|| driver.timers(0))).is_err());
+    drop(first);
+    drop(driver.timers(0));
+}
+
 /// Polls a sleep after the shutdown, with a waker whose clone panics when it is dropped. Fails if
 /// the clone is dropped while the panic of the sleep unwinds: that aborts the process.
 #[test]

@@ -78,6 +78,6 @@ impl Builder {
         shared.idle.sleep(1, false);
         let (core, park) = cores.remove(0);
         core.searching.set(shared.idle.try_search());
-        (Runtime::new_of(shared), Worker::new(core, park))
+        (Runtime::new_of(shared), Worker::of_events_park(core, park))
     }
 }
