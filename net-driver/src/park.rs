@@ -26,9 +26,10 @@
 //!
 //! Before a worker waits in the reactor, it looks there for up to 50 µs, if such looks have found
 //! events so far. A wait and a wake-up take about as much of the processor's time. During these
-//! looks the worker has the role and its token is `EMPTY`, so an unpark costs no system call. While
-//! the events of a wait wake many tasks, the worker waits without a look: looks would find the
-//! events in smaller batches, and each look is a system call.
+//! looks the worker has the role and its token is `EMPTY`, so an unpark costs no system call. The
+//! looks take their time off the limit of the wait, so that they make no sleep late. While the
+//! events of a wait wake many tasks, the worker waits without a look: looks would find the events
+//! in smaller batches, and each look is a system call.
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, Poller},
@@ -42,7 +43,7 @@ use std::{
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use sync_shim::{
     atomic::{
@@ -446,8 +447,12 @@ impl WorkerPark {
         if poller.workers_reactor().is_some() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
             let before = out.len();
-            if self.batch.is_large() || !looked(driver, &self.token, limit, backoff, out) {
-                let waited = self.token.wait_in_reactor(|| poller.wait(limit, out));
+            let look = match self.batch.is_large() {
+                true => Look::InVain(limit),
+                false => look(driver, &self.token, limit, backoff, out),
+            };
+            if let Look::InVain(left) = look {
+                let waited = self.token.wait_in_reactor(|| poller.wait(left, out));
                 if !waited {
                     // Without this, a worker that is unparked before each park would never look.
                     driver.poll_if_due(MAX_EVENTS, out);
@@ -502,20 +507,30 @@ impl Batch {
     }
 }
 
-/// Looks in the reactor for a while, if such looks have found events. Returns whether events came.
-fn looked(
+/// The outcome of the looks before a wait in the reactor.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    /// Events came.
+    Found,
+    /// No events came, or there was no look. This is what is left of the limit of the park.
+    InVain(Option<Duration>),
+}
+
+/// Looks in the reactor for a while, if such looks have found events.
+fn look(
     driver: &Inner,
     token: &Token,
     limit: Option<Duration>,
     backoff: &mut Backoff,
     out: &mut VecDeque<Waker>,
-) -> bool {
+) -> Look {
     // Correctness does not depend on these looks, so the models leave them out. Under a paused
     // clock they are left out too, because the clock does not know whether a worker looks.
     let may = cfg!(not(any(selvedge_loom, selvedge_shuttle))) && limit != Some(Duration::ZERO);
     if !may || driver.is_clock_paused() || !backoff.is_due() {
-        return false;
+        return Look::InVain(limit);
     }
+    let limited = limit.map(|limit| (limit, Instant::now()));
     let found = backoff.wait_for(limit.map_or(LOOK, |limit| limit.min(LOOK)), || {
         driver.poller.look(out);
         !out.is_empty() || token.is_notified()
@@ -523,7 +538,10 @@ fn looked(
     if !out.is_empty() {
         driver.poller.note_end();
     }
-    found && !out.is_empty()
+    if found && !out.is_empty() {
+        return Look::Found;
+    }
+    Look::InVain(limited.map(|(limit, begun)| limit.saturating_sub(begun.elapsed())))
 }
 
 /// Ends a `block_on`: the worker retires when this value is dropped.

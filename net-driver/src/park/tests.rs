@@ -119,7 +119,7 @@ fn drop_of_a_pollers_park_makes_another_worker_poll() {
 #[test]
 fn block_on_wakes_another_worker_only_after_a_park() {
     let driver = active_driver();
-    let (first, other) = (&mut driver.park(0), &driver.inner().tokens[1]);
+    let (mut first, other) = (driver.park(0), &driver.inner().tokens[1]);
     other.state.store(IN_THREAD, Relaxed); // As if the worker waited.
     first.block_on(async {});
     assert!(other.is_in_thread());
@@ -136,4 +136,30 @@ fn block_on_wakes_another_worker_only_after_a_park() {
     other.state.store(IN_THREAD, Relaxed);
     first.block_on(async {});
     assert!(other.is_in_thread(), "the worker has passed the role on");
+}
+
+/// Fails if the wait after a look in vain has the whole limit again: a sleep would be late by the
+/// time of the look.
+#[cfg(unix)]
+#[test]
+fn look_in_vain_takes_its_time_off_the_limit() {
+    let driver = active_driver();
+    driver.open().unwrap();
+    let (token, out) = (
+        &Token::new(driver.inner().poller.clone()),
+        &mut VecDeque::new(),
+    );
+    let mut look_for = |limit, mut backoff| look(driver.inner(), token, limit, &mut backoff, out);
+    let limit = Duration::from_secs(3_600);
+    let looked = look_for(Some(limit), Backoff::eager());
+    let Look::InVain(Some(left)) = looked else {
+        panic!("{looked:?}");
+    };
+    assert!(left <= limit - LOOK, "{left:?}");
+    let looked = look_for(Some(Duration::from_nanos(1)), Backoff::eager());
+    assert_eq!(looked, Look::InVain(Some(Duration::ZERO)));
+    assert_eq!(look_for(None, Backoff::eager()), Look::InVain(None));
+    // The first looks of a new park are not due.
+    let looked = look_for(Some(limit), Backoff::new());
+    assert_eq!(looked, Look::InVain(Some(limit)));
 }
