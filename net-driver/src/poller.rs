@@ -366,7 +366,12 @@ impl Driver {
     /// If the kernel refuses the objects or the thread of [`Polling::Thread`], or if the driver has
     /// shut down.
     pub fn open(&self) -> io::Result<()> {
-        self.inner().open_reactor().map(drop)
+        self.inner().open_reactor()?;
+        // Ordering: Relaxed. A shutdown that this misses is as one that comes after this call.
+        match self.inner().poller.is_shut_down.load(Relaxed) {
+            true => Err(shut_down_error()),
+            false => Ok(()),
+        }
     }
 
     /// Sets how the driver runs closures that block, such as the lookup of a host's name. A runtime

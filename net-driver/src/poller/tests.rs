@@ -139,3 +139,17 @@ fn shutdown_with_a_panicking_waker_ends_sockets_and_timers() {
     panics::catch(|| driver.shutdown()).unwrap_err();
     assert_eq!(loud.0.load(SeqCst), 2);
 }
+
+/// Fails if a driver that was opened before its shutdown says that it can be opened again.
+#[test]
+fn open_after_a_shutdown_is_an_error_also_the_second_time() {
+    for opened_before in [false, true] {
+        let driver = Driver::new(1);
+        if opened_before {
+            driver.open().unwrap();
+            driver.open().unwrap();
+        }
+        driver.shutdown();
+        driver.open().unwrap_err();
+    }
+}
