@@ -161,13 +161,14 @@ impl Driver {
     /// Returns the parker of the worker with this index. A worker has one parker at a time.
     ///
     /// # Panics
-    /// If there is no such worker, or if an earlier parker of the worker was not dropped yet.
+    /// If there is no such worker, or if an earlier parker of the worker was not dropped yet. Also
+    /// if the workers park in parkers of their own ([`with_wakers`](Self::with_wakers)).
     #[track_caller]
     pub fn park(&self, worker: usize) -> WorkerPark {
-        let workers = self.0.tokens.len();
+        self.0.assert_worker(worker);
         assert!(
-            worker < workers,
-            "there is no worker {worker}: the driver has {workers}"
+            !self.0.parks_elsewhere(),
+            "the workers of this driver park in parkers of their own: use `Driver::timers`"
         );
         WorkerPark::new(self.clone(), worker)
     }
@@ -176,13 +177,16 @@ impl Driver {
     /// parker: see [`with_wakers`](Self::with_wakers). A worker has one handle at a time.
     ///
     /// # Panics
-    /// If there is no such worker, or if an earlier handle of the worker was not dropped yet.
+    /// If there is no such worker, or if an earlier handle of the worker was not dropped yet. Also
+    /// if the driver was not made by [`with_wakers`](Self::with_wakers): it could not end the parks
+    /// of a parker that it does not know.
     #[track_caller]
     pub fn timers(&self, worker: usize) -> WorkerTimers {
-        let workers = self.0.tokens.len();
+        self.0.assert_worker(worker);
         assert!(
-            worker < workers,
-            "there is no worker {worker}: the driver has {workers}"
+            self.0.parks_elsewhere(),
+            "the workers of this driver park in its own parkers: use `Driver::park`, or make the \
+             driver by `Driver::with_wakers`"
         );
         WorkerTimers::new(self.clone(), worker)
     }
@@ -208,11 +212,7 @@ impl Driver {
     /// If there is no such worker.
     #[track_caller]
     pub fn waker(&self, worker: usize) -> Waker {
-        let workers = self.0.tokens.len();
-        assert!(
-            worker < workers,
-            "there is no worker {worker}: the driver has {workers}"
-        );
+        self.0.assert_worker(worker);
         match self.0.wakers.get(worker) {
             None => Waker::from(self.0.tokens[worker].clone()),
             Some(waker) => waker.clone(),
@@ -376,12 +376,8 @@ impl Driver {
     #[inline]
     #[track_caller]
     fn frame(&self, worker: Option<usize>) -> Frame {
-        let workers = self.0.tokens.len();
         if let Some(worker) = worker {
-            assert!(
-                worker < workers,
-                "there is no worker {worker}: the driver has {workers}"
-            );
+            self.0.assert_worker(worker);
         }
         #[cfg(feature = "test-util")]
         if let Some(worker) = worker {
@@ -389,13 +385,25 @@ impl Driver {
         }
         Frame {
             driver: Arc::as_ptr(&self.0),
-            wheel: worker.unwrap_or(workers),
+            wheel: worker.unwrap_or(self.0.tokens.len()),
             outer: Cell::new(ptr::null()),
         }
     }
 }
 
 impl Inner {
+    /// # Panics
+    /// If there is no such worker.
+    #[inline]
+    #[track_caller]
+    fn assert_worker(&self, worker: usize) {
+        let workers = self.tokens.len();
+        assert!(
+            worker < workers,
+            "there is no worker {worker}: the driver has {workers}"
+        );
+    }
+
     /// Returns the time of the driver's clock.
     #[inline]
     pub(crate) fn now(&self) -> Instant {

@@ -53,11 +53,11 @@ pub struct WorkerTimers {
 ///
 /// ```
 /// use net_driver::{Driver, OverPark};
-/// use worker_idle::park::{Park, ThreadPark, Unpark};
+/// use worker_idle::park::{self, Park, ThreadPark, Unpark};
 ///
 /// let mut park = ThreadPark::new();
 /// park.unparker().unpark();
-/// let mut timers = Driver::new(1).timers(0);
+/// let mut timers = Driver::with_wakers([park::waker(park.unparker())]).timers(0);
 /// let mut park: OverPark<'_, ThreadPark> = timers.over(&mut park);
 /// park.park(); // Takes the token.
 /// ```

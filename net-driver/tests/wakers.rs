@@ -142,6 +142,16 @@ fn second_park_of_a_worker_panics_until_the_first_is_dropped() {
     drop(driver.timers(0));
 }
 
+/// Fails if a worker gets a parker whose parks the driver cannot end.
+#[test]
+fn park_or_timers_of_the_wrong_driver_panics() {
+    let panics = |f: &dyn Fn()| catch_unwind(AssertUnwindSafe(f)).is_err();
+    assert!(panics(&|| drop(Driver::new(1).timers(0))));
+    let of_users = Driver::with_wakers([Waker::noop().clone()]);
+    assert!(panics(&|| drop(of_users.park(0))));
+    drop(of_users.timers(0));
+}
+
 /// Polls a sleep after the shutdown, with a waker whose clone panics when it is dropped. Fails if
 /// the clone is dropped while the panic of the sleep unwinds: that aborts the process.
 #[test]
