@@ -7,6 +7,9 @@
 //! From the first listener for a signal on, the process no longer dies of that signal, also after
 //! all listeners are dropped.
 //!
+//! A child made by `fork` has no such thread. If its parent has made a listener before, no listener
+//! receives anything in the child, not even one that the child makes.
+//!
 //! ```
 //! use futures_lite::future::poll_once;
 //! use net_driver::{Driver, signal};

@@ -17,8 +17,10 @@ use std::{
 ///
 /// The future is never ready early. It is late by a tick of 16 µs at most. To this comes the time
 /// until the system has woken an idle worker, or until a busy worker looks at the timers. If sleeps
-/// end less than 131 µs after each other, an idle worker may wake up once for several of them. A
-/// duration that ends beyond the range of the clock never ends.
+/// end less than 131 µs after each other, an idle worker may wake up once for several of them. An
+/// idle worker that waits for sockets too wakes up to a millisecond late on a Linux without
+/// `epoll_pwait2` (before 5.11, or if a filter forbids that system call). A duration that ends
+/// beyond the range of the clock never ends.
 ///
 /// This function may be called anywhere. The first poll must be in a task, or elsewhere where a
 /// driver is current: see [`Sleep`].
