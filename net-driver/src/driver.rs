@@ -161,8 +161,8 @@ impl Driver {
     /// Returns the parker of the worker with this index. A worker has one parker at a time.
     ///
     /// # Panics
-    /// If there is no such worker, or if an earlier parker of the worker was not dropped yet. Also
-    /// if the workers park in parkers of their own ([`with_wakers`](Self::with_wakers)).
+    /// If there is no such worker, or if an earlier parker of the worker was not dropped yet or was
+    /// forgotten. Also if the workers park in parkers of their own ([`with_wakers`](Self::with_wakers)).
     #[track_caller]
     pub fn park(&self, worker: usize) -> WorkerPark {
         self.0.assert_worker(worker);
@@ -174,12 +174,13 @@ impl Driver {
     }
 
     /// Returns a handle that drives the timers of the worker with this index over the worker's own
-    /// parker: see [`with_wakers`](Self::with_wakers). A worker has one handle at a time.
+    /// parker: see [`with_wakers`](Self::with_wakers). A worker has one handle at a time. The drop
+    /// of a handle may call the wakers of the other workers: hold no lock then that a waker takes.
     ///
     /// # Panics
-    /// If there is no such worker, or if an earlier handle of the worker was not dropped yet. Also
-    /// if the driver was not made by [`with_wakers`](Self::with_wakers): it could not end the parks
-    /// of a parker that it does not know.
+    /// If there is no such worker, or if an earlier handle of the worker was not dropped yet or was
+    /// forgotten. Also if the driver was not made by [`with_wakers`](Self::with_wakers): it could
+    /// not end the parks of a parker that it does not know.
     #[track_caller]
     pub fn timers(&self, worker: usize) -> WorkerTimers {
         self.0.assert_worker(worker);

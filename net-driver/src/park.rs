@@ -227,8 +227,8 @@ impl Wake for Token {
 /// a socket, this parker behaves as a [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
 /// A worker that has parked either parks again, looks at the driver between its tasks
-/// ([`Driver::is_due`]), or drops its park: otherwise no worker may be left that waits for sockets
-/// and timers. The end of a [`block_on`](Self::block_on) counts as a drop: another parked worker
+/// ([`Driver::is_due`]), or drops its park. Otherwise it can happen that no worker waits for the
+/// sockets and the timers. The end of a [`block_on`](Self::block_on) counts as a drop: another parked worker
 /// then waits for them.
 ///
 /// The drop of a park wakes the tasks whose events and timers the park has collected. The drop of a
@@ -401,6 +401,9 @@ impl WorkerPark {
             self.wait_as_poller(limit);
         } else {
             self.wait_in_thread_if(limit, || true);
+            // The role may have become active meanwhile, and another worker may have handed it over
+            // to this one, whose token tells so.
+            self.may_owe_role = self.driver.inner().role.is_active();
         }
     }
 
@@ -512,7 +515,7 @@ impl Batch {
 enum Look {
     /// Events came.
     Found,
-    /// No events came, or there was no look. This is what is left of the limit of the park.
+    /// No events came, or there was no look. Holds the rest of the limit of the park.
     InVain(Option<Duration>),
 }
 

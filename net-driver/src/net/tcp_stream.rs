@@ -82,6 +82,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// If the kernel refuses the connection's descriptor, or the driver has shut down.
+    /// `AlreadyExists` if an [`AsyncFd`](crate::net::AsyncFd) has registered the same descriptor.
     ///
     /// # Panics
     /// Without a current driver.

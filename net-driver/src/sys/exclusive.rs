@@ -3,7 +3,7 @@
 //!
 //! The registration of a socket takes no lock, unless the kernel has an entry for its number. The
 //! lock covers the calls of the kernel, so an entry and its number in the set begin and end
-//! together.
+//! together, unless the owner closes the descriptor before the registration ends.
 use super::{Existing, Fd};
 use std::{collections::HashSet, io};
 use sync_shim::sync::Mutex;
