@@ -9,6 +9,9 @@
 //!   ([`poll_io`](Registration::poll_io)). Only the last task that polled is woken.
 //! - the *list*, for callers that share the source ([`io`](Registration::io)). Each waiting task is
 //!   woken.
+//!
+//! This crate repeats an operation of its own that a signal interrupts ([`uninterrupted`]). The
+//! error of a user's operation goes to the user: nothing here knows whether that operation ends.
 use crate::{
     Interest,
     reactor::{Reactor, Removal, shut_down_error},
@@ -107,7 +110,8 @@ impl<S: Sys> Registration<S> {
         ended(seen, interest)
     }
 
-    /// Performs `op` once the source is ready; the waker goes to the cell of `direction`.
+    /// Performs `op`, an operation of this crate, once the source is ready; the waker goes to the
+    /// cell of `direction`.
     pub(crate) fn poll_io<R>(
         &self,
         cx: &mut Context<'_>,
@@ -117,7 +121,8 @@ impl<S: Sys> Registration<S> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
             let seen = ready!(self.poll_ready(cx, direction))?;
-            if let Some(done) = self.attempt(seen, direction.interest(), &mut op) {
+            let op = || uninterrupted(&mut op);
+            if let Some(done) = self.attempt(seen, direction.interest(), op) {
                 progress.made_progress();
                 return Poll::Ready(done);
             }
@@ -149,7 +154,7 @@ impl<S: Sys> Registration<S> {
         let interest = direction.interest();
         loop {
             let seen = ready!(self.poll_ready(cx, direction))?;
-            if let Some(done) = self.attempt(seen, interest, &mut op) {
+            if let Some(done) = self.attempt(seen, interest, || uninterrupted(&mut op)) {
                 let may_guess = S::REPORTS_CLOSE;
                 if may_guess && matches!(done, Ok(moved) if 0 < moved.count && !moved.may_have_more)
                 {
@@ -182,25 +187,19 @@ impl<S: Sys> Registration<S> {
         done
     }
 
-    /// Performs `op`, which asks the kernel, until no signal interrupts it. Returns `None` if the
-    /// kernel said "would block".
+    /// Performs `op`, which asks the kernel. Returns `None` if the kernel said "would block".
     fn attempt<R>(
         &self,
         seen: Snapshot,
         interest: Interest,
-        mut op: impl FnMut() -> io::Result<R>,
+        op: impl FnOnce() -> io::Result<R>,
     ) -> Option<io::Result<R>> {
-        loop {
-            let done = op();
-            match done.as_ref().map_err(io::Error::kind) {
-                Err(io::ErrorKind::Interrupted) => {}
-                Err(io::ErrorKind::WouldBlock) => {
-                    self.clear(seen, interest);
-                    return None;
-                }
-                _ => return Some(done),
-            }
+        let done = op();
+        if matches!(&done, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.clear(seen, interest);
+            return None;
         }
+        Some(done)
     }
 
     /// Makes a waiter for the list.
@@ -224,14 +223,34 @@ impl<S: Sys> Registration<S> {
         .await
     }
 
-    /// Performs `op` once the source is ready; waits in the list.
+    /// Performs `op`, an operation of this crate, once the source is ready; waits in the list.
     pub(crate) async fn io<R>(
+        &self,
+        interest: Interest,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.async_io(interest, || uninterrupted(&mut op)).await
+    }
+
+    /// Performs `op`, an operation of the user, once the source is ready; waits in the list.
+    /// Returns each error of `op` except `WouldBlock`.
+    pub(crate) async fn async_io<R>(
         &self,
         interest: Interest,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
         let mut wait = self.wait(interest);
         poll_fn(|cx| wait.poll_io(cx, &mut op)).await
+    }
+}
+
+/// Performs `op`, an operation of this crate, until no signal interrupts it.
+pub(crate) fn uninterrupted<R>(mut op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match op() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 
@@ -263,6 +282,7 @@ impl<S: Sys> Wait<'_, S> {
         ended(seen, self.interest)
     }
 
+    /// Performs `op` once the source is ready. Returns each error of `op` except `WouldBlock`.
     pub(crate) fn poll_io<R>(
         &mut self,
         cx: &mut Context<'_>,

@@ -273,6 +273,47 @@ fn async_fd_try_io_returns_the_error_of_its_one_call() {
     });
 }
 
+/// Fails if `Interrupted`, which is the operation's own, does not end the call.
+#[test]
+fn async_io_returns_interrupted_of_its_one_call() {
+    run(async {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let mut op = Interrupted::default();
+        let failed = one.async_io(Interest::WRITABLE, || op.call()).await;
+        op.assert_returned(failed);
+
+        let (one, _other) = net::UnixStream::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        let mut one = AsyncFd::new(one).unwrap();
+        let mut op = Interrupted::default();
+        let failed = one.async_io(Interest::WRITABLE, |_| op.call()).await;
+        op.assert_returned(failed);
+        let mut op = Interrupted::default();
+        let failed = one.async_io_mut(Interest::WRITABLE, |_| op.call()).await;
+        op.assert_returned(failed);
+        assert!(future::poll_once(one.writable()).await.is_some());
+    });
+}
+
+/// An operation that a signal interrupts each time. It panics if it is called twice.
+#[derive(Default)]
+struct Interrupted {
+    calls: u32,
+}
+
+impl Interrupted {
+    fn call(&mut self) -> io::Result<()> {
+        self.calls += 1;
+        assert_eq!(self.calls, 1, "the operation is repeated");
+        Err(ErrorKind::Interrupted.into())
+    }
+
+    fn assert_returned(&self, failed: io::Result<()>) {
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Interrupted);
+        assert_eq!(self.calls, 1);
+    }
+}
+
 #[test]
 fn sockets_over_another_parker_have_a_poller() {
     use worker_idle::park::{self, Park, ThreadPark};

@@ -8,6 +8,7 @@ use crate::{
     Driver, Interest,
     driver::WeakDriver,
     reactor::shut_down_error,
+    registration::uninterrupted,
     slot::Direction,
     time::{Sleep, sleep},
 };
@@ -137,7 +138,7 @@ fn accept4(listener: RawFd) -> io::Result<Accepted> {
 impl<T: AsRawFd> Source<T> {
     /// Accepts a connection. Any number of tasks may call this at a time.
     pub(crate) async fn accept(&self, backoff: &Backoff) -> io::Result<Accepted> {
-        let mut op = || accept4(self.as_raw_fd());
+        let mut op = || uninterrupted(|| accept4(self.as_raw_fd()));
         let mut attempt = Attempt::default();
         let mut wait = self.registration().wait(Interest::READABLE);
         std::future::poll_fn(|cx| backoff.poll(&mut attempt, cx, |cx| wait.poll_io(cx, &mut op)))

@@ -376,14 +376,15 @@ impl<T> AsyncFd<T> {
     /// waits again and then repeats `op`.
     ///
     /// # Errors
-    /// Any error of `op` other than `WouldBlock`, or an error if the driver has shut down.
+    /// Any error of `op` other than `WouldBlock` (also `Interrupted`), or an error if the driver
+    /// has shut down.
     pub async fn async_io<R>(
         &self,
         interest: Interest,
         mut op: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
         self.registration()
-            .io(interest, || op(self.get_ref()))
+            .async_io(interest, || op(self.get_ref()))
             .await
     }
 
@@ -397,7 +398,7 @@ impl<T> AsyncFd<T> {
         mut op: impl FnMut(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
         let (registration, io) = self.source.parts_mut();
-        registration.io(interest, || op(io)).await
+        registration.async_io(interest, || op(io)).await
     }
 }
 

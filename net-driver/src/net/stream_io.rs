@@ -225,13 +225,14 @@ macro_rules! readiness_methods {
             /// `WouldBlock`, waits again and then repeats `op`.
             ///
             /// # Errors
-            /// Any error of `op` other than `WouldBlock`, or an error if the driver has shut down.
+            /// Any error of `op` other than `WouldBlock` (also `Interrupted`), or an error if the
+            /// driver has shut down.
             pub async fn async_io<R>(
                 &self,
                 interest: crate::Interest,
                 op: impl FnMut() -> std::io::Result<R>,
             ) -> std::io::Result<R> {
-                self.source.registration().io(interest, op).await
+                self.source.registration().async_io(interest, op).await
             }
 
             /// Takes the pending error of the socket (`SO_ERROR`).
