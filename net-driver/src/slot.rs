@@ -29,6 +29,7 @@
 //! another event follows.
 use crate::{
     Interest, Ready,
+    list::List,
     readiness::{Readiness, Snapshot},
 };
 use std::{collections::VecDeque, mem, task::Waker};
@@ -46,15 +47,12 @@ struct Waiters {
     generation: u32,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    shared: Vec<Entry>,
-    /// The first free entry of `shared`.
-    free: Option<usize>,
+    shared: List<Waiter>,
 }
 
+/// A task that waits through a shared reference.
 #[derive(Debug)]
-enum Entry {
-    /// A free entry, with the index of the next free one.
-    Free(Option<usize>),
+enum Waiter {
     Waiting(Interest, Waker),
     Notified,
 }
@@ -179,12 +177,12 @@ impl Slot {
             return seen;
         }
         drop(waiters);
-        let entry = Entry::Waiting(interest, waker.clone());
+        let waiter = Waiter::Waiting(interest, waker.clone());
         let mut waiters = self.waiters.lock();
         let old = match key {
-            Some(key) => Some(mem::replace(&mut waiters.shared[key.0], entry)),
+            Some(key) => Some(mem::replace(waiters.shared.get_mut(key.0), waiter)),
             None => {
-                *key = Some(waiters.insert(entry));
+                *key = Some(WaiterKey(waiters.shared.insert(waiter)));
                 None
             }
         };
@@ -197,7 +195,7 @@ impl Slot {
     /// Removes an entry of the list.
     pub(crate) fn stop_waiting(&self, key: WaiterKey) {
         let mut waiters = self.waiters.lock();
-        let old = waiters.remove(key);
+        let old = waiters.shared.remove(key.0);
         drop(waiters);
         drop(old);
     }
@@ -221,9 +219,10 @@ impl Waiters {
                 out.extend(self.cell(direction).take());
             }
         }
-        for entry in &mut self.shared {
-            if matches!(entry, Entry::Waiting(interest, _) if ready.intersects(interest.wanted())) {
-                if let Entry::Waiting(_, waker) = mem::replace(entry, Entry::Notified) {
+        for waiter in self.shared.iter_mut() {
+            if matches!(waiter, Waiter::Waiting(interest, _) if ready.intersects(interest.wanted()))
+            {
+                if let Waiter::Waiting(_, waker) = mem::replace(waiter, Waiter::Notified) {
                     out.push_back(waker);
                 }
             }
@@ -231,24 +230,8 @@ impl Waiters {
     }
 
     fn is_waiting(&self, key: &WaiterKey, waker: &Waker) -> bool {
-        matches!(&self.shared[key.0], Entry::Waiting(_, stored) if stored.will_wake(waker))
-    }
-
-    fn insert(&mut self, entry: Entry) -> WaiterKey {
-        let Some(at) = self.free else {
-            self.shared.push(entry);
-            return WaiterKey(self.shared.len() - 1);
-        };
-        let Entry::Free(next) = mem::replace(&mut self.shared[at], entry) else {
-            unreachable!("the free list leads to free entries");
-        };
-        self.free = next;
-        WaiterKey(at)
-    }
-
-    fn remove(&mut self, key: WaiterKey) -> Entry {
-        let next = self.free.replace(key.0);
-        mem::replace(&mut self.shared[key.0], Entry::Free(next))
+        let waiter = self.shared.get(key.0);
+        matches!(waiter, Waiter::Waiting(_, stored) if stored.will_wake(waker))
     }
 }
 

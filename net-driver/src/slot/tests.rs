@@ -85,10 +85,30 @@ fn removed_entry_is_used_again_and_not_woken() {
     for key in &mut keys[..2] {
         let _ = slot.wait_in_list(Interest::READABLE, key, Waker::noop());
     }
-    assert_eq!(slot.waiters.lock().shared.len(), 3);
+    assert_eq!(slot.waiters.lock().shared.entries(), 3);
     assert_eq!(dispatch(&slot, generation, Ready::READABLE), 2);
     keys.into_iter()
         .for_each(|key| slot.stop_waiting(key.unwrap()));
+}
+
+/// Fails if each later event visits the entries of waiters that have left.
+#[test]
+fn list_of_waiters_is_empty_after_all_have_left() {
+    let slot = Slot::new();
+    let generation = slot.occupy(Ready::EMPTY);
+    for notified in [false, true] {
+        let mut keys: Vec<_> = (0..1000).map(|_| None).collect();
+        for key in &mut keys {
+            let _ = slot.wait_in_list(Interest::READABLE, key, Waker::noop());
+        }
+        assert_eq!(slot.waiters.lock().shared.entries(), 1000);
+        if notified {
+            assert_eq!(dispatch(&slot, generation, Ready::READABLE), 1000);
+        }
+        keys.into_iter()
+            .for_each(|key| slot.stop_waiting(key.unwrap()));
+        assert_eq!(slot.waiters.lock().shared.entries(), 0);
+    }
 }
 
 #[test]
