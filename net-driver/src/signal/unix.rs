@@ -27,10 +27,11 @@
 //!    version of that signal, then takes the wakers of the signal's listeners, and wakes them.
 //! 3. A listener that finds the version unchanged stores its waker under the lock, and after that
 //!    looks at the version again. So either the listener sees the new version, or the thread finds
-//!    the waker.
+//!    the waker. The listener keeps the index of its waker, so it never searches for it.
 //! 4. A signal publishes no memory, just as a signal from another process does not. So all
 //!    orderings are Relaxed: the socket orders a flag before its byte, and the lock orders the two
 //!    sides of rule 3.
+use crate::list::List;
 use signal_hook_registry::FORBIDDEN;
 use std::{
     fmt,
@@ -58,8 +59,8 @@ const SIGNALS: usize = 128;
 struct Slot {
     pending: AtomicBool,
     version: AtomicU64,
-    /// Wakers, each with its listener's id.
-    wakers: Mutex<Vec<(u64, Waker)>>,
+    /// An entry for each listener that has waited. It is `None` once the waker was taken.
+    wakers: Mutex<List<Option<Waker>>>,
     has_handler: Mutex<bool>,
 }
 
@@ -67,15 +68,34 @@ static SLOTS: [Slot; SIGNALS] = [const {
     Slot {
         pending: AtomicBool::new(false),
         version: AtomicU64::new(0),
-        wakers: Mutex::new(Vec::new()),
+        wakers: Mutex::new(List::new()),
         has_handler: Mutex::new(false),
     }
 }; SIGNALS];
 
+impl Slot {
+    /// Stores a listener's waker in the listener's entry, or in a new one. Returns the old waker,
+    /// which the caller drops without the lock.
+    fn store_waker(&self, entry: &mut Option<usize>, waker: Waker) -> Option<Waker> {
+        let mut wakers = lock(&self.wakers);
+        match entry {
+            Some(at) => wakers.get_mut(*at).replace(waker),
+            None => {
+                *entry = Some(wakers.insert(Some(waker)));
+                None
+            }
+        }
+    }
+
+    /// Takes the wakers of all listeners that wait.
+    fn take_wakers(&self) -> Vec<Waker> {
+        let mut wakers = lock(&self.wakers);
+        wakers.iter_mut().filter_map(Option::take).collect()
+    }
+}
+
 /// The sending end of the thread's socket, once the thread exists.
 static SENDER: Mutex<Option<UnixStream>> = Mutex::new(None);
-
-static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -180,8 +200,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
         slot,
         // Ordering: Relaxed (rule 4).
         seen: slot.version.load(Relaxed),
-        // Ordering: Relaxed: the number must only be unique.
-        id: NEXT_ID.fetch_add(1, Relaxed),
+        entry: None,
         kind,
     })
 }
@@ -216,8 +235,8 @@ fn wake_listeners(mut from_handlers: UnixStream) {
             if slot.pending.load(Relaxed) && slot.pending.swap(false, Relaxed) {
                 // Ordering: Relaxed (rule 4).
                 slot.version.fetch_add(1, Relaxed);
-                let wakers = mem::take(&mut *lock(&slot.wakers));
-                for (_, waker) in wakers {
+                let wakers = slot.take_wakers();
+                for waker in wakers {
                     // A panic of a waker must not end the thread.
                     contain(|| waker.wake());
                 }
@@ -244,7 +263,8 @@ pub struct Signal {
     slot: &'static Slot,
     /// The version that the listener has seen last.
     seen: u64,
-    id: u64,
+    /// The index of this listener's entry in `wakers`, once it has waited.
+    entry: Option<usize>,
     kind: SignalKind,
 }
 
@@ -270,16 +290,7 @@ impl Signal {
         let progress = ready!(coop_budget::poll_proceed(cx));
         if !self.has_new() {
             let waker = cx.waker().clone();
-            let old = {
-                let mut wakers = lock(&self.slot.wakers);
-                match wakers.iter_mut().find(|(id, _)| *id == self.id) {
-                    Some((_, old)) => Some(mem::replace(old, waker)),
-                    None => {
-                        wakers.push((self.id, waker));
-                        None
-                    }
-                }
-            };
+            let old = self.slot.store_waker(&mut self.entry, waker);
             // The drop of a waker is user code, so it does not run under the lock.
             drop(old);
             // Rule 3.
@@ -301,11 +312,11 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        let mut wakers = lock(&self.slot.wakers);
-        let at = wakers.iter().position(|(id, _)| *id == self.id);
-        let waker = at.map(|at| wakers.swap_remove(at));
-        drop(wakers);
-        drop(waker);
+        if let Some(at) = self.entry {
+            let waker = lock(&self.slot.wakers).remove(at);
+            // The lock is free again: the drop of a waker is user code.
+            drop(waker);
+        }
     }
 }
 
