@@ -38,7 +38,9 @@
 mod accept;
 mod async_fd;
 mod lookup;
+mod pause;
 mod receive;
+mod send_to;
 mod source;
 mod split;
 mod stream_io;

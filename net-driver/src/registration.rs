@@ -31,7 +31,7 @@ use sync_shim::sync::Arc;
 /// memory, because the call takes at least a microsecond. With a budget of 128, one poll of a task
 /// makes up to 32 calls. So the other tasks wait less, and one more poll costs little beside 32
 /// calls.
-const CALL: u32 = 4;
+pub(crate) const CALL: u32 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Registration<S: Sys> {
@@ -94,6 +94,16 @@ impl<S: Sys> Registration<S> {
     #[cfg(test)]
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.slot().load()
+    }
+
+    /// Returns the readiness, without a wait. Fails if the driver has shut down.
+    pub(crate) fn current(&self) -> io::Result<Snapshot> {
+        let seen = self.slot().load();
+        if seen.is_shutdown() {
+            Err(shut_down_error())
+        } else {
+            Ok(seen)
+        }
     }
 
     /// Polls whether the source is ready; the waker goes to the cell of `direction`.
@@ -173,10 +183,7 @@ impl<S: Sys> Registration<S> {
         interest: Interest,
         op: impl FnOnce() -> io::Result<R>,
     ) -> io::Result<R> {
-        let seen = self.slot().load();
-        if seen.is_shutdown() {
-            return Err(shut_down_error());
-        }
+        let seen = self.current()?;
         if !seen.is_ready_for(interest) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -188,7 +195,7 @@ impl<S: Sys> Registration<S> {
     }
 
     /// Performs `op`, which asks the kernel. Returns `None` if the kernel said "would block".
-    fn attempt<R>(
+    pub(crate) fn attempt<R>(
         &self,
         seen: Snapshot,
         interest: Interest,

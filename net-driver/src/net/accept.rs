@@ -3,20 +3,12 @@
 //! The connection then stays in the listener's queue, and no event announces it again. Another try
 //! at once would fail too. Therefore `accept` reports the error once, and then tries again after a
 //! wait. The wait doubles from one try to the next, up to [`LONGEST`], until a try succeeds.
-use super::source::Source;
-use crate::{
-    Driver, Interest,
-    driver::WeakDriver,
-    reactor::shut_down_error,
-    registration::uninterrupted,
-    slot::Direction,
-    time::{Sleep, sleep},
-};
+use super::{pause::Pause, source::Source};
+use crate::{Driver, Interest, driver::WeakDriver, registration::uninterrupted, slot::Direction};
 use socket2::{SockAddr, SockAddrStorage};
 use std::{
     io,
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
-    pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -29,9 +21,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// all.
 #[derive(Debug)]
 pub(crate) struct Backoff {
-    /// The driver whose timers the waits use, since a task may accept without a current driver. The
-    /// listener does not keep the driver alive: a task that accepts would keep it forever, as the
-    /// driver has the task's waker.
+    /// The driver whose timers the waits use.
     driver: WeakDriver,
     /// The length of the next wait. `None` unless a try has failed for want of a descriptor or
     /// memory since the last success.
@@ -41,7 +31,7 @@ pub(crate) struct Backoff {
 /// The wait of one call of `accept`, or of the task that calls `poll_accept`.
 #[derive(Default)]
 pub(crate) struct Attempt {
-    sleep: Option<Pin<Box<Sleep>>>,
+    pause: Pause,
 }
 
 /// Returns whether the error says that there is no descriptor or memory for a connection.
@@ -77,12 +67,7 @@ impl Backoff {
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
         loop {
-            if let Some(sleep) = &mut attempt.sleep {
-                let driver = self.driver.upgrade().ok_or_else(shut_down_error)?;
-                let polled = driver.scope(None, || sleep.as_mut().try_poll(cx.waker()));
-                ready!(polled.map_err(|_| shut_down_error())?);
-                attempt.sleep = None;
-            }
+            ready!(attempt.pause.poll(&self.driver, cx))?;
             let error = match ready!(poll(cx)) {
                 Ok(accepted) => {
                     *self.wait.lock() = None;
@@ -97,7 +82,7 @@ impl Backoff {
                 return Poll::Ready(Err(error));
             };
             *self.wait.lock() = Some((wait * 2).min(LONGEST));
-            attempt.sleep = Some(Box::pin(sleep(wait)));
+            attempt.pause.begin(wait);
         }
     }
 }

@@ -1,6 +1,10 @@
 //! A Unix socket for datagrams.
-use super::{source::Source, stream_io, unix::SocketAddr};
-use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use super::{
+    source::{Source, current_driver},
+    stream_io,
+    unix::SocketAddr,
+};
+use crate::{Interest, Ready, driver::WeakDriver, reactor::Removal, slot::Direction};
 use std::{
     io,
     net::Shutdown,
@@ -12,6 +16,10 @@ use std::{
 /// A Unix socket for datagrams.
 ///
 /// Any number of tasks may send and receive at a time.
+///
+/// A datagram waits in the queue of its receiver. While the queue of the connected socket is full,
+/// [`send`](Self::send) waits for an event. For the queue of another socket there is no such event,
+/// so [`send_to`](Self::send_to) tries again after pauses.
 ///
 /// ```
 /// use net_driver::{Driver, net::UnixDatagram};
@@ -49,6 +57,8 @@ use std::{
 /// ```
 pub struct UnixDatagram {
     source: Source<net::UnixDatagram>,
+    /// The driver whose timers `send_to` uses.
+    driver: WeakDriver,
 }
 
 impl UnixDatagram {
@@ -100,8 +110,11 @@ impl UnixDatagram {
     pub fn from_std(socket: net::UnixDatagram) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let source = Source::new(socket, ready, Removal::ByCall)?;
-        Ok(Self { source })
+        let driver = current_driver();
+        Ok(Self {
+            source: Source::new_in(&driver, socket, ready, Removal::ByCall)?,
+            driver: driver.downgrade(),
+        })
     }
 
     /// Returns the socket of std. It is still non-blocking.
@@ -180,14 +193,24 @@ impl UnixDatagram {
 
     /// Sends a datagram to the socket at `path`.
     ///
+    /// While the queue of that socket is full, this tries again after pauses, of 100 µs at first.
+    /// They double up to 50 ms. An event of this socket may end a pause early.
+    ///
     /// # Errors
-    /// If no socket is at `path`, or the datagram is too long.
+    /// If no socket is at `path`, the datagram is too long, or the driver has shut down.
     pub async fn send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
-        self.writing(|| self.source.io().send_to(from, path)).await
+        let send = || self.source.io().send_to(from, path);
+        self.source.send_to(&self.driver, send).await
     }
 
     /// Sends without a wait.
+    ///
+    /// Do not repeat this in a loop with [`writable`](Self::writable) or another wait for
+    /// readiness, nor in [`async_io`](Self::async_io). On Linux, a call that fails because the queue
+    /// of the receiver is full makes this socket writable again at once, so such a loop spins until
+    /// the receiver has room. On the other hand, no event may come then. [`send_to`](Self::send_to)
+    /// pauses between its calls.
     ///
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
