@@ -31,6 +31,17 @@
 //!   After that, `accept` on this listener tries again after longer and longer waits. It does not
 //!   report such an error again until a try has succeeded.
 //!
+//! # Duplicates
+//! A duplicate of a socket's descriptor, such as one for a child process (`try_clone_to_owned` of
+//! [`AsFd`](std::os::fd::AsFd)), must not outlive the socket. If it should, call `into_std` first,
+//! and duplicate the descriptor of the result. The close of a socket takes it out of the kernel's
+//! poller, but only if no duplicate is open. Otherwise the kernel reports the socket's events until
+//! the last duplicate is closed, and each of them wakes a worker for nothing.
+//!
+//! Sockets that come from std (`from_std`, `from_std_stream`) are exempt from this rule, as are
+//! those of `UnixStream::pair`, each [`UnixDatagram`] and [`AsyncFd`], and the ends of pipes: a
+//! system call takes them out when they are dropped.
+//!
 //! # Fork
 //! A child made by `fork` shares the kernel's poller with its parent. The child must neither use
 //! nor drop the sockets of the parent's runtime: it should call `exec`, or end by `_exit`. All

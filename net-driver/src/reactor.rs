@@ -21,6 +21,8 @@ pub(crate) struct Reactor<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// The close of the source's only descriptor, which follows anyway. This saves a system call.
+    /// While a duplicate of the descriptor is open, the kernel reports further events, all of them
+    /// stale. So this is for sockets that this crate has made.
     ByClose,
     /// A call of [`Sys::deregister`], since descriptors of the source may stay open.
     ByCall,

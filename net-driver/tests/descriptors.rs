@@ -5,7 +5,7 @@ mod support;
 
 use net_driver::{
     Driver,
-    net::{TcpListener, TcpStream, UdpSocket, UnixStream},
+    net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixStream},
     time,
 };
 use std::{
@@ -22,6 +22,7 @@ use support::descriptors;
 fn descriptors_are_returned_and_their_end_is_survived() {
     nothing_is_opened_before_the_first_socket();
     many_connections_at_once_leave_none();
+    dropped_socket_of_std_leaves_the_poller_despite_its_clone();
     accept_without_descriptors_reports_once_and_waits();
     accept_without_descriptors_ends_at_the_shutdown();
 }
@@ -80,6 +81,51 @@ fn many_connections_at_once_leave_none() {
     });
     drop((park, driver));
     assert_eq!(descriptors(), before);
+}
+
+/// Counts the descriptors in the kernel's pollers of this process.
+fn polled() -> usize {
+    let pollers = std::fs::read_dir("/proc/self/fdinfo").unwrap();
+    let polled_by = |poller: std::fs::DirEntry| {
+        // The descriptor of the folder itself is closed by now.
+        let info = std::fs::read_to_string(poller.path()).unwrap_or_default();
+        info.lines().filter(|line| line.starts_with("tfd:")).count()
+    };
+    pollers.map(|poller| polled_by(poller.unwrap())).sum()
+}
+
+fn dropped_socket_of_std_leaves_the_poller_despite_its_clone() {
+    let of_std = || {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = net::TcpStream::from(socket.unwrap());
+        let clone = socket.try_clone().unwrap();
+        (TcpSocket::from_std_stream(socket), clone)
+    };
+    Driver::new(1).park(0).block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let before = polled();
+
+        let (socket, _clone) = of_std();
+        let stream = socket.connect(at).await.unwrap();
+        assert_eq!(polled(), before + 1);
+        drop(stream);
+        assert_eq!(polled(), before);
+
+        let (socket, _clone) = of_std();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(8).unwrap();
+        assert_eq!(polled(), before + 1);
+        drop(listener);
+        assert_eq!(polled(), before);
+
+        // `into_std` takes a socket of this crate out, before it is duplicated.
+        let stream = TcpStream::connect(at).await.unwrap();
+        assert_eq!(polled(), before + 1);
+        let stream = stream.into_std().unwrap();
+        assert_eq!(polled(), before);
+        drop((stream.try_clone().unwrap(), stream));
+    });
 }
 
 fn accept_without_descriptors_reports_once_and_waits() {

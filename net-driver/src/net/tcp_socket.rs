@@ -29,7 +29,10 @@ use std::{
 ///     std::io::Result::Ok(())
 /// }).unwrap();
 /// ```
-pub struct TcpSocket(Socket);
+pub struct TcpSocket {
+    socket: Socket,
+    removal: Removal,
+}
 
 impl TcpSocket {
     /// Makes a socket for IPv4.
@@ -53,12 +56,19 @@ impl TcpSocket {
     }
 
     fn new(domain: Domain) -> io::Result<Self> {
-        super::socket(domain, Type::STREAM).map(Self)
+        Ok(Self {
+            socket: super::socket(domain, Type::STREAM)?,
+            removal: Removal::ByClose,
+        })
     }
 
     /// Takes over a socket of std. The socket may have begun to connect.
     pub fn from_std_stream(stream: net::TcpStream) -> Self {
-        Self(stream.into())
+        Self {
+            socket: stream.into(),
+            // The caller may have a clone of the stream.
+            removal: Removal::ByCall,
+        }
     }
 
     /// Binds the socket to a local address.
@@ -66,7 +76,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn bind(&self, to: SocketAddr) -> io::Result<()> {
-        self.0.bind(&to.into())
+        self.socket.bind(&to.into())
     }
 
     /// Connects the socket.
@@ -77,12 +87,12 @@ impl TcpSocket {
     /// # Panics
     /// Without a current driver.
     pub async fn connect(self, to: SocketAddr) -> io::Result<TcpStream> {
-        self.0.set_nonblocking(true)?;
-        match self.0.connect(&to.into()) {
+        self.socket.set_nonblocking(true)?;
+        match self.socket.connect(&to.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
         }
-        TcpStream::connected(self.0.into()).await
+        TcpStream::connected(self.socket.into(), self.removal).await
     }
 
     /// Listens, with room for `backlog` connections that wait to be accepted.
@@ -94,9 +104,10 @@ impl TcpSocket {
     /// Without a current driver.
     #[track_caller]
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        self.0.set_nonblocking(true)?;
-        self.0.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-        TcpListener::new(self.0.into(), Removal::ByClose)
+        self.socket.set_nonblocking(true)?;
+        self.socket
+            .listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        TcpListener::new(self.socket.into(), self.removal)
     }
 
     /// Returns the address of this side.
@@ -104,7 +115,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        let address = self.0.local_addr()?;
+        let address = self.socket.local_addr()?;
         address.as_socket().ok_or(io::ErrorKind::InvalidData.into())
     }
 
@@ -119,7 +130,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.0.take_error()
+        self.socket.take_error()
     }
 }
 
@@ -153,7 +164,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn reuseaddr(&self) -> io::Result<bool> {
-        self.0.reuse_address()
+        self.socket.reuse_address()
     }
 
     /// Sets whether an address in use may be bound (`SO_REUSEADDR`).
@@ -161,7 +172,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn set_reuseaddr(&self, reuse: bool) -> io::Result<()> {
-        self.0.set_reuse_address(reuse)
+        self.socket.set_reuse_address(reuse)
     }
 
     /// Returns whether several sockets may share an address (`SO_REUSEPORT`).
@@ -169,7 +180,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn reuseport(&self) -> io::Result<bool> {
-        self.0.reuse_port()
+        self.socket.reuse_port()
     }
 
     /// Sets whether several sockets may share an address (`SO_REUSEPORT`).
@@ -177,7 +188,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn set_reuseport(&self, reuse: bool) -> io::Result<()> {
-        self.0.set_reuse_port(reuse)
+        self.socket.set_reuse_port(reuse)
     }
 
     /// Returns whether the system probes an idle connection (`SO_KEEPALIVE`).
@@ -185,7 +196,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn keepalive(&self) -> io::Result<bool> {
-        self.0.keepalive()
+        self.socket.keepalive()
     }
 
     /// Sets whether the system probes an idle connection (`SO_KEEPALIVE`).
@@ -193,7 +204,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn set_keepalive(&self, keep: bool) -> io::Result<()> {
-        self.0.set_keepalive(keep)
+        self.socket.set_keepalive(keep)
     }
 
     /// Returns whether small writes leave at once (`TCP_NODELAY`).
@@ -201,7 +212,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn nodelay(&self) -> io::Result<bool> {
-        self.0.tcp_nodelay()
+        self.socket.tcp_nodelay()
     }
 
     /// Sets whether small writes leave at once (`TCP_NODELAY`).
@@ -209,7 +220,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.0.set_tcp_nodelay(nodelay)
+        self.socket.set_tcp_nodelay(nodelay)
     }
 
     /// Returns how long a close waits for unsent bytes (`SO_LINGER`).
@@ -217,7 +228,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
-        self.0.linger()
+        self.socket.linger()
     }
 
     /// Sets how long a close waits for unsent bytes (`SO_LINGER`).
@@ -225,7 +236,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.0.set_linger(limit)
+        self.socket.set_linger(limit)
     }
 
     /// Returns the size of the send buffer (`SO_SNDBUF`). Linux reports twice the size that was
@@ -234,7 +245,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn send_buffer_size(&self) -> io::Result<u32> {
-        self.0.send_buffer_size().map(|size| size as u32)
+        self.socket.send_buffer_size().map(|size| size as u32)
     }
 
     /// Sets the size of the send buffer (`SO_SNDBUF`).
@@ -242,7 +253,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn set_send_buffer_size(&self, size: u32) -> io::Result<()> {
-        self.0.set_send_buffer_size(size as usize)
+        self.socket.set_send_buffer_size(size as usize)
     }
 
     /// Returns the size of the receive buffer (`SO_RCVBUF`). Linux reports twice the size that was
@@ -251,7 +262,7 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn recv_buffer_size(&self) -> io::Result<u32> {
-        self.0.recv_buffer_size().map(|size| size as u32)
+        self.socket.recv_buffer_size().map(|size| size as u32)
     }
 
     /// Sets the size of the receive buffer (`SO_RCVBUF`).
@@ -259,24 +270,24 @@ impl TcpSocket {
     /// # Errors
     /// If the system call fails.
     pub fn set_recv_buffer_size(&self, size: u32) -> io::Result<()> {
-        self.0.set_recv_buffer_size(size as usize)
+        self.socket.set_recv_buffer_size(size as usize)
     }
 }
 
 impl AsFd for TcpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }
 
 impl AsRawFd for TcpSocket {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.socket.as_raw_fd()
     }
 }
 
 impl fmt::Debug for TcpSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        SockRef::from(&self.0).fmt(f)
+        SockRef::from(&self.socket).fmt(f)
     }
 }

@@ -103,8 +103,8 @@ impl TcpStream {
     }
 
     /// Waits until `stream`, which has begun to connect, is connected.
-    pub(crate) async fn connected(stream: net::TcpStream) -> io::Result<Self> {
-        let source = Source::new(stream, Ready::EMPTY, Removal::ByClose)?;
+    pub(crate) async fn connected(stream: net::TcpStream, removal: Removal) -> io::Result<Self> {
+        let source = Source::new(stream, Ready::EMPTY, removal)?;
         source.ready(Interest::WRITABLE).await?;
         match source.io().take_error()? {
             Some(error) => Err(error),
