@@ -45,6 +45,13 @@ pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
     Duration::from_nanos(at.saturating_sub(nanos(now)))
 }
 
+/// Sets the time of tick 0 to the present, unless it is set. A clock must not be paused before that
+/// time: all times up to tick 0 are the same tick.
+#[cfg(feature = "test-util")]
+pub(crate) fn start() {
+    START.get_or_init(std::time::Instant::now);
+}
+
 /// Returns the last time that a paused clock shows: one tick before [`FAR`], which stands for all
 /// later deadlines.
 #[cfg(feature = "test-util")]

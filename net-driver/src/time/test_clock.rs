@@ -216,6 +216,7 @@ impl Driver {
     pub fn pause(&self) {
         let inner = self.inner();
         assert!(!inner.clock.is_paused(), "the clock is paused already");
+        clock::start();
         let shown = inner.clock.now().into_std();
         *inner.clock.reading.lock() = Some(Reading { shown, since: None });
         // Ordering: Relaxed, as in `now`. The fence of `unpark_poller` follows.
