@@ -15,16 +15,13 @@ use std::{
         fd::{AsRawFd, RawFd},
         unix::net,
     },
-    path::Path,
-    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc,
     },
-    task::Poll,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use support::{Workers, run};
 use worker_idle::park::{Park, Unpark};
@@ -127,104 +124,6 @@ fn unix_datagrams_arrive_one_by_one_and_whole() {
         };
         futures_lite::future::zip(async { send.await.unwrap() }, receive).await;
     });
-}
-
-/// Fills the queue of the receiver at `path`. A sender has room for some datagrams only, so several
-/// senders may be necessary.
-fn fill(path: &Path) {
-    loop {
-        let sender = net::UnixDatagram::unbound().unwrap();
-        sender.set_nonblocking(true).unwrap();
-        let sends = std::iter::from_fn(|| sender.send_to(b"x", path).ok());
-        if sends.count() == 0 {
-            return;
-        }
-    }
-}
-
-/// Polls a future some times. The future must not end.
-async fn poll_times(mut future: Pin<&mut impl Future>, times: u32) {
-    let mut polls = 0;
-    future::poll_fn(|cx| {
-        assert!(future.as_mut().poll(cx).is_pending());
-        polls += 1;
-        if polls < times {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
-}
-
-/// The datagrams in the queue are those of other senders, so a receive makes no event for this one.
-/// Fails if the event of each failed call lets the task try again at once. Hangs if the task tries
-/// again only after an event.
-#[test]
-fn send_to_a_full_queue_tries_again_after_pauses() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let workers = Workers::new(1);
-    // An executor polls a task only after a wake.
-    let task = workers.spawn(async move {
-        let receiver = net::UnixDatagram::bind(&path).unwrap();
-        receiver.set_nonblocking(true).unwrap();
-        fill(&path);
-        let sender = UnixDatagram::unbound().unwrap();
-        let mut send = pin!(sender.send_to(b"last", &path));
-        let begun = Instant::now();
-        poll_times(send.as_mut(), 12).await;
-        // The first three polls may come at once. Pauses of 0.4, 0.8, 1.6 ms and so on end before
-        // the others, and no pause ends early.
-        assert!(begun.elapsed() > Duration::from_millis(50), "it spins");
-        let mut to = [0; 8];
-        while receiver.recv(&mut to).is_ok() {}
-        assert_eq!(send.await.unwrap(), 4);
-        assert_eq!(receiver.recv(&mut to).unwrap(), 4);
-    });
-    workers.block_on(task);
-}
-
-/// The sender is connected to a socket with a full queue, and so the kernel reports no event. Hangs
-/// if a send to another full queue waits for one.
-#[test]
-fn send_to_beside_a_full_connected_queue_tries_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let [path, connected] = ["socket", "connected"].map(|name| folder.path().join(name));
-    run(async {
-        let receiver = net::UnixDatagram::bind(&path).unwrap();
-        let _connected = net::UnixDatagram::bind(&connected).unwrap();
-        fill(&path);
-        fill(&connected);
-        let sender = UnixDatagram::unbound().unwrap();
-        sender.connect(&connected).unwrap();
-        let mut send = pin!(sender.send_to(b"last", &path));
-        assert!(future::poll_once(send.as_mut()).await.is_none());
-        let error = sender.try_send(b"x").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::WouldBlock);
-        let mut to = [0; 8];
-        assert_eq!(receiver.recv(&mut to).unwrap(), 1);
-        assert_eq!(send.await.unwrap(), 4);
-        // The readiness is clear now, and the next send does not wait for it.
-        assert_eq!(receiver.recv(&mut to).unwrap(), 1);
-        assert_eq!(sender.send_to(b"next", &path).await.unwrap(), 4);
-    });
-}
-
-#[test]
-fn send_to_a_full_queue_ends_at_the_shutdown() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let _receiver = net::UnixDatagram::bind(&path).unwrap();
-    fill(&path);
-    let driver = Driver::new(1);
-    let mut park = driver.park(0);
-    let sender = driver.scope(None, UnixDatagram::unbound).unwrap();
-    let mut send = pin!(sender.send_to(b"last", &path));
-    park.block_on(poll_times(send.as_mut(), 4));
-    driver.shutdown();
-    park.block_on(send).unwrap_err();
-    park.block_on(sender.send_to(b"last", &path)).unwrap_err();
 }
 
 #[test]

@@ -14,30 +14,39 @@ use std::{
 /// A wait of one task, which begins when an operation has failed.
 #[derive(Default)]
 pub(crate) struct Pause {
+    /// The length of the wait. `None` if none has begun, or the last one has ended.
+    span: Option<Duration>,
+    /// The timer, once the wait was polled.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Pause {
-    /// Begins a wait. It replaces one that has not ended.
+    /// Begins a wait, which lasts for `span` from its first poll. It replaces a wait that has not
+    /// ended.
     pub(crate) fn begin(&mut self, span: Duration) {
-        self.sleep = Some(Box::pin(sleep(span)));
+        self.span = Some(span);
+        self.sleep = None;
     }
 
     /// Polls whether the wait has ended, or none has begun.
     ///
-    /// The timer is one of `driver`, the socket's driver: a task may use a socket without a current
-    /// driver. The socket does not keep the driver alive. A task that waits would keep it forever,
+    /// The timer and the clock are those of `driver`, the socket's driver: a task may use a socket
+    /// without a current driver, and with the feature `test-util` each driver has a clock of its
+    /// own. The socket does not keep the driver alive. A task that waits would keep it forever,
     /// as the driver has the task's waker.
     pub(crate) fn poll(
         &mut self,
         driver: &WeakDriver,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Some(sleep) = &mut self.sleep {
+        if let Some(span) = self.span {
             let driver = driver.upgrade().ok_or_else(shut_down_error)?;
-            let polled = driver.scope(None, || sleep.as_mut().try_poll(cx.waker()));
+            let polled = driver.scope(None, || {
+                let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(span)));
+                sleep.as_mut().try_poll(cx.waker())
+            });
             ready!(polled.map_err(|_| shut_down_error())?);
-            self.sleep = None;
+            *self = Self::default();
         }
         Poll::Ready(Ok(()))
     }
