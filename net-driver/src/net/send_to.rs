@@ -102,3 +102,6 @@ impl<T> Source<T> {
         poll_fn(|cx| sending.poll(cx, &mut op)).await
     }
 }
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

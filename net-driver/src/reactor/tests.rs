@@ -1,11 +1,13 @@
 //! Tests of the reactor with the real kernel, and with one that reports events late, twice, and
 //! without cause.
 use super::*;
-use crate::{Interest, slot::Direction, sys::Os};
+use crate::{Interest, registration::Moved, slot::Direction, sys::Os};
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
+    future::Future,
     io::{Read, Write},
     os::{fd::AsRawFd, unix::net::UnixStream},
+    pin::pin,
     task::{Context, Poll},
 };
 use sync_shim::sync::Mutex;
@@ -184,16 +186,24 @@ fn interrupted_operation_is_tried_again() {
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
     let registration = Reactor::register(&reactor, fd, Ready::WRITABLE, Removal::ByCall).unwrap();
-    let mut interruptions = 3;
+    let interruptions = Cell::new(0);
     let mut op = || {
-        if interruptions > 0 {
-            interruptions -= 1;
+        if interruptions.get() > 0 {
+            interruptions.set(interruptions.get() - 1);
             return Err(io::ErrorKind::Interrupted.into());
         }
         (&one).write(b"x")
     };
     let mut cx = Context::from_waker(Waker::noop());
+    interruptions.set(3);
     let written = registration.poll_io(&mut cx, Direction::Write, &mut op);
+    assert!(matches!(written, Poll::Ready(Ok(1))));
+    interruptions.set(3);
+    let written = pin!(registration.io(Interest::WRITABLE, &mut op)).poll(&mut cx);
+    assert!(matches!(written, Poll::Ready(Ok(1))));
+    interruptions.set(3);
+    let moved = || op().map(|count| Moved::of(count, 1));
+    let written = registration.poll_moved(&mut cx, Direction::Write, moved);
     assert!(matches!(written, Poll::Ready(Ok(1))));
     assert_eq!(
         registration.try_io(Interest::WRITABLE, || Ok(7)).unwrap(),
