@@ -86,6 +86,12 @@ impl<T> List<T> {
         })
     }
 
+    /// Returns the number of values.
+    #[cfg(feature = "signal")]
+    pub(crate) fn values(&self) -> usize {
+        self.values
+    }
+
     /// Returns the number of entries, the free ones included.
     #[cfg(test)]
     pub(crate) fn entries(&self) -> usize {

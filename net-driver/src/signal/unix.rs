@@ -59,7 +59,10 @@ const SIGNALS: usize = 128;
 struct Slot {
     pending: AtomicBool,
     version: AtomicU64,
-    /// An entry for each listener that has waited. It is `None` once the waker was taken.
+    /// An entry for each listener that has waited, until the listener is dropped. The entry is
+    /// `None` once the waker was taken. Each signal walks all entries, under the lock. Dropped
+    /// listeners leave free entries, which stay until the last listener has left. So a single
+    /// listener that lives long keeps the highest number of entries so far.
     wakers: Mutex<List<Option<Waker>>>,
     has_handler: Mutex<bool>,
 }
@@ -89,8 +92,11 @@ impl Slot {
 
     /// Takes the wakers of all listeners that wait.
     fn take_wakers(&self) -> Vec<Waker> {
-        let mut wakers = lock(&self.wakers);
-        wakers.iter_mut().filter_map(Option::take).collect()
+        let listeners = lock(&self.wakers).values();
+        // The memory comes from the allocator without the lock, unless listeners have come since.
+        let mut taken = Vec::with_capacity(listeners);
+        taken.extend(lock(&self.wakers).iter_mut().filter_map(Option::take));
+        taken
     }
 }
 
