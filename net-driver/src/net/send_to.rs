@@ -1,7 +1,7 @@
-//! A send of a Unix socket to another socket than the connected one.
+//! A send of a Unix socket to a socket that is not, or need not be, the connected one.
 //!
-//! While the queue of the receiver is full, the kernel says "would block". But the events of the
-//! sender tell whether the *sender* has room for a datagram:
+//! While the queue of the receiver is full, Linux says "would block". But the events of the sender
+//! tell whether the *sender* has room for a datagram:
 //!
 //! - A false event follows each such failure on Linux: the call has taken room and given it back. A
 //!   task that waits for events alone calls the system in a loop.
@@ -13,8 +13,8 @@
 //! 1. The first call does not wait, whatever the sender's readiness is.
 //! 2. After a failed call the task waits for an event, or for the end of a pause. The length of the
 //!    pause doubles from one failure to the next, up to [`LONGEST`].
-//! 3. If a call that follows an event fails, that event was false. From then on only the end of the
-//!    pause ends a wait.
+//! 3. If a call that follows an event fails, the event was false, or another task took the room.
+//!    From then on only the end of the pause ends a wait.
 use super::{pause::Pause, source::Source};
 use crate::{
     Interest,
@@ -41,7 +41,7 @@ struct Sending<'a> {
     pause: Pause,
     /// The length of the next pause.
     length: Duration,
-    /// Whether no event has proved false (rule 3).
+    /// Whether no call that followed an event has failed (rule 3).
     trusts_events: bool,
 }
 

@@ -244,16 +244,16 @@ macro_rules! readiness_methods {
             }
         }
 
-        /// A duplicate of the descriptor must not outlive the socket: see
-        /// [duplicates](crate::net#duplicates).
+        /// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt:
+        /// see [duplicates](crate::net#duplicates).
         impl std::os::fd::AsFd for $type {
             fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
                 self.source.as_fd()
             }
         }
 
-        /// A duplicate of the descriptor must not outlive the socket: see
-        /// [duplicates](crate::net#duplicates).
+        /// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt:
+        /// see [duplicates](crate::net#duplicates).
         impl std::os::fd::AsRawFd for $type {
             fn as_raw_fd(&self) -> std::os::fd::RawFd {
                 std::os::fd::AsRawFd::as_raw_fd(&self.source)

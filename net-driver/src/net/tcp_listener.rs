@@ -163,14 +163,16 @@ impl TcpListener {
     }
 }
 
-/// A duplicate of the descriptor must not outlive the socket: see [duplicates](super#duplicates).
+/// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt: see
+/// [duplicates](super#duplicates).
 impl AsFd for TcpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
 }
 
-/// A duplicate of the descriptor must not outlive the socket: see [duplicates](super#duplicates).
+/// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt: see
+/// [duplicates](super#duplicates).
 impl AsRawFd for TcpListener {
     fn as_raw_fd(&self) -> RawFd {
         self.source.as_raw_fd()

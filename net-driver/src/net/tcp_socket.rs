@@ -274,12 +274,16 @@ impl TcpSocket {
     }
 }
 
+/// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes,
+/// unless the socket is exempt: see [duplicates](super#duplicates).
 impl AsFd for TcpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
+/// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes,
+/// unless the socket is exempt: see [duplicates](super#duplicates).
 impl AsRawFd for TcpSocket {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.as_raw_fd()

@@ -18,8 +18,8 @@ use std::{
 /// Any number of tasks may send and receive at a time.
 ///
 /// A datagram waits in the queue of its receiver. While the queue of the connected socket is full,
-/// [`send`](Self::send) waits for an event. For the queue of another socket there is no such event,
-/// so [`send_to`](Self::send_to) tries again after pauses.
+/// [`send`](Self::send) waits for an event. No event reliably says that the queue of another socket
+/// has room, so [`send_to`](Self::send_to) tries again after pauses.
 ///
 /// ```
 /// use net_driver::{Driver, net::UnixDatagram};
@@ -193,8 +193,10 @@ impl UnixDatagram {
 
     /// Sends a datagram to the socket at `path`.
     ///
-    /// While the queue of that socket is full, this tries again after pauses, of 100 µs at first.
-    /// They double up to 50 ms. An event of this socket may end a pause early.
+    /// While the queue of that socket is full, Linux returns "would block", and this tries again
+    /// after pauses, of 100 µs at first. They double up to 50 ms. An event of this socket may end a
+    /// pause early. A system may return another error instead, such as `ENOBUFS` of the BSDs: this
+    /// then fails with it.
     ///
     /// # Errors
     /// If no socket is at `path`, the datagram is too long, or the driver has shut down.
@@ -207,10 +209,10 @@ impl UnixDatagram {
     /// Sends without a wait.
     ///
     /// Do not repeat this in a loop with [`writable`](Self::writable) or another wait for
-    /// readiness, nor in [`async_io`](Self::async_io). On Linux, a call that fails because the queue
-    /// of the receiver is full makes this socket writable again at once, so such a loop spins until
-    /// the receiver has room. On the other hand, no event may come then. [`send_to`](Self::send_to)
-    /// pauses between its calls.
+    /// readiness, nor in [`async_io`](Self::async_io). On Linux, a call that fails because the
+    /// queue of the receiver is full makes this socket writable again at once, so such a loop spins
+    /// until the receiver has room. On the other hand, no event may come then.
+    /// [`send_to`](Self::send_to) pauses between its calls.
     ///
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).

@@ -142,14 +142,16 @@ impl UnixListener {
     }
 }
 
-/// A duplicate of the descriptor must not outlive the socket: see [duplicates](super#duplicates).
+/// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt: see
+/// [duplicates](super#duplicates).
 impl AsFd for UnixListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
 }
 
-/// A duplicate of the descriptor must not outlive the socket: see [duplicates](super#duplicates).
+/// A duplicate of the descriptor must not outlive the socket, unless the socket is exempt: see
+/// [duplicates](super#duplicates).
 impl AsRawFd for UnixListener {
     fn as_raw_fd(&self) -> RawFd {
         self.source.as_raw_fd()
