@@ -25,6 +25,8 @@ fn descriptors_are_returned_and_their_end_is_survived() {
     dropped_socket_of_std_leaves_the_poller_despite_its_clone();
     accept_without_descriptors_reports_once_and_waits();
     accept_without_descriptors_ends_at_the_shutdown();
+    #[cfg(feature = "test-util")]
+    accept_without_descriptors_waits_by_the_clock_of_its_driver();
 }
 
 fn nothing_is_opened_before_the_first_socket() {
@@ -185,6 +187,32 @@ fn accept_without_descriptors_ends_at_the_shutdown() {
     assert!(matches!(poll_accept(), Poll::Ready(Err(_))));
     assert!(matches!(accept.as_mut().poll(&mut cx), Poll::Ready(Err(_))));
     drop(taken);
+}
+
+/// The clock of the listener's driver is ahead of the system's, and `accept` is polled without a
+/// current driver. Fails if the system's clock says when a wait ends.
+#[cfg(feature = "test-util")]
+fn accept_without_descriptors_waits_by_the_clock_of_its_driver() {
+    let driver = Driver::new(1);
+    driver.pause();
+    let _hold = driver.hold_clock();
+    let mut park = driver.park(0);
+    let advance = |span| driver.block_on(time::advance(span));
+    // The longest wait is longer, so that the wrong clock does not make this test hang.
+    advance(Duration::from_millis(500));
+    let listener = park.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let _client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let taken = fill();
+    let error = park.block_on(listener.accept()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut accept = pin!(listener.accept());
+    assert!(accept.as_mut().poll(&mut cx).is_pending());
+    drop(taken);
+    advance(Duration::from_millis(4));
+    assert!(accept.as_mut().poll(&mut cx).is_pending());
+    advance(Duration::from_millis(1));
+    assert!(matches!(accept.as_mut().poll(&mut cx), Poll::Ready(Ok(_))));
 }
 
 /// Opens descriptors until no further one can be opened.
