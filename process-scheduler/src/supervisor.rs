@@ -35,6 +35,8 @@
 //!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it. So
 //!    is the end of a monitored or linked process. An incarnation that ends leaves the next one all
 //!    such events that no step got, also those of a batch that it had taken out of its lane.
+//! 7. A child that is gone never comes back. The supervisor ignores each later notification of its
+//!    end, as a monitor or a link of the supervisor may send one, with the reason `NoProcess`.
 use crate::{
     CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
     Process, Spawn, SpawnError, Step, StepOf,
@@ -378,6 +380,10 @@ impl Supervisor {
             return handle.kill_for_good(pid, ExitReason::Killed);
         };
         let entry = &mut self.entries[at];
+        // Rule 7.
+        if entry.state == State::Gone {
+            return;
+        }
         // Rule 5. If the shutdown has ended the child for good, this thread sees that the shutdown
         // has begun: the queues of the child and of this supervisor pass that on.
         if self.ends.is_some() || handle.is_closed() {

@@ -87,6 +87,45 @@ fn next_incarnation_skips_only_a_supervisors_cancel() {
     }
 }
 
+/// A child has ended for good, and only then the supervisor begins to monitor it, or is linked to
+/// it. The supervisor is notified that there is no such process, which is an abnormal reason.
+///
+/// Fails if that counts as the end of an incarnation: then the supervisor restarts the sibling, and
+/// waits at its end for a child that is not there.
+#[test]
+fn monitor_of_a_child_that_is_gone_restarts_no_sibling() {
+    for relate in [Handle::monitor, Handle::link] {
+        let handle = without_threads();
+        let once = Child::new(|| from_fn(|(): (), _| crate::Flow::Stop));
+        let sibling = Child::new(|| from_fn(|(): (), _| ()));
+        let supervisor = Supervisor::new(Strategy::OneForAll)
+            .backoff(at_once())
+            .child(
+                once.policy(Policy::Transient)
+                    .spawn(Spawn::new().name("once")),
+            )
+            .child(
+                sibling
+                    .shutdown(Duration::MAX)
+                    .spawn(Spawn::new().name("sibling")),
+            );
+        let supervisor = supervisor.start(&handle).unwrap();
+        let once = handle.named::<()>("once").unwrap();
+        once.try_send(()).unwrap();
+        run_ready(&handle.shared);
+        assert!(handle.inspect(once.pid()).is_none());
+        relate(&handle, supervisor, once.pid());
+        run_ready(&handle.shared);
+        let sibling = handle.whereis("sibling").unwrap();
+        assert_eq!(handle.inspect(sibling).unwrap().restarts, 0);
+        let exit = handle.exit_of(supervisor);
+        assert!(handle.cancel(supervisor));
+        run_ready(&handle.shared);
+        assert_eq!(handle.shared.live(), 0);
+        assert_eq!(exit.wait(), ExitReason::Cancelled);
+    }
+}
+
 /// Handles one event a step, and fails at each `Exit`.
 struct FailsAtExits;
 
