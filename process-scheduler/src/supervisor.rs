@@ -336,7 +336,9 @@ impl Supervisor {
     }
 
     /// Sets how many restarts the supervisor allows in the time `within`. If its children need one
-    /// more, the supervisor fails.
+    /// more, the supervisor fails. With `usize::MAX` there is no limit.
+    ///
+    /// The supervisor keeps 16 bytes for each of these restarts, or nothing if there is no limit.
     pub fn intensity(mut self, most: usize, within: Duration) -> Self {
         self.most = most;
         self.within = within;
@@ -402,17 +404,13 @@ impl Supervisor {
             entry.state = State::Gone;
             return handle.kill_for_good(pid, ExitReason::Killed);
         }
-        self.restarts.push_back(now);
-        let within = self.within;
-        let is_old = |at: &Instant| now.duration_since(*at) > within;
-        while self.restarts.front().is_some_and(is_old) {
-            self.restarts.pop_front();
-        }
-        if self.restarts.len() > self.most {
+        if !self.allows_restart(now) {
+            let entry = &mut self.entries[at];
             entry.state = State::Gone;
             handle.kill_for_good(pid, ExitReason::Killed);
             return self.begin_end(handle, ExitReason::failed("too many restarts"), now);
         }
+        let entry = &mut self.entries[at];
         let random = RandomState::new().hash_one(now) as f64 / u64::MAX as f64;
         let longest = self.backoff.delay(entry.restarts, 1.0);
         let settled = longest
@@ -436,6 +434,24 @@ impl Supervisor {
             }
             Self::stop(handle, &mut self.entries[i], now);
         }
+    }
+
+    /// Returns whether the intensity allows one more restart, and counts that restart. Keeps the
+    /// times of at most `most` restarts, and none if `most` is no limit.
+    fn allows_restart(&mut self, now: Instant) -> bool {
+        if self.most == usize::MAX {
+            return true;
+        }
+        let within = self.within;
+        let is_old = |at: &Instant| now.duration_since(*at) > within;
+        while self.restarts.front().is_some_and(is_old) {
+            self.restarts.pop_front();
+        }
+        let is_allowed = self.restarts.len() < self.most;
+        if is_allowed {
+            self.restarts.push_back(now);
+        }
+        is_allowed
     }
 
     /// Cancels a child that is up.

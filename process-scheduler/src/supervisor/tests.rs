@@ -474,6 +474,40 @@ fn killed_mine(handle: &Handle) -> Arc<Mutex<Supervisor>> {
     supervisor
 }
 
+/// A child of a supervisor in another process is killed again and again.
+///
+/// Fails if a supervisor keeps the time of a restart that cannot count any more: of each restart if
+/// it allows any number, and of more restarts than it allows.
+#[test]
+fn supervisor_keeps_only_restarts_that_can_count() {
+    for (most, kept) in [(usize::MAX, 0), (20, 10), (7, 7)] {
+        let handle = without_threads();
+        let child = Child::new(|| from_fn(|(): (), _| ())).shutdown(Duration::MAX);
+        let supervisor = Supervisor::new(Strategy::OneForOne)
+            .backoff(at_once())
+            .intensity(most, Duration::MAX)
+            .child(child.spawn(Spawn::new().name("leaf")));
+        let supervisor = Arc::new(Mutex::new(supervisor));
+        let spawn = Spawn::new().trap_exits(true);
+        let mine = handle.spawn_process(Mine(supervisor.clone()), spawn);
+        let mine = mine.unwrap().pid();
+        run_ready(&handle.shared);
+        for _ in 0..10 {
+            handle
+                .whereis("leaf")
+                .into_iter()
+                .for_each(|leaf| _ = handle.kill(leaf));
+            run_ready(&handle.shared);
+        }
+        assert_eq!(supervisor.lock().unwrap().restarts.len(), kept);
+        let restarts = handle.shared.counters.snapshot(0, 0).restarts;
+        assert_eq!(restarts, most.min(10) as u64);
+        assert_eq!(handle.inspect(mine).is_some(), most >= 10);
+        end_all(&handle);
+        drop(supervisor);
+    }
+}
+
 /// Fails if the children of a supervisor outlive its drop.
 #[test]
 fn drop_of_a_supervisor_ends_its_children() {
