@@ -137,9 +137,14 @@ pub enum Step<M, C, O, E> {
     Blocked,
     /// It waits for any event.
     Idle,
-    /// It ends.
+    /// It ends. A child of a supervisor stops: see [`Failed`](Self::Failed).
     Done,
-    /// It has failed, and ends: linked processes end too, and a supervisor may restart it.
+    /// It has failed, and ends. Processes that are linked to it end too, and its monitors are
+    /// notified.
+    ///
+    /// A child of a supervisor only stops, unless it is [temporary](crate::Policy::Temporary): the
+    /// supervisor may restart it. Its links and monitors stay, and a restart does not notify them.
+    /// They are notified if the supervisor does not restart the child, which then ends for good.
     Failed(ExitReason),
     /// Another process takes over the pid, the mailbox and the commands, and steps at once. The
     /// scheduler closes the old process, and does not call `init` of the new one.
