@@ -4,9 +4,8 @@
 //! One guard covers one value of the user. If the drops of two values panic under one guard, the
 //! second panic comes while the first one unwinds, and aborts the program.
 use std::{
-    collections::VecDeque,
-    mem::{self, ManuallyDrop},
-    ops::{Deref, DerefMut},
+    mem::ManuallyDrop,
+    ops::Deref,
     task::{RawWakerVTable, Waker},
 };
 use sync_shim::panics::{catch, discard};
@@ -52,37 +51,6 @@ impl<T> Deref for Guarded<T> {
     #[inline]
     fn deref(&self) -> &T {
         &self.0
-    }
-}
-
-/// Values of the user. The drop of each is guarded.
-pub(crate) struct GuardedDeque<T>(VecDeque<T>);
-
-impl<T> Default for GuardedDeque<T> {
-    fn default() -> Self {
-        Self(VecDeque::new())
-    }
-}
-
-impl<T> Drop for GuardedDeque<T> {
-    fn drop(&mut self) {
-        mem::take(&mut self.0).into_iter().for_each(drop_guarded);
-    }
-}
-
-impl<T> Deref for GuardedDeque<T> {
-    type Target = VecDeque<T>;
-
-    #[inline]
-    fn deref(&self) -> &VecDeque<T> {
-        &self.0
-    }
-}
-
-impl<T> DerefMut for GuardedDeque<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut VecDeque<T> {
-        &mut self.0
     }
 }
 

@@ -5,7 +5,9 @@
 //!    the two holds, and the unbounded lane in one exchange.
 //! 2. The sender that puts a message into an empty lane notifies the process. The bounded lane
 //!    decides under its lock whether it was empty.
-//! 3. The process takes all messages at once. From then on they do not count against the bound.
+//! 3. The process takes all messages at once, and takes no more before it has handled these. The
+//!    messages that it has taken do not count against the bound. So a bounded lane and its process
+//!    have at most twice as many messages as the bound.
 //! 4. No user code runs under the lock of the bounded lane.
 //! 5. A sender that waits for room has a key, and the lane has at most one waker under this key.
 //!    When the process takes the messages, and when the lane is closed, the lane wakes all these
@@ -25,6 +27,11 @@ use sync_shim::sync::Mutex;
 
 /// How many messages a mailbox holds, and what happens to a message for which it has no room.
 ///
+/// When a process has handled all messages that it has taken out of its mailbox, it takes all those
+/// that have come since. They do not count against the bound any more. So a mailbox of `n` messages
+/// and its process have at most `2 * n` messages that are not handled. An `async` process takes
+/// none while it awaits anything but its [`Inbox`](crate::Inbox).
+///
 /// ```
 /// use process_scheduler::Mailbox;
 ///
@@ -42,7 +49,8 @@ pub enum Mailbox {
     /// `try_send` of one more is refused, and a `send` waits.
     Bounded(usize),
     /// It holds at most this many messages. One more drops the oldest, which counts as a dead
-    /// letter. With `DropOldest(0)` each message is a dead letter.
+    /// letter. With `DropOldest(0)` each message is a dead letter. The messages that the process
+    /// has taken out are older than those in the mailbox, and are not dropped.
     DropOldest(usize),
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Counters {
     abnormal: AtomicU64,
     restarts: AtomicU64,
     dead_letters: AtomicU64,
+    /// Messages that code received outside of the steps of its process.
+    received_outside: AtomicU64,
 }
 
 impl Counters {
@@ -67,6 +69,12 @@ impl Counters {
         self.dead_letters.fetch_add(1, Relaxed);
     }
 
+    /// Counts a message that code received from an inbox outside of a step.
+    pub(crate) fn received_outside(&self) {
+        // Ordering: Relaxed, as in `add`.
+        self.received_outside.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn snapshot(&self, begun: u64, live: usize) -> Metrics {
         let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
             // Ordering: Relaxed, as in `add`.
@@ -84,7 +92,8 @@ impl Counters {
             restarts: self.restarts.load(Relaxed),
             dead_letters: self.dead_letters.load(Relaxed),
             steps: sum(|w| &w.steps),
-            delivered: sum(|w| &w.delivered),
+            // Ordering: as above.
+            delivered: sum(|w| &w.delivered) + self.received_outside.load(Relaxed),
             panics: sum(|w| &w.panics),
             steals: sum(|w| &w.steals),
             parks: sum(|w| &w.parks),
@@ -126,7 +135,7 @@ pub struct Metrics {
     pub dead_letters: u64,
     /// Steps.
     pub steps: u64,
-    /// Messages that steps took.
+    /// Messages that steps took, or that code received from an inbox outside of a step.
     pub delivered: u64,
     /// Steps that panicked.
     pub panics: u64,

@@ -10,7 +10,7 @@ use crate::{
     worker::Runnable,
 };
 use queue_global::mpsc::Batch;
-use std::{any::Any, fmt, marker::PhantomData, sync::Arc, task::Waker};
+use std::{any::Any, fmt, marker::PhantomData, mem, sync::Arc, task::Waker};
 
 /// A state machine with a mailbox, which workers step with events.
 ///
@@ -310,7 +310,8 @@ pub(crate) type CoreOf<M, O, E> = Core<M, Urgent<O, E>, Runnable>;
 /// The first message takes all messages out of the mailbox, by one read-modify-write, or under the
 /// lock of a bounded mailbox. The first signal does the same with all signals. The events that were
 /// taken together cost no further read-modify-write. A step gets up to
-/// [`Builder::messages`](crate::Builder::messages) messages; the others stay for the next step.
+/// [`Builder::messages`](crate::Builder::messages) messages; the others stay for the next step. No
+/// message is taken out of the mailbox while some of those are left.
 ///
 /// ```
 /// use process_scheduler::{EventsOf, NoCommand, OutputOf, Process, Step, StepOf};
@@ -371,6 +372,78 @@ impl<M, O, E> Events<'_, M, O, E> {
             });
         }
     }
+
+    /// Returns the next signal or completion.
+    #[inline]
+    pub(crate) fn next_signal(&mut self) -> Option<Event<M, O, E>> {
+        if self.pending.urgent.is_empty() && !self.core.has_urgent() {
+            return None;
+        }
+        self.next_urgent()
+    }
+
+    /// Takes all messages out of the mailbox, if no message of an earlier take is left.
+    pub(crate) fn take_mail(&mut self) {
+        if self.pending.messages.is_empty() {
+            self.core.messages.take(&mut self.pending.messages);
+        }
+    }
+
+    /// Lends the messages that were taken out of the mailbox.
+    pub(crate) fn lend(&mut self) -> Lent<M> {
+        Lent {
+            messages: mem::take(&mut self.pending.messages),
+            left: self.messages_left,
+            received: 0,
+        }
+    }
+
+    /// Takes back what `lend` has returned.
+    pub(crate) fn take_back(&mut self, lent: Lent<M>) {
+        self.pending.messages = lent.messages;
+        self.messages_left = lent.left;
+        self.delivered += lent.received;
+    }
+}
+
+/// Messages that a step lends to the inbox of an `async` process, while it polls the future.
+pub(crate) struct Lent<M> {
+    messages: Taken<M>,
+    /// How many messages the step may still receive.
+    left: u32,
+    received: u32,
+}
+
+impl<M> Lent<M> {
+    /// Returns the next message, which the step has received then.
+    pub(crate) fn receive(&mut self) -> Option<M> {
+        if self.left == 0 {
+            return None;
+        }
+        let message = self.messages.next()?;
+        self.left -= 1;
+        self.received += 1;
+        Some(message)
+    }
+
+    /// Takes the next message out, for code that is not in the step.
+    pub(crate) fn take(&mut self) -> Option<M> {
+        self.messages.next()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+}
+
+impl<M> Default for Lent<M> {
+    fn default() -> Self {
+        Self {
+            messages: Taken::default(),
+            left: 0,
+            received: 0,
+        }
+    }
 }
 
 impl<M, O, E> Iterator for Events<'_, M, O, E> {
@@ -378,10 +451,8 @@ impl<M, O, E> Iterator for Events<'_, M, O, E> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.pending.urgent.is_empty() || self.core.has_urgent() {
-            if let Some(urgent) = self.next_urgent() {
-                return Some(urgent);
-            }
+        if let Some(urgent) = self.next_signal() {
+            return Some(urgent);
         }
         if self.messages_left == 0 {
             return None;

@@ -232,6 +232,11 @@ impl Child {
 
     /// Sets whether messages that the child has not taken survive a restart. By default they become
     /// dead letters.
+    ///
+    /// An `async` child has taken a message when its [`Inbox`](crate::Inbox) has returned it. If
+    /// code awaits the inbox outside of the child's steps, or with a waker of its own, it may find
+    /// one message handed over to it. If it does not receive this one before the child ends, the
+    /// message is a dead letter in either case.
     pub fn keep_mail(mut self, keep: bool) -> Self {
         self.keep_mail = keep;
         self

@@ -1,0 +1,291 @@
+//! The mailbox of an `async` process. The rules are in `task.rs`.
+use crate::{Address, CancelReason, ExitReason, Handle, Pid, guard::Guarded, process::Lent};
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    ptr,
+    sync::Arc,
+    task::{Poll, Waker},
+};
+use sync_shim::sync::Mutex;
+
+/// Returns an address that no other live thread has, and which is not 0.
+#[inline]
+fn thread_address() -> usize {
+    thread_local!(static OWN: u8 = const { 0 });
+    OWN.with(|own| ptr::from_ref(own).addr())
+}
+
+/// The part of an inbox that its process shares.
+pub(crate) struct Queue<M> {
+    /// The messages that the present step lends (rule 1).
+    lent: Lent<M>,
+    /// The message for the code that awaits the inbox with another waker (rule 3).
+    outside: Option<Guarded<M>>,
+    exits: VecDeque<(Pid, ExitReason)>,
+    cancelled: Option<CancelReason>,
+    /// True if the future has awaited the inbox in the process's last step.
+    is_awaited: bool,
+    /// The waker of the code that awaits the inbox in another way (rule 3).
+    waker: Option<Waker>,
+    /// The thread that polls the future, or 0.
+    stepped_by: usize,
+    /// The process's own waker, from its first step on.
+    own: Option<Waker>,
+}
+
+/// A message that was received.
+struct Received<M> {
+    message: M,
+    /// True if a step had handed the message over (rule 3).
+    was_outside: bool,
+    /// The waker that is not needed any more.
+    waker: Option<Guarded<Waker>>,
+}
+
+impl<M> Queue<M> {
+    pub(crate) fn new() -> Self {
+        Self {
+            lent: Lent::default(),
+            outside: None,
+            exits: VecDeque::new(),
+            cancelled: None,
+            is_awaited: false,
+            waker: None,
+            stepped_by: 0,
+            own: None,
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, reason: CancelReason) {
+        self.cancelled = Some(reason);
+    }
+
+    pub(crate) fn exited(&mut self, pid: Pid, reason: ExitReason) {
+        self.exits.push_back((pid, reason));
+    }
+
+    pub(crate) fn has_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    pub(crate) fn set_own(&mut self, own: Waker) {
+        self.own = Some(own);
+    }
+
+    /// Returns whether the process must step when a message comes.
+    pub(crate) fn wants_message(&self) -> bool {
+        self.is_awaited || self.waker.is_some() && self.outside.is_none()
+    }
+
+    /// Begins the poll of a step, to which a signal has come if `came`. Returns the waker that the
+    /// step must wake.
+    pub(crate) fn begin(&mut self, lent: Lent<M>, mut came: bool) -> Option<Waker> {
+        self.lent = lent;
+        self.stepped_by = thread_address();
+        self.is_awaited = false;
+        if self.waker.is_some() && self.outside.is_none() {
+            self.outside = self.lent.take().map(Guarded::new);
+            came |= self.outside.is_some();
+        }
+        if came { self.waker.take() } else { None }
+    }
+
+    /// Ends the poll. Returns the messages that were not received.
+    pub(crate) fn end(&mut self) -> Lent<M> {
+        self.stepped_by = 0;
+        mem::take(&mut self.lent)
+    }
+
+    /// Ends the inbox (rule 5). Returns the two wakers, the process's own one first, and the
+    /// message that no code has received.
+    pub(crate) fn close(&mut self) -> ([Option<Waker>; 2], Option<Guarded<M>>) {
+        self.cancelled.get_or_insert(CancelReason::Requested);
+        ([self.own.take(), self.waker.take()], self.outside.take())
+    }
+
+    fn has_message(&self) -> bool {
+        self.outside.is_some() || !self.lent.is_empty()
+    }
+
+    fn receive(&mut self) -> Option<Received<M>> {
+        if let Some(message) = self.outside.take() {
+            return Some(Received {
+                message: message.into_inner(),
+                was_outside: true,
+                waker: self.waker.take().map(Guarded::new),
+            });
+        }
+        Some(Received {
+            message: self.lent.receive()?,
+            was_outside: false,
+            waker: None,
+        })
+    }
+}
+
+/// The mailbox of an `async` process. See [`Handle::spawn_async`].
+///
+/// ```
+/// use process_scheduler::{Inbox, Scheduler};
+///
+/// let scheduler = Scheduler::new();
+/// let (sender, seen) = std::sync::mpsc::channel();
+/// let pairs = scheduler
+///     .spawn_async(move |mut inbox: Inbox<u32>| async move {
+///         assert!(inbox.handle().list().contains(&inbox.pid()));
+///         while let Some(a) = inbox.receive().await {
+///             let Some(b) = inbox.receive().await else { break };
+///             sender.send(a * b).unwrap();
+///         }
+///         assert!(inbox.cancelled().is_some());
+///     })
+///     .unwrap();
+/// pairs.try_send(6).unwrap();
+/// pairs.try_send(7).unwrap();
+/// assert_eq!(seen.recv(), Ok(42));
+/// ```
+pub struct Inbox<M> {
+    pub(crate) queue: Arc<Mutex<Queue<M>>>,
+    pub(crate) address: Address<M>,
+    pub(crate) handle: Handle,
+}
+
+impl<M: Send + 'static> Inbox<M> {
+    /// Returns the next message. `None` once the process is cancelled: then the `async` block
+    /// should clean up and return.
+    pub fn receive(&mut self) -> Receiving<'_, M> {
+        Receiving { inbox: self }
+    }
+
+    /// Returns the reason of the cancellation, if the process was cancelled.
+    pub fn cancelled(&self) -> Option<CancelReason> {
+        self.queue.lock().cancelled.clone()
+    }
+
+    /// Returns the next end of a process that this one monitors or is linked to. `None` if all
+    /// ends so far were returned.
+    ///
+    /// ```
+    /// use process_scheduler::{Inbox, Scheduler};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let other = scheduler.spawn_fn(|_: u8, _| ()).unwrap().pid();
+    /// let widow = scheduler
+    ///     .spawn_async(move |mut inbox: Inbox<()>| async move {
+    ///         inbox.handle().monitor(inbox.pid(), other);
+    ///         inbox.handle().kill(other);
+    ///         while inbox.next_exit().is_none() {
+    ///             inbox.event().await;
+    ///         }
+    ///     })
+    ///     .unwrap();
+    /// scheduler.wait(widow.pid());
+    /// ```
+    pub fn next_exit(&mut self) -> Option<(Pid, ExitReason)> {
+        self.queue.lock().exits.pop_front()
+    }
+
+    /// Waits for any event: a message, a cancel, or the end of another process.
+    pub async fn event(&mut self) {
+        std::future::poll_fn(|cx| {
+            let is_ready = |queue: &Queue<M>| {
+                queue.has_message() || !queue.exits.is_empty() || queue.cancelled.is_some()
+            };
+            self.poll(cx.waker(), |queue| is_ready(queue).then_some(()))
+        })
+        .await;
+    }
+
+    /// Returns the pid of the process.
+    pub fn pid(&self) -> Pid {
+        self.address.pid()
+    }
+
+    /// Returns the address of the process.
+    pub fn address(&self) -> Address<M> {
+        self.address.clone()
+    }
+
+    /// Returns the process's scheduler.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    fn poll<R>(
+        &mut self,
+        waker: &Waker,
+        mut take: impl FnMut(&mut Queue<M>) -> Option<R>,
+    ) -> Poll<R> {
+        // A clone of a waker is user code, so it happens outside of the lock. A clone that is not
+        // needed is dropped beside what this function returns.
+        let mut clone: Option<Guarded<Waker>> = None;
+        loop {
+            let mut queue = self.queue.lock();
+            if let Some(taken) = take(&mut queue) {
+                return Poll::Ready(taken);
+            }
+            let is_same = |known: &Waker| known.will_wake(waker);
+            let in_step = queue.stepped_by == thread_address();
+            if in_step && queue.own.as_ref().is_some_and(is_same) {
+                queue.is_awaited = true;
+                return Poll::Pending;
+            }
+            if let Some(waker) = clone.take() {
+                let old = queue.waker.replace(waker.into_inner());
+                // Rule 4: the process must step once, to find that the inbox is awaited.
+                let own = queue.own.clone();
+                drop(queue);
+                drop(old);
+                own.inspect(Waker::wake_by_ref);
+                return Poll::Pending;
+            }
+            let known = queue.waker.as_ref().is_some_and(is_same);
+            drop(queue);
+            if known {
+                return Poll::Pending;
+            }
+            clone = Some(Guarded::new(waker.clone()));
+        }
+    }
+}
+
+impl<M: Send + 'static> fmt::Debug for Inbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inbox({})", self.pid())
+    }
+}
+
+/// The future of [`Inbox::receive`].
+#[must_use = "the message is in the future"]
+pub struct Receiving<'a, M> {
+    inbox: &'a mut Inbox<M>,
+}
+
+impl<M: Send + 'static> Future for Receiving<'_, M> {
+    type Output = Option<M>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
+        let received = self.inbox.poll(cx.waker(), |queue| match queue.cancelled {
+            Some(_) => Some(None),
+            None => queue.receive().map(Some),
+        });
+        received.map(|received| {
+            let received = received?;
+            if received.was_outside {
+                self.inbox.handle.counters().received_outside();
+            }
+            drop(received.waker);
+            Some(received.message)
+        })
+    }
+}
+
+impl<M> fmt::Debug for Receiving<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Receiving")
+    }
+}

@@ -1,0 +1,206 @@
+//! Tests of the messages of `async` processes. One thread runs all processes, so each test fixes
+//! its order.
+use super::*;
+use crate::{
+    Backoff, Child, ExitReason, Mailbox, Metrics, Signal, Strategy, Supervisor,
+    scheduler::models::{end_all, without_threads},
+    worker::models::run_next,
+};
+use std::{
+    future::{pending, poll_fn},
+    pin::pin,
+    time::Duration,
+};
+
+/// Runs all processes until none is ready. Fails if they make far more steps than a test needs.
+fn run(handle: &Handle) {
+    let before = metrics(handle).steps;
+    while run_next(&handle.shared) {
+        let steps = metrics(handle).steps - before;
+        assert!(steps < 10_000, "a process spins");
+    }
+}
+
+fn metrics(handle: &Handle) -> Metrics {
+    handle.shared.counters.snapshot(0, 0)
+}
+
+/// Sends until the mailbox refuses a message. Returns the number of those that it accepted.
+fn fill(address: &Address<u32>) -> usize {
+    (0..1_000)
+        .take_while(|n| address.try_send(*n).is_ok())
+        .count()
+}
+
+/// Spawns a process that receives some messages, and then waits for its waker, again and again.
+/// Also returns a function that calls the waker.
+fn busy(handle: &Handle, mailbox: Mailbox, receives: usize) -> (Address<u32>, impl Fn() + use<>) {
+    let waker = Arc::new(Mutex::new(None::<Waker>));
+    let shared = waker.clone();
+    let process = from_async(move |mut inbox: Inbox<u32>| async move {
+        for _ in 0..receives {
+            inbox.receive().await;
+        }
+        poll_fn(|cx| {
+            *shared.lock() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        })
+        .await;
+    });
+    let spawn = Spawn::new().mailbox(mailbox).trap_exits(true);
+    let address = handle.spawn_process(process, spawn).unwrap();
+    run(handle);
+    let wake = move || {
+        let waker = waker.lock().clone();
+        waker.into_iter().for_each(Waker::wake);
+    };
+    (address, wake)
+}
+
+/// A process awaits something else than its inbox, and is woken many times. Before it has received
+/// anything, its mailbox holds `n` messages. Later, up to `n` more were taken out of the mailbox
+/// together with the received one.
+///
+/// Fails if a wake by a waker, or a signal, makes room for a message.
+#[test]
+fn bounded_mailbox_of_a_busy_future_stays_bounded() {
+    for (n, receives) in [(1, 0), (4, 0), (200, 0), (1, 1), (4, 1), (200, 1), (4, 3)] {
+        let handle = without_threads();
+        let (address, wake) = busy(&handle, Mailbox::Bounded(n), receives);
+        let mut accepted = fill(&address);
+        let mut waits = pin!(address.send(0));
+        run(&handle);
+        accepted += fill(&address);
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        for _ in 0..100 {
+            wake();
+            run(&handle);
+            let pid = address.pid();
+            let exit = Signal::Exit {
+                pid,
+                reason: ExitReason::Normal,
+                linked: false,
+            };
+            handle.route(pid, exit).unwrap();
+            run(&handle);
+            accepted += fill(&address);
+            assert!(waits.as_mut().poll(&mut cx).is_pending());
+        }
+        assert_eq!(accepted, if receives == 0 { n } else { 2 * n });
+        assert_eq!(metrics(&handle).delivered, receives as u64);
+        end_all(&handle);
+        let dead = metrics(&handle).dead_letters;
+        assert_eq!(dead, (accepted - receives) as u64);
+    }
+}
+
+/// The same with a mailbox that drops its oldest message.
+///
+/// Fails if such a mailbox grows, or if it keeps other messages than the newest.
+#[test]
+fn mailbox_of_a_busy_future_drops_its_oldest_messages() {
+    for (n, receives) in [(1, 0), (4, 0), (1, 1), (4, 1)] {
+        let handle = without_threads();
+        let (address, wake) = busy(&handle, Mailbox::DropOldest(n), receives);
+        let mut sent = 0;
+        for _ in 0..100 {
+            sent += fill(&address);
+            wake();
+            run(&handle);
+        }
+        let gone = metrics(&handle).dead_letters as usize + receives;
+        assert_eq!(sent - gone, if receives == 0 { n } else { 2 * n - 1 });
+        end_all(&handle);
+        assert_eq!(metrics(&handle).dead_letters as usize + receives, sent);
+    }
+}
+
+/// Starts a supervised process "clerk" that writes down each message. It panics at the message 0,
+/// and receives no more after the message 9.
+fn clerk(handle: &Handle, keep_mail: bool) -> (Address<u32>, Arc<Mutex<Vec<u32>>>) {
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let written = got.clone();
+    let make = move || {
+        let written = written.clone();
+        from_async(move |mut inbox: Inbox<u32>| async move {
+            while let Some(n) = inbox.receive().await {
+                written.lock().push(n);
+                assert_ne!(n, 0, "as asked");
+                if n == 9 {
+                    pending::<()>().await;
+                }
+            }
+        })
+    };
+    let child = Child::new(make).spawn(Spawn::new().name("clerk"));
+    Supervisor::new(Strategy::OneForOne)
+        .backoff(Backoff::new(Duration::ZERO, 1, Duration::ZERO))
+        .child(child.keep_mail(keep_mail).shutdown(Duration::MAX))
+        .start(handle)
+        .unwrap();
+    run(handle);
+    (handle.named("clerk").unwrap(), got)
+}
+
+/// An incarnation panics, is killed or is cancelled while it has more messages.
+///
+/// Fails if the next incarnation does not get them although it should, or if they are no dead
+/// letters otherwise.
+#[test]
+fn messages_that_a_future_leaves_have_one_end() {
+    type End = fn(&Handle, &Address<u32>);
+    let ends: [(&[u32], End, usize); 3] = [
+        (&[1, 0, 2, 3], |_, _| (), 2),
+        (
+            &[1, 9, 2, 3],
+            |handle, clerk| {
+                run(handle);
+                assert!(handle.kill(clerk.pid()));
+            },
+            2,
+        ),
+        (
+            &[1, 2, 3],
+            |handle, clerk| assert!(handle.cancel(clerk.pid())),
+            3,
+        ),
+    ];
+    for (sent, end, left) in ends {
+        for keep_mail in [true, false] {
+            let handle = without_threads();
+            let (clerk, got) = clerk(&handle, keep_mail);
+            for n in sent {
+                clerk.try_send(*n).unwrap();
+            }
+            end(&handle, &clerk);
+            run(&handle);
+            assert_eq!(handle.inspect(clerk.pid()).unwrap().restarts, 1);
+            let delivered = if keep_mail {
+                sent.len()
+            } else {
+                sent.len() - left
+            };
+            assert_eq!(*got.lock(), sent[..delivered]);
+            let metrics = metrics(&handle);
+            assert_eq!(metrics.delivered, delivered as u64);
+            assert_eq!(metrics.dead_letters, (sent.len() - delivered) as u64);
+            end_all(&handle);
+        }
+    }
+}
+
+/// Fails if messages that a future has not received when it is done are no dead letters.
+#[test]
+fn messages_behind_the_last_received_one_are_dead_letters() {
+    let handle = without_threads();
+    let once = handle.spawn_async(|mut inbox: Inbox<u32>| async move {
+        inbox.receive().await;
+    });
+    let once = once.unwrap();
+    assert_eq!((0..5).filter(|n| once.try_send(*n).is_ok()).count(), 5);
+    run(&handle);
+    assert!(handle.inspect(once.pid()).is_none());
+    let metrics = metrics(&handle);
+    assert_eq!((metrics.delivered, metrics.dead_letters), (1, 4));
+    end_all(&handle);
+}
