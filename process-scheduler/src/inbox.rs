@@ -27,7 +27,11 @@ pub(crate) struct Queue<M> {
     outside: Option<Guarded<M>>,
     exits: VecDeque<(Pid, ExitReason)>,
     cancelled: Option<CancelReason>,
-    /// True if the future has awaited the inbox in the process's last step.
+    /// True if `event` is ready (rule 6).
+    has_news: bool,
+    /// True if a message waited when the queue was last changed.
+    has_message: bool,
+    /// True if the future has awaited a message in the process's last step.
     is_awaited: bool,
     /// The waker of the code that awaits the inbox in another way (rule 3).
     waker: Option<Waker>,
@@ -53,6 +57,8 @@ impl<M> Queue<M> {
             outside: None,
             exits: VecDeque::new(),
             cancelled: None,
+            has_news: false,
+            has_message: false,
             is_awaited: false,
             waker: None,
             stepped_by: 0,
@@ -62,10 +68,12 @@ impl<M> Queue<M> {
 
     pub(crate) fn cancel(&mut self, reason: CancelReason) {
         self.cancelled = Some(reason);
+        self.has_news = true;
     }
 
     pub(crate) fn exited(&mut self, pid: Pid, reason: ExitReason) {
         self.exits.push_back((pid, reason));
+        self.has_news = true;
     }
 
     pub(crate) fn has_own(&self) -> bool {
@@ -91,6 +99,9 @@ impl<M> Queue<M> {
             self.outside = self.lent.take().map(Guarded::new);
             came |= self.outside.is_some();
         }
+        let had_message = self.has_message;
+        self.look_for_message();
+        self.has_news |= self.has_message && !had_message;
         if came { self.waker.take() } else { None }
     }
 
@@ -103,27 +114,43 @@ impl<M> Queue<M> {
     /// Ends the inbox (rule 5). Returns the two wakers, the process's own one first, and the
     /// message that no code has received.
     pub(crate) fn close(&mut self) -> ([Option<Waker>; 2], Option<Guarded<M>>) {
-        self.cancelled.get_or_insert(CancelReason::Requested);
+        if self.cancelled.is_none() {
+            self.cancel(CancelReason::Requested);
+        }
         ([self.own.take(), self.waker.take()], self.outside.take())
     }
 
-    fn has_message(&self) -> bool {
-        self.outside.is_some() || !self.lent.is_empty()
+    fn look_for_message(&mut self) {
+        self.has_message = self.outside.is_some() || !self.lent.is_empty();
+    }
+
+    /// An event was taken. `event` is ready if others are left (rule 6).
+    fn taken(&mut self) {
+        self.has_news = self.has_message || !self.exits.is_empty() || self.cancelled.is_some();
+    }
+
+    fn next_exit(&mut self) -> Option<(Pid, ExitReason)> {
+        let exit = self.exits.pop_front()?;
+        self.taken();
+        Some(exit)
     }
 
     fn receive(&mut self) -> Option<Received<M>> {
-        if let Some(message) = self.outside.take() {
-            return Some(Received {
+        let received = match self.outside.take() {
+            Some(message) => Received {
                 message: message.into_inner(),
                 was_outside: true,
                 waker: self.waker.take().map(Guarded::new),
-            });
-        }
-        Some(Received {
-            message: self.lent.receive()?,
-            was_outside: false,
-            waker: None,
-        })
+            },
+            None => Received {
+                message: self.lent.receive()?,
+                was_outside: false,
+                waker: None,
+            },
+        };
+        self.look_for_message();
+        self.taken();
+        Some(received)
     }
 }
 
@@ -186,16 +213,20 @@ impl<M: Send + 'static> Inbox<M> {
     /// scheduler.wait(widow.pid());
     /// ```
     pub fn next_exit(&mut self) -> Option<(Pid, ExitReason)> {
-        self.queue.lock().exits.pop_front()
+        self.queue.lock().next_exit()
     }
 
-    /// Waits for any event: a message, a cancel, or the end of another process.
+    /// Waits for the next event: a message, a cancel, or the end of another process.
+    ///
+    /// This takes no event, and waits for each event once, so code may ignore the events of other
+    /// kinds. A message that waits behind another one is no event yet. When
+    /// [`receive`](Self::receive) or [`next_exit`](Self::next_exit) has returned an event, and
+    /// there are others, they count as new.
     pub async fn event(&mut self) {
         std::future::poll_fn(|cx| {
-            let is_ready = |queue: &Queue<M>| {
-                queue.has_message() || !queue.exits.is_empty() || queue.cancelled.is_some()
-            };
-            self.poll(cx.waker(), |queue| is_ready(queue).then_some(()))
+            let news = |queue: &mut Queue<M>| mem::take(&mut queue.has_news).then_some(());
+            // A message behind another one is no event.
+            self.poll(cx.waker(), news, |queue| !queue.has_message)
         })
         .await;
     }
@@ -215,10 +246,12 @@ impl<M: Send + 'static> Inbox<M> {
         &self.handle
     }
 
+    /// Polls what `take` returns. `wants_message` says whether a message may make it ready.
     fn poll<R>(
         &mut self,
         waker: &Waker,
         mut take: impl FnMut(&mut Queue<M>) -> Option<R>,
+        wants_message: fn(&Queue<M>) -> bool,
     ) -> Poll<R> {
         // A clone of a waker is user code, so it happens outside of the lock. A clone that is not
         // needed is dropped beside what this function returns.
@@ -231,7 +264,8 @@ impl<M: Send + 'static> Inbox<M> {
             let is_same = |known: &Waker| known.will_wake(waker);
             let in_step = queue.stepped_by == thread_address();
             if in_step && queue.own.as_ref().is_some_and(is_same) {
-                queue.is_awaited = true;
+                let wants_message = wants_message(&queue);
+                queue.is_awaited |= wants_message;
                 return Poll::Pending;
             }
             if let Some(waker) = clone.take() {
@@ -269,10 +303,11 @@ impl<M: Send + 'static> Future for Receiving<'_, M> {
     type Output = Option<M>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        let received = self.inbox.poll(cx.waker(), |queue| match queue.cancelled {
+        let next = |queue: &mut Queue<M>| match queue.cancelled {
             Some(_) => Some(None),
             None => queue.receive().map(Some),
-        });
+        };
+        let received = self.inbox.poll(cx.waker(), next, |_| true);
         received.map(|received| {
             let received = received?;
             if received.was_outside {

@@ -22,6 +22,10 @@
 //! 5. The end of the process cancels the inbox and wakes the code that awaits it, and then drops
 //!    the future. A message that was handed over, and not received, is a dead letter. The wake and
 //!    the drops run user code: a panic of one of them skips nothing.
+//! 6. [`Inbox::event`] becomes ready by a signal, or by a message that has none before it, and is
+//!    ready once. If code takes an event and others are left, it is ready again. So it does not
+//!    matter which events the code takes, and in which order: no event is missed, and an event that
+//!    stays does not make the future spin.
 use crate::{
     Address, Context, Event, Events, EventsOf, Flow, Handle, Inbox, InitError, Input, NoCommand,
     OutputOf, Process, Spawn, SpawnError, Step, StepOf, guard, inbox::Queue,
@@ -217,5 +221,7 @@ impl Handle {
     }
 }
 
+#[cfg(test)]
+mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;

@@ -2,13 +2,15 @@
 //! its order.
 use super::*;
 use crate::{
-    Backoff, Child, ExitReason, Mailbox, Metrics, Signal, Strategy, Supervisor,
+    Backoff, Child, ExitReason, Mailbox, Metrics, Pid, Signal, Strategy, Supervisor,
     scheduler::models::{end_all, without_threads},
     worker::models::run_next,
 };
 use std::{
     future::{pending, poll_fn},
     pin::pin,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    task::Wake,
     time::Duration,
 };
 
@@ -23,6 +25,16 @@ fn run(handle: &Handle) {
 
 fn metrics(handle: &Handle) -> Metrics {
     handle.shared.counters.snapshot(0, 0)
+}
+
+/// Notifies a process that a process has ended, as a monitor does.
+fn notify_of_an_end(handle: &Handle, pid: Pid) {
+    let exit = Signal::Exit {
+        pid,
+        reason: ExitReason::Normal,
+        linked: false,
+    };
+    handle.route(pid, exit).unwrap();
 }
 
 /// Sends until the mailbox refuses a message. Returns the number of those that it accepted.
@@ -75,13 +87,7 @@ fn bounded_mailbox_of_a_busy_future_stays_bounded() {
         for _ in 0..100 {
             wake();
             run(&handle);
-            let pid = address.pid();
-            let exit = Signal::Exit {
-                pid,
-                reason: ExitReason::Normal,
-                linked: false,
-            };
-            handle.route(pid, exit).unwrap();
+            notify_of_an_end(&handle, address.pid());
             run(&handle);
             accepted += fill(&address);
             assert!(waits.as_mut().poll(&mut cx).is_pending());
@@ -203,4 +209,156 @@ fn messages_behind_the_last_received_one_are_dead_letters() {
     let metrics = metrics(&handle);
     assert_eq!((metrics.delivered, metrics.dead_letters), (1, 4));
     end_all(&handle);
+}
+
+/// A process awaits the end of another process, as the docs of `next_exit` do it. It gets messages
+/// and a cancel, which it ignores.
+///
+/// Fails if `event` is ready again for an event that the process ignores.
+#[test]
+fn event_is_ready_once_for_what_stays() {
+    let handle = without_threads();
+    let events = Arc::new(AtomicUsize::new(0));
+    let counted = events.clone();
+    let widow = handle.spawn_async(move |mut inbox: Inbox<u32>| async move {
+        while inbox.next_exit().is_none() {
+            inbox.event().await;
+            assert!(counted.fetch_add(1, Relaxed) < 100, "it spins");
+        }
+    });
+    let widow = widow.unwrap();
+    let exit = handle.exit_of(widow.pid());
+    let seen = || {
+        run(&handle);
+        events.load(Relaxed)
+    };
+    assert_eq!(seen(), 0);
+    (0..3).for_each(|n| widow.try_send(n).unwrap());
+    assert_eq!(seen(), 1);
+    assert!(handle.cancel(widow.pid()));
+    assert_eq!(seen(), 2);
+    widow.try_send(3).unwrap();
+    assert_eq!(seen(), 2);
+    notify_of_an_end(&handle, widow.pid());
+    assert_eq!(seen(), 3);
+    assert!(handle.inspect(widow.pid()).is_none());
+    assert_eq!(exit.wait(), ExitReason::Cancelled);
+    let metrics = metrics(&handle);
+    assert_eq!((metrics.delivered, metrics.dead_letters), (0, 4));
+    end_all(&handle);
+}
+
+/// Three processes end, two messages come and the process is cancelled, all before its next step.
+/// It takes one event at a time.
+///
+/// Fails if `event` is not ready although an event is left that was behind another one.
+#[test]
+fn event_is_ready_for_each_event_that_is_left() {
+    let handle = without_threads();
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let written = got.clone();
+    let takes = handle.spawn_async(move |mut inbox: Inbox<u32>| async move {
+        loop {
+            inbox.event().await;
+            if inbox.next_exit().is_some() {
+                written.lock().push("exit");
+                continue;
+            }
+            written.lock().push("other");
+            if inbox.cancelled().is_some() {
+                break;
+            }
+        }
+    });
+    let takes = takes.unwrap();
+    run(&handle);
+    (0..3).for_each(|_| notify_of_an_end(&handle, takes.pid()));
+    (0..2).for_each(|n| takes.try_send(n).unwrap());
+    assert!(handle.cancel(takes.pid()));
+    run(&handle);
+    assert!(handle.inspect(takes.pid()).is_none());
+    assert_eq!(*got.lock(), ["exit", "exit", "exit", "other"]);
+    end_all(&handle);
+}
+
+/// A process gets more messages at once than a step takes, and waits for an event before each.
+///
+/// Fails if `event` is not ready for a message that was behind another one.
+#[test]
+fn event_is_ready_for_each_message_that_is_next() {
+    for mailbox in [Mailbox::Unbounded, Mailbox::Bounded(1_000)] {
+        let handle = without_threads();
+        let process = from_async(move |mut inbox: Inbox<u32>| async move {
+            for n in 0..1_000 {
+                inbox.event().await;
+                assert_eq!(inbox.receive().await, Some(n));
+            }
+        });
+        let spawn = Spawn::new().mailbox(mailbox);
+        let address = handle.spawn_process(process, spawn).unwrap();
+        let exit = handle.exit_of(address.pid());
+        assert_eq!(fill(&address), 1_000);
+        run(&handle);
+        assert!(
+            handle.inspect(address.pid()).is_none(),
+            "an event is missed"
+        );
+        assert_eq!(exit.wait(), ExitReason::Normal);
+        end_all(&handle);
+    }
+}
+
+/// Counts its wakes.
+struct Counts(AtomicUsize);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// The inbox is awaited outside of its process's steps: first for an event, then for messages.
+///
+/// Fails if a message behind another one counts as an event, if the process spins while a message
+/// is handed over, or if the await after a received message does not make the process step.
+#[test]
+fn inbox_outside_of_steps_gets_one_message_at_a_time() {
+    let handle = without_threads();
+    let given = Arc::new(Mutex::new(None));
+    let gives = given.clone();
+    let process = handle.spawn_async(move |inbox: Inbox<u32>| {
+        *gives.lock() = Some(inbox);
+        pending::<()>()
+    });
+    let process = process.unwrap();
+    let mut inbox = given.lock().take().unwrap();
+    let wakes = Arc::new(Counts(AtomicUsize::new(0)));
+    let waker = Waker::from(wakes.clone());
+    let mut cx = std::task::Context::from_waker(&waker);
+    let woken = || {
+        run(&handle);
+        wakes.0.swap(0, Relaxed)
+    };
+    assert!(pin!(inbox.event()).poll(&mut cx).is_pending());
+    assert_eq!(woken(), 0);
+    (0..2).for_each(|n| process.try_send(n).unwrap());
+    assert_eq!(woken(), 1);
+    assert!(pin!(inbox.event()).poll(&mut cx).is_ready());
+    assert!(pin!(inbox.event()).poll(&mut cx).is_pending());
+    assert_eq!(woken(), 0);
+    process.try_send(2).unwrap();
+    assert_eq!(woken(), 0);
+    for n in 0..3 {
+        assert_eq!(pin!(inbox.receive()).poll(&mut cx), Poll::Ready(Some(n)));
+        assert!(pin!(inbox.receive()).poll(&mut cx).is_pending());
+        assert_eq!(woken(), usize::from(n < 2));
+    }
+    process.try_send(3).unwrap();
+    assert_eq!(woken(), 1);
+    assert_eq!(metrics(&handle).delivered, 3);
+    assert!(handle.cancel(process.pid()));
+    assert_eq!(woken(), 0);
+    assert_eq!(pin!(inbox.receive()).poll(&mut cx), Poll::Ready(None));
+    end_all(&handle);
+    assert_eq!(metrics(&handle).dead_letters, 1);
 }

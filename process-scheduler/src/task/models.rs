@@ -1,0 +1,72 @@
+//! A model of an inbox that is awaited outside of its process's steps.
+use super::*;
+use crate::{scheduler::models::without_threads, worker::models::run_ready};
+use std::{future::pending, pin::pin, task::Wake};
+use sync_shim::{
+    atomic::{AtomicBool, Ordering::AcqRel},
+    model, thread,
+};
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        // Ordering: AcqRel, as the state of a task has it. Pairs with the swap of the model.
+        self.0.swap(true, AcqRel);
+    }
+}
+
+/// A thread receives from an inbox outside of the process's steps, while a worker sends two
+/// messages and runs the process. The thread polls the inbox until it is pending, and once more
+/// whenever its waker was called: it gets both messages.
+///
+/// Fails if an inbox that gets a new waker does not wake the process.
+#[test]
+fn receive_outside_a_step_racing_steps_gets_each_message() {
+    model(|| {
+        let handle = without_threads();
+        let given = Arc::new(std::sync::Mutex::new(None));
+        let gives = given.clone();
+        let process = handle.spawn_async(move |inbox: Inbox<u32>| {
+            *gives.lock().unwrap() = Some(inbox);
+            pending::<()>()
+        });
+        let process = process.unwrap();
+        let mut inbox = given.lock().unwrap().take().unwrap();
+        run_ready(&handle.shared);
+        // The model leaves out the counts of an `Arc`. So this thread keeps the cell alive, and
+        // frees it after the join.
+        let cells = handle.registry().all();
+        let worker = {
+            let (handle, process) = (handle.clone(), process.clone());
+            thread::spawn(move || {
+                for n in 0..2 {
+                    process.try_send(n).unwrap();
+                    run_ready(&handle.shared);
+                }
+            })
+        };
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(woken.clone());
+        let mut cx = std::task::Context::from_waker(&waker);
+        let mut got = Vec::new();
+        let mut receive_all = || {
+            while let Poll::Ready(next) = pin!(inbox.receive()).poll(&mut cx) {
+                got.extend(next);
+            }
+        };
+        receive_all();
+        worker.join().unwrap();
+        run_ready(&handle.shared);
+        // Ordering: AcqRel. Pairs with the swap of the wake.
+        while woken.0.swap(false, AcqRel) {
+            receive_all();
+            run_ready(&handle.shared);
+        }
+        assert_eq!(got, [0, 1]);
+        handle.kill(process.pid());
+        run_ready(&handle.shared);
+        assert_eq!(handle.shared.live(), 0);
+        drop(cells);
+    });
+}
