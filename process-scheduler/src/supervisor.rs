@@ -343,7 +343,7 @@ impl Supervisor {
     /// Sets how many restarts the supervisor allows in the time `within`. If its children need one
     /// more, the supervisor fails. With `usize::MAX` there is no limit.
     ///
-    /// The supervisor keeps 16 bytes for each of these restarts, or nothing if there is no limit.
+    /// The supervisor keeps the time of each of these restarts, or nothing if there is no limit.
     pub fn intensity(mut self, most: usize, within: Duration) -> Self {
         self.most = most;
         self.within = within;
