@@ -29,7 +29,8 @@ pub(crate) struct Queue<M> {
     cancelled: Option<CancelReason>,
     /// True if `event` is ready (rule 6).
     has_news: bool,
-    /// True if a message waited when the queue was last changed.
+    /// True if a message waited when the queue was last changed, and no `receive` has been pending
+    /// since.
     has_message: bool,
     /// True if the future has awaited a message in the process's last step.
     is_awaited: bool,
@@ -99,9 +100,7 @@ impl<M> Queue<M> {
             self.outside = self.lent.take().map(Guarded::new);
             came |= self.outside.is_some();
         }
-        let had_message = self.has_message;
-        self.look_for_message();
-        self.has_news |= self.has_message && !had_message;
+        self.look_for_news();
         if came { self.waker.take() } else { None }
     }
 
@@ -114,17 +113,23 @@ impl<M> Queue<M> {
     /// Ends the inbox (rule 5). Returns the two wakers, the process's own one first, and the
     /// message that no code has received.
     pub(crate) fn close(&mut self) -> ([Option<Waker>; 2], Option<Guarded<M>>) {
-        if self.cancelled.is_none() {
-            self.cancel(CancelReason::Requested);
-        }
+        self.cancelled.get_or_insert(CancelReason::Requested);
+        self.has_news = true;
         ([self.own.take(), self.waker.take()], self.outside.take())
+    }
+
+    /// Makes `event` ready if there is a message, and it is a new event (rule 6).
+    fn look_for_news(&mut self) {
+        let had_message = self.has_message;
+        self.look_for_message();
+        self.has_news |= self.has_message && !had_message;
     }
 
     fn look_for_message(&mut self) {
         self.has_message = self.outside.is_some() || !self.lent.is_empty();
     }
 
-    /// An event was taken. `event` is ready if others are left (rule 6).
+    /// Updates `has_news` after an event was taken (rule 6).
     fn taken(&mut self) {
         self.has_news = self.has_message || !self.exits.is_empty() || self.cancelled.is_some();
     }
@@ -142,11 +147,19 @@ impl<M> Queue<M> {
                 was_outside: true,
                 waker: self.waker.take().map(Guarded::new),
             },
-            None => Received {
-                message: self.lent.receive()?,
-                was_outside: false,
-                waker: None,
-            },
+            None => {
+                let Some(message) = self.lent.receive() else {
+                    // The code has polled in vain. So a message that comes later, or that this step
+                    // may not receive, is a new event (rule 6).
+                    self.has_message = false;
+                    return None;
+                };
+                Received {
+                    message,
+                    was_outside: false,
+                    waker: None,
+                }
+            }
         };
         self.look_for_message();
         self.taken();
@@ -221,7 +234,10 @@ impl<M: Send + 'static> Inbox<M> {
     /// This takes no event, and waits for each event once, so code may ignore the events of other
     /// kinds. A message that waits behind another one is no event yet. When
     /// [`receive`](Self::receive) or [`next_exit`](Self::next_exit) has returned an event, and
-    /// there are others, they count as new.
+    /// there are others, they count as new. So does a message after a poll of `receive` that was
+    /// pending.
+    ///
+    /// After the end of the process it is ready once more, and then never.
     pub async fn event(&mut self) {
         std::future::poll_fn(|cx| {
             let news = |queue: &mut Queue<M>| mem::take(&mut queue.has_news).then_some(());
@@ -246,7 +262,7 @@ impl<M: Send + 'static> Inbox<M> {
         &self.handle
     }
 
-    /// Polls what `take` returns. `wants_message` says whether a message may make it ready.
+    /// Polls the inbox with `take`. `wants_message` says whether a message may make it ready.
     fn poll<R>(
         &mut self,
         waker: &Waker,

@@ -18,14 +18,17 @@
 //! 4. A future that awaits the inbox leaves the process idle; one that awaits anything else leaves
 //!    it blocked, so that messages do not wake it in vain. The same holds for code that awaits the
 //!    inbox outside of a step: when the inbox gets a new waker, the process steps once, to become
-//!    idle. It is blocked while a message is handed over.
+//!    idle. The process is blocked from the handing over of a message until the message is
+//!    received.
 //! 5. The end of the process cancels the inbox and wakes the code that awaits it, and then drops
 //!    the future. A message that was handed over, and not received, is a dead letter. The wake and
 //!    the drops run user code: a panic of one of them skips nothing.
 //! 6. [`Inbox::event`] becomes ready by a signal, or by a message that has none before it, and is
-//!    ready once. If code takes an event and others are left, it is ready again. So it does not
-//!    matter which events the code takes, and in which order: no event is missed, and an event that
-//!    stays does not make the future spin.
+//!    ready once. If code takes an event and others are left, it is ready again. After a `receive`
+//!    that was pending, the next message counts as new again, also if it came before: a step may
+//!    have received as many messages as it may, and code outside of a step gets a message only by
+//!    the next step. So it does not matter which events the code takes, and in which order: no
+//!    event is missed, and an event that stays does not make the future spin.
 use crate::{
     Address, Context, Event, Events, EventsOf, Flow, Handle, Inbox, InitError, Input, NoCommand,
     OutputOf, Process, Spawn, SpawnError, Step, StepOf, guard, inbox::Queue,

@@ -216,7 +216,7 @@ fn messages_behind_the_last_received_one_are_dead_letters() {
 ///
 /// Fails if `event` is ready again for an event that the process ignores.
 #[test]
-fn event_is_ready_once_for_what_stays() {
+fn event_that_is_ignored_is_ready_once() {
     let handle = without_threads();
     let events = Arc::new(AtomicUsize::new(0));
     let counted = events.clone();
@@ -361,4 +361,101 @@ fn inbox_outside_of_steps_gets_one_message_at_a_time() {
     assert_eq!(pin!(inbox.receive()).poll(&mut cx), Poll::Ready(None));
     end_all(&handle);
     assert_eq!(metrics(&handle).dead_letters, 1);
+}
+
+/// Polls the inbox once, with the process's own waker.
+async fn receive_now(inbox: &mut Inbox<u32>) -> Option<u32> {
+    poll_fn(|cx| match pin!(inbox.receive()).poll(cx) {
+        Poll::Ready(received) => Poll::Ready(received),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// A process gets more messages at once than a step may receive. After each event it receives until
+/// the inbox is pending.
+///
+/// Fails if a `receive` that was pending leaves a message that is no new event.
+#[test]
+fn event_is_ready_for_messages_that_a_step_leaves() {
+    for mailbox in [Mailbox::Unbounded, Mailbox::Bounded(1_000)] {
+        let handle = without_threads();
+        let got = Arc::new(AtomicUsize::new(0));
+        let counted = got.clone();
+        let process = from_async(move |mut inbox: Inbox<u32>| async move {
+            while inbox.cancelled().is_none() {
+                inbox.event().await;
+                while let Some(n) = receive_now(&mut inbox).await {
+                    assert_eq!(counted.fetch_add(1, Relaxed), n as usize);
+                }
+            }
+        });
+        let spawn = Spawn::new().mailbox(mailbox);
+        let address = handle.spawn_process(process, spawn).unwrap();
+        assert_eq!(fill(&address), 1_000);
+        run(&handle);
+        assert_eq!(got.load(Relaxed), 1_000);
+        address.try_send(1_000).unwrap();
+        run(&handle);
+        assert_eq!(got.load(Relaxed), 1_001);
+        end_all(&handle);
+    }
+}
+
+/// A future awaits an event in a step, and then gives the inbox away. The other code polls
+/// `receive` first, and then awaits an event.
+///
+/// Fails if that code gets no event for the message that came before.
+#[test]
+fn event_after_a_pending_receive_is_ready_for_what_waits() {
+    let handle = without_threads();
+    let given = Arc::new(Mutex::new(None));
+    let gives = given.clone();
+    let process = handle.spawn_async(move |mut inbox: Inbox<u32>| async move {
+        inbox.event().await;
+        *gives.lock() = Some(inbox);
+        pending::<()>().await;
+    });
+    let process = process.unwrap();
+    run(&handle);
+    process.try_send(7).unwrap();
+    run(&handle);
+    let mut inbox = given.lock().take().unwrap();
+    let mut cx = std::task::Context::from_waker(Waker::noop());
+    assert!(pin!(inbox.receive()).poll(&mut cx).is_pending());
+    assert!(pin!(inbox.event()).poll(&mut cx).is_pending());
+    run(&handle);
+    assert!(pin!(inbox.event()).poll(&mut cx).is_ready());
+    assert_eq!(pin!(inbox.receive()).poll(&mut cx), Poll::Ready(Some(7)));
+    end_all(&handle);
+}
+
+/// Code outside of a process's steps has seen the cancel, and awaits events while the process ends.
+///
+/// Fails if the end is no event, or more than one.
+#[test]
+fn event_after_the_end_is_ready_once_more() {
+    let handle = without_threads();
+    let given = Arc::new(Mutex::new(None));
+    let gives = given.clone();
+    let process = handle.spawn_async(move |inbox: Inbox<u32>| {
+        *gives.lock() = Some(inbox);
+        pending::<()>()
+    });
+    let process = process.unwrap();
+    let mut inbox = given.lock().take().unwrap();
+    let wakes = Arc::new(Counts(AtomicUsize::new(0)));
+    let waker = Waker::from(wakes.clone());
+    let mut cx = std::task::Context::from_waker(&waker);
+    run(&handle);
+    assert!(handle.cancel(process.pid()));
+    run(&handle);
+    assert!(pin!(inbox.event()).poll(&mut cx).is_ready());
+    assert!(pin!(inbox.event()).poll(&mut cx).is_pending());
+    assert!(handle.kill(process.pid()));
+    run(&handle);
+    assert_eq!(wakes.0.load(Relaxed), 1);
+    assert!(pin!(inbox.event()).poll(&mut cx).is_ready());
+    assert!(pin!(inbox.event()).poll(&mut cx).is_pending());
+    end_all(&handle);
 }
