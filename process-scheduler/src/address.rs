@@ -1,5 +1,10 @@
 //! The addresses to which messages are sent, and the futures of a send and of a call.
-use crate::{CallError, Handle, Pid, SendError, lane::Key, oneshot, timer::Deadline};
+use crate::{
+    CallError, Handle, Pid, SendError,
+    lane::{Key, Taken},
+    oneshot,
+    timer::Deadline,
+};
 use std::{
     fmt,
     future::Future,
@@ -22,6 +27,9 @@ pub(crate) trait Receive<M>: Send + Sync {
     ) -> Poll<Result<(), SendError<M>>>;
     /// Drops the waker of a send that waits no longer.
     fn forget_send(&self, key: Key);
+    /// Takes all messages out of the mailbox. Only a step of the process calls this, and `into` is
+    /// empty. From a process on another node it takes nothing.
+    fn take_mail(&self, into: &mut Taken<M>);
     fn pid(&self) -> Pid;
     fn handle(&self) -> &Handle;
 }
@@ -124,6 +132,13 @@ impl<M: Send + 'static> Address<M> {
             refused,
             deadline: Deadline::new(self.receiver.handle().timer(), within),
         }
+    }
+}
+
+impl<M> Address<M> {
+    /// Takes all messages out of the mailbox, in a step of the process. `into` must be empty.
+    pub(crate) fn take_mail(&self, into: &mut Taken<M>) {
+        self.receiver.take_mail(into);
     }
 }
 

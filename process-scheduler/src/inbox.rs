@@ -1,5 +1,7 @@
 //! The mailbox of an `async` process. The rules are in `task.rs`.
-use crate::{Address, CancelReason, ExitReason, Handle, Pid, guard::Guarded, process::Lent};
+use crate::{
+    Address, CancelReason, ExitReason, Handle, Pid, guard::Guarded, lane::Taken, process::Lent,
+};
 use std::{
     collections::VecDeque,
     fmt,
@@ -123,6 +125,12 @@ impl<M> Queue<M> {
         let had_message = self.has_message;
         self.look_for_message();
         self.has_news |= self.has_message && !had_message;
+    }
+
+    /// Lends the mail that the step has taken while the code polls the inbox (rule 2).
+    fn refill(&mut self, mail: Taken<M>) {
+        *self.lent.messages_mut() = mail;
+        self.look_for_news();
     }
 
     fn look_for_message(&mut self) {
@@ -272,6 +280,7 @@ impl<M: Send + 'static> Inbox<M> {
         // A clone of a waker is user code, so it happens outside of the lock. A clone that is not
         // needed is dropped beside what this function returns.
         let mut clone: Option<Guarded<Waker>> = None;
+        let mut has_taken_mail = false;
         loop {
             let mut queue = self.queue.lock();
             if let Some(taken) = take(&mut queue) {
@@ -279,6 +288,15 @@ impl<M: Send + 'static> Inbox<M> {
             }
             let is_same = |known: &Waker| known.will_wake(waker);
             let in_step = queue.stepped_by == thread_address();
+            if in_step && !has_taken_mail && wants_message(&queue) && queue.lent.needs_mail() {
+                has_taken_mail = true;
+                let mut mail = mem::take(queue.lent.messages_mut());
+                drop(queue);
+                // The lock is not held meanwhile: a take may wake senders that wait for room.
+                self.address.take_mail(&mut mail);
+                self.queue.lock().refill(mail);
+                continue;
+            }
             if in_step && queue.own.as_ref().is_some_and(is_same) {
                 let wants_message = wants_message(&queue);
                 queue.is_awaited |= wants_message;

@@ -434,6 +434,16 @@ impl<M> Lent<M> {
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
+
+    /// Returns whether the step may receive more messages, and has none.
+    pub(crate) fn needs_mail(&self) -> bool {
+        self.left > 0 && self.is_empty()
+    }
+
+    /// Returns the messages. If there are none, the step may take others out of the mailbox.
+    pub(crate) fn messages_mut(&mut self) -> &mut Taken<M> {
+        &mut self.messages
+    }
 }
 
 impl<M> Default for Lent<M> {

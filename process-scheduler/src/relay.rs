@@ -1,5 +1,9 @@
 //! Routes to processes on other nodes.
-use crate::{CancelReason, ExitReason, Handle, Pid, SendError, guard::Guarded, lane::Key};
+use crate::{
+    CancelReason, ExitReason, Handle, Pid, SendError,
+    guard::Guarded,
+    lane::{Key, Taken},
+};
 use std::{
     any::Any,
     collections::HashMap,
@@ -189,6 +193,8 @@ impl<M: Send + 'static> crate::address::Receive<M> for Remote {
     }
 
     fn forget_send(&self, _: Key) {}
+
+    fn take_mail(&self, _: &mut Taken<M>) {}
 
     fn pid(&self) -> Pid {
         self.pid

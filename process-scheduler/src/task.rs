@@ -6,9 +6,10 @@
 //!    poll, it lends the queue the messages that were taken out of the mailbox. After the poll,
 //!    also after a panic of it, the step takes back those that were not received. So an incarnation
 //!    that ends leaves them to the next one, as any other process does.
-//! 2. A step takes messages out of the mailbox only if the inbox was awaited, and only if none of
-//!    an earlier take is left. So a bounded mailbox is bounded, however often the process steps for
-//!    something else.
+//! 2. A step takes messages out of the mailbox before its poll if the inbox was awaited, and during
+//!    its poll whenever the future asks the inbox for one, and none is lent. It does so only if no
+//!    message of an earlier take is left. So a bounded mailbox is bounded, however often the
+//!    process steps for something else.
 //! 3. The inbox may be awaited with another waker, as in a set of futures, or outside of a step, as
 //!    on another thread. Then the inbox keeps that waker. A step that gets a signal wakes it; a
 //!    step that gets a message hands this message over to the queue, and wakes it. No step hands

@@ -4,7 +4,7 @@ use crate::{
     Handle, Pid, Process, SendError,
     address::Receive,
     handler::{CommandError, Complete},
-    lane::{Key, Refused},
+    lane::{Key, Refused, Taken},
     process::Urgent,
 };
 use std::{
@@ -47,6 +47,10 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
 
     fn forget_send(&self, key: Key) {
         self.core.messages.forget(key);
+    }
+
+    fn take_mail(&self, into: &mut Taken<P::Message>) {
+        self.core.messages.take(into);
     }
 
     fn pid(&self) -> Pid {

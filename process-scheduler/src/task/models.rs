@@ -1,7 +1,11 @@
-//! A model of an inbox that is awaited outside of its process's steps.
+//! Models of an inbox that a step polls, and of one that is awaited outside of the steps.
 use super::*;
 use crate::{scheduler::models::without_threads, worker::models::run_ready};
-use std::{future::pending, pin::pin, task::Wake};
+use std::{
+    future::{pending, poll_fn},
+    pin::pin,
+    task::Wake,
+};
 use sync_shim::{
     atomic::{AtomicBool, Ordering::AcqRel},
     model, thread,
@@ -66,6 +70,42 @@ fn receive_outside_a_step_racing_steps_gets_each_message() {
         assert_eq!(got, [0, 1]);
         handle.kill(process.pid());
         run_ready(&handle.shared);
+        assert_eq!(handle.shared.live(), 0);
+        drop(cells);
+    });
+}
+
+/// A process has a message, and receives until the inbox is pending, while a thread sends one more.
+/// The process gets both.
+///
+/// Fails if the inbox loses the messages that a step takes while it polls the inbox.
+#[test]
+fn receive_polled_in_a_step_racing_a_send_gets_both() {
+    model(|| {
+        let handle = without_threads();
+        let got = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let written = got.clone();
+        let process = handle.spawn_async(move |mut inbox: Inbox<u32>| async move {
+            while written.lock().unwrap().len() < 2 {
+                inbox.event().await;
+                poll_fn(|cx| {
+                    while let Poll::Ready(next) = pin!(inbox.receive()).poll(cx) {
+                        written.lock().unwrap().extend(next);
+                    }
+                    Poll::Ready(())
+                })
+                .await;
+            }
+        });
+        let process = process.unwrap();
+        run_ready(&handle.shared);
+        let cells = handle.registry().all();
+        process.try_send(0).unwrap();
+        let sender = thread::spawn(move || process.try_send(1).unwrap());
+        run_ready(&handle.shared);
+        sender.join().unwrap();
+        run_ready(&handle.shared);
+        assert_eq!(*got.lock().unwrap(), [0, 1]);
         assert_eq!(handle.shared.live(), 0);
         drop(cells);
     });

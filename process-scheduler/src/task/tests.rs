@@ -430,6 +430,48 @@ fn event_after_a_pending_receive_is_ready_for_what_waits() {
     end_all(&handle);
 }
 
+/// A process polls its inbox once a tick, and awaits something else. It gets one message before
+/// each tick.
+///
+/// Fails if the poll is pending although the mailbox has a message.
+#[test]
+fn receive_polled_once_takes_a_message_from_the_mailbox() {
+    for mailbox in [Mailbox::Unbounded, Mailbox::Bounded(1)] {
+        let handle = without_threads();
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let ticks = Arc::new(AtomicUsize::new(0));
+        let got = Arc::new(Mutex::new(Vec::new()));
+        let (kept, ticked, written) = (waker.clone(), ticks.clone(), got.clone());
+        let process = from_async(move |mut inbox: Inbox<u32>| async move {
+            while inbox.cancelled().is_none() {
+                poll_fn(|cx| {
+                    *kept.lock() = Some(cx.waker().clone());
+                    match ticked.swap(0, Relaxed) {
+                        0 => Poll::Pending,
+                        _ => Poll::Ready(()),
+                    }
+                })
+                .await;
+                let received = receive_now(&mut inbox).await;
+                written.lock().extend(received);
+            }
+        });
+        let spawn = Spawn::new().mailbox(mailbox);
+        let process = handle.spawn_process(process, spawn).unwrap();
+        run(&handle);
+        for n in 0..100 {
+            process.try_send(n).unwrap();
+            ticks.store(1, Relaxed);
+            let waker = waker.lock().clone();
+            waker.into_iter().for_each(Waker::wake);
+            run(&handle);
+            assert_eq!(*got.lock(), Vec::from_iter(0..=n));
+        }
+        assert_eq!(metrics(&handle).delivered, 100);
+        end_all(&handle);
+    }
+}
+
 /// Code outside of a process's steps has seen the cancel, and awaits events while the process ends.
 ///
 /// Fails if the end is no event, or more than one.
