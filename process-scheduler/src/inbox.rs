@@ -79,10 +79,6 @@ impl<M> Queue<M> {
         self.has_news = true;
     }
 
-    pub(crate) fn has_own(&self) -> bool {
-        self.own.is_some()
-    }
-
     pub(crate) fn set_own(&mut self, own: Waker) {
         self.own = Some(own);
     }

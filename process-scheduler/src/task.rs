@@ -38,6 +38,7 @@ use std::{
     fmt,
     future::Future,
     marker::PhantomData,
+    mem::ManuallyDrop,
     pin::Pin,
     sync::Arc,
     task::{Poll, Waker},
@@ -53,24 +54,24 @@ struct Loan<'a, 'e, M> {
 impl<'a, 'e, M> Loan<'a, 'e, M> {
     /// Begins the poll of a step, to which a signal has come if `came`. Wakes the code that awaits
     /// the inbox with another waker (rule 3).
+    ///
+    /// `wanted` is what the last step's `end` has returned, or `None` in the first step. If code
+    /// has begun to await the inbox since, this step takes no mail before the poll, but its `end`
+    /// returns true, so the process steps again.
     fn begin(
         events: &'a mut Events<'e, M, (), ()>,
         queue: &'a Mutex<Queue<M>>,
+        wanted: Option<bool>,
         own: &Waker,
         came: bool,
     ) -> Self {
-        let mut locked = queue.lock();
-        let (wants_message, has_own) = (locked.wants_message(), locked.has_own());
-        if wants_message || !has_own {
-            drop(locked);
-            // The lock is not held meanwhile: a take may wake senders that wait for room.
-            if wants_message {
-                events.take_mail();
-            }
-            let own = (!has_own).then(|| own.clone());
-            locked = queue.lock();
-            own.into_iter().for_each(|own| locked.set_own(own));
+        // The lock is not held meanwhile: a take may wake senders that wait for room.
+        if wanted == Some(true) {
+            events.take_mail();
         }
+        let own = wanted.is_none().then(|| own.clone());
+        let mut locked = queue.lock();
+        own.into_iter().for_each(|own| locked.set_own(own));
         let waker = locked.begin(events.lend(), came);
         drop(locked);
         let loan = Self { events, queue };
@@ -81,16 +82,23 @@ impl<'a, 'e, M> Loan<'a, 'e, M> {
 
     /// Ends the poll. Returns whether the process must step when a message comes (rule 4).
     fn end(self) -> bool {
-        let queue = self.queue;
-        drop(self);
-        queue.lock().wants_message()
+        ManuallyDrop::new(self).take_back()
+    }
+
+    /// Takes back the messages that were not received. Returns as `end` does.
+    fn take_back(&mut self) -> bool {
+        let mut queue = self.queue.lock();
+        let lent = queue.end();
+        let wants_message = queue.wants_message();
+        drop(queue);
+        self.events.take_back(lent);
+        wants_message
     }
 }
 
 impl<M> Drop for Loan<'_, '_, M> {
     fn drop(&mut self) {
-        let lent = self.queue.lock().end();
-        self.events.take_back(lent);
+        self.take_back();
     }
 }
 
@@ -99,6 +107,8 @@ pub struct AsyncProcess<M, F, T> {
     begin: Option<F>,
     future: Option<Pin<Box<T>>>,
     queue: Arc<Mutex<Queue<M>>>,
+    /// Whether a message must make the process step, from the end of the first step on.
+    wants_message: Option<bool>,
     /// The scheduler, from the start on.
     handle: Option<Handle>,
     marker: PhantomData<fn(M)>,
@@ -136,6 +146,7 @@ where
         begin: Some(begin),
         future: None,
         queue: Arc::new(Mutex::new(Queue::new())),
+        wants_message: None,
         handle: None,
         marker: PhantomData,
     }
@@ -177,13 +188,15 @@ where
                 Event::Message(_) | Event::YieldComplete { .. } => {}
             }
         }
-        let loan = Loan::begin(events, &self.queue, out.waker(), came);
+        let wanted = self.wants_message;
+        let loan = Loan::begin(events, &self.queue, wanted, out.waker(), came);
         let Some(future) = &mut self.future else {
             return Step::Done;
         };
         let mut cx = std::task::Context::from_waker(out.waker());
         let polled = future.as_mut().poll(&mut cx);
         let wants_message = loan.end();
+        self.wants_message = Some(wants_message);
         match polled {
             Poll::Ready(flow) => match flow.into() {
                 Flow::Fail(reason) => Step::Failed(reason),
