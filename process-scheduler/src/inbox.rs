@@ -47,8 +47,8 @@ pub(crate) struct Queue<M> {
 /// A message that was received.
 struct Received<M> {
     message: M,
-    /// True if a step had handed the message over (rule 3).
-    was_outside: bool,
+    /// True if the message was received outside of a step, so no step counts it.
+    is_outside: bool,
     /// The waker that is not needed any more.
     waker: Option<Guarded<Waker>>,
 }
@@ -146,11 +146,17 @@ impl<M> Queue<M> {
 
     fn receive(&mut self) -> Option<Received<M>> {
         let received = match self.outside.take() {
-            Some(message) => Received {
-                message: message.into_inner(),
-                was_outside: true,
-                waker: self.waker.take().map(Guarded::new),
-            },
+            Some(message) => {
+                let is_outside = self.stepped_by == 0;
+                if !is_outside {
+                    self.lent.count_received();
+                }
+                Received {
+                    message: message.into_inner(),
+                    is_outside,
+                    waker: self.waker.take().map(Guarded::new),
+                }
+            }
             None => {
                 let Some(message) = self.lent.receive() else {
                     // The code has polled in vain. So a message that comes later, or that this step
@@ -160,7 +166,7 @@ impl<M> Queue<M> {
                 };
                 Received {
                     message,
-                    was_outside: false,
+                    is_outside: false,
                     waker: None,
                 }
             }
@@ -340,7 +346,7 @@ impl<M: Send + 'static> Future for Receiving<'_, M> {
         let received = self.inbox.poll(cx.waker(), next, |_| true);
         received.map(|received| {
             let received = received?;
-            if received.was_outside {
+            if received.is_outside {
                 self.inbox.handle.counters().received_outside();
             }
             drop(received.waker);

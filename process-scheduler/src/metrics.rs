@@ -32,7 +32,7 @@ pub(crate) struct Counters {
     abnormal: AtomicU64,
     restarts: AtomicU64,
     dead_letters: AtomicU64,
-    /// Messages that code received outside of the steps of its process.
+    /// Messages that code received from an inbox while its process was in no step.
     received_outside: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl Counters {
         self.dead_letters.fetch_add(1, Relaxed);
     }
 
-    /// Counts a message that code received from an inbox outside of a step.
+    /// Counts a message that code received from an inbox while its process was in no step.
     pub(crate) fn received_outside(&self) {
         // Ordering: Relaxed, as in `add`.
         self.received_outside.fetch_add(1, Relaxed);
@@ -135,7 +135,7 @@ pub struct Metrics {
     pub dead_letters: u64,
     /// Steps.
     pub steps: u64,
-    /// Messages that steps took, or that code received from an inbox outside of a step.
+    /// Messages that were received: by steps, or from an inbox while its process was in no step.
     pub delivered: u64,
     /// Steps that panicked.
     pub panics: u64,

@@ -426,6 +426,11 @@ impl<M> Lent<M> {
         Some(message)
     }
 
+    /// Counts a message that the step has received, and which an earlier one had handed over.
+    pub(crate) fn count_received(&mut self) {
+        self.received += 1;
+    }
+
     /// Takes the next message out, for code that is not in the step.
     pub(crate) fn take(&mut self) -> Option<M> {
         self.messages.next()

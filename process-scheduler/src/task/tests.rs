@@ -501,3 +501,38 @@ fn event_after_the_end_is_ready_once_more() {
     assert!(pin!(inbox.event()).poll(&mut cx).is_pending());
     end_all(&handle);
 }
+
+/// A message is handed over to code outside of the steps, which gives the inbox back. A step then
+/// receives the message.
+///
+/// Fails if the step does not count the message.
+#[test]
+fn message_handed_over_counts_in_the_step_that_receives_it() {
+    let handle = without_threads();
+    let shared = Arc::new(Mutex::new(None));
+    let slot = shared.clone();
+    let process = handle.spawn_async(move |inbox: Inbox<u32>| {
+        *slot.lock() = Some(inbox);
+        poll_fn(move |cx| match &mut *slot.lock() {
+            Some(inbox) => pin!(inbox.receive()).poll(cx).map(|_| ()),
+            None => Poll::Pending,
+        })
+    });
+    let process = process.unwrap();
+    let mut inbox = shared.lock().take().unwrap();
+    run(&handle);
+    let mut cx = std::task::Context::from_waker(Waker::noop());
+    assert!(pin!(inbox.receive()).poll(&mut cx).is_pending());
+    run(&handle);
+    process.try_send(7).unwrap();
+    run(&handle);
+    assert_eq!(metrics(&handle).delivered, 0);
+    *shared.lock() = Some(inbox);
+    notify_of_an_end(&handle, process.pid());
+    run(&handle);
+    assert!(handle.inspect(process.pid()).is_none());
+    let workers = handle.shared.counters.workers.iter();
+    let in_steps: u64 = workers.map(|w| w.delivered.load(Relaxed)).sum();
+    assert_eq!((in_steps, metrics(&handle).delivered), (1, 1));
+    end_all(&handle);
+}
