@@ -252,4 +252,4 @@ mod tests {
 }
 
 #[cfg(test)]
-mod models;
+pub(crate) mod models;

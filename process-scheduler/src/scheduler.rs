@@ -11,7 +11,8 @@
 //! 4. The shutdown waits for 100 ms after the kills. It waits longer, for at most 10 seconds, while
 //!    a process is left that is not in a step, and a worker is free to end it. The processes that
 //!    are left then are *stuck*. The threads of their steps are leaked; all other threads are
-//!    joined.
+//!    joined. A leaked thread whose step returns ends the processes that are left in the queues
+//!    (rule 6 of `worker.rs`): each of these is stuck only because no worker was free.
 //! 5. A shutdown on a worker leaves rules 3 and 4 to a thread. If the system refuses that thread,
 //!    no thread waits for the deadline. So all processes that are left get their final kill at
 //!    once, the last end stops the workers, and nobody joins the workers. Workers that stopped
@@ -27,7 +28,10 @@ use crate::{
     worker::{self, Runnable, Work},
 };
 use queue_global::ValueInjector;
-use queue_spmc::deque::{Stealer, Worker};
+use queue_spmc::{
+    Steal,
+    deque::{Stealer, Worker},
+};
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
@@ -112,6 +116,17 @@ impl Shared {
         !self.injector.is_empty() || self.stealers.iter().any(|stealer| !stealer.is_empty())
     }
 
+    /// Takes a process that is left in a queue after the stop (rule 6 of `worker.rs`).
+    pub(crate) fn take_left(&self) -> Option<Runnable> {
+        // Ordering: Acquire pairs with `stop_workers`: a worker that sees the stop sees the
+        // processes that were queued before it, also those that the shutdown has killed.
+        if !self.stop.load(Acquire) {
+            return None;
+        }
+        let left = self.injector.pop();
+        left.or_else(|| self.stealers.iter().find_map(steal_one))
+    }
+
     pub(crate) fn live(&self) -> usize {
         // Ordering: Acquire pairs with `ended`: a thread that counts an end sees the writes before
         // that end. A shutdown that leaks a stuck thread has no join that would order this.
@@ -178,6 +193,18 @@ impl Shared {
                 return;
             }
             guard = self.all_ended.wait_timeout(guard, left.min(look)).0;
+        }
+    }
+}
+
+/// Steals the oldest process of a deque, unless the deque is empty.
+fn steal_one(stealer: &Stealer<Runnable>) -> Option<Runnable> {
+    loop {
+        match stealer.steal() {
+            Steal::Success { first, .. } => return Some(first),
+            Steal::Empty => return None,
+            // Another thread takes a process.
+            Steal::Retry => sync_shim::thread::yield_now(),
         }
     }
 }
@@ -396,7 +423,8 @@ pub struct ShutdownReport {
     /// Processes that the kill at the deadline has ended.
     pub forced: usize,
     /// Processes that are left, because a step did not return or no worker was free to end them.
-    /// The threads of these steps are leaked.
+    /// The threads of these steps are leaked. When such a step returns, its thread ends the
+    /// processes that are left and are in no step.
     pub stuck: usize,
 }
 
@@ -559,9 +587,9 @@ impl Shared {
 
 impl Shared {
     fn stop_workers(&self) {
-        // Ordering: Relaxed: workers read nothing else after they have seen the flag. The token of
-        // the unpark publishes the flag to a worker that parks.
-        self.stop.store(true, Relaxed);
+        // Ordering: Release pairs with `take_left`. The token of the unpark publishes the flag to a
+        // worker that parks.
+        self.stop.store(true, Release);
         self.unparkers.iter().for_each(Unpark::unpark);
     }
 

@@ -29,6 +29,11 @@
 //!    to sleep requests a watcher, so that a worker looks again.
 //! 5. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it
 //!    has yielded its processor. Then it parks.
+//! 6. A worker that sees the stop runs the processes that are left in the queues, and then ends.
+//!    The shutdown has killed each of them for good, so each ends at this run and is not queued
+//!    again. A worker takes such processes from the deques of the others too, also the last one:
+//!    the owner may be in a step that never returns. The last worker whose step returns finds what
+//!    the others could not, so no process is left that a worker could end.
 use crate::{
     cell::AnyCell,
     guard::guarded,
@@ -175,15 +180,19 @@ impl Work {
             deque,
         }));
         timer::keep_entries(true);
-        // Ordering: Relaxed: after the stop this thread reads nothing that the shutdown wrote.
+        // Ordering: Relaxed: the load of `take_left` orders what comes after the loop.
         while !self.shared.stop.load(Relaxed) {
             match self.find() {
                 Some(runnable) => self.serve(runnable),
                 None => self.wait(),
             }
         }
+        // Rule 6.
+        while let Some(runnable) = self.shared.take_left() {
+            self.serve(runnable);
+        }
         timer::keep_entries(false);
-        // Nobody runs the processes in the deque any more. They are dropped outside of the borrow.
+        // The deque is empty. It is dropped outside of the borrow.
         drop(LOCAL.take());
     }
 

@@ -7,7 +7,7 @@ use crate::{
 use sync_shim::{Model, model, thread};
 
 /// A process that no model steps.
-pub(super) struct Still;
+pub(crate) struct Still;
 
 impl Process for Still {
     type Message = ();
@@ -21,7 +21,7 @@ impl Process for Still {
 }
 
 /// Puts a cell into the registry. The caller has its token.
-pub(super) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
+pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
     assert!(handle.shared.begin());
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {

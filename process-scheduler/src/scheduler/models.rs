@@ -1,5 +1,6 @@
 //! Models of the count of live processes.
 use super::*;
+use crate::cell::models::spawn;
 use sync_shim::{cell::UnsafeCell, model, thread};
 
 /// Makes the shared part of a scheduler whose only worker has no thread, so that it runs nothing.
@@ -102,5 +103,34 @@ fn last_end_against_a_shutdown_without_a_thread_stops() {
         worker.join().unwrap();
         // Ordering: Relaxed, the join orders it.
         assert!(shared.stop.load(Relaxed), "the workers go on");
+    });
+}
+
+/// A shutdown queues the token of a process that it has killed, and stops the workers. A worker
+/// that sees the stop sees the token too.
+///
+/// Fails if the store of `stop_workers` or the load of `take_left` is Relaxed.
+#[test]
+fn process_queued_before_the_stop_is_run_after_it() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let pid = process.own_pid();
+        let worker = {
+            let shared = handle.shared.clone();
+            thread::spawn(move || {
+                // Ordering: Relaxed, as in `Work::run`.
+                let has_stopped = shared.stop.load(Relaxed);
+                let left = shared.take_left();
+                assert!(left.is_some() || !has_stopped, "nobody ends the process");
+                left.is_some()
+            })
+        };
+        handle.shared.injector.requeue(Runnable(process));
+        handle.shared.stop_workers();
+        let is_taken = worker.join().unwrap();
+        assert_ne!(handle.shared.take_left().is_some(), is_taken);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(pid);
     });
 }

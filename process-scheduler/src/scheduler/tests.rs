@@ -1,7 +1,11 @@
-//! Rare limits and faults of a scheduler: many spawns, and a shutdown that can start no thread.
+//! Rare limits and faults of a scheduler: many spawns, a shutdown that can start no thread, and one
+//! that finds no free worker.
 use super::{models::without_threads, *};
-use crate::{Inbox, worker};
-use std::{future::pending, sync::mpsc};
+use crate::{EventsOf, Inbox, NoCommand, OutputOf, Process, Step, StepOf, worker};
+use std::{
+    future::pending,
+    sync::{Weak, mpsc},
+};
 
 /// A test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -59,9 +63,107 @@ fn shutdown_without_a_thread_kills_all_and_stops() {
     // the scheduler.
     let reasons = [ExitReason::Killed, ExitReason::Cancelled];
     assert_eq!(exits.recv_timeout(LIMIT), Ok(reasons));
+    wait_for_drop(&weak);
+}
+
+/// Waits until the workers have ended, and the scheduler's memory is freed.
+fn wait_for_drop(shared: &Weak<Shared>) {
     let deadline = Instant::now() + LIMIT;
-    while weak.strong_count() > 0 {
+    while shared.strong_count() > 0 {
         assert!(Instant::now() < deadline, "the workers go on");
         thread::yield_now();
     }
+}
+
+/// Idles, and counts its closes.
+struct Idles(mpsc::Sender<()>);
+
+impl Process for Idles {
+    type Message = ();
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, _: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
+        // A cancel does not end this process.
+        Step::Idle
+    }
+
+    fn close(&mut self) {
+        self.0.send(()).unwrap();
+    }
+}
+
+/// The only worker is in a step when the shutdown kills all processes, and goes on only after the
+/// shutdown.
+///
+/// Fails if the worker ends without a run of the other process, which then never ends.
+#[test]
+fn process_behind_a_stuck_step_ends_after_that_step() {
+    let scheduler = Scheduler::builder().workers(1).build();
+    let weak = Arc::downgrade(&scheduler.handle.shared);
+    let (sender, closes) = mpsc::channel();
+    let idle = scheduler.spawn(Idles(sender)).unwrap().pid();
+    let (sender, begun) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let stuck = scheduler.spawn_fn(move |(), _| {
+        sender.send(()).unwrap();
+        released.recv().unwrap()
+    });
+    let stuck = stuck.unwrap();
+    let ends = [idle, stuck.pid()].map(|pid| scheduler.exit_of(pid));
+    stuck.try_send(()).unwrap();
+    drop(stuck);
+    begun.recv_timeout(LIMIT).unwrap();
+    let report = scheduler.shutdown_timeout(Duration::from_millis(10));
+    assert_eq!((report.graceful, report.forced, report.stuck), (0, 0, 2));
+    release.send(()).unwrap();
+    let (sender, exits) = mpsc::channel();
+    thread::spawn(move || sender.send(ends.map(crate::Exit::wait)));
+    // The step that returns receives the cancel, too.
+    let reasons = [ExitReason::Killed, ExitReason::Cancelled];
+    assert_eq!(exits.recv_timeout(LIMIT), Ok(reasons));
+    assert_eq!(closes.iter().count(), 1);
+    wait_for_drop(&weak);
+}
+
+/// A worker is in a step that returns only after the test, and the last process of its deque waits
+/// there. The other worker leaves another step after the shutdown.
+///
+/// Fails if a worker that sees the stop leaves the last process of a deque to its owner.
+#[test]
+fn process_in_the_deque_of_a_stuck_worker_ends() {
+    let scheduler = Scheduler::builder().workers(2).build();
+    let (sender, begun) = mpsc::channel();
+    // Two processes block: one of them until after the shutdown, the other until the end.
+    let block = |released: mpsc::Receiver<()>, wakes: Option<Pid>| {
+        let (sender, handle) = (sender.clone(), scheduler.handle());
+        let process = scheduler.spawn_fn(move |(), _| {
+            if let Some(pid) = wakes {
+                handle.try_send(pid, ()).unwrap();
+            }
+            sender.send(()).unwrap();
+            let _ = released.recv();
+        });
+        let process = process.unwrap();
+        process.try_send(()).unwrap();
+        begun.recv_timeout(LIMIT).unwrap();
+    };
+    let (sender, closes) = mpsc::channel();
+    let woken = scheduler.spawn(Idles(sender)).unwrap().pid();
+    let end = scheduler.exit_of(woken);
+    while scheduler.inspect(woken).unwrap().phase != crate::Phase::Idle {
+        thread::yield_now();
+    }
+    let (release, released) = mpsc::channel();
+    let (_never, never) = mpsc::channel();
+    block(released, None);
+    block(never, Some(woken));
+    let report = scheduler.shutdown_timeout(Duration::from_millis(10));
+    assert_eq!((report.graceful, report.forced, report.stuck), (0, 0, 3));
+    release.send(()).unwrap();
+    let (sender, exits) = mpsc::channel();
+    thread::spawn(move || sender.send(end.wait()));
+    assert_eq!(exits.recv_timeout(LIMIT), Ok(ExitReason::Killed));
+    assert_eq!(closes.iter().count(), 1);
 }
