@@ -7,6 +7,7 @@ mod closure;
 mod core;
 mod error;
 mod exit;
+mod group;
 mod guard;
 mod handle;
 mod handler;

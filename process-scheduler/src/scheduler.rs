@@ -20,6 +20,7 @@
 use crate::{
     CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
     cell::AnyCell,
+    group::Group,
     guard::Guarded,
     handler::guarded_handler,
     metrics::Counters,
@@ -79,7 +80,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) timer: Timer,
     pub(crate) names: Mutex<HashMap<String, Pid>>,
-    pub(crate) groups: Mutex<HashMap<String, Vec<Pid>>>,
+    pub(crate) groups: Mutex<HashMap<String, Group>>,
     pub(crate) relay: Option<Arc<dyn Relay>>,
     /// For each remote process, the processes here that monitor it or are linked to it.
     pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
