@@ -13,6 +13,7 @@ use crate::{
     metrics::Counters,
     registry::Registry,
     relay::Remote,
+    remote::Relation,
     scheduler::Shared,
     timer::{Deadline, Sleep, Timer},
     tree::Tree,
@@ -189,9 +190,13 @@ impl Handle {
     /// Hands the parcel back if there is no such process here, if it takes messages of another
     /// type, or if its mailbox is full.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
-        if let Parcel::Signal(Signal::Exit { pid, .. }) = &parcel {
-            // The entry for `to` is removed first, because it must go also if `to` has ended.
-            self.forget_remote(*pid, to);
+        if let Parcel::Signal(Signal::Exit { pid, linked, .. }) = &parcel {
+            // The relation is removed first, because it must go also if `to` has ended.
+            let relation = match linked {
+                true => Relation::Link,
+                false => Relation::Monitor,
+            };
+            self.forget_relation(*pid, to, relation);
         }
         let Some(cell) = self.registry().get(to) else {
             return Err(parcel);

@@ -23,6 +23,7 @@ mod pool;
 mod process;
 mod registry;
 mod relay;
+mod remote;
 mod scheduler;
 mod spawn;
 mod state;

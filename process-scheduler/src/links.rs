@@ -10,9 +10,11 @@
 //!    end before the second half is there. So the thread that makes the relation adds the second
 //!    half, and then looks once more for the process of the first half. Thus no half names an ended
 //!    process forever.
-//! 3. The table of remote relations has an entry for each process on another node that a process
-//!    here monitors or is linked to. So the process here is also notified if that node is down.
-use crate::{ExitReason, Handle, Pid, Signal};
+//! 3. The table of remote relations (`remote.rs`) has an entry for each process on another node
+//!    that a process here monitors or is linked to. So the process here is also notified if that
+//!    node is down. The entry has the link and the monitors of the pair apart, because each of them
+//!    has an end of its own: a `demonitor`, an `unlink`, or an exit that names one of the two.
+use crate::{ExitReason, Handle, Pid, Signal, remote::Relation};
 
 impl Handle {
     /// Sends `by` an [`Event::Exit`](crate::Event::Exit) when `target` ends. If there is no
@@ -63,10 +65,10 @@ impl Handle {
             return;
         }
         if target.node != self.node() {
-            self.note_remote(target, by, false);
+            self.note_remote(target, by, Relation::Monitor);
         }
         if self.route(target, Signal::Monitor { by }).is_err() {
-            self.forget_remote(target, by);
+            self.forget_relation(target, by, Relation::Monitor);
             self.no_process(by, target, false);
         } else if is_here && self.registry().get(by).is_none() {
             // The end of `by` may have removed the monitor before the target had it.
@@ -84,7 +86,7 @@ impl Handle {
     /// scheduler.demonitor(a, b);
     /// ```
     pub fn demonitor(&self, by: Pid, target: Pid) {
-        self.forget_remote(target, by);
+        self.forget_relation(target, by, Relation::Monitor);
         if let Some(by) = self.registry().get(by) {
             by.unmonitor(target);
         }
@@ -110,7 +112,7 @@ impl Handle {
         if self.add_link(a, b) && self.add_link(b, a) && !self.may_notify(a, b) {
             // `a` ended between the two halves. Its end has notified `b`, perhaps before `b` had
             // its half, which nothing else would remove.
-            self.forget_remote(b, a);
+            self.forget_relation(b, a, Relation::Link);
             drop(self.route(b, Signal::Unlink { with: a }));
         }
     }
@@ -119,12 +121,12 @@ impl Handle {
     /// `one`. In this case `other` is notified, and thereby removes its half.
     fn add_link(&self, one: Pid, other: Pid) -> bool {
         if one.node != self.node() {
-            self.note_remote(one, other, true);
+            self.note_remote(one, other, Relation::Link);
         }
         let added = self.route(one, Signal::Link { with: other }).is_ok();
         if !added {
-            self.forget_remote(one, other);
-            self.forget_remote(other, one);
+            self.forget_relation(one, other, Relation::Link);
+            self.forget_relation(other, one, Relation::Link);
             self.no_process(other, one, true);
         }
         added
@@ -137,9 +139,7 @@ impl Handle {
         if one.node == self.node() {
             return self.registry().get(one).is_some();
         }
-        let table = self.shared.remote.lock();
-        let noted = table.get(&one);
-        noted.is_some_and(|watchers| watchers.contains(&(other, true)))
+        self.shared.remote.is_linked(one, other)
     }
 
     /// Ends a [`link`](Self::link).
@@ -153,7 +153,7 @@ impl Handle {
     /// ```
     pub fn unlink(&self, a: Pid, b: Pid) {
         for (one, other) in [(a, b), (b, a)] {
-            self.forget_remote(one, other);
+            self.forget_relation(one, other, Relation::Link);
             drop(self.route(one, Signal::Unlink { with: other }));
         }
     }
@@ -168,21 +168,21 @@ impl Handle {
         drop(self.route(to, exit));
     }
 
-    fn note_remote(&self, remote: Pid, by: Pid, linked: bool) {
-        let mut table = self.shared.remote.lock();
-        table.entry(remote).or_default().push((by, linked));
+    fn note_remote(&self, remote: Pid, by: Pid, relation: Relation) {
+        self.shared.remote.note(remote, by, relation);
     }
 
-    pub(crate) fn forget_remote(&self, remote: Pid, by: Pid) {
-        if remote.node == self.node() {
-            return;
+    /// Removes one kind of relation of a pair from the table.
+    pub(crate) fn forget_relation(&self, remote: Pid, by: Pid, relation: Relation) {
+        if remote.node != self.node() {
+            self.shared.remote.forget(remote, by, relation);
         }
-        let mut table = self.shared.remote.lock();
-        if let Some(watchers) = table.get_mut(&remote) {
-            watchers.retain(|(pid, _)| *pid != by);
-            if watchers.is_empty() {
-                table.remove(&remote);
-            }
+    }
+
+    /// Removes all relations of a pair, one of which has ended, from the table.
+    pub(crate) fn forget_remote(&self, remote: Pid, by: Pid) {
+        if remote.node != self.node() {
+            self.shared.remote.forget_all(remote, by);
         }
     }
 
@@ -194,21 +194,17 @@ impl Handle {
     /// scheduler.node_down(7);
     /// ```
     pub fn node_down(&self, node: u32) {
-        let mut table = self.shared.remote.lock();
-        let of_node = |pid: &&Pid| pid.node == node;
-        let pids: Vec<_> = table.keys().filter(of_node).copied().collect();
-        let taken = pids.into_iter().filter_map(|pid| table.remove_entry(&pid));
-        let down: Vec<_> = taken.collect();
-        drop(table);
-        for (pid, watchers) in down {
-            for (by, linked) in watchers {
-                let reason = ExitReason::NodeDown;
-                let exit = Signal::Exit {
-                    pid,
-                    reason,
-                    linked,
-                };
-                drop(self.route(by, exit));
+        for (pid, by, relations) in self.shared.remote.take_node(node) {
+            let exit = |linked| Signal::Exit {
+                pid,
+                reason: ExitReason::NodeDown,
+                linked,
+            };
+            if relations.is_linked {
+                drop(self.route(by, exit(true)));
+            }
+            for _ in 0..relations.monitors {
+                drop(self.route(by, exit(false)));
             }
         }
     }
@@ -228,16 +224,20 @@ mod tests {
         end.wait();
     }
 
-    /// Fails if the table of relations to remote processes keeps a local process that has ended.
-    #[test]
-    fn ended_process_leaves_no_relation_to_remote_ones() {
-        let loopback = Loopback::new();
-        let [here, there] = [1, 2].map(|node| {
+    fn connected(loopback: &Loopback) -> [Scheduler; 2] {
+        [1, 2].map(|node| {
             let builder = Scheduler::builder().workers(1).node(node);
             let scheduler = builder.relay(loopback.clone()).build();
             loopback.connect(&scheduler);
             scheduler
-        });
+        })
+    }
+
+    /// Fails if the table of relations to remote processes keeps a local process that has ended.
+    #[test]
+    fn ended_process_leaves_no_relation_to_remote_ones() {
+        let loopback = Loopback::new();
+        let [here, there] = connected(&loopback);
         let relate: [fn(&Scheduler, Pid, Pid); 3] = [
             |here, near, far| here.link(near, far),
             |here, near, far| here.link(far, near),
@@ -246,11 +246,11 @@ mod tests {
         for relate in relate {
             let (near, far) = (still(&here), still(&there));
             relate(&here, near, far);
-            assert_eq!(here.shared.remote.lock().len(), 1);
+            assert_eq!(here.shared.remote.len(), 1);
             end(&here, near);
-            assert_eq!(here.shared.remote.lock().len(), 0);
+            assert_eq!(here.shared.remote.len(), 0);
             relate(&here, near, far);
-            assert_eq!(here.shared.remote.lock().len(), 0);
+            assert_eq!(here.shared.remote.len(), 0);
         }
         // The loopback and the schedulers keep each other in memory.
         [1, 2].iter().for_each(|&node| loopback.disconnect(node));

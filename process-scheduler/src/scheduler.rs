@@ -25,6 +25,7 @@ use crate::{
     handler::guarded_handler,
     metrics::Counters,
     registry::Registry,
+    remote::RemoteTable,
     timer::Timer,
     worker::{self, Runnable, Work},
 };
@@ -82,8 +83,7 @@ pub(crate) struct Shared {
     pub(crate) names: Mutex<HashMap<String, Pid>>,
     pub(crate) groups: Mutex<HashMap<String, Group>>,
     pub(crate) relay: Option<Arc<dyn Relay>>,
-    /// For each remote process, the processes here that monitor it or are linked to it.
-    pub(crate) remote: Mutex<HashMap<Pid, Vec<(Pid, bool)>>>,
+    pub(crate) remote: RemoteTable,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     /// `begun` counts the spawns. `gone` counts the processes that have ended for good, and the
     /// spawns that were refused. There are two counts, so that a thread that spawns processes and
@@ -371,7 +371,7 @@ impl Builder {
             names: Mutex::new(HashMap::new()),
             groups: Mutex::new(HashMap::new()),
             relay: self.relay,
-            remote: Mutex::new(HashMap::new()),
+            remote: RemoteTable::new(),
             handlers: self.handlers,
             begun: CachePadded::new(count::shared(AtomicU64::new(0))),
             gone: CachePadded::new(count::shared(AtomicU64::new(0))),

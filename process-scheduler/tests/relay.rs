@@ -37,6 +37,10 @@ fn connected(loopback: &Loopback) -> [Scheduler; 2] {
     })
 }
 
+fn still(scheduler: &Scheduler) -> Pid {
+    scheduler.spawn_fn(|(): (), _| ()).unwrap().pid()
+}
+
 /// Nodes keep each other in memory until they are disconnected.
 fn part(loopback: &Loopback) {
     [1, 2].iter().for_each(|&node| loopback.disconnect(node));
@@ -99,5 +103,54 @@ fn remote_end_and_a_lost_node_are_reported() {
     here.monitor(near, monitored);
     assert_eq!(next(), (monitored, ExitReason::NoProcess));
     assert!(ends.try_recv().is_err());
+    part(&loopback);
+}
+
+/// A process both monitors a remote process and is linked to it. One of the two relations ends, and
+/// then the connection is lost.
+///
+/// Fails if the end of one relation also removes the other.
+#[test]
+fn end_of_one_remote_relation_keeps_the_other() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let [linked, far] = [&here, &there].map(still);
+    let linked_end = here.exit_of(linked);
+    let (sender, ends) = mpsc::channel();
+    let monitors = here.spawn(Watches(sender)).unwrap().pid();
+    here.link(linked, far);
+    here.monitor(linked, far);
+    here.demonitor(linked, far);
+    here.monitor(monitors, far);
+    here.link(monitors, far);
+    here.unlink(monitors, far);
+    loopback.disconnect(2);
+    assert_eq!(linked_end.wait(), ExitReason::NodeDown);
+    assert_eq!(ends.recv_timeout(LONG), Ok((far, ExitReason::NodeDown)));
+    part(&loopback);
+}
+
+/// Fails if a lost node is reported once for each call of `link`.
+#[test]
+fn remote_link_that_is_made_again_is_reported_once() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let (sender, ends) = mpsc::channel();
+    let trap = Spawn::new().trap_exits(true);
+    let near = here.spawn_process(Watches(sender), trap).unwrap().pid();
+    let far = still(&there);
+    for _ in 0..3 {
+        here.link(near, far);
+        here.link(far, near);
+    }
+    loopback.disconnect(2);
+    let end = here.exit_of(near);
+    here.cancel(near);
+    // The process ends after it has reported all exits, and drops the channel.
+    end.wait();
+    assert_eq!(
+        ends.iter().collect::<Vec<_>>(),
+        [(far, ExitReason::NodeDown)]
+    );
     part(&loopback);
 }

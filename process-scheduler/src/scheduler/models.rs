@@ -20,7 +20,7 @@ pub(crate) fn without_threads() -> Handle {
         names: Mutex::new(HashMap::new()),
         groups: Mutex::new(HashMap::new()),
         relay: None,
-        remote: Mutex::new(HashMap::new()),
+        remote: RemoteTable::new(),
         handlers: HashMap::new(),
         begun: CachePadded::new(AtomicU64::new(0)),
         gone: CachePadded::new(AtomicU64::new(0)),
