@@ -13,7 +13,6 @@ use crate::{
     metrics::Counters,
     registry::Registry,
     relay::Remote,
-    remote::Relation,
     scheduler::Shared,
     timer::{Deadline, Sleep, Timer},
     tree::Tree,
@@ -161,10 +160,7 @@ impl Handle {
     /// Sends a signal to a process on this node or another one.
     pub(crate) fn route(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
         if to.node == self.node() {
-            return match self.registry().get(to) {
-                Some(cell) => cell.signal(signal),
-                None => Err(signal),
-            };
+            return self.signal_here(to, signal);
         }
         let Some(relay) = &self.shared.relay else {
             return Err(signal);
@@ -190,24 +186,17 @@ impl Handle {
     /// Hands the parcel back if there is no such process here, if it takes messages of another
     /// type, or if its mailbox is full.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
-        if let Parcel::Signal(Signal::Exit { pid, linked, .. }) = &parcel {
-            // The relation is removed first, because it must go also if `to` has ended.
-            let relation = match linked {
-                true => Relation::Link,
-                false => Relation::Monitor,
-            };
-            self.forget_relation(*pid, to, relation);
-        }
-        let Some(cell) = self.registry().get(to) else {
-            return Err(parcel);
+        let message = match parcel {
+            Parcel::Signal(signal) => {
+                return self.signal_here(to, signal).map_err(Parcel::Signal);
+            }
+            Parcel::Message(message) => message,
         };
-        match parcel {
-            Parcel::Signal(signal) => cell.signal(signal).map_err(Parcel::Signal),
-            Parcel::Message(message) => match cell.send_boxed(message) {
-                Ok(()) => Ok(()),
-                Err(message) => Err(Parcel::Message(message)),
-            },
-        }
+        let sent = match self.registry().get(to) {
+            Some(cell) => cell.send_boxed(message),
+            None => Err(message),
+        };
+        sent.map_err(Parcel::Message)
     }
 
     /// Returns the number of this node.

@@ -14,6 +14,10 @@
 //!    that a process here monitors or is linked to. So the process here is also notified if that
 //!    node is down. The entry has the link and the monitors of the pair apart, because each of them
 //!    has an end of its own: a `demonitor`, an `unlink`, or an exit that names one of the two.
+//! 4. Each node notes the links of its own processes, whichever node makes the link. A link is
+//!    noted before the process here has its half, so that the end of this process, which takes the
+//!    half, removes the note too. If `node_down` takes the note before the half is there, the
+//!    thread that adds the half misses the note, and removes the half.
 use crate::{ExitReason, Handle, Pid, Signal, remote::Relation};
 
 impl Handle {
@@ -65,7 +69,7 @@ impl Handle {
             return;
         }
         if target.node != self.node() {
-            self.note_remote(target, by, Relation::Monitor);
+            self.shared.remote.note(target, by, Relation::Monitor);
         }
         if self.route(target, Signal::Monitor { by }).is_err() {
             self.forget_relation(target, by, Relation::Monitor);
@@ -109,10 +113,16 @@ impl Handle {
     /// assert_eq!(end.wait(), ExitReason::Killed);
     /// ```
     pub fn link(&self, a: Pid, b: Pid) {
-        if self.add_link(a, b) && self.add_link(b, a) && !self.may_notify(a, b) {
+        // A process here is the first one, because this thread can look whether it has ended.
+        let (a, b) = if a.node == self.node() {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        let has_ended = |pid: Pid| pid.node == self.node() && self.registry().get(pid).is_none();
+        if self.add_link(a, b) && self.add_link(b, a) && has_ended(a) {
             // `a` ended between the two halves. Its end has notified `b`, perhaps before `b` had
             // its half, which nothing else would remove.
-            self.forget_relation(b, a, Relation::Link);
             drop(self.route(b, Signal::Unlink { with: a }));
         }
     }
@@ -120,26 +130,11 @@ impl Handle {
     /// Adds one half of a link: `one` will notify `other`. Returns false if there is no process
     /// `one`. In this case `other` is notified, and thereby removes its half.
     fn add_link(&self, one: Pid, other: Pid) -> bool {
-        if one.node != self.node() {
-            self.note_remote(one, other, Relation::Link);
-        }
         let added = self.route(one, Signal::Link { with: other }).is_ok();
         if !added {
-            self.forget_relation(one, other, Relation::Link);
-            self.forget_relation(other, one, Relation::Link);
             self.no_process(other, one, true);
         }
         added
-    }
-
-    /// Returns whether `one` has yet to end, so that its end will notify `other` by a link. Before
-    /// its end notifies `other`, a local process leaves the registry, and a remote process leaves
-    /// the table.
-    fn may_notify(&self, one: Pid, other: Pid) -> bool {
-        if one.node == self.node() {
-            return self.registry().get(one).is_some();
-        }
-        self.shared.remote.is_linked(one, other)
     }
 
     /// Ends a [`link`](Self::link).
@@ -153,7 +148,6 @@ impl Handle {
     /// ```
     pub fn unlink(&self, a: Pid, b: Pid) {
         for (one, other) in [(a, b), (b, a)] {
-            self.forget_relation(one, other, Relation::Link);
             drop(self.route(one, Signal::Unlink { with: other }));
         }
     }
@@ -168,12 +162,43 @@ impl Handle {
         drop(self.route(to, exit));
     }
 
-    fn note_remote(&self, remote: Pid, by: Pid, relation: Relation) {
-        self.shared.remote.note(remote, by, relation);
+    /// Passes a signal to a process here. If the signal adds or removes one half of a relation to
+    /// a remote process, changes the table too (rule 3).
+    pub(crate) fn signal_here(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
+        if let Some((other, relation)) = removed_by(&signal) {
+            // The relation is removed also if `to` has ended.
+            self.forget_relation(other, to, relation);
+        }
+        match added_by(&signal) {
+            Some(added) if added.other.node != self.node() => self.add_remote(to, signal, added),
+            _ => self.signal_cell(to, signal),
+        }
+    }
+
+    /// Gives a process here its half of a relation to a remote process (rule 4).
+    fn add_remote(&self, to: Pid, signal: Signal, added: Added) -> Result<(), Signal> {
+        let Added {
+            other, relation, ..
+        } = added;
+        self.shared.remote.note(other, to, relation);
+        let result = self.signal_cell(to, signal);
+        if result.is_err() {
+            self.forget_relation(other, to, relation);
+        } else if !self.shared.remote.has(other, to, relation) {
+            drop(self.signal_cell(to, added.removal));
+        }
+        result
+    }
+
+    fn signal_cell(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
+        match self.registry().get(to) {
+            Some(cell) => cell.signal(signal),
+            None => Err(signal),
+        }
     }
 
     /// Removes one kind of relation of a pair from the table.
-    pub(crate) fn forget_relation(&self, remote: Pid, by: Pid, relation: Relation) {
+    fn forget_relation(&self, remote: Pid, by: Pid, relation: Relation) {
         if remote.node != self.node() {
             self.shared.remote.forget(remote, by, relation);
         }
@@ -207,6 +232,37 @@ impl Handle {
                 drop(self.route(by, exit(false)));
             }
         }
+    }
+}
+
+/// One half of a relation, which a signal adds.
+struct Added {
+    other: Pid,
+    relation: Relation,
+    /// The signal that removes the half.
+    removal: Signal,
+}
+
+/// Returns the half that a signal adds.
+fn added_by(signal: &Signal) -> Option<Added> {
+    let (other, relation, removal) = match *signal {
+        Signal::Link { with } => (with, Relation::Link, Signal::Unlink { with }),
+        _ => return None,
+    };
+    Some(Added {
+        other,
+        relation,
+        removal,
+    })
+}
+
+/// Returns the other process and the relation of which a signal removes one half.
+fn removed_by(signal: &Signal) -> Option<(Pid, Relation)> {
+    match *signal {
+        Signal::Unlink { with } => Some((with, Relation::Link)),
+        Signal::Exit { pid, linked, .. } if linked => Some((pid, Relation::Link)),
+        Signal::Exit { pid, .. } => Some((pid, Relation::Monitor)),
+        _ => None,
     }
 }
 

@@ -42,9 +42,13 @@ impl RemoteTable {
         }
     }
 
-    pub(crate) fn is_linked(&self, remote: Pid, by: Pid) -> bool {
-        let table = self.0.lock();
-        table.get(&(remote, by)).is_some_and(|all| all.is_linked)
+    pub(crate) fn has(&self, remote: Pid, by: Pid, relation: Relation) -> bool {
+        let relations = self.0.lock().get(&(remote, by)).copied();
+        let relations = relations.unwrap_or_default();
+        match relation {
+            Relation::Link => relations.is_linked,
+            Relation::Monitor => relations.monitors > 0,
+        }
     }
 
     /// Removes a link, or all monitors of the pair.

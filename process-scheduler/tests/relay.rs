@@ -154,3 +154,66 @@ fn remote_link_that_is_made_again_is_reported_once() {
     );
     part(&loopback);
 }
+
+/// Links two processes. The two schedulers are their nodes.
+type MakeLink = fn([&Scheduler; 2], [Pid; 2]);
+
+/// Two nodes lose their connection.
+///
+/// Fails if only the node that has made a link notes it: then the process of the other node waits
+/// for an exit that never comes.
+#[test]
+fn lost_node_is_reported_on_both_sides_of_a_link() {
+    let makes: [MakeLink; 4] = [
+        |[here, _], [near, far]| here.link(near, far),
+        |[here, _], [near, far]| here.link(far, near),
+        |[_, there], [near, far]| there.link(near, far),
+        |[_, there], [near, far]| there.link(far, near),
+    ];
+    for link in makes {
+        let loopback = Loopback::new();
+        let [here, there] = connected(&loopback);
+        let pids = [&here, &there].map(still);
+        let ends = [here.exit_of(pids[0]), there.exit_of(pids[1])];
+        link([&here, &there], pids);
+        here.node_down(2);
+        there.node_down(1);
+        let reasons = ends.map(|end| end.wait());
+        assert_eq!(reasons, [ExitReason::NodeDown, ExitReason::NodeDown]);
+        part(&loopback);
+    }
+}
+
+/// A third node links the processes of two others, whose connection is then lost.
+#[test]
+fn link_made_on_a_third_node_is_reported_on_both_sides() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let third = Scheduler::builder().workers(1).node(3);
+    let third = third.relay(loopback.clone()).build();
+    let pids = [&here, &there].map(still);
+    let ends = [here.exit_of(pids[0]), there.exit_of(pids[1])];
+    third.link(pids[0], pids[1]);
+    here.node_down(2);
+    there.node_down(1);
+    let reasons = ends.map(|end| end.wait());
+    assert_eq!(reasons, [ExitReason::NodeDown, ExitReason::NodeDown]);
+    part(&loopback);
+}
+
+/// Fails if a link that one node has ended stays in the table of the other.
+#[test]
+fn link_that_has_ended_is_reported_on_no_side() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let [near, far] = [&here, &there].map(still);
+    let ends = [here.exit_of(near), there.exit_of(far)];
+    here.link(near, far);
+    there.unlink(near, far);
+    here.node_down(2);
+    there.node_down(1);
+    assert!(here.cancel(near) && there.cancel(far));
+    let reasons = ends.map(|end| end.wait());
+    assert_eq!(reasons, [ExitReason::Cancelled, ExitReason::Cancelled]);
+    part(&loopback);
+}

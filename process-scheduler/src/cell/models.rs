@@ -1,8 +1,8 @@
 //! Models of the end of an incarnation, and of relations to a process that ends.
 use super::*;
 use crate::{
-    EventsOf, NoCommand, OutputOf, Phase, Policy, Step, StepOf, core::Core,
-    scheduler::models::without_threads,
+    EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Signal, Step, StepOf, core::Core,
+    remote::Relation, scheduler::models::without_threads,
 };
 use sync_shim::{Model, model, thread};
 
@@ -99,6 +99,51 @@ fn link_racing_the_end_of_a_process_leaves_no_link() {
         assert_eq!(other.core.take_urgent().count(), 1);
         // The cell and the scheduler refer to each other.
         handle.registry().remove(other.pid);
+    });
+}
+
+/// A process is linked to one on another node, while that node goes down. Either the process gets
+/// an exit, or it keeps the link, and the table notes the link for the next time.
+///
+/// Fails if `add_remote` does not look at the table again.
+#[test]
+fn remote_link_racing_the_loss_of_its_node_is_reported() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let (pid, with) = (process.pid, Pid::none(7));
+        let relay = {
+            let handle = handle.clone();
+            thread::spawn(move || handle.node_down(7))
+        };
+        let link = Parcel::Signal(Signal::Link { with });
+        assert!(handle.deliver(pid, link).is_ok());
+        relay.join().unwrap();
+        let is_linked = !process.info().links.is_empty();
+        let exits = process.core.take_urgent().count();
+        assert_eq!(exits, usize::from(!is_linked));
+        let is_noted = handle.shared.remote.has(with, pid, Relation::Link);
+        assert_eq!(is_noted, is_linked);
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(pid);
+    });
+}
+
+/// A process ends while it is linked to one on another node: the table keeps no link of it.
+///
+/// Fails if `add_remote` notes the link after the process has it, or keeps the note of a link that
+/// the process refuses.
+#[test]
+fn remote_link_racing_the_end_of_its_process_is_forgotten() {
+    model(|| {
+        let handle = without_threads();
+        let ending = spawn(&handle, None);
+        let (pid, with) = (ending.pid, Pid::none(7));
+        let worker = thread::spawn(move || ending.abandon());
+        let link = Parcel::Signal(Signal::Link { with });
+        drop(handle.deliver(pid, link));
+        worker.join().unwrap();
+        assert!(!handle.shared.remote.has(with, pid, Relation::Link));
     });
 }
 
