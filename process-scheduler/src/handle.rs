@@ -13,6 +13,7 @@ use crate::{
     metrics::Counters,
     registry::Registry,
     relay::Remote,
+    remote::Relation,
     scheduler::Shared,
     timer::{Deadline, Sleep, Timer},
     tree::Tree,
@@ -161,6 +162,12 @@ impl Handle {
     pub(crate) fn route(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
         if to.node == self.node() {
             return self.signal_here(to, signal);
+        }
+        if let Signal::Exit { pid, linked, .. } = signal {
+            if !linked {
+                // `pid` has ended, so `to` monitors it no longer.
+                self.forget_relation(to, pid, Relation::Watcher);
+            }
         }
         let Some(relay) = &self.shared.relay else {
             return Err(signal);

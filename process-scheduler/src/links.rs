@@ -12,12 +12,13 @@
 //!    process forever.
 //! 3. The table of remote relations (`remote.rs`) has an entry for each process on another node
 //!    that a process here monitors or is linked to. So the process here is also notified if that
-//!    node is down. The entry has the link and the monitors of the pair apart, because each of them
-//!    has an end of its own: a `demonitor`, an `unlink`, or an exit that names one of the two.
-//! 4. Each node notes the links of its own processes, whichever node makes the link. A link is
-//!    noted before the process here has its half, so that the end of this process, which takes the
-//!    half, removes the note too. If `node_down` takes the note before the half is there, the
-//!    thread that adds the half misses the note, and removes the half.
+//!    node is down. The table also notes the watchers on other nodes, which are removed then. The
+//!    entry has the link, the monitors and the watcher of the pair apart, because each of them has
+//!    an end of its own.
+//! 4. Each node notes the links and the watchers of its own processes, whichever node makes them. A
+//!    relation is noted before the process here has its half, so that the end of this process,
+//!    which takes the half, removes the note too. If `node_down` takes the note before the half is
+//!    there, the thread that adds the half misses the note, and removes the half.
 use crate::{ExitReason, Handle, Pid, Signal, remote::Relation};
 
 impl Handle {
@@ -198,7 +199,7 @@ impl Handle {
     }
 
     /// Removes one kind of relation of a pair from the table.
-    fn forget_relation(&self, remote: Pid, by: Pid, relation: Relation) {
+    pub(crate) fn forget_relation(&self, remote: Pid, by: Pid, relation: Relation) {
         if remote.node != self.node() {
             self.shared.remote.forget(remote, by, relation);
         }
@@ -212,7 +213,8 @@ impl Handle {
     }
 
     /// Sends an exit to each process here that monitors a process of `node` or is linked to one.
-    /// The reason is [`ExitReason::NodeDown`]. A [`Relay`](crate::Relay) calls this.
+    /// The reason is [`ExitReason::NodeDown`]. From then on, no process of `node` monitors one
+    /// here. A [`Relay`](crate::Relay) calls this.
     ///
     /// ```
     /// # let scheduler = process_scheduler::Scheduler::new();
@@ -225,6 +227,9 @@ impl Handle {
                 reason: ExitReason::NodeDown,
                 linked,
             };
+            if relations.is_watched {
+                drop(self.route(by, Signal::Demonitor { by: pid }));
+            }
             if relations.is_linked {
                 drop(self.route(by, exit(true)));
             }
@@ -247,6 +252,7 @@ struct Added {
 fn added_by(signal: &Signal) -> Option<Added> {
     let (other, relation, removal) = match *signal {
         Signal::Link { with } => (with, Relation::Link, Signal::Unlink { with }),
+        Signal::Monitor { by } => (by, Relation::Watcher, Signal::Demonitor { by }),
         _ => return None,
     };
     Some(Added {
@@ -260,6 +266,7 @@ fn added_by(signal: &Signal) -> Option<Added> {
 fn removed_by(signal: &Signal) -> Option<(Pid, Relation)> {
     match *signal {
         Signal::Unlink { with } => Some((with, Relation::Link)),
+        Signal::Demonitor { by } => Some((by, Relation::Watcher)),
         Signal::Exit { pid, linked, .. } if linked => Some((pid, Relation::Link)),
         Signal::Exit { pid, .. } => Some((pid, Relation::Monitor)),
         _ => None,
@@ -289,7 +296,7 @@ mod tests {
         })
     }
 
-    /// Fails if the table of relations to remote processes keeps a local process that has ended.
+    /// Fails if the table of a node keeps a relation of a process that has ended, here or there.
     #[test]
     fn ended_process_leaves_no_relation_to_remote_ones() {
         let loopback = Loopback::new();
@@ -299,14 +306,22 @@ mod tests {
             |here, near, far| here.link(far, near),
             |here, near, far| here.monitor(near, far),
         ];
+        let noted = || [&here, &there].map(|node| node.shared.remote.len());
         for relate in relate {
             let (near, far) = (still(&here), still(&there));
             relate(&here, near, far);
-            assert_eq!(here.shared.remote.len(), 1);
+            assert_eq!(noted(), [1, 1]);
             end(&here, near);
-            assert_eq!(here.shared.remote.len(), 0);
+            assert_eq!(noted(), [0, 0]);
             relate(&here, near, far);
-            assert_eq!(here.shared.remote.len(), 0);
+            assert_eq!(noted(), [0, 0]);
+            let (near, far) = (still(&here), still(&there));
+            relate(&here, near, far);
+            assert_eq!(noted(), [1, 1]);
+            end(&there, far);
+            assert_eq!(noted(), [0, 0]);
+            relate(&here, near, far);
+            assert_eq!(noted(), [0, 0]);
         }
         // The loopback and the schedulers keep each other in memory.
         [1, 2].iter().for_each(|&node| loopback.disconnect(node));

@@ -14,6 +14,8 @@ pub(crate) enum Relation {
     Link,
     /// It monitors the remote one.
     Monitor,
+    /// The remote one monitors it.
+    Watcher,
 }
 
 /// All relations of a process to one on another node.
@@ -22,6 +24,7 @@ pub(crate) struct Relations {
     pub(crate) is_linked: bool,
     /// How often the process monitors the remote one. It gets as many exits.
     pub(crate) monitors: usize,
+    pub(crate) is_watched: bool,
 }
 
 /// Keys are a remote process and a process that is related to it.
@@ -32,13 +35,14 @@ impl RemoteTable {
         Self(Mutex::new(HashMap::new()))
     }
 
-    /// Adds a relation. A link is added once.
+    /// Adds a relation. Only monitors are counted.
     pub(crate) fn note(&self, remote: Pid, by: Pid, relation: Relation) {
         let mut table = self.0.lock();
         let relations = table.entry((remote, by)).or_default();
         match relation {
             Relation::Link => relations.is_linked = true,
             Relation::Monitor => relations.monitors += 1,
+            Relation::Watcher => relations.is_watched = true,
         }
     }
 
@@ -48,10 +52,11 @@ impl RemoteTable {
         match relation {
             Relation::Link => relations.is_linked,
             Relation::Monitor => relations.monitors > 0,
+            Relation::Watcher => relations.is_watched,
         }
     }
 
-    /// Removes a link, or all monitors of the pair.
+    /// Removes one kind of relation of the pair.
     pub(crate) fn forget(&self, remote: Pid, by: Pid, relation: Relation) {
         let mut table = self.0.lock();
         let Some(relations) = table.get_mut(&(remote, by)) else {
@@ -60,6 +65,7 @@ impl RemoteTable {
         match relation {
             Relation::Link => relations.is_linked = false,
             Relation::Monitor => relations.monitors = 0,
+            Relation::Watcher => relations.is_watched = false,
         }
         if *relations == Relations::default() {
             table.remove(&(remote, by));

@@ -217,3 +217,31 @@ fn link_that_has_ended_is_reported_on_no_side() {
     assert_eq!(reasons, [ExitReason::Cancelled, ExitReason::Cancelled]);
     part(&loopback);
 }
+
+/// Two nodes lose their connection, and find each other again. Meanwhile a monitored process lives
+/// on.
+///
+/// Fails if the monitored process keeps its watcher of the lost node: then the watcher gets a
+/// second exit.
+#[test]
+fn monitor_of_a_lost_node_is_reported_once() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let (sender, ends) = mpsc::channel();
+    let near = here.spawn(Watches(sender)).unwrap().pid();
+    let far = still(&there);
+    here.monitor(near, far);
+    here.node_down(2);
+    there.node_down(1);
+    let [near_end, far_end] = [here.exit_of(near), there.exit_of(far)];
+    there.kill(far);
+    far_end.wait();
+    here.cancel(near);
+    // The process ends after it has reported all exits, and drops the channel.
+    near_end.wait();
+    assert_eq!(
+        ends.iter().collect::<Vec<_>>(),
+        [(far, ExitReason::NodeDown)]
+    );
+    part(&loopback);
+}

@@ -147,6 +147,31 @@ fn remote_link_racing_the_end_of_its_process_is_forgotten() {
     });
 }
 
+/// A process of another node begins to monitor one here, while that node goes down. The process
+/// here keeps the watcher only if the table notes it.
+///
+/// Fails if `add_remote` does not look at the table again.
+#[test]
+fn remote_watcher_racing_the_loss_of_its_node_is_noted() {
+    model(|| {
+        let handle = without_threads();
+        let process = spawn(&handle, None);
+        let (pid, by) = (process.pid, Pid::none(7));
+        let relay = {
+            let handle = handle.clone();
+            thread::spawn(move || handle.node_down(7))
+        };
+        let monitor = Parcel::Signal(Signal::Monitor { by });
+        assert!(handle.deliver(pid, monitor).is_ok());
+        relay.join().unwrap();
+        let watchers = process.relate(|more| more.watchers.len());
+        let is_noted = handle.shared.remote.has(by, pid, Relation::Watcher);
+        assert_eq!(watchers, Some(usize::from(is_noted)));
+        // The cell and the scheduler refer to each other.
+        handle.registry().remove(pid);
+    });
+}
+
 /// A process is killed while it restarts. If the kill hits the next incarnation, that incarnation
 /// has the kill's reason. Otherwise no reason is left over for a later kill.
 ///
