@@ -241,6 +241,11 @@ impl Handle {
     /// refuses that thread, a task that sleeps is polled again and again until its time is over or
     /// the thread can be started. The same holds for the deadlines of calls and of supervisors.
     ///
+    /// The end of a shutdown makes each sleep ready at once, however much of its time is left, and
+    /// from then on a sleep is ready at its first poll. So a task of another runtime that sleeps
+    /// again and again must not outlive the scheduler: it would never wait. Only a sleep beyond the
+    /// clock's range is never ready.
+    ///
     /// ```
     /// use process_scheduler::{Inbox, Scheduler};
     /// use std::time::Duration;
