@@ -19,6 +19,9 @@
 //!    relation is noted before the process here has its half, so that the end of this process,
 //!    which takes the half, removes the note too. If `node_down` takes the note before the half is
 //!    there, the thread that adds the half misses the note, and removes the half.
+//! 5. A monitor is made and ended on the node of the process that monitors. That node has the
+//!    `monitored` of the process, and notes the target in its table. Another node passes the call
+//!    on, as a `Watch` or an `Unwatch`. So `by` in the table is always a process here.
 use crate::{ExitReason, Handle, Pid, Signal, remote::Relation};
 
 impl Handle {
@@ -60,13 +63,13 @@ impl Handle {
     /// assert_eq!(end.wait(), ExitReason::Killed);
     /// ```
     pub fn monitor(&self, by: Pid, target: Pid) {
-        let is_here = by.node == self.node();
-        if is_here
-            && !self
-                .registry()
-                .get(by)
-                .is_some_and(|by| by.monitors(target))
-        {
+        if by.node != self.node() {
+            // Rule 5.
+            drop(self.route(by, Signal::Watch { target }));
+            return;
+        }
+        let watcher = self.registry().get(by);
+        if !watcher.is_some_and(|watcher| watcher.monitors(target)) {
             return;
         }
         if target.node != self.node() {
@@ -75,7 +78,7 @@ impl Handle {
         if self.route(target, Signal::Monitor { by }).is_err() {
             self.forget_relation(target, by, Relation::Monitor);
             self.no_process(by, target, false);
-        } else if is_here && self.registry().get(by).is_none() {
+        } else if self.registry().get(by).is_none() {
             // The end of `by` may have removed the monitor before the target had it.
             self.demonitor(by, target);
         }
@@ -91,6 +94,11 @@ impl Handle {
     /// scheduler.demonitor(a, b);
     /// ```
     pub fn demonitor(&self, by: Pid, target: Pid) {
+        if by.node != self.node() {
+            // Rule 5.
+            drop(self.route(by, Signal::Unwatch { target }));
+            return;
+        }
         self.forget_relation(target, by, Relation::Monitor);
         if let Some(by) = self.registry().get(by) {
             by.unmonitor(target);
@@ -166,6 +174,17 @@ impl Handle {
     /// Passes a signal to a process here. If the signal adds or removes one half of a relation to
     /// a remote process, changes the table too (rule 3).
     pub(crate) fn signal_here(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
+        match signal {
+            Signal::Watch { target } if self.registry().get(to).is_some() => {
+                self.monitor(to, target);
+                return Ok(());
+            }
+            Signal::Unwatch { target } if self.registry().get(to).is_some() => {
+                self.demonitor(to, target);
+                return Ok(());
+            }
+            _ => {}
+        }
         if let Some((other, relation)) = removed_by(&signal) {
             // The relation is removed also if `to` has ended.
             self.forget_relation(other, to, relation);

@@ -91,6 +91,17 @@ pub enum Signal {
         /// The process that is not notified any more.
         by: Pid,
     },
+    /// Monitor another process. A node sends this if it makes the monitor for a process that is not
+    /// its own.
+    Watch {
+        /// The process to monitor.
+        target: Pid,
+    },
+    /// No longer monitor another process.
+    Unwatch {
+        /// The process that is not monitored any more.
+        target: Pid,
+    },
     /// Link this process to another. Each of the two gets such a signal.
     Link {
         /// The other process.

@@ -27,7 +27,7 @@ pub(crate) struct Relations {
     pub(crate) is_watched: bool,
 }
 
-/// Keys are a remote process and a process that is related to it.
+/// Keys are a remote process and a process here that is related to it.
 pub(crate) struct RemoteTable(Mutex<HashMap<(Pid, Pid), Relations>>);
 
 impl RemoteTable {
@@ -77,7 +77,7 @@ impl RemoteTable {
         self.0.lock().remove(&(remote, by));
     }
 
-    /// Takes out all relations to processes of a node. Returns the remote process, the other one,
+    /// Takes out all relations to processes of a node. Returns the remote process, the one here,
     /// and their relations.
     pub(crate) fn take_node(&self, node: u32) -> Vec<(Pid, Pid, Relations)> {
         let mut table = self.0.lock();

@@ -245,3 +245,41 @@ fn monitor_of_a_lost_node_is_reported_once() {
     );
     part(&loopback);
 }
+
+/// A node makes a monitor, and ends another one, for processes of other nodes.
+///
+/// Fails if only the target's node has the monitor: then the process that monitors waits for an
+/// exit that never comes if the node of the target is lost.
+#[test]
+fn monitor_made_on_any_node_is_reported() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let third = Scheduler::builder().workers(1).node(3);
+    let third = third.relay(loopback.clone()).build();
+    for caller in [&here, &there, &third] {
+        let (sender, ends) = mpsc::channel();
+        let near = here.spawn(Watches(sender)).unwrap().pid();
+        let [killed, lost, ignored] = [(); 3].map(|()| still(&there));
+        for far in [killed, lost, ignored] {
+            caller.monitor(near, far);
+        }
+        caller.demonitor(near, ignored);
+        let end = there.exit_of(killed);
+        there.kill(killed);
+        end.wait();
+        here.node_down(2);
+        there.node_down(1);
+        caller.monitor(near, killed);
+        let end = here.exit_of(near);
+        here.cancel(near);
+        // The process ends after it has reported all exits, and drops the channel.
+        end.wait();
+        let expected = [
+            (killed, ExitReason::Killed),
+            (lost, ExitReason::NodeDown),
+            (killed, ExitReason::NoProcess),
+        ];
+        assert_eq!(ends.iter().collect::<Vec<_>>(), expected);
+    }
+    part(&loopback);
+}

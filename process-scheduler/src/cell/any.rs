@@ -116,6 +116,8 @@ impl<P: Process> AnyCell for Cell<P> {
                 });
                 return linked.ok_or(Signal::Link { with });
             }
+            // These two are for the node of the process, and reach no cell: see `links.rs`.
+            Signal::Watch { .. } | Signal::Unwatch { .. } => return Err(signal),
             Signal::Unlink { with } => {
                 self.relate(|more| more.links.retain(|pid| *pid != with));
                 return Ok(());
