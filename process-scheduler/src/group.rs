@@ -1,8 +1,8 @@
 //! A group of processes: its members in the order in which they have joined.
 //!
 //! A member has a *ticket*, a number that only grows. One map finds the members in the order of
-//! their tickets, another one finds the ticket of a member. So a join or a leave takes time that
-//! grows with the logarithm of the number of members.
+//! their tickets, another one finds the ticket of a member. So a join or a leave takes
+//! amortised time that grows with the logarithm of the number of members.
 use crate::Pid;
 use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 

@@ -180,6 +180,9 @@ impl Handle {
 
     /// Takes a parcel that comes from another node. A [`Relay`](crate::Relay) calls this.
     ///
+    /// This call may call the relay of this scheduler again before it returns: hold no lock that
+    /// this relay takes.
+    ///
     /// ```
     /// use process_scheduler::{Parcel, Scheduler};
     ///

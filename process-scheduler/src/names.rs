@@ -168,8 +168,8 @@ impl Handle {
     /// kills it for good, or if [`register`](Self::register) kills it for good.
     ///
     /// # Cost
-    /// Three locks, and time that grows with the logarithm of the number of members. A leave costs
-    /// as much.
+    /// Three locks, and amortised time that grows with the logarithm of the number of members. A
+    /// leave costs as much, and time that grows with the number of the process's groups.
     ///
     /// ```
     /// let scheduler = process_scheduler::Scheduler::new();

@@ -33,6 +33,9 @@ use std::{
 pub trait Relay: Send + Sync + 'static {
     /// Sends a parcel on its way, without waiting.
     ///
+    /// If this function calls [`Handle::deliver`] of the other node, that may call a relay again
+    /// before it returns, also this one. So hold no lock during the call.
+    ///
     /// # Errors
     /// Hands the parcel back if the relay does not know how to reach the node. It also does so if
     /// it knows that the node does not accept the parcel: see [`Handle::deliver`]. The sender of a

@@ -10,9 +10,11 @@
 //!    steps.
 //! 4. The shutdown waits for 100 ms after the kills. It waits longer, for at most 10 seconds, while
 //!    a process is left that is not in a step, and a worker is free to end it. The processes that
-//!    are left then are *stuck*. The threads of their steps are leaked; all other threads are
-//!    joined. A leaked thread whose step returns ends the processes that are left in the queues
-//!    (rule 6 of `worker.rs`): each of these is stuck only because no worker was free.
+//!    are left then are *stuck*. Then the workers stop: once it is in no step, each ends the
+//!    processes that are left in the queues (rule 6 of `worker.rs`): these are stuck only because
+//!    no worker was free. The shutdown joins the threads of the workers one after the other. If
+//!    processes are stuck, it waits for each thread for 100 ms. A thread that is still in a step
+//!    then, or still ends processes, is leaked.
 //! 5. A shutdown on a worker leaves rules 3 and 4 to a thread. If the system refuses that thread,
 //!    no thread waits for the deadline. So all processes that are left get their final kill at
 //!    once, the last end stops the workers, and nobody joins the workers. Workers that stopped
@@ -424,8 +426,9 @@ pub struct ShutdownReport {
     /// Processes that the kill at the deadline has ended.
     pub forced: usize,
     /// Processes that are left, because a step did not return or no worker was free to end them.
-    /// The threads of these steps are leaked. When such a step returns, its thread ends the
-    /// processes that are left and are in no step.
+    /// The threads of these steps are leaked, and so is a thread that still ends processes 100 ms
+    /// after the stop. When such a step returns, its thread ends the processes that are left and
+    /// are in no step.
     pub stuck: usize,
 }
 
@@ -568,7 +571,8 @@ impl Shared {
         let stuck = self.live();
         self.stop_workers();
         for thread in threads {
-            // Only the step of a stuck process keeps a thread from ending. That thread is leaked.
+            // Only stuck processes keep a thread from ending: it is in a step, or it ends those
+            // that are left. After the deadline it is leaked (rule 4).
             let deadline = Instant::now() + GRACE;
             while stuck > 0 && !thread.is_finished() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(1));

@@ -32,8 +32,8 @@
 //! 6. A worker that sees the stop runs the processes that are left in the queues, and then ends.
 //!    The shutdown has killed each of them for good, so each ends at this run and is not queued
 //!    again. A worker takes such processes from the deques of the others too, also the last one:
-//!    the owner may be in a step that never returns. The last worker whose step returns finds what
-//!    the others could not, so no process is left that a worker could end.
+//!    the owner may be in a step that never returns. So no process is left in a queue when
+//!    the last worker ends. A process whose `init` returns later is not run.
 use crate::{
     cell::AnyCell,
     guard::guarded,
