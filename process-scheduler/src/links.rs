@@ -8,20 +8,37 @@
 //!    halves.
 //! 2. If one half is refused, the other is removed, or not added. The process of the first half may
 //!    end before the second half is there. So the thread that makes the relation adds the second
-//!    half, and then looks once more for the process of the first half. Thus no half names an ended
-//!    process forever.
+//!    half, and then looks once more for the process of the first half. It can do so only on the
+//!    node of that process: no half that it adds names an ended process forever. A third node that
+//!    links processes of two others cannot look. If the first process ends meanwhile, the second
+//!    one gets its exit, but may keep its half until it ends itself or the node is lost.
 //! 3. The table of remote relations (`remote.rs`) has an entry for each process on another node
 //!    that a process here monitors or is linked to. So the process here is also notified if that
 //!    node is down. The table also notes the watchers on other nodes, which are removed then. The
 //!    entry has the link, the monitors and the watcher of the pair apart, because each of them has
-//!    an end of its own.
+//!    an end of its own. Each of several monitors has a note of its own.
 //! 4. Each node notes the links and the watchers of its own processes, whichever node makes them. A
 //!    relation is noted before the process here has its half, so that the end of this process,
-//!    which takes the half, removes the note too. If `node_down` takes the note before the half is
-//!    there, the thread that adds the half misses the note, and removes the half.
+//!    which takes the half, removes the note too. A thread that adds a half looks for the note
+//!    again, and removes the half if it misses the note. A thread that removes a half looks for
+//!    the note again, too, and removes both if it finds one. So neither is left without the other.
 //! 5. A monitor is made and ended on the node of the process that monitors. That node has the
 //!    `monitored` of the process, and notes the target in its table. Another node passes the call
-//!    on, as a `Watch` or an `Unwatch`. So `by` in the table is always a process here.
+//!    on, as a `Watch` or an `Unwatch`. So the second process of each entry is always one of this
+//!    node.
+//! 6. `node_down` takes the notes, and notifies their processes. It may do so while a thread makes
+//!    the relation:
+//!    - Before the process here has its half: the thread misses the note (rule 4). It hands the
+//!      signal back, as if there were no such process, since no other thread notifies the process
+//!      of the other half.
+//!    - Before the remote process has its half: the thread looks for the note again after the
+//!      remote process has its half, and removes that half.
+//!    - Before the remote process refuses its half: the process here gets one exit. Of `node_down`
+//!      and the thread that gets the refusal, the one that takes the note sends that exit.
+//! 7. These cases are left. If a thread makes a relation again that `node_down` or the end of the
+//!    remote process is about to end, both may end with one exit. If `node_down` ends them, the
+//!    remote process may keep its half. If a process ends while another node makes a link to it,
+//!    and a node is lost at the same time, the remote process may get two exits.
 use crate::{ExitReason, Handle, Pid, Signal, remote::Relation};
 
 impl Handle {
@@ -68,18 +85,27 @@ impl Handle {
             drop(self.route(by, Signal::Watch { target }));
             return;
         }
-        let watcher = self.registry().get(by);
-        if !watcher.is_some_and(|watcher| watcher.monitors(target)) {
+        let Some(watcher) = self.registry().get(by) else {
             return;
-        }
-        if target.node != self.node() {
+        };
+        let is_remote = target.node != self.node();
+        if is_remote {
             self.shared.remote.note(target, by, Relation::Monitor);
         }
-        if self.route(target, Signal::Monitor { by }).is_err() {
+        if !watcher.monitors(target) {
             self.forget_relation(target, by, Relation::Monitor);
-            self.no_process(by, target, false);
-        } else if self.registry().get(by).is_none() {
-            // The end of `by` may have removed the monitor before the target had it.
+            return;
+        }
+        let is_refused = self.route(target, Signal::Monitor { by }).is_err();
+        if is_refused && (!is_remote || self.forget_relation(target, by, Relation::Monitor)) {
+            // Not by `signal_here`, which would remove the note of one more monitor.
+            drop(self.signal_cell(by, no_process(target, false)));
+        } else if is_refused
+            || self.registry().get(by).is_none()
+            || (is_remote && !self.has_note(target, by, Relation::Monitor))
+        {
+            // The end of `by` may have removed the monitor before the target had it, or `node_down`
+            // the note (rule 6).
             self.demonitor(by, target);
         }
     }
@@ -99,11 +125,17 @@ impl Handle {
             drop(self.route(by, Signal::Unwatch { target }));
             return;
         }
-        self.forget_relation(target, by, Relation::Monitor);
-        if let Some(by) = self.registry().get(by) {
-            by.unmonitor(target);
+        loop {
+            while self.forget_relation(target, by, Relation::Monitor) {}
+            if let Some(by) = self.registry().get(by) {
+                by.unmonitor(target);
+            }
+            drop(self.route(target, Signal::Demonitor { by }));
+            // Rule 4.
+            if !self.has_note(target, by, Relation::Monitor) {
+                return;
+            }
         }
-        drop(self.route(target, Signal::Demonitor { by }));
     }
 
     /// Links two processes. If one ends abnormally, the other ends for the same reason. If the
@@ -129,9 +161,13 @@ impl Handle {
             (b, a)
         };
         let has_ended = |pid: Pid| pid.node == self.node() && self.registry().get(pid).is_none();
-        if self.add_link(a, b) && self.add_link(b, a) && has_ended(a) {
-            // `a` ended between the two halves. Its end has notified `b`, perhaps before `b` had
-            // its half, which nothing else would remove.
+        let is_lost = || {
+            let is_noted = a.node == self.node() && b.node != self.node();
+            is_noted && !self.has_note(b, a, Relation::Link)
+        };
+        if self.add_link(a, b) && self.add_link(b, a) && (has_ended(a) || is_lost()) {
+            // `a` ended between the two halves, or lost its half by `node_down` (rule 6). `b` was
+            // notified perhaps before it had its half, which nothing else would remove.
             drop(self.route(b, Signal::Unlink { with: a }));
         }
     }
@@ -141,7 +177,11 @@ impl Handle {
     fn add_link(&self, one: Pid, other: Pid) -> bool {
         let added = self.route(one, Signal::Link { with: other }).is_ok();
         if !added {
-            self.no_process(other, one, true);
+            let has_note = other.node == self.node() && one.node != self.node();
+            // Rule 6.
+            if !has_note || self.forget_relation(one, other, Relation::Link) {
+                drop(self.route(other, no_process(one, true)));
+            }
         }
         added
     }
@@ -161,16 +201,6 @@ impl Handle {
         }
     }
 
-    fn no_process(&self, to: Pid, pid: Pid, linked: bool) {
-        let reason = ExitReason::NoProcess;
-        let exit = Signal::Exit {
-            pid,
-            reason,
-            linked,
-        };
-        drop(self.route(to, exit));
-    }
-
     /// Passes a signal to a process here. If the signal adds or removes one half of a relation to
     /// a remote process, changes the table too (rule 3).
     pub(crate) fn signal_here(&self, to: Pid, signal: Signal) -> Result<(), Signal> {
@@ -185,27 +215,56 @@ impl Handle {
             }
             _ => {}
         }
-        if let Some((other, relation)) = removed_by(&signal) {
-            // The relation is removed also if `to` has ended.
-            self.forget_relation(other, to, relation);
+        if let Signal::Exit {
+            pid, linked: false, ..
+        } = signal
+        {
+            self.forget_relation(pid, to, Relation::Monitor);
         }
-        match added_by(&signal) {
-            Some(added) if added.other.node != self.node() => self.add_remote(to, signal, added),
-            _ => self.signal_cell(to, signal),
+        match half_of(&signal) {
+            Some(half) if half.other.node == self.node() => self.signal_cell(to, signal),
+            Some(half) if half.is_added => self.add_remote(to, signal, half),
+            Some(half) => self.remove_remote(to, signal, half),
+            None => self.signal_cell(to, signal),
         }
     }
 
     /// Gives a process here its half of a relation to a remote process (rule 4).
-    fn add_remote(&self, to: Pid, signal: Signal, added: Added) -> Result<(), Signal> {
-        let Added {
+    fn add_remote(&self, to: Pid, signal: Signal, half: Half) -> Result<(), Signal> {
+        let Half {
             other, relation, ..
-        } = added;
-        self.shared.remote.note(other, to, relation);
+        } = half;
+        let remote = &self.shared.remote;
+        let losses = remote.note(other, to, relation);
+        let added = self.signal_cell(to, signal.clone());
+        if added.is_err() {
+            remote.forget(other, to, relation);
+            return added;
+        }
+        if remote.has(other, to, relation) {
+            return Ok(());
+        }
+        drop(self.signal_cell(to, half.removal));
+        // The end of `to` notifies the other process, and an `Unlink` or a `Demonitor` need not.
+        // But `node_down` notifies only `to` (rule 6).
+        if remote.losses() == losses {
+            Ok(())
+        } else {
+            Err(signal)
+        }
+    }
+
+    /// Takes a half of a relation to a remote process from a process here, which may have ended
+    /// (rule 4).
+    fn remove_remote(&self, to: Pid, signal: Signal, half: Half) -> Result<(), Signal> {
+        let Half {
+            other, relation, ..
+        } = half;
+        let remote = &self.shared.remote;
+        remote.forget(other, to, relation);
         let result = self.signal_cell(to, signal);
-        if result.is_err() {
-            self.forget_relation(other, to, relation);
-        } else if !self.shared.remote.has(other, to, relation) {
-            drop(self.signal_cell(to, added.removal));
+        while remote.forget(other, to, relation) {
+            drop(self.signal_cell(to, half.removal.clone()));
         }
         result
     }
@@ -217,17 +276,20 @@ impl Handle {
         }
     }
 
-    /// Removes one kind of relation of a pair from the table.
-    pub(crate) fn forget_relation(&self, remote: Pid, by: Pid, relation: Relation) {
-        if remote.node != self.node() {
-            self.shared.remote.forget(remote, by, relation);
-        }
+    fn has_note(&self, remote: Pid, local: Pid, relation: Relation) -> bool {
+        remote.node != self.node() && self.shared.remote.has(remote, local, relation)
+    }
+
+    /// Removes a relation of a pair from the table: of several monitors, one. Returns whether the
+    /// table had it.
+    pub(crate) fn forget_relation(&self, remote: Pid, local: Pid, relation: Relation) -> bool {
+        remote.node != self.node() && self.shared.remote.forget(remote, local, relation)
     }
 
     /// Removes all relations of a pair, one of which has ended, from the table.
-    pub(crate) fn forget_remote(&self, remote: Pid, by: Pid) {
+    pub(crate) fn forget_remote(&self, remote: Pid, local: Pid) {
         if remote.node != self.node() {
-            self.shared.remote.forget_all(remote, by);
+            self.shared.remote.forget_all(remote, local);
         }
     }
 
@@ -240,56 +302,66 @@ impl Handle {
     /// scheduler.node_down(7);
     /// ```
     pub fn node_down(&self, node: u32) {
-        for (pid, by, relations) in self.shared.remote.take_node(node) {
+        for (pid, local, relations) in self.shared.remote.take_node(node) {
             let exit = |linked| Signal::Exit {
                 pid,
                 reason: ExitReason::NodeDown,
                 linked,
             };
             if relations.is_watched {
-                drop(self.route(by, Signal::Demonitor { by: pid }));
+                drop(self.signal_here(local, Signal::Demonitor { by: pid }));
             }
             if relations.is_linked {
-                drop(self.route(by, exit(true)));
+                drop(self.signal_here(local, exit(true)));
             }
             for _ in 0..relations.monitors {
-                drop(self.route(by, exit(false)));
+                // Not by `signal_here`, which would remove the note of a later monitor.
+                drop(self.signal_cell(local, exit(false)));
             }
         }
     }
 }
 
-/// One half of a relation, which a signal adds.
-struct Added {
+/// Returns the exit for a process that is related to one that does not exist.
+fn no_process(pid: Pid, linked: bool) -> Signal {
+    Signal::Exit {
+        pid,
+        reason: ExitReason::NoProcess,
+        linked,
+    }
+}
+
+/// One half of a relation, which a signal adds or removes.
+struct Half {
     other: Pid,
     relation: Relation,
+    is_added: bool,
     /// The signal that removes the half.
     removal: Signal,
 }
 
-/// Returns the half that a signal adds.
-fn added_by(signal: &Signal) -> Option<Added> {
+/// Returns the half that a signal adds or removes. Signals do so for links and watchers.
+fn half_of(signal: &Signal) -> Option<Half> {
+    let is_added = matches!(signal, Signal::Link { .. } | Signal::Monitor { .. });
     let (other, relation, removal) = match *signal {
-        Signal::Link { with } => (with, Relation::Link, Signal::Unlink { with }),
-        Signal::Monitor { by } => (by, Relation::Watcher, Signal::Demonitor { by }),
+        Signal::Link { with }
+        | Signal::Unlink { with }
+        | Signal::Exit {
+            pid: with,
+            linked: true,
+            ..
+        } => (with, Relation::Link, Signal::Unlink { with }),
+        Signal::Monitor { by } | Signal::Demonitor { by } => {
+            (by, Relation::Watcher, Signal::Demonitor { by })
+        }
         _ => return None,
     };
-    Some(Added {
+    Some(Half {
         other,
         relation,
+        is_added,
         removal,
     })
-}
-
-/// Returns the other process and the relation of which a signal removes one half.
-fn removed_by(signal: &Signal) -> Option<(Pid, Relation)> {
-    match *signal {
-        Signal::Unlink { with } => Some((with, Relation::Link)),
-        Signal::Demonitor { by } => Some((by, Relation::Watcher)),
-        Signal::Exit { pid, linked, .. } if linked => Some((pid, Relation::Link)),
-        Signal::Exit { pid, .. } => Some((pid, Relation::Monitor)),
-        _ => None,
-    }
 }
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

@@ -2,9 +2,9 @@
 //! another node. `links.rs` fills the table.
 //!
 //! A pair of a remote process and a local one has one entry. It says which relations the two have,
-//! so that the end of one relation leaves the others.
+//! so that the end of one relation leaves the others. A relation that the entry has is *noted*.
 use crate::Pid;
-use std::collections::HashMap;
+use std::{collections::HashMap, mem};
 use sync_shim::sync::Mutex;
 
 /// A relation of a process to one on another node.
@@ -27,27 +27,40 @@ pub(crate) struct Relations {
     pub(crate) is_watched: bool,
 }
 
-/// Keys are a remote process and a process here that is related to it.
-pub(crate) struct RemoteTable(Mutex<HashMap<(Pid, Pid), Relations>>);
+pub(crate) struct RemoteTable(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    /// Keys are a remote process and a process here that is related to it.
+    pairs: HashMap<(Pid, Pid), Relations>,
+    /// How often a node was lost.
+    losses: u64,
+}
 
 impl RemoteTable {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(HashMap::new()))
+        Self(Mutex::new(Table::default()))
     }
 
-    /// Adds a relation. Only monitors are counted.
-    pub(crate) fn note(&self, remote: Pid, by: Pid, relation: Relation) {
+    /// Adds a relation. Only monitors are counted. Returns how often a node was lost.
+    pub(crate) fn note(&self, remote: Pid, local: Pid, relation: Relation) -> u64 {
         let mut table = self.0.lock();
-        let relations = table.entry((remote, by)).or_default();
+        let relations = table.pairs.entry((remote, local)).or_default();
         match relation {
             Relation::Link => relations.is_linked = true,
             Relation::Monitor => relations.monitors += 1,
             Relation::Watcher => relations.is_watched = true,
         }
+        table.losses
     }
 
-    pub(crate) fn has(&self, remote: Pid, by: Pid, relation: Relation) -> bool {
-        let relations = self.0.lock().get(&(remote, by)).copied();
+    /// Returns how often a node was lost.
+    pub(crate) fn losses(&self) -> u64 {
+        self.0.lock().losses
+    }
+
+    pub(crate) fn has(&self, remote: Pid, local: Pid, relation: Relation) -> bool {
+        let relations = self.0.lock().pairs.get(&(remote, local)).copied();
         let relations = relations.unwrap_or_default();
         match relation {
             Relation::Link => relations.is_linked,
@@ -56,35 +69,41 @@ impl RemoteTable {
         }
     }
 
-    /// Removes one kind of relation of the pair.
-    pub(crate) fn forget(&self, remote: Pid, by: Pid, relation: Relation) {
-        let mut table = self.0.lock();
-        let Some(relations) = table.get_mut(&(remote, by)) else {
-            return;
+    /// Removes a relation of the pair: of several monitors, one. Returns whether it was noted.
+    pub(crate) fn forget(&self, remote: Pid, local: Pid, relation: Relation) -> bool {
+        let pairs = &mut self.0.lock().pairs;
+        let Some(relations) = pairs.get_mut(&(remote, local)) else {
+            return false;
         };
-        match relation {
-            Relation::Link => relations.is_linked = false,
-            Relation::Monitor => relations.monitors = 0,
-            Relation::Watcher => relations.is_watched = false,
-        }
+        let was_noted = match relation {
+            Relation::Link => mem::take(&mut relations.is_linked),
+            Relation::Watcher => mem::take(&mut relations.is_watched),
+            Relation::Monitor => {
+                let left = relations.monitors.checked_sub(1);
+                relations.monitors = left.unwrap_or(0);
+                left.is_some()
+            }
+        };
         if *relations == Relations::default() {
-            table.remove(&(remote, by));
+            pairs.remove(&(remote, local));
         }
+        was_noted
     }
 
     /// Removes all relations of the pair.
-    pub(crate) fn forget_all(&self, remote: Pid, by: Pid) {
-        self.0.lock().remove(&(remote, by));
+    pub(crate) fn forget_all(&self, remote: Pid, local: Pid) {
+        self.0.lock().pairs.remove(&(remote, local));
     }
 
-    /// Takes out all relations to processes of a node. Returns the remote process, the one here,
-    /// and their relations.
+    /// Takes out all relations to processes of a node that is lost. Returns the remote process, the
+    /// one here, and their relations.
     pub(crate) fn take_node(&self, node: u32) -> Vec<(Pid, Pid, Relations)> {
         let mut table = self.0.lock();
+        table.losses += 1;
         let mut taken = Vec::new();
-        table.retain(|&(remote, by), relations| {
+        table.pairs.retain(|&(remote, local), relations| {
             if remote.node == node {
-                taken.push((remote, by, *relations));
+                taken.push((remote, local, *relations));
             }
             remote.node != node
         });
@@ -93,6 +112,6 @@ impl RemoteTable {
 
     #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
     pub(crate) fn len(&self) -> usize {
-        self.0.lock().len()
+        self.0.lock().pairs.len()
     }
 }

@@ -1,9 +1,9 @@
 //! Two schedulers of one program, connected by a relay.
 use process_scheduler::{
-    CallError, Event, EventsOf, ExitReason, Loopback, NoCommand, OutputOf, Pid, Process, Reply,
-    Scheduler, Spawn, Step, StepOf,
+    CallError, Event, EventsOf, Exit, ExitReason, Loopback, NoCommand, OutputOf, Parcel, Pid,
+    Process, Relay, Reply, Scheduler, Signal, Spawn, Step, StepOf,
 };
-use std::{sync::mpsc, time::Duration};
+use std::{sync::mpsc, thread, time::Duration};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -41,6 +41,13 @@ fn still(scheduler: &Scheduler) -> Pid {
     scheduler.spawn_fn(|(): (), _| ()).unwrap().pid()
 }
 
+/// Waits for an end, but at most `LONG`.
+fn wait(end: Exit) -> ExitReason {
+    let (sender, reason) = mpsc::channel();
+    thread::spawn(move || sender.send(end.wait()));
+    reason.recv_timeout(LONG).unwrap()
+}
+
 /// Nodes keep each other in memory until they are disconnected.
 fn part(loopback: &Loopback) {
     [1, 2].iter().for_each(|&node| loopback.disconnect(node));
@@ -62,11 +69,11 @@ fn remote_process_gets_messages_calls_and_signals() {
     assert!(here.try_send(far, "another type").is_err());
     let end = there.exit_of(far);
     assert!(here.cancel(far));
-    assert_eq!(end.wait(), ExitReason::Cancelled);
+    assert_eq!(wait(end), ExitReason::Cancelled);
     let far = spawn();
     let end = there.exit_of(far);
     assert!(here.kill(far));
-    assert_eq!(end.wait(), ExitReason::Killed);
+    assert_eq!(wait(end), ExitReason::Killed);
     assert!(!here.kill(far));
     let call = address.call(|reply| (21, reply), LONG).wait();
     assert_eq!(call, Err(CallError::Closed));
@@ -99,7 +106,7 @@ fn remote_end_and_a_lost_node_are_reported() {
     let mut expected = [monitored, linked].map(|pid| (pid, ExitReason::NodeDown));
     expected.sort_by_key(|(pid, _)| *pid);
     assert_eq!(lost, expected);
-    assert_eq!(plain_end.wait(), ExitReason::NodeDown);
+    assert_eq!(wait(plain_end), ExitReason::NodeDown);
     here.monitor(near, monitored);
     assert_eq!(next(), (monitored, ExitReason::NoProcess));
     assert!(ends.try_recv().is_err());
@@ -125,7 +132,7 @@ fn end_of_one_remote_relation_keeps_the_other() {
     here.link(monitors, far);
     here.unlink(monitors, far);
     loopback.disconnect(2);
-    assert_eq!(linked_end.wait(), ExitReason::NodeDown);
+    assert_eq!(wait(linked_end), ExitReason::NodeDown);
     assert_eq!(ends.recv_timeout(LONG), Ok((far, ExitReason::NodeDown)));
     part(&loopback);
 }
@@ -147,7 +154,7 @@ fn remote_link_that_is_made_again_is_reported_once() {
     let end = here.exit_of(near);
     here.cancel(near);
     // The process ends after it has reported all exits, and drops the channel.
-    end.wait();
+    wait(end);
     assert_eq!(
         ends.iter().collect::<Vec<_>>(),
         [(far, ExitReason::NodeDown)]
@@ -178,7 +185,7 @@ fn lost_node_is_reported_on_both_sides_of_a_link() {
         link([&here, &there], pids);
         here.node_down(2);
         there.node_down(1);
-        let reasons = ends.map(|end| end.wait());
+        let reasons = ends.map(wait);
         assert_eq!(reasons, [ExitReason::NodeDown, ExitReason::NodeDown]);
         part(&loopback);
     }
@@ -196,7 +203,7 @@ fn link_made_on_a_third_node_is_reported_on_both_sides() {
     third.link(pids[0], pids[1]);
     here.node_down(2);
     there.node_down(1);
-    let reasons = ends.map(|end| end.wait());
+    let reasons = ends.map(wait);
     assert_eq!(reasons, [ExitReason::NodeDown, ExitReason::NodeDown]);
     part(&loopback);
 }
@@ -213,7 +220,7 @@ fn link_that_has_ended_is_reported_on_no_side() {
     here.node_down(2);
     there.node_down(1);
     assert!(here.cancel(near) && there.cancel(far));
-    let reasons = ends.map(|end| end.wait());
+    let reasons = ends.map(wait);
     assert_eq!(reasons, [ExitReason::Cancelled, ExitReason::Cancelled]);
     part(&loopback);
 }
@@ -235,10 +242,10 @@ fn monitor_of_a_lost_node_is_reported_once() {
     there.node_down(1);
     let [near_end, far_end] = [here.exit_of(near), there.exit_of(far)];
     there.kill(far);
-    far_end.wait();
+    wait(far_end);
     here.cancel(near);
     // The process ends after it has reported all exits, and drops the channel.
-    near_end.wait();
+    wait(near_end);
     assert_eq!(
         ends.iter().collect::<Vec<_>>(),
         [(far, ExitReason::NodeDown)]
@@ -266,14 +273,14 @@ fn monitor_made_on_any_node_is_reported() {
         caller.demonitor(near, ignored);
         let end = there.exit_of(killed);
         there.kill(killed);
-        end.wait();
+        wait(end);
         here.node_down(2);
         there.node_down(1);
         caller.monitor(near, killed);
         let end = here.exit_of(near);
         here.cancel(near);
         // The process ends after it has reported all exits, and drops the channel.
-        end.wait();
+        wait(end);
         let expected = [
             (killed, ExitReason::Killed),
             (lost, ExitReason::NodeDown),
@@ -282,4 +289,39 @@ fn monitor_made_on_any_node_is_reported() {
         assert_eq!(ends.iter().collect::<Vec<_>>(), expected);
     }
     part(&loopback);
+}
+
+/// A process monitors a remote one twice. It gets one of the two exits, and then the node is lost.
+///
+/// Fails if the first exit also removes the note of the second monitor.
+#[test]
+fn second_monitor_of_an_ended_target_is_reported_too() {
+    struct Accepts;
+    impl Relay for Accepts {
+        fn deliver(&self, _: Pid, _: Parcel) -> Result<(), Parcel> {
+            Ok(())
+        }
+    }
+    let [here, there] = [1, 2].map(|node| {
+        let builder = Scheduler::builder().workers(1).node(node);
+        builder.relay(Accepts).build()
+    });
+    let (sender, ends) = mpsc::channel();
+    let near = here.spawn(Watches(sender)).unwrap().pid();
+    let far = still(&there);
+    here.monitor(near, far);
+    here.monitor(near, far);
+    let exit = Signal::Exit {
+        pid: far,
+        reason: ExitReason::Killed,
+        linked: false,
+    };
+    here.deliver(near, Parcel::Signal(exit)).unwrap();
+    here.node_down(2);
+    let end = here.exit_of(near);
+    here.cancel(near);
+    // The process ends after it has reported all exits, and drops the channel.
+    wait(end);
+    let reasons: Vec<_> = ends.iter().map(|(_, reason)| reason).collect();
+    assert_eq!(reasons, [ExitReason::Killed, ExitReason::NodeDown]);
 }

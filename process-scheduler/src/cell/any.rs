@@ -38,6 +38,7 @@ pub(crate) trait AnyCell: Send + Sync {
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
     /// Notes that this process monitors another. False if this process has ended.
     fn monitors(&self, target: Pid) -> bool;
+    /// Removes all monitors of the target.
     fn unmonitor(&self, target: Pid);
     /// Adds a name or a group. False if the process has ended, and for a group also if it was
     /// killed for good.
@@ -48,6 +49,16 @@ pub(crate) trait AnyCell: Send + Sync {
     /// Returns the supervisor. `None` if there is none, or the process has ended.
     fn supervisor(&self) -> Option<Pid>;
     fn info(&self) -> Info;
+}
+
+impl<P: Process> Cell<P> {
+    /// Removes one monitor of the target, which has ended: each monitor gets an exit of its own.
+    fn unmonitor_once(&self, target: Pid) {
+        if let Related::Some(more) = &mut *self.related.lock() {
+            let place = more.monitored.iter().position(|pid| *pid == target);
+            place.map(|place| more.monitored.swap_remove(place));
+        }
+    }
 }
 
 impl<P: Process> AnyCell for Cell<P> {
@@ -136,7 +147,7 @@ impl<P: Process> AnyCell for Cell<P> {
                         return Ok(());
                     }
                 } else {
-                    self.unmonitor(pid);
+                    self.unmonitor_once(pid);
                 }
                 Urgent::Exit { pid, reason }
             }

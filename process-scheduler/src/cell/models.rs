@@ -1,8 +1,10 @@
 //! Models of the end of an incarnation, and of relations to a process that ends.
 use super::*;
 use crate::{
-    EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Signal, Step, StepOf, core::Core,
-    remote::Relation, scheduler::models::without_threads,
+    EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Relay, Signal, Step, StepOf,
+    core::Core,
+    remote::Relation,
+    scheduler::models::{with_relay, without_threads},
 };
 use sync_shim::{Model, model, thread};
 
@@ -117,9 +119,11 @@ fn remote_link_racing_the_loss_of_its_node_is_reported() {
             thread::spawn(move || handle.node_down(7))
         };
         let link = Parcel::Signal(Signal::Link { with });
-        assert!(handle.deliver(pid, link).is_ok());
+        // Perhaps refused, if the node goes down meanwhile.
+        let is_refused = handle.deliver(pid, link).is_err();
         relay.join().unwrap();
         let is_linked = !process.info().links.is_empty();
+        assert!(!is_linked || !is_refused);
         let exits = process.core.take_urgent().count();
         assert_eq!(exits, usize::from(!is_linked));
         let is_noted = handle.shared.remote.has(with, pid, Relation::Link);
@@ -129,20 +133,22 @@ fn remote_link_racing_the_loss_of_its_node_is_reported() {
     });
 }
 
-/// A process ends while it is linked to one on another node: the table keeps no link of it.
+/// A process ends while it is linked to one on another node: the table keeps no link of it. The
+/// other node gets the signal back, or one exit.
 ///
 /// Fails if `add_remote` notes the link after the process has it, or keeps the note of a link that
-/// the process refuses.
+/// the process refuses. Also fails if it hands the signal back whenever it misses the note.
 #[test]
 fn remote_link_racing_the_end_of_its_process_is_forgotten() {
     model(|| {
-        let handle = without_threads();
+        let (handle, far) = with_far(true);
         let ending = spawn(&handle, None);
-        let (pid, with) = (ending.pid, Pid::none(7));
+        let (pid, with) = (ending.pid, FAR);
         let worker = thread::spawn(move || ending.abandon());
         let link = Parcel::Signal(Signal::Link { with });
-        drop(handle.deliver(pid, link));
+        let is_refused = handle.deliver(pid, link).is_err();
         worker.join().unwrap();
+        assert_eq!(far.0.lock().exits + usize::from(is_refused), 1);
         assert!(!handle.shared.remote.has(with, pid, Relation::Link));
     });
 }
@@ -162,13 +168,243 @@ fn remote_watcher_racing_the_loss_of_its_node_is_noted() {
             thread::spawn(move || handle.node_down(7))
         };
         let monitor = Parcel::Signal(Signal::Monitor { by });
-        assert!(handle.deliver(pid, monitor).is_ok());
+        // Perhaps refused, if the node goes down meanwhile.
+        drop(handle.deliver(pid, monitor));
         relay.join().unwrap();
         let watchers = process.relate(|more| more.watchers.len());
         let is_noted = handle.shared.remote.has(by, pid, Relation::Watcher);
         assert_eq!(watchers, Some(usize::from(is_noted)));
         // The cell and the scheduler refer to each other.
         handle.registry().remove(pid);
+    });
+}
+
+/// The relay to node 7, which has one process.
+struct Far(Mutex<FarState>);
+
+struct FarState {
+    /// Whether the process on node 7 accepts relations.
+    accepts: bool,
+    /// Whether that process has its half of a relation.
+    has_half: bool,
+    /// The exits that the process has got.
+    exits: usize,
+}
+
+fn with_far(accepts: bool) -> (Handle, Arc<Far>) {
+    let far = Arc::new(Far(Mutex::new(FarState {
+        accepts,
+        has_half: false,
+        exits: 0,
+    })));
+    (with_relay(Some(Arc::new(far.clone()))), far)
+}
+
+/// The pid of the process on node 7.
+const FAR: Pid = Pid::none(7);
+
+impl Relay for Arc<Far> {
+    fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), Parcel> {
+        let Parcel::Signal(signal) = &parcel else {
+            return Ok(());
+        };
+        let mut state = self.0.lock();
+        match signal {
+            Signal::Link { .. } | Signal::Monitor { .. } => {
+                if !state.accepts {
+                    return Err(parcel);
+                }
+                state.has_half = true;
+            }
+            Signal::Unlink { .. } | Signal::Demonitor { .. } => state.has_half = false,
+            Signal::Exit { .. } => {
+                state.has_half = false;
+                state.exits += 1;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The places of a relation between a process here and that on node 7: the table, and the two
+/// halves. Also the exits that the process here has got.
+#[derive(Debug, PartialEq, Eq)]
+struct Places {
+    is_noted: bool,
+    has_half: bool,
+    far_has_half: bool,
+    exits: usize,
+}
+
+impl Places {
+    fn related() -> Self {
+        Self {
+            is_noted: true,
+            has_half: true,
+            far_has_half: true,
+            exits: 0,
+        }
+    }
+
+    fn unrelated(exits: usize) -> Self {
+        Self {
+            is_noted: false,
+            has_half: false,
+            far_has_half: false,
+            exits,
+        }
+    }
+}
+
+/// A process here, and the one on node 7.
+struct Pair {
+    handle: Handle,
+    pid: Pid,
+    far: Arc<Far>,
+}
+
+impl Pair {
+    /// Loses the connection to node 7, also on node 7, and connects again.
+    fn reconnect(&self) {
+        let accepts = {
+            let mut state = self.far.0.lock();
+            state.has_half = false;
+            std::mem::replace(&mut state.accepts, false)
+        };
+        self.handle.node_down(7);
+        self.far.0.lock().accepts = accepts;
+    }
+
+    fn deliver(&self, signal: Signal) {
+        let delivered = self.handle.deliver(self.pid, Parcel::Signal(signal));
+        assert!(delivered.is_ok());
+    }
+}
+
+/// Runs two actions at the same time. Returns what has become of the relation of the pair.
+fn race(relation: Relation, accepts: bool, actions: [fn(&Pair); 2]) -> Places {
+    let (handle, far) = with_far(accepts);
+    let process = spawn(&handle, None);
+    let pid = process.pid;
+    let pair = Arc::new(Pair {
+        handle: handle.clone(),
+        pid,
+        far: far.clone(),
+    });
+    let other = {
+        let pair = pair.clone();
+        thread::spawn(move || actions[1](&pair))
+    };
+    actions[0](&pair);
+    other.join().unwrap();
+    let halves = process.relate(|more| match relation {
+        Relation::Link => more.links.len(),
+        Relation::Monitor => more.monitored.len(),
+        Relation::Watcher => more.watchers.len(),
+    });
+    let places = Places {
+        is_noted: handle.shared.remote.has(FAR, pid, relation),
+        has_half: halves != Some(0),
+        far_has_half: far.0.lock().has_half,
+        exits: process.core.take_urgent().count(),
+    };
+    // The cell and the scheduler refer to each other.
+    handle.registry().remove(pid);
+    places
+}
+
+/// A process is linked to one of another node, or begins to monitor it, while that node is lost and
+/// found again. Either the relation is in all its places, or in none, and then the process gets one
+/// exit.
+///
+/// Fails if `link` or `monitor` does not look at the table again after the other process has its
+/// half, or sends an exit for a refusal although `node_down` has taken the note.
+fn relation_racing_a_loss(relation: Relation, relate: fn(&Pair)) {
+    model(move || {
+        let places = race(relation, true, [relate, Pair::reconnect]);
+        let expected = [Places::related(), Places::unrelated(1)];
+        assert!(expected.contains(&places), "{places:?}");
+    });
+}
+
+#[test]
+fn link_racing_the_loss_of_a_node_leaves_no_half() {
+    relation_racing_a_loss(Relation::Link, |pair| pair.handle.link(pair.pid, FAR));
+}
+
+#[test]
+fn monitor_racing_the_loss_of_a_node_leaves_no_half() {
+    relation_racing_a_loss(Relation::Monitor, |pair| pair.handle.monitor(pair.pid, FAR));
+}
+
+/// The process of the other node refuses the relation while its node is lost: the process here gets
+/// one exit.
+///
+/// Fails if `link` or `monitor` sends an exit although `node_down` has taken the note.
+fn refusal_racing_a_loss(relation: Relation, relate: fn(&Pair)) {
+    model(move || {
+        let places = race(relation, false, [relate, Pair::reconnect]);
+        assert_eq!(places, Places::unrelated(1));
+    });
+}
+
+#[test]
+fn refused_link_racing_the_loss_of_a_node_is_reported_once() {
+    refusal_racing_a_loss(Relation::Link, |pair| pair.handle.link(pair.pid, FAR));
+}
+
+#[test]
+fn refused_monitor_racing_the_loss_of_a_node_is_reported_once() {
+    refusal_racing_a_loss(Relation::Monitor, |pair| pair.handle.monitor(pair.pid, FAR));
+}
+
+/// Another node adds a link or a watcher while it removes the same: the table notes the half if
+/// the process here has it.
+///
+/// Fails if `remove_remote` does not look at the table again after it has removed the half.
+fn removal_racing_an_addition(relation: Relation, actions: [fn(&Pair); 2]) {
+    model(move || {
+        let places = race(relation, true, actions);
+        assert_eq!((places.is_noted, places.exits), (places.has_half, 0));
+    });
+}
+
+#[test]
+fn unlink_racing_a_remote_link_leaves_no_note_alone() {
+    let actions: [fn(&Pair); 2] = [
+        |pair| pair.deliver(Signal::Link { with: FAR }),
+        |pair| pair.deliver(Signal::Unlink { with: FAR }),
+    ];
+    removal_racing_an_addition(Relation::Link, actions);
+}
+
+#[test]
+fn demonitor_racing_a_remote_watcher_leaves_no_note_alone() {
+    let actions: [fn(&Pair); 2] = [
+        |pair| pair.deliver(Signal::Monitor { by: FAR }),
+        |pair| pair.deliver(Signal::Demonitor { by: FAR }),
+    ];
+    removal_racing_an_addition(Relation::Watcher, actions);
+}
+
+/// A process begins to monitor one of another node while a thread ends that monitor. The monitor is
+/// in all its places, or in none.
+///
+/// The model has a bound. It does not finish in a minute without one.
+///
+/// Fails if `demonitor` does not look at the table again, or if `monitor` notes the target after
+/// the process has its half.
+#[test]
+fn demonitor_racing_a_remote_monitor_agrees_everywhere() {
+    Model::new().bound(5).check(|| {
+        let actions: [fn(&Pair); 2] = [
+            |pair| pair.handle.monitor(pair.pid, FAR),
+            |pair| pair.handle.demonitor(pair.pid, FAR),
+        ];
+        let places = race(Relation::Monitor, true, actions);
+        let expected = [Places::related(), Places::unrelated(0)];
+        assert!(expected.contains(&places), "{places:?}");
     });
 }
 

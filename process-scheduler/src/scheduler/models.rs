@@ -5,6 +5,11 @@ use sync_shim::{cell::UnsafeCell, model, thread};
 
 /// Makes the shared part of a scheduler whose only worker has no thread, so that it runs nothing.
 pub(crate) fn without_threads() -> Handle {
+    with_relay(None)
+}
+
+/// Makes the same with a relay.
+pub(crate) fn with_relay(relay: Option<Arc<dyn Relay>>) -> Handle {
     let deque = Worker::new();
     let park = ThreadPark::new();
     let shared = Shared {
@@ -19,7 +24,7 @@ pub(crate) fn without_threads() -> Handle {
         timer: Timer::new(),
         names: Mutex::new(HashMap::new()),
         groups: Mutex::new(HashMap::new()),
-        relay: None,
+        relay,
         remote: RemoteTable::new(),
         handlers: HashMap::new(),
         begun: CachePadded::new(AtomicU64::new(0)),
