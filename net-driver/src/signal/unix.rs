@@ -165,7 +165,7 @@ impl From<c_int> for SignalKind {
 /// Makes a listener for a signal. The listener receives the signals that come in from now on.
 ///
 /// The first listener for a signal installs a handler, which stays for good: the process no longer
-/// dies of that signal. A listener that was made before a `fork` receives nothing in the child.
+/// dies of that signal. After a `fork` no listener works in the child.
 ///
 /// ```
 /// use net_driver::signal::unix::{SignalKind, signal};
