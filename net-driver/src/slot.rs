@@ -29,7 +29,7 @@
 //! another event follows.
 use crate::{
     Interest, Ready,
-    list::List,
+    list::{self, List},
     readiness::{Readiness, Snapshot},
 };
 use std::{collections::VecDeque, mem, task::Waker};
@@ -180,7 +180,7 @@ impl Slot {
         let waiter = Waiter::Waiting(interest, waker.clone());
         let mut waiters = self.waiters.lock();
         let old = match key {
-            Some(key) => Some(mem::replace(waiters.shared.get_mut(key.0), waiter)),
+            Some(key) => Some(mem::replace(&mut waiters.shared[key.0], waiter)),
             None => {
                 *key = Some(WaiterKey(waiters.shared.insert(waiter)));
                 None
@@ -195,7 +195,7 @@ impl Slot {
     /// Removes an entry of the list.
     pub(crate) fn stop_waiting(&self, key: WaiterKey) {
         let mut waiters = self.waiters.lock();
-        let old = waiters.shared.remove(key.0);
+        let old = list::remove(&mut waiters.shared, key.0);
         drop(waiters);
         drop(old);
     }
@@ -219,7 +219,7 @@ impl Waiters {
                 out.extend(self.cell(direction).take());
             }
         }
-        for waiter in self.shared.iter_mut() {
+        for (_, waiter) in &mut self.shared {
             if matches!(waiter, Waiter::Waiting(interest, _) if ready.intersects(interest.wanted()))
             {
                 if let Waiter::Waiting(_, waker) = mem::replace(waiter, Waiter::Notified) {
@@ -230,7 +230,7 @@ impl Waiters {
     }
 
     fn is_waiting(&self, key: &WaiterKey, waker: &Waker) -> bool {
-        let waiter = self.shared.get(key.0);
+        let waiter = &self.shared[key.0];
         matches!(waiter, Waiter::Waiting(_, stored) if stored.will_wake(waker))
     }
 }

@@ -31,7 +31,7 @@
 //! 4. A signal publishes no memory, just as a signal from another process does not. So all
 //!    orderings are Relaxed: the socket orders a flag before its byte, and the lock orders the two
 //!    sides of rule 3.
-use crate::list::List;
+use crate::list::{self, List};
 use signal_hook_registry::FORBIDDEN;
 use std::{
     fmt,
@@ -82,7 +82,7 @@ impl Slot {
     fn store_waker(&self, entry: &mut Option<usize>, waker: Waker) -> Option<Waker> {
         let mut wakers = lock(&self.wakers);
         match entry {
-            Some(at) => wakers.get_mut(*at).replace(waker),
+            Some(at) => wakers[*at].replace(waker),
             None => {
                 *entry = Some(wakers.insert(Some(waker)));
                 None
@@ -92,10 +92,11 @@ impl Slot {
 
     /// Takes the wakers of all listeners that wait.
     fn take_wakers(&self) -> Vec<Waker> {
-        let listeners = lock(&self.wakers).values();
+        let listeners = lock(&self.wakers).len();
         // The memory comes from the allocator without the lock, unless listeners have come since.
         let mut taken = Vec::with_capacity(listeners);
-        taken.extend(lock(&self.wakers).iter_mut().filter_map(Option::take));
+        let mut wakers = lock(&self.wakers);
+        taken.extend(wakers.iter_mut().filter_map(|(_, waker)| waker.take()));
         taken
     }
 }
@@ -319,7 +320,7 @@ impl Signal {
 impl Drop for Signal {
     fn drop(&mut self) {
         if let Some(at) = self.entry {
-            let waker = lock(&self.slot.wakers).remove(at);
+            let waker = list::remove(&mut lock(&self.slot.wakers), at);
             // The lock is free again: the drop of a waker is user code.
             drop(waker);
         }
