@@ -1,12 +1,13 @@
 //! Tests of tasks that stay on one thread.
 use super::*;
-use crate::{JoinSet, LocalRuntime, LocalSet, block_in_place, scope, spawn_local};
+use crate::{JoinHandle, JoinSet, LocalRuntime, LocalSet, block_in_place, scope, spawn_local};
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},
     pin::pin,
     rc::Rc,
-    task::Poll,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
 };
 
 #[test]
@@ -228,6 +229,40 @@ fn spawn_under_the_guard_of_a_dropped_set_is_cancelled() {
     assert!(late.is_finished() && named.is_finished() && tasks.is_empty());
     assert!(runtime.block_on(late).unwrap_err().is_cancelled());
     assert_eq!(count.get(), 2);
+    drop(entered);
+}
+
+thread_local!(static LATE: RefCell<Vec<JoinHandle<()>>> = const { RefCell::new(Vec::new()) });
+
+/// A waker that spawns a task, the first time.
+struct SpawnsOnce;
+
+impl Wake for SpawnsOnce {
+    fn wake(self: Arc<Self>) {
+        if LATE.with_borrow(Vec::is_empty) {
+            let late = spawn_local(async {});
+            LATE.with_borrow_mut(|handles| handles.push(late));
+        }
+    }
+}
+
+/// The drop of a set cancels its tasks and then wakes its poller, whose waker spawns a task.
+///
+/// Fails if the set keeps that task.
+#[test]
+fn task_that_a_waker_spawns_in_a_sets_drop_is_cancelled() {
+    let mut set = LocalSet::new();
+    let entered = set.enter();
+    set.spawn_local(pending::<()>());
+    let waker = Waker::from(Arc::new(SpawnsOnce));
+    assert!(
+        pin!(&mut set)
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    assert!(LATE.with_borrow(Vec::is_empty));
+    drop(set);
+    assert!(LATE.take().pop().unwrap().is_finished());
     drop(entered);
 }
 

@@ -88,6 +88,25 @@ fn poller_retires(at_end: fn()) {
     drop(first);
 }
 
+/// The role becomes active while a worker waits. Another worker may hand it over to this one just
+/// then, so this one retires when it stops parking.
+///
+/// Fails if only a look before the wait decides whether the worker may owe the role.
+#[test]
+fn role_that_becomes_active_during_a_wait_may_be_owed() {
+    let driver = Driver::new(1);
+    let mut park = driver.park(0);
+    let first_timer = std::thread::spawn(move || {
+        let token = &driver.inner().tokens[0];
+        wait_until(|| token.is_in_thread());
+        assert!(driver.inner().role.activate());
+        token.unpark();
+    });
+    park.park();
+    first_timer.join().unwrap();
+    assert!(park.may_owe_role);
+}
+
 #[test]
 fn end_of_a_pollers_block_on_makes_another_worker_poll() {
     poller_retires(|| {});
