@@ -22,7 +22,7 @@ impl Deref for LocalTasks {
 }
 
 impl LocalTasks {
-    /// Cancels all tasks, also those that a waker spawns which the cancel has woken.
+    /// Cancels all tasks, also a task that a waker spawns which the cancel calls.
     pub(crate) fn cancel_left(&self) {
         while !self.set.is_empty() {
             self.set.cancel_all();

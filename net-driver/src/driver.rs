@@ -162,7 +162,8 @@ impl Driver {
     ///
     /// # Panics
     /// If there is no such worker, or if an earlier parker of the worker was not dropped yet or was
-    /// forgotten. Also if the workers park in parkers of their own ([`with_wakers`](Self::with_wakers)).
+    /// forgotten. Also if the workers park in parkers of their own
+    /// ([`with_wakers`](Self::with_wakers)).
     #[track_caller]
     pub fn park(&self, worker: usize) -> WorkerPark {
         self.0.assert_worker(worker);

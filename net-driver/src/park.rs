@@ -159,7 +159,8 @@ impl Token {
     }
 
     /// Waits on this thread for a token, at most for `limit`. Calls `may_wait` in the state
-    /// `IN_THREAD`, before it waits. Returns false if `may_wait` did so, and there was no token.
+    /// `IN_THREAD`, before it waits. Returns false if `may_wait` returned false and there was no
+    /// token.
     pub(crate) fn wait_in_thread_if(
         &self,
         limit: Option<Duration>,
@@ -228,8 +229,8 @@ impl Wake for Token {
 ///
 /// A worker that has parked either parks again, looks at the driver between its tasks
 /// ([`Driver::is_due`]), or drops its park. Otherwise it can happen that no worker waits for the
-/// sockets and the timers. The end of a [`block_on`](Self::block_on) counts as a drop: another parked worker
-/// then waits for them.
+/// sockets and the timers. The end of a [`block_on`](Self::block_on) counts as a drop: another
+/// parked worker then waits for them.
 ///
 /// The drop of a park wakes the tasks whose events and timers the park has collected. The drop of a
 /// driver's last park [shuts the driver down](Driver::shutdown). A drop catches the panics of

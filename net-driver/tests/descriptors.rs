@@ -4,7 +4,7 @@
 mod support;
 
 use net_driver::{
-    Driver,
+    Driver, WorkerPark,
     net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixStream},
     time,
 };
@@ -168,16 +168,23 @@ fn accept_without_descriptors_reports_once_and_waits() {
     });
 }
 
+/// Returns a listener whose `accept` has returned the error once, its waiting client, and the
+/// descriptors that take all numbers.
+fn without_descriptors(park: &mut WorkerPark) -> (TcpListener, net::TcpStream, Vec<std::fs::File>) {
+    let listener = park.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let taken = fill();
+    let error = park.block_on(listener.accept()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    (listener, client, taken)
+}
+
 /// Shuts a driver down while an `accept` waits for descriptors. Fails if the `accept` panics, as a
 /// sleep of the user does.
 fn accept_without_descriptors_ends_at_the_shutdown() {
     let driver = Driver::new(1);
     let mut park = driver.park(0);
-    let listener = park.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-    let _client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let taken = fill();
-    let error = park.block_on(listener.accept()).unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    let (listener, _client, taken) = without_descriptors(&mut park);
     let mut cx = Context::from_waker(Waker::noop());
     let mut accept = pin!(listener.accept());
     assert!(accept.as_mut().poll(&mut cx).is_pending(), "it waits");
@@ -200,11 +207,7 @@ fn accept_without_descriptors_waits_by_the_clock_of_its_driver() {
     let advance = |span| driver.block_on(time::advance(span));
     // The longest wait is longer, so that the wrong clock does not make this test hang.
     advance(Duration::from_millis(500));
-    let listener = park.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-    let _client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let taken = fill();
-    let error = park.block_on(listener.accept()).unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    let (listener, _client, taken) = without_descriptors(&mut park);
     let mut cx = Context::from_waker(Waker::noop());
     let mut accept = pin!(listener.accept());
     assert!(accept.as_mut().poll(&mut cx).is_pending());

@@ -247,7 +247,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// there are others, they count as new. So does a message after a poll of `receive` that was
     /// pending.
     ///
-    /// After the end of the process it is ready once more, and then never.
+    /// After the end of the process this future is ready once more, and then never.
     pub async fn event(&mut self) {
         std::future::poll_fn(|cx| {
             let news = |queue: &mut Queue<M>| mem::take(&mut queue.has_news).then_some(());

@@ -48,6 +48,31 @@ fn wait(end: Exit) -> ExitReason {
     reason.recv_timeout(LONG).unwrap()
 }
 
+/// Returns a third node, whose relay reaches the two others.
+fn third_node(loopback: &Loopback) -> Scheduler {
+    let builder = Scheduler::builder().workers(1).node(3);
+    builder.relay(loopback.clone()).build()
+}
+
+/// Lets two nodes lose their connection.
+fn lose_connection([here, there]: [&Scheduler; 2]) {
+    here.node_down(2);
+    there.node_down(1);
+}
+
+/// Cancels a process that reports to a channel, and returns its reports. It ends after it has
+/// reported all exits, and drops the channel.
+fn reports(
+    scheduler: &Scheduler,
+    watches: Pid,
+    ends: &mpsc::Receiver<(Pid, ExitReason)>,
+) -> Vec<(Pid, ExitReason)> {
+    let end = scheduler.exit_of(watches);
+    scheduler.cancel(watches);
+    wait(end);
+    ends.iter().collect()
+}
+
 /// Nodes keep each other in memory until they are disconnected.
 fn part(loopback: &Loopback) {
     [1, 2].iter().for_each(|&node| loopback.disconnect(node));
@@ -151,14 +176,7 @@ fn remote_link_that_is_made_again_is_reported_once() {
         here.link(far, near);
     }
     loopback.disconnect(2);
-    let end = here.exit_of(near);
-    here.cancel(near);
-    // The process ends after it has reported all exits, and drops the channel.
-    wait(end);
-    assert_eq!(
-        ends.iter().collect::<Vec<_>>(),
-        [(far, ExitReason::NodeDown)]
-    );
+    assert_eq!(reports(&here, near, &ends), [(far, ExitReason::NodeDown)]);
     part(&loopback);
 }
 
@@ -183,8 +201,7 @@ fn lost_node_is_reported_on_both_sides_of_a_link() {
         let pids = [&here, &there].map(still);
         let ends = [here.exit_of(pids[0]), there.exit_of(pids[1])];
         link([&here, &there], pids);
-        here.node_down(2);
-        there.node_down(1);
+        lose_connection([&here, &there]);
         let reasons = ends.map(wait);
         assert_eq!(reasons, [ExitReason::NodeDown, ExitReason::NodeDown]);
         part(&loopback);
@@ -196,13 +213,11 @@ fn lost_node_is_reported_on_both_sides_of_a_link() {
 fn link_made_on_a_third_node_is_reported_on_both_sides() {
     let loopback = Loopback::new();
     let [here, there] = connected(&loopback);
-    let third = Scheduler::builder().workers(1).node(3);
-    let third = third.relay(loopback.clone()).build();
+    let third = third_node(&loopback);
     let pids = [&here, &there].map(still);
     let ends = [here.exit_of(pids[0]), there.exit_of(pids[1])];
     third.link(pids[0], pids[1]);
-    here.node_down(2);
-    there.node_down(1);
+    lose_connection([&here, &there]);
     let reasons = ends.map(wait);
     assert_eq!(reasons, [ExitReason::NodeDown, ExitReason::NodeDown]);
     part(&loopback);
@@ -217,8 +232,7 @@ fn link_that_has_ended_is_reported_on_no_side() {
     let ends = [here.exit_of(near), there.exit_of(far)];
     here.link(near, far);
     there.unlink(near, far);
-    here.node_down(2);
-    there.node_down(1);
+    lose_connection([&here, &there]);
     assert!(here.cancel(near) && there.cancel(far));
     let reasons = ends.map(wait);
     assert_eq!(reasons, [ExitReason::Cancelled, ExitReason::Cancelled]);
@@ -238,18 +252,11 @@ fn monitor_of_a_lost_node_is_reported_once() {
     let near = here.spawn(Watches(sender)).unwrap().pid();
     let far = still(&there);
     here.monitor(near, far);
-    here.node_down(2);
-    there.node_down(1);
-    let [near_end, far_end] = [here.exit_of(near), there.exit_of(far)];
+    lose_connection([&here, &there]);
+    let far_end = there.exit_of(far);
     there.kill(far);
     wait(far_end);
-    here.cancel(near);
-    // The process ends after it has reported all exits, and drops the channel.
-    wait(near_end);
-    assert_eq!(
-        ends.iter().collect::<Vec<_>>(),
-        [(far, ExitReason::NodeDown)]
-    );
+    assert_eq!(reports(&here, near, &ends), [(far, ExitReason::NodeDown)]);
     part(&loopback);
 }
 
@@ -261,8 +268,7 @@ fn monitor_of_a_lost_node_is_reported_once() {
 fn monitor_made_on_any_node_is_reported() {
     let loopback = Loopback::new();
     let [here, there] = connected(&loopback);
-    let third = Scheduler::builder().workers(1).node(3);
-    let third = third.relay(loopback.clone()).build();
+    let third = third_node(&loopback);
     for caller in [&here, &there, &third] {
         let (sender, ends) = mpsc::channel();
         let near = here.spawn(Watches(sender)).unwrap().pid();
@@ -274,19 +280,14 @@ fn monitor_made_on_any_node_is_reported() {
         let end = there.exit_of(killed);
         there.kill(killed);
         wait(end);
-        here.node_down(2);
-        there.node_down(1);
+        lose_connection([&here, &there]);
         caller.monitor(near, killed);
-        let end = here.exit_of(near);
-        here.cancel(near);
-        // The process ends after it has reported all exits, and drops the channel.
-        wait(end);
         let expected = [
             (killed, ExitReason::Killed),
             (lost, ExitReason::NodeDown),
             (killed, ExitReason::NoProcess),
         ];
-        assert_eq!(ends.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(reports(&here, near, &ends), expected);
     }
     part(&loopback);
 }
@@ -318,10 +319,7 @@ fn second_monitor_of_an_ended_target_is_reported_too() {
     };
     here.deliver(near, Parcel::Signal(exit)).unwrap();
     here.node_down(2);
-    let end = here.exit_of(near);
-    here.cancel(near);
-    // The process ends after it has reported all exits, and drops the channel.
-    wait(end);
-    let reasons: Vec<_> = ends.iter().map(|(_, reason)| reason).collect();
+    let reports = reports(&here, near, &ends).into_iter();
+    let reasons: Vec<_> = reports.map(|(_, reason)| reason).collect();
     assert_eq!(reasons, [ExitReason::Killed, ExitReason::NodeDown]);
 }

@@ -317,6 +317,18 @@ impl Wake for Counts {
     }
 }
 
+/// Spawns a process whose future gives its inbox away, and waits.
+fn given_away(handle: &Handle) -> (Address<u32>, Inbox<u32>) {
+    let given = Arc::new(Mutex::new(None));
+    let gives = given.clone();
+    let process = handle.spawn_async(move |inbox: Inbox<u32>| {
+        *gives.lock() = Some(inbox);
+        pending::<()>()
+    });
+    let inbox = given.lock().take().unwrap();
+    (process.unwrap(), inbox)
+}
+
 /// The inbox is awaited outside of its process's steps: first for an event, then for messages.
 ///
 /// Fails if a message behind another one counts as an event, if the process spins while a message
@@ -324,14 +336,7 @@ impl Wake for Counts {
 #[test]
 fn inbox_outside_of_steps_gets_one_message_at_a_time() {
     let handle = without_threads();
-    let given = Arc::new(Mutex::new(None));
-    let gives = given.clone();
-    let process = handle.spawn_async(move |inbox: Inbox<u32>| {
-        *gives.lock() = Some(inbox);
-        pending::<()>()
-    });
-    let process = process.unwrap();
-    let mut inbox = given.lock().take().unwrap();
+    let (process, mut inbox) = given_away(&handle);
     let wakes = Arc::new(Counts(AtomicUsize::new(0)));
     let waker = Waker::from(wakes.clone());
     let mut cx = std::task::Context::from_waker(&waker);
@@ -478,14 +483,7 @@ fn receive_polled_once_takes_a_message_from_the_mailbox() {
 #[test]
 fn event_after_the_end_is_ready_once_more() {
     let handle = without_threads();
-    let given = Arc::new(Mutex::new(None));
-    let gives = given.clone();
-    let process = handle.spawn_async(move |inbox: Inbox<u32>| {
-        *gives.lock() = Some(inbox);
-        pending::<()>()
-    });
-    let process = process.unwrap();
-    let mut inbox = given.lock().take().unwrap();
+    let (process, mut inbox) = given_away(&handle);
     let wakes = Arc::new(Counts(AtomicUsize::new(0)));
     let waker = Waker::from(wakes.clone());
     let mut cx = std::task::Context::from_waker(&waker);

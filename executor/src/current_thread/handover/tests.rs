@@ -45,6 +45,14 @@ impl<'a> Three<'a> {
         }
     }
 
+    fn enter_and_wait(handover: &'a Handover<()>) -> Self {
+        let mut three = Self::enter(handover);
+        for of in 0..3 {
+            assert!(!three.poll(of));
+        }
+        three
+    }
+
     /// Polls a thread whose future runs `f` and waits. Returns whether the thread has the worker.
     fn poll_and(&mut self, of: usize, f: impl FnOnce()) -> bool {
         let waker = self.wakes[of].clone().into();
@@ -112,10 +120,7 @@ fn leave_of_the_driver_skips_a_polling_thread() {
 #[test]
 fn leave_of_a_chosen_thread_wakes_the_next() {
     let handover = driven_elsewhere();
-    let mut three = Three::enter(&handover);
-    for of in 0..3 {
-        assert!(!three.poll(of));
-    }
+    let mut three = Three::enter_and_wait(&handover);
     handover.put_back(());
     assert_eq!(three.wakes(), [1, 0, 0]);
     three.leave(1);
@@ -129,10 +134,7 @@ fn leave_of_a_chosen_thread_wakes_the_next() {
 #[test]
 fn thread_that_finds_the_worker_is_not_chosen() {
     let handover = driven_elsewhere();
-    let mut three = Three::enter(&handover);
-    for of in 0..3 {
-        assert!(!three.poll(of));
-    }
+    let mut three = Three::enter_and_wait(&handover);
     handover.put_back(());
     assert!(three.poll(1), "its own future has woken it");
     three.leave(1);
