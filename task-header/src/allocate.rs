@@ -13,13 +13,11 @@ use core::{
     ptr::NonNull,
 };
 use sync_shim::{alloc::Layout, cell::UnsafeCell};
-use waker_vtable::{TargetVtable, WakeHeader};
 
 struct Table<F, K, J, M>(PhantomData<(F, K, J, M)>);
 
 impl<F: Future, K: Kind, J: Join, M: Details> Table<F, K, J, M> {
     const VTABLE: &'static TaskVtable = &TaskVtable {
-        target: TargetVtable::of::<Header>(),
         poll: complete::poll::<F, K>,
         cancel: complete::cancel::<F, K>,
         schedule: K::schedule,
@@ -50,11 +48,9 @@ pub(crate) fn allocate<F: Future, K: Kind, J: Join, M: Details>(
     let Some(cell) = NonNull::new(block) else {
         ::alloc::alloc::handle_alloc_error(layout)
     };
-    // SAFETY: the vtable is `repr(C)` and begins with the `TargetVtable` of `Header`.
-    let wake = unsafe { WakeHeader::with_vtable(Table::<F, K, J, M>::VTABLE) };
     let value = Cell {
         header: Header {
-            wake,
+            vtable: Table::<F, K, J, M>::VTABLE,
             state,
             queue_next: UnsafeCell::new(None),
             place: UnsafeCell::new(None),

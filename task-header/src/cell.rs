@@ -17,7 +17,6 @@
 use crate::{details::Details, error::JoinError, id::Id, state::State};
 use core::{any::Any, future::Future, mem::ManuallyDrop, ptr::NonNull, task::Waker};
 use sync_shim::{atomic::Retire, cell::UnsafeCell};
-use waker_vtable::{TargetVtable, WakeHeader};
 
 /// A pointer to a task of any type.
 pub(crate) type TaskPtr = NonNull<Header>;
@@ -26,7 +25,7 @@ pub(crate) type TaskPtr = NonNull<Header>;
 /// their node type.
 #[repr(C)]
 pub struct Header {
-    pub(crate) wake: WakeHeader,
+    pub(crate) vtable: &'static TaskVtable,
     pub(crate) state: State,
     pub(crate) queue_next: UnsafeCell<Option<TaskPtr>>,
     /// The task's place in its owner's table, once it is listed.
@@ -182,10 +181,8 @@ pub(crate) enum Polled {
     NoOutput,
 }
 
-/// The operations of a task of unknown type. The first field serves wakers.
-#[repr(C)]
+/// The operations of a task of unknown type.
 pub(crate) struct TaskVtable {
-    pub(crate) target: TargetVtable,
     /// Polls the future, and returns what the stage then holds.
     pub(crate) poll: unsafe fn(TaskPtr) -> Polled,
     /// Drops the future and makes the output a cancellation.
@@ -216,9 +213,7 @@ pub(crate) unsafe fn header<'a>(task: TaskPtr) -> &'a Header {
 /// As for [`header`].
 pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
     // SAFETY: the caller promises this.
-    let target = unsafe { header(task) }.wake.vtable();
-    // SAFETY: `allocate` made the pointer from a `&'static TaskVtable`.
-    unsafe { target.cast().as_ref() }
+    unsafe { header(task) }.vtable
 }
 
 /// Returns a waker of a live task. Costs one read-modify-write.

@@ -1,5 +1,5 @@
 //! The id of a task.
-use core::{fmt, num::NonZeroUsize, task::Waker};
+use core::{fmt, num::NonZeroUsize};
 
 /// Identifies a task while it lives. The id is the task's address, so no shared counter is needed.
 /// An id is unique among tasks that are not freed yet.
@@ -29,17 +29,6 @@ impl Id {
 
     pub(crate) fn address(self) -> NonZeroUsize {
         self.0
-    }
-
-    /// Returns whether `waker` wakes this task. Compares two addresses, so the answer is right only
-    /// while the task is not freed.
-    ///
-    /// A poll uses this to tell its task's own waker from another waker: some futures poll their
-    /// parts with wakers of their own.
-    #[inline]
-    pub fn is_woken_by(self, waker: &Waker) -> bool {
-        // The target of a task's waker is the task's header, and no other target has its address.
-        waker_vtable::target_header(waker).is_some_and(|target| target.addr() == self.0)
     }
 }
 

@@ -5,13 +5,22 @@ use crate::panics;
 use crate::{
     cell::{Header, TaskPtr, WakeKind, header, vtable},
     complete::dealloc,
+    id::Id,
     state::Duty,
 };
-use waker_vtable::WakeTarget;
+use core::task::{RawWakerVTable, Waker};
+use waker_vtable::{WakeTarget, vtable_of};
 
-// SAFETY: `Header` is `repr(C)` and begins with a `WakeHeader`, made from a vtable that begins with
-// `TargetVtable::of::<Header>()`. The functions count in `state`, which is atomic.
+/// The vtable of all tasks' wakers. A static has one address, so `will_wake` compares tasks.
+static WAKER: RawWakerVTable = vtable_of::<Header>();
+
+// SAFETY: the table is that of `Header`. The functions count in `state`, which is atomic.
 unsafe impl WakeTarget for Header {
+    #[inline]
+    fn vtable() -> &'static RawWakerVTable {
+        &WAKER
+    }
+
     unsafe fn ref_inc(this: TaskPtr) {
         // SAFETY: the waker that is cloned has a reference.
         unsafe { header(this) }.state.ref_inc();
@@ -36,6 +45,18 @@ unsafe impl WakeTarget for Header {
         let duty = unsafe { header(this) }.state.wake_by_val();
         // SAFETY: the duty came from this transition.
         unsafe { fulfil(this, duty, WakeKind::Wake) };
+    }
+}
+
+impl Id {
+    /// Returns whether `waker` wakes this task. Compares two addresses, so the answer is right only
+    /// while the task is not freed.
+    ///
+    /// A poll uses this to tell its task's own waker from another waker: some futures poll their
+    /// parts with wakers of their own.
+    #[inline]
+    pub fn is_woken_by(self, waker: &Waker) -> bool {
+        waker_vtable::try_target::<Header>(waker).is_some_and(|task| task.addr() == self.address())
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
     pin::Pin,
     ptr::NonNull,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, RawWakerVTable, Waker},
 };
 use sync_shim::panics::contain;
 use tracing::{
@@ -26,7 +26,7 @@ use tracing::{
     instrument::Instrumented,
     level_filters::LevelFilter,
 };
-use waker_vtable::{TargetVtable, WakeHeader, WakeTarget, WakerRef};
+use waker_vtable::{WakeTarget, WakerRef, vtable_of};
 
 /// Returns whether any subscriber wants the level `TRACE`. Costs a load.
 #[inline]
@@ -111,7 +111,6 @@ impl<F: Future> Future for Traced<F> {
         let target = match this.target {
             Some(target) if target.waker.will_wake(cx.waker()) => target,
             target => target.insert(Arc::new(Target {
-                header: WakeHeader::new(const { &TargetVtable::of::<Target>() }),
                 span: id.into_u64(),
                 waker: cx.waker().clone(),
             })),
@@ -126,10 +125,8 @@ impl<F: Future> Future for Traced<F> {
 }
 
 /// The target of a traced waker: the task's own waker, and the number of the task's span.
-#[repr(C)]
 #[derive(Debug)]
 struct Target {
-    header: WakeHeader,
     span: u64,
     waker: Waker,
 }
@@ -140,9 +137,15 @@ impl Target {
     }
 }
 
-// SAFETY: the header is the first field, and has this type's vtable. The references are those of
-// the `Arc`, and a `Target` is `Send + Sync`.
+static VTABLE: RawWakerVTable = vtable_of::<Target>();
+
+// SAFETY: the table is that of `Target`. The references are those of the `Arc`, and a `Target` is
+// `Send + Sync`.
 unsafe impl WakeTarget for Target {
+    fn vtable() -> &'static RawWakerVTable {
+        &VTABLE
+    }
+
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the caller's reference keeps the target alive.
         unsafe { this.as_ref() }.record("waker.clone");

@@ -5,7 +5,6 @@
 #[cfg(feature = "std")]
 mod arc;
 mod cell;
-mod direct;
 mod list;
 mod safe;
 mod target;
@@ -13,18 +12,12 @@ mod target;
 #[cfg(feature = "std")]
 pub use arc::{ArcWake, from_arc};
 pub use cell::WakerCell;
-pub use direct::direct_waker;
 pub use list::{WakeList, WakeListFull};
 pub use safe::{WakeRef, from_static};
-pub use target::{
-    TargetVtable, WakeHeader, WakeTarget, WakerRef, target_header, try_target, waker,
-};
+pub use target::{WakeTarget, WakerRef, try_target, vtable_of, waker};
 
-/// A waker is two words, and the header of a target is one.
-const _: () = {
-    assert!(size_of::<core::task::Waker>() == size_of::<[usize; 2]>());
-    assert!(size_of::<WakeHeader>() == size_of::<usize>());
-};
+/// A waker is two words.
+const _: () = assert!(size_of::<core::task::Waker>() == size_of::<[usize; 2]>());
 #[cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
 const _: () = assert!(size_of::<WakerCell>() == size_of::<[usize; 3]>());
 

@@ -10,16 +10,18 @@ use std::{
     task::{Context, RawWakerVTable, Wake, Waker},
 };
 
-#[repr(C)]
+#[derive(Default)]
 struct Target {
-    header: WakeHeader,
     refs: AtomicUsize,
 }
 
-static VTABLE: TargetVtable = TargetVtable::of::<Target>();
+static VTABLE: RawWakerVTable = vtable_of::<Target>();
 
-// SAFETY: the target is `repr(C)`, with the header first and its own table. The tests keep it live.
+// SAFETY: the table is that of `Target`. The tests keep the target live.
 unsafe impl WakeTarget for Target {
+    fn vtable() -> &'static RawWakerVTable {
+        &VTABLE
+    }
     unsafe fn ref_inc(this: NonNull<Self>) {
         // SAFETY: the target is live.
         unsafe { this.as_ref() }.refs.fetch_add(1, Relaxed);
@@ -37,47 +39,55 @@ unsafe impl WakeTarget for Target {
 
 #[test]
 fn borrowed_waker_counts_only_its_clones() {
-    let target = Target {
-        header: WakeHeader::new(&VTABLE),
-        refs: AtomicUsize::new(1),
-    };
+    let target = Target::default();
     {
         // SAFETY: the target outlives the waker.
         let waker = unsafe { WakerRef::new(NonNull::from(&target)) };
-        assert_eq!(target.refs.load(Relaxed), 1);
+        assert_eq!(target.refs.load(Relaxed), 0);
         let clone = waker.clone();
         assert!(clone.will_wake(&waker));
-        assert_eq!(target.refs.load(Relaxed), 2);
+        assert_eq!(target.refs.load(Relaxed), 1);
         clone.wake();
     }
-    assert_eq!(target.refs.load(Relaxed), 1);
+    assert_eq!(target.refs.load(Relaxed), 0);
 }
 
 #[test]
 fn try_target_recognises_only_own_wakers() {
-    static OTHER: TargetVtable = TargetVtable::of::<Target>();
-    let target = Target {
-        header: WakeHeader::new(&VTABLE),
-        refs: AtomicUsize::new(1),
-    };
+    struct Other;
+
+    static OTHER: RawWakerVTable = vtable_of::<Other>();
+
+    // SAFETY: the table is that of `Other`. No waker of it is made.
+    unsafe impl WakeTarget for Other {
+        fn vtable() -> &'static RawWakerVTable {
+            &OTHER
+        }
+        unsafe fn ref_inc(_: NonNull<Self>) {}
+        unsafe fn ref_dec(_: NonNull<Self>) {}
+        unsafe fn wake_by_ref(_: NonNull<Self>) {}
+        unsafe fn wake_by_val(_: NonNull<Self>) {}
+    }
+
+    let target = Target::default();
     // SAFETY: the target outlives the waker.
     let waker = unsafe { WakerRef::new(NonNull::from(&target)) };
-    assert_eq!(try_target(&waker, &VTABLE), Some(NonNull::from(&target)));
-    assert_eq!(try_target::<Target>(&waker, &OTHER), None);
-    assert_eq!(target_header(Waker::noop()), None);
+    for waker in [&*waker, &waker.clone()] {
+        assert_eq!(try_target(waker), Some(NonNull::from(&target)));
+        assert_eq!(try_target::<Other>(waker), None);
+    }
+    assert_eq!(try_target::<Target>(Waker::noop()), None);
 }
 
 #[test]
-fn direct_waker_counts_references_and_is_not_recognised() {
+fn waker_takes_over_a_reference() {
     let target = Target {
-        header: WakeHeader::new(&VTABLE),
         refs: AtomicUsize::new(2),
     };
     // SAFETY: the waker takes one of the two references, and the target outlives it.
-    let waker = unsafe { direct_waker(NonNull::from(&target)) };
+    let waker = unsafe { waker(NonNull::from(&target)) };
     let clone = waker.clone();
     assert_eq!(target.refs.load(Relaxed), 3);
-    assert_eq!(try_target::<Target>(&waker, &VTABLE), None);
     clone.wake();
     waker.wake_by_ref();
     drop(waker);

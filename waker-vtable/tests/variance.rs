@@ -1,7 +1,7 @@
 //! The covariant public types, and the auto traits of all generic ones. No public type of this
 //! crate is invariant.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
-use waker_vtable::{WakeHeader, WakeList, WakerCell, WakerRef};
+use waker_vtable::{WakeList, WakerCell, WakerRef};
 
 /// Asserts that a `$from` can be used as a `$to`.
 macro_rules! covariant {
@@ -16,5 +16,4 @@ assert_impl_all!(WakerRef<'static>: Send, Sync, Unpin);
 assert_not_impl_any!(WakerRef<'static>: Clone);
 assert_impl_all!(WakeList<2>: Send, Sync, Unpin);
 assert_impl_all!(WakeList: Send, Sync);
-assert_impl_all!(WakeHeader: Send, Sync);
 assert_impl_all!(WakerCell: Send, Sync, std::panic::RefUnwindSafe);
