@@ -34,7 +34,7 @@
 //! Under a model checker there is no monitor: `sched-monitor` has models of the protocols.
 use crate::{blocking, scope, shared::Shared};
 use sched_monitor::{
-    Duty, EndSlices, Monitor as Rounds, Remote, Retake, Round, Sample, Stalls, State,
+    Duty, EndSlices, Monitor as Rounds, Observed, Remote, Retake, Round, Sample, Stalls, State,
 };
 use std::{io, time::Duration};
 use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
@@ -140,12 +140,24 @@ impl sched_monitor::Workers for Workers {
     }
 }
 
+/// The length of a poll after which the monitor fires timers and polls sockets although no worker
+/// is idle. Threads outside the runtime wait for events, too.
+const LONG: Duration = Duration::from_millis(10);
+
 /// Fires timers and polls sockets while no worker waits for them and every awake worker is in a
 /// long poll. The tasks that this wakes go to the injector, and a sleeping worker is notified.
+///
+/// While no worker is idle, a worker looks for events itself at the end of its poll, and queues the
+/// tasks in the order of their events. The tasks that the monitor wakes would run before tasks of
+/// earlier events, which wait in a worker's ring. So the monitor then waits for [`LONG`].
 struct PollOverdue(Arc<Shared>);
 
 impl Duty for PollOverdue {
-    fn look(&mut self, _: &Round<'_>) -> Option<Duration> {
+    fn look(&mut self, round: &Round<'_>) -> Option<Duration> {
+        let is_long = |worker: &Observed| round.now.saturating_sub(worker.poll_since) >= LONG;
+        if round.all_busy() && !round.workers.iter().all(is_long) {
+            return None;
+        }
         let shared = &self.0;
         // Wakers are user code.
         shared.hooks.contain(|| shared.events.poll_overdue());
@@ -254,5 +266,85 @@ mod models {
             let claimed = monitor.claim_start();
             assert!(claimed != other.join().unwrap(), "one thread");
         });
+    }
+}
+
+#[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests {
+    use super::{LONG, PollOverdue};
+    use crate::{Builder, time::sleep};
+    use sched_monitor::{Duty, Observed, Round, Sample, State};
+    use std::{
+        future::Future,
+        pin::pin,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering::Relaxed},
+            mpsc,
+        },
+        task::{Context, Wake},
+        thread,
+        time::Duration,
+    };
+
+    struct Counts(AtomicUsize);
+
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Runs a round of the duty while a timer is due and the only worker is in a poll. Returns
+    /// whether the duty has fired the timer.
+    fn fires(state: State, polls_for: Duration) -> bool {
+        let builder = Builder::new().workers(1).monitor(false);
+        let runtime = builder.build().unwrap();
+        let counts = Arc::new(Counts(AtomicUsize::new(0)));
+        let (armed, is_armed) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let waker = counts.clone().into();
+        let task = runtime.spawn(async move {
+            let mut cx = Context::from_waker(&waker);
+            loop {
+                // A sleep that ends in its first poll arms no timer.
+                let mut sleep = pin!(sleep(Duration::from_millis(1)));
+                if sleep.as_mut().poll(&mut cx).is_pending() {
+                    armed.send(()).unwrap();
+                    return ends.recv().unwrap();
+                }
+            }
+        });
+        is_armed.recv().unwrap();
+        thread::sleep(Duration::from_millis(10));
+        let mut duty = PollOverdue(runtime.handle().shared().clone());
+        let sample = Sample {
+            state,
+            ..Sample::default()
+        };
+        let worker = Observed {
+            sample,
+            poll_since: Duration::from_secs(1),
+            ..Observed::default()
+        };
+        let pause = duty.look(&Round {
+            now: worker.poll_since + polls_for,
+            workers: &[worker],
+        });
+        assert_eq!(pause, None);
+        end.send(()).unwrap();
+        let fired = counts.0.load(Relaxed) == 1;
+        runtime.block_on(task).unwrap();
+        fired
+    }
+
+    /// Fails if the monitor fires timers, and so queues their tasks, before the tasks that wait
+    /// behind a poll of a millisecond. Fails too if it leaves the timers to workers that are in
+    /// long polls, or if it does not use an idle worker.
+    #[test]
+    fn monitor_leaves_events_to_a_worker_whose_poll_ends_soon() {
+        assert!(!fires(State::Polling, LONG - Duration::from_nanos(1)));
+        assert!(fires(State::Polling, LONG));
+        assert!(fires(State::Idle, Duration::ZERO));
     }
 }
