@@ -139,7 +139,7 @@ impl Driver {
     #[track_caller]
     pub(crate) fn with(workers: usize, wakers: Box<[Waker]>, polling: Polling) -> Self {
         assert!(workers > 0, "a driver has at least one worker");
-        let poller = Arc::new(Poller::new(polling));
+        let poller = Arc::new(Poller::new(polling, workers));
         let tokens: Box<[_]> = (0..workers)
             .map(|_| Arc::new(Token::new(poller.clone())))
             .collect();
@@ -223,8 +223,8 @@ impl Driver {
 
     /// Returns whether a busy worker should call [`poll`](crate::Park::poll) of its parker soon.
     /// This is so if no parked worker waits for timers and sockets, and if either a timer is due or
-    /// no thread has polled the sockets for 500 µs. With [`Polling::EveryQuota`] the sockets may be
-    /// due although a parked worker waits for them.
+    /// no thread has polled the sockets for 500 µs (or for 100 µs, if the driver has one worker).
+    /// With [`Polling::EveryQuota`] the sockets may be due although a parked worker waits for them.
     ///
     /// Before the first timer or socket this costs one load, and no reading of the clock.
     ///

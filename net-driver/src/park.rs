@@ -363,9 +363,10 @@ impl WorkerPark {
 
     /// Collects all timers that are due and all events of sockets that have come, without a wait.
     ///
-    /// [`poll`](Park::poll) collects no events of sockets if somebody has looked for them in the
-    /// last 500 µs. This function looks nevertheless. It costs one system call for each 64 events,
-    /// and one more. With [`Polling::Thread`](crate::Polling::Thread) it collects timers alone.
+    /// [`poll`](Park::poll) collects no events of sockets if somebody has just looked for them
+    /// ([`Driver::is_due`] says when). This function looks nevertheless. It costs one system call
+    /// for each 64 events, and one more. With [`Polling::Thread`](crate::Polling::Thread) it
+    /// collects timers alone.
     ///
     /// ```
     /// use net_driver::{Driver, time};

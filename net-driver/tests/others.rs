@@ -411,9 +411,9 @@ fn unpark_beside_looks_of_another_thread_ends_the_wait() {
             }
         });
         for round in 0..1000 {
-            // The other thread looks for events when no thread has done so for 500 us. The unpark
-            // comes at about that time.
-            thread::sleep(Duration::from_micros(400 + round % 100));
+            // The other thread looks for events when no thread has done so for 100 us. The unpark
+            // comes at about such a time.
+            thread::sleep(Duration::from_micros(50 + round % 100));
             unparker.unpark();
             ends.recv().unwrap();
         }
