@@ -372,15 +372,16 @@ impl Core {
             self.leave_search();
             self.drain();
         }
-        if self.begin_slice_before_own(true) {
-            self.shared.monitor.start(&self.shared);
-            return None;
-        }
+        // This comes before the return below: requests may end each slice before its interval.
         if self.shared.settings.has_drivers || self.shared.events.is_due() {
             self.leave_search();
             self.poll_driver();
         }
         self.poll_is_due.set(true);
+        if self.begin_slice_before_own(true) {
+            self.shared.monitor.start(&self.shared);
+            return None;
+        }
         let task = self.look_at_interval();
         if self.shared.monitor.is_unstarted() {
             if task.is_some() || !self.queue.is_empty() {

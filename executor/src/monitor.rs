@@ -34,7 +34,7 @@
 //! Under a model checker there is no monitor: `sched-monitor` has models of the protocols.
 use crate::{blocking, scope, shared::Shared};
 use sched_monitor::{
-    Duty, EndSlices, Monitor as Rounds, Observed, Remote, Retake, Round, Sample, Stalls, State,
+    Duty, EndSlices, Monitor as Rounds, Remote, Retake, Round, Sample, Stalls, State,
 };
 use std::{io, time::Duration};
 use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
@@ -140,27 +140,31 @@ impl sched_monitor::Workers for Workers {
     }
 }
 
-/// The length of a poll after which the monitor fires timers and polls sockets although no worker
-/// is idle. Threads outside the runtime wait for events, too.
-const LONG: Duration = Duration::from_millis(10);
+/// How late the monitor fires timers and polls sockets while no worker is idle, besides the pause
+/// between its rounds.
+const LATE: Duration = Duration::from_millis(10);
 
-/// Fires timers and polls sockets while no worker waits for them and every awake worker is in a
-/// long poll. The tasks that this wakes go to the injector, and a sleeping worker is notified.
+/// Fires timers and polls sockets that no worker waits for. The tasks that this wakes go to the
+/// injector, and a sleeping worker is notified.
 ///
-/// While no worker is idle, a worker looks for events itself at the end of its poll, and queues the
-/// tasks in the order of their events. The tasks that the monitor wakes would run before tasks of
-/// earlier events, which wait in a worker's ring. So the monitor then waits for [`LONG`].
-struct PollOverdue(Arc<Shared>);
+/// While no worker is idle, the workers look for events between their polls, and queue the tasks in
+/// the order of the events. The tasks that the monitor wakes would run before tasks of earlier
+/// events, which wait in a worker's ring. So the monitor then acts only if nobody has looked for
+/// the time `late`.
+struct PollOverdue {
+    shared: Arc<Shared>,
+    late: Duration,
+}
 
 impl Duty for PollOverdue {
     fn look(&mut self, round: &Round<'_>) -> Option<Duration> {
-        let is_long = |worker: &Observed| round.now.saturating_sub(worker.poll_since) >= LONG;
-        if round.all_busy() && !round.workers.iter().all(is_long) {
-            return None;
-        }
-        let shared = &self.0;
+        let late = match round.all_busy() {
+            true => self.late,
+            false => Duration::ZERO,
+        };
+        let shared = &self.shared;
         // Wakers are user code.
-        shared.hooks.contain(|| shared.events.poll_overdue());
+        shared.hooks.contain(|| shared.events.poll_overdue(late));
         None
     }
 }
@@ -211,7 +215,10 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     let rounds = rounds.duty(end_turns::EndTurns::new(of()));
     rounds
         .duty(Remote::new(injected, look))
-        .duty(PollOverdue(shared.clone()))
+        .duty(PollOverdue {
+            shared: of(),
+            late: LATE,
+        })
         .duty(
             stalls
                 .threshold(settings.threshold)
@@ -271,7 +278,7 @@ mod models {
 
 #[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests {
-    use super::{LONG, PollOverdue};
+    use super::PollOverdue;
     use crate::{Builder, time::sleep};
     use sched_monitor::{Duty, Observed, Round, Sample, State};
     use std::{
@@ -295,9 +302,9 @@ mod tests {
         }
     }
 
-    /// Runs a round of the duty while a timer is due and the only worker is in a poll. Returns
-    /// whether the duty has fired the timer.
-    fn fires(state: State, polls_for: Duration) -> bool {
+    /// Runs a round of the duty, 10 ms after a timer became due, while the only worker is in a
+    /// poll. Returns whether the duty has fired the timer.
+    fn fires(state: State, late: Duration) -> bool {
         let builder = Builder::new().workers(1).monitor(false);
         let runtime = builder.build().unwrap();
         let counts = Arc::new(Counts(AtomicUsize::new(0)));
@@ -316,19 +323,18 @@ mod tests {
             }
         });
         is_armed.recv().unwrap();
-        thread::sleep(Duration::from_millis(10));
-        let mut duty = PollOverdue(runtime.handle().shared().clone());
+        thread::sleep(Duration::from_millis(15));
+        let shared = runtime.handle().shared().clone();
         let sample = Sample {
             state,
             ..Sample::default()
         };
         let worker = Observed {
             sample,
-            poll_since: Duration::from_secs(1),
             ..Observed::default()
         };
-        let pause = duty.look(&Round {
-            now: worker.poll_since + polls_for,
+        let pause = PollOverdue { shared, late }.look(&Round {
+            now: Duration::ZERO,
             workers: &[worker],
         });
         assert_eq!(pause, None);
@@ -339,12 +345,15 @@ mod tests {
     }
 
     /// Fails if the monitor fires timers, and so queues their tasks, before the tasks that wait
-    /// behind a poll of a millisecond. Fails too if it leaves the timers to workers that are in
-    /// long polls, or if it does not use an idle worker.
+    /// behind a poll of a millisecond. Fails too if it leaves late timers to busy workers, or if it
+    /// does not use an idle worker.
     #[test]
-    fn monitor_leaves_events_to_a_worker_whose_poll_ends_soon() {
-        assert!(!fires(State::Polling, LONG - Duration::from_nanos(1)));
-        assert!(fires(State::Polling, LONG));
-        assert!(fires(State::Idle, Duration::ZERO));
+    fn monitor_leaves_events_to_busy_workers_until_they_are_late() {
+        let hour = Duration::from_secs(3600);
+        for state in [State::Polling, State::Awake, State::Calling] {
+            assert!(!fires(state, hour));
+            assert!(fires(state, Duration::from_millis(10)));
+        }
+        assert!(fires(State::Idle, hour));
     }
 }

@@ -17,16 +17,22 @@
 //!    missed. If a push notified no worker, because there was a searcher, then its task is found by
 //!    that searcher, by rule 4, or by this check. [`worker_idle`] proves this for each order of
 //!    events.
+//! 6. Before a searcher takes tasks from a ring, it yields its CPU once, unless a worker sleeps.
+//!    All other workers are busy then, and a thread of the program may wait for the CPU: for
+//!    example a client, whose next requests the tasks in that ring are to answer. While a worker
+//!    sleeps there is no yield: a searcher that waits for its CPU would keep pushes from waking the
+//!    sleeper.
 use crate::{
     core::Core,
     scheduler::Task,
     trace::{self, Victim},
 };
+use std::thread;
 use worker_queue::RunQueue;
 
 impl Core {
     /// Searches the other workers' rings and the injector, if few enough workers search: rules 1 to
-    /// 3.
+    /// 3, and 6.
     pub(crate) fn search(&self) -> Option<Task> {
         let shared = &self.shared;
         if shared.remotes.len() == 1 || !self.searching.get() && !shared.idle.try_search() {
@@ -36,6 +42,10 @@ impl Core {
         let counters = self.counters();
         counters.searches.add(1);
         let (others, from) = (&shared.remotes, Victim::new());
+        let is_worthwhile = || others.iter().any(|other| !other.stealer.is_empty());
+        if shared.idle.counts().1 == 0 && is_worthwhile() {
+            yield_cpu();
+        }
         let stolen = RunQueue::steal(&self.queue, others, |r| from.look(others, r), self);
         let Some(batch) = stolen else {
             return self.take_share();
@@ -66,5 +76,12 @@ impl Core {
             shared.notify();
         }
         self.tell_unpark();
+    }
+}
+
+/// Yields, except in a model: there the checker would always run another thread next.
+fn yield_cpu() {
+    if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
+        thread::yield_now();
     }
 }

@@ -9,7 +9,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Barrier, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst},
         mpsc,
     },
     thread,
@@ -649,4 +649,40 @@ fn timer_beside_a_long_poll_is_fired() {
         fired.recv().unwrap();
     });
     runtime.block_on(task).unwrap();
+}
+
+/// Two tasks wake each other without end. Their polls are short, but a request ends each of their
+/// slices.
+///
+/// Fails if only a worker whose slice goes on looks for timers, and the monitor only beside polls
+/// that are long.
+#[test]
+#[cfg(feature = "time")]
+fn timer_beside_tasks_whose_slices_end_is_fired() {
+    use std::{future::poll_fn, task::Poll, task::Waker, time::Instant};
+    let runtime = Builder::new().workers(1).monitor(true).build().unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let wakers = Arc::new([const { Mutex::new(None::<Waker>) }; 2]);
+    let pair = [0, 1].map(|own| {
+        let (over, wakers) = (over.clone(), wakers.clone());
+        runtime.spawn(poll_fn(move |cx| {
+            *wakers[own].lock().unwrap() = Some(cx.waker().clone());
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(8) {
+                std::hint::spin_loop();
+            }
+            let other = wakers[1 - own].lock().unwrap().take();
+            other.into_iter().for_each(Waker::wake);
+            match over.load(Relaxed) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }))
+    });
+    let sleeper = runtime.spawn(selvedge::time::sleep(Duration::from_millis(200)));
+    runtime.block_on(sleeper).unwrap();
+    over.store(true, Relaxed);
+    for task in pair {
+        runtime.block_on(task).unwrap();
+    }
 }

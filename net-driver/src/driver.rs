@@ -233,7 +233,7 @@ impl Driver {
     /// ```
     #[inline]
     pub fn is_due(&self) -> bool {
-        self.0.role.is_active() && self.0.is_due()
+        self.0.role.is_active() && self.0.is_late(Duration::ZERO)
     }
 
     /// Makes this the thread's current driver while `f` runs, so that `f` may poll sleeps and make
@@ -520,15 +520,17 @@ impl Inner {
         }
     }
 
-    /// Returns what [`Driver::is_due`] does, once there has been a timer or a socket.
-    fn is_due(&self) -> bool {
+    /// Returns whether timers or sockets have been due for the time `late`, once there has been a
+    /// timer or a socket. See [`Driver::is_due`].
+    pub(crate) fn is_late(&self, late: Duration) -> bool {
         if self.role.is_held() {
-            return self.poller.polls_every_quota() && self.poller.is_due();
+            return self.poller.polls_every_quota() && self.poller.is_late(late);
         }
         let next = self.timers.next();
-        let timer_is_due = next != u64::MAX && next <= clock::tick_at(self.now());
+        let timer_is_late = next != u64::MAX
+            && next.saturating_add(clock::ticks_of(late)) <= clock::tick_at(self.now());
         // A thread of the driver polls for workers that park elsewhere.
-        timer_is_due || !self.parks_elsewhere() && self.poller.is_due()
+        timer_is_late || !self.parks_elsewhere() && self.poller.is_late(late)
     }
 
     /// Returns whether the workers park in parkers of their own, which do not wait for sockets.

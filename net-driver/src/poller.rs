@@ -49,9 +49,10 @@ use sync_shim::{
 /// The time without a poll by any thread after which a busy worker polls.
 const INTERVAL: Duration = Duration::from_micros(500);
 
-/// The same for the only worker of a driver. The system call then takes less than a hundredth of
-/// the worker's time. Where a driver has several workers, an interval this short takes events from
-/// the idle ones: on two processors the p99 of the row `http_50` is then three times as long.
+/// The same for the only worker of a driver. On the machine of the benchmarks the system call then
+/// takes less than a hundredth of the worker's time. Where a driver has several workers, an
+/// interval this short takes events from the idle ones: on two processors the p99 of the row
+/// `http_50` is then three times as long.
 const ALONE: Duration = Duration::from_micros(100);
 
 /// The largest number of events that a parked worker collects at once. Further events wait for the
@@ -112,7 +113,7 @@ impl Poller {
         Self {
             polling,
             interval: match polling {
-                Polling::IdleWorker if workers == 1 => ALONE,
+                Polling::IdleWorker | Polling::EveryQuota if workers == 1 => ALONE,
                 _ => INTERVAL,
             },
             reactor: sys::OnceLock::new(),
@@ -202,9 +203,10 @@ impl Poller {
         self.record(self.now());
     }
 
-    /// Returns whether the workers poll the reactor, and a busy worker is to do so now (rule 2).
-    pub(crate) fn is_due(&self) -> bool {
-        self.workers_reactor().is_some() && self.since_poll(self.now()) >= self.interval
+    /// Returns whether the workers poll the reactor, a busy worker is to do so now (rule 2), and no
+    /// thread has polled for the time `late`.
+    pub(crate) fn is_late(&self, late: Duration) -> bool {
+        self.workers_reactor().is_some() && self.since_poll(self.now()) >= late.max(self.interval)
     }
 
     fn now(&self) -> u64 {
@@ -407,25 +409,28 @@ impl Driver {
         let _ = self.inner().poller.blocking.set(Box::new(run));
     }
 
-    /// Does nothing unless the driver [is due](Self::is_due). Collects the timers that are due, and
-    /// the events of sockets if no thread has polled them for 500 µs (or for 100 µs, if the driver
-    /// has one worker). Wakes the tasks of both on this thread, and returns the number of wakes.
+    /// Does nothing unless the driver [is due](Self::is_due), and has been so for the time `late`:
+    /// a timer is due for that long, or no thread has polled the sockets for that long. Collects
+    /// the timers that are due, and the events of sockets. Wakes the tasks of both on this thread,
+    /// and returns the number of wakes.
     ///
     /// This is for a thread that watches a runtime, such as a monitor: all of the workers may be in
     /// long polls. A worker calls [`poll`](crate::Park::poll) of its parker instead. If there is
     /// nothing to do, this costs a few loads and perhaps a reading of the clock.
     ///
     /// ```
-    /// assert_eq!(net_driver::Driver::new(1).poll_overdue(), 0);
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(net_driver::Driver::new(1).poll_overdue(Duration::ZERO), 0);
     /// ```
     ///
     /// # Panics
     /// If a waker panics.
-    pub fn poll_overdue(&self) -> usize {
-        if !self.is_due() {
+    pub fn poll_overdue(&self, late: Duration) -> usize {
+        let (driver, mut out) = (self.inner(), VecDeque::new());
+        if !driver.role.is_active() || !driver.is_late(late) {
             return 0;
         }
-        let (driver, mut out) = (self.inner(), VecDeque::new());
         driver.poll_if_due(MAX_EVENTS, &mut out);
         let no_worker = driver.tokens.len();
         driver

@@ -378,7 +378,7 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
         // This worker does not come back to its park. Another thread looks for events instead.
         let watched = driver.clone();
         let monitor = thread::spawn(move || {
-            while watched.poll_overdue() == 0 {
+            while watched.poll_overdue(Duration::ZERO) == 0 {
                 thread::yield_now();
             }
         });
@@ -401,7 +401,7 @@ fn unpark_beside_looks_of_another_thread_ends_the_wait() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while looks.load(Relaxed) {
-                driver.poll_overdue();
+                driver.poll_overdue(Duration::ZERO);
             }
         });
         scope.spawn(move || {

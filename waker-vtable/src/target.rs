@@ -21,9 +21,10 @@ use core::{
 /// # Safety
 ///
 /// - While it has a reference, a target is live and stays in place.
-/// - The functions may be called from any thread, several at a time, each by a holder of a
-///   reference.
-/// - [`vtable`](Self::vtable) returns a table that [`vtable_of`] made for this type.
+/// - The functions that take a target may be called from any thread, several at a time, each by a
+///   holder of a reference.
+/// - [`vtable`](Self::vtable) returns a table that [`vtable_of`] made for this type. If it panics,
+///   a reference leaks.
 ///
 /// A panic in these functions unwinds into the code that called the waker. That code may be in any
 /// state, so these functions should catch the panics of user code. This crate keeps no state that a
@@ -32,7 +33,7 @@ pub unsafe trait WakeTarget: Sized {
     /// Returns the vtable of this type's wakers.
     ///
     /// The default returns a constant, of which there may be several copies; the
-    /// [README](crate#guarantees) says what that costs. A type that is not generic returns a static
+    /// [README](crate#when-not-to-use-it) says what that costs. A type that is not generic returns a static
     /// instead, of its own:
     ///
     /// ```

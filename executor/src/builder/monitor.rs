@@ -13,8 +13,8 @@ impl Builder {
     /// - hands a worker over to another thread if the worker's task is in a
     ///   [`syscall`](crate::syscall()) that takes long;
     /// - makes busy workers look at the injector if tasks wait there and no worker takes any;
-    /// - fires timers and polls sockets if no worker waits for them and every awake worker is in a
-    ///   long poll;
+    /// - fires timers and polls sockets if no worker waits for them: at once if a worker is idle,
+    ///   or else if no worker has looked for 10 ms;
     /// - reports [long polls](Self::on_stall).
     ///
     /// The monitor looks at the workers every 1 to 10 ms while any worker is busy. When all workers

@@ -137,10 +137,10 @@ impl Events {
         park::ThreadPark::block_on(future)
     }
 
-    /// Fires timers and polls sockets that no worker has looked at for a while.
+    /// Fires timers and polls sockets that no worker has looked at for this time.
     #[cfg(feature = "monitor")]
-    pub(crate) fn poll_overdue(&self) {
-        self.0.poll_overdue();
+    pub(crate) fn poll_overdue(&self, late: Duration) {
+        self.0.poll_overdue(late);
     }
 
     /// Keeps a paused clock from jumping.

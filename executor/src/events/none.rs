@@ -90,7 +90,7 @@ impl Events {
     }
 
     #[cfg(feature = "monitor")]
-    pub(crate) fn poll_overdue(&self) {}
+    pub(crate) fn poll_overdue(&self, _: std::time::Duration) {}
 
     pub(crate) fn hold_clock(&self) -> ClockHold {
         ClockHold

@@ -153,3 +153,31 @@ fn open_after_a_shutdown_is_an_error_also_the_second_time() {
         driver.open().unwrap_err();
     }
 }
+
+/// Fails if a driver with several workers looks as often as an only worker, or the latter as seldom
+/// as the former.
+#[test]
+fn only_worker_looks_most_often() {
+    let interval = |workers, polling| {
+        Driver::with_polling(workers, polling)
+            .inner()
+            .poller
+            .interval
+    };
+    for polling in [Polling::IdleWorker, Polling::EveryQuota] {
+        assert_eq!(interval(1, polling), ALONE);
+        assert_eq!(interval(2, polling), INTERVAL);
+    }
+}
+
+/// Fails if a thread that asks only for late events gets those that a worker will soon look for.
+#[test]
+fn sockets_are_late_only_after_that_time() {
+    let driver = Driver::new(1);
+    driver.open().unwrap();
+    std::thread::sleep(ALONE);
+    let hour = Duration::from_secs(3600);
+    assert!(driver.is_due());
+    assert!(!driver.inner().is_late(hour));
+    assert!(driver.inner().is_late(ALONE));
+}
