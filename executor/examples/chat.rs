@@ -198,8 +198,8 @@ async fn serve(chat: Arc<Chat>, id: u64, stream: TcpStream) {
     let _ = writer.await;
 }
 
-/// Waits for Ctrl-C.
-async fn interrupted() -> io::Result<()> {
+/// Returns a future that waits for Ctrl-C. From this call on Ctrl-C does not kill the process.
+fn interrupted() -> io::Result<impl Future<Output = io::Result<()>>> {
     let (receive, send) = UnixStream::pair()?;
     receive.set_nonblocking(true)?;
     send.set_nonblocking(true)?;
@@ -209,10 +209,12 @@ async fn interrupted() -> io::Result<()> {
     // SAFETY: the action only writes to a descriptor, and a signal handler may do that.
     unsafe { signal_hook_registry::register(libc::SIGINT, action) }?;
     let receive = AsyncFd::new(receive)?;
-    let read = receive.async_io(selvedge::net::Interest::READABLE, |mut pipe| {
-        pipe.read(&mut [0])
-    });
-    read.await.map(drop)
+    Ok(async move {
+        let read = receive.async_io(selvedge::net::Interest::READABLE, |mut pipe| {
+            pipe.read(&mut [0])
+        });
+        read.await.map(drop)
+    })
 }
 
 const HELP: &str = "\
@@ -235,7 +237,7 @@ fn listen(address: String) -> io::Result<()> {
     runtime.block_on(async {
         let (chat, mut members) = (Arc::new(Chat::default()), JoinSet::new());
         let listener = TcpListener::bind(address).await?;
-        let interrupted = interrupted();
+        let interrupted = interrupted()?;
         futures::pin_mut!(interrupted);
         println!("listens on {}", listener.local_addr()?);
         for id in 1.. {
