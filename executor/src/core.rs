@@ -4,7 +4,8 @@
 //!
 //! 1. a fair share of the injector: at the end of an [`interval`](crate::interval), after a nudge,
 //!    and after a poll in which the budget refused an operation. At the end of an interval the
-//!    worker fires due timers before it takes the share;
+//!    worker fires due timers, and polls sockets that are due, before it takes the share. If a
+//!    request has ended the slice, the worker takes no share this time if it has tasks of its own;
 //! 2. the LIFO slot;
 //! 3. the ring;
 //! 4. a fair share of the injector;
@@ -87,6 +88,8 @@ pub(crate) struct Core {
     /// Whether a driven worker must poll its parker at the end of this tick: an interval has
     /// passed, or timers or sockets are due.
     pub(crate) poll_is_due: Cell<bool>,
+    /// Whether the last look ran a task of the worker's own next, as its slice was over.
+    own_was_next: Cell<bool>,
     /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
     /// The progress of the last watch, unless a notification ended it.
@@ -113,6 +116,7 @@ impl Core {
             owned: UnsafeCell::new(Owned::new(remote.unparker.waker().clone())),
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
+            own_was_next: Cell::new(false),
             interval: Interval::new(settings.global_interval, settings.adapts),
             // SAFETY: the core has a reference to the runtime, and drops the slice before it.
             slice: unsafe { Slice::of(&shared.slices, index) },
@@ -349,10 +353,14 @@ impl Core {
     /// Begins a new time slice if a request has ended the last one. Returns true if it began one
     /// and the worker has tasks of its own. The worker then runs one of these tasks next. The task
     /// whose slice is over comes later: it is in the injector.
+    ///
+    /// It returns true at most once in a row. Requests may end every slice, and the injector gets
+    /// its turn all the same.
     pub(crate) fn begin_slice_before_own(&self, interval_is_over: bool) -> bool {
         let is_over = self.slice().need_preempt();
         self.begin_slice();
-        let own_is_next = is_over && !self.queue.is_empty();
+        let own_is_next = is_over && !self.queue.is_empty() && !self.own_was_next.get();
+        self.own_was_next.set(own_is_next);
         if own_is_next {
             self.interval.note_ended_slice(interval_is_over);
         }
@@ -372,13 +380,15 @@ impl Core {
             self.leave_search();
             self.drain();
         }
-        // This comes before the return below: requests may end each slice before its interval.
+        // The new slice begins before the poll, whose wakers are user code. The tasks that they
+        // wake are not those that come before the injector.
+        let own_is_next = self.begin_slice_before_own(true);
         if self.shared.settings.has_drivers || self.shared.events.is_due() {
             self.leave_search();
             self.poll_driver();
         }
         self.poll_is_due.set(true);
-        if self.begin_slice_before_own(true) {
+        if own_is_next {
             self.shared.monitor.start(&self.shared);
             return None;
         }

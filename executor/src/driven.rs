@@ -51,7 +51,8 @@ pub enum Tick {
 /// `tick` returns [`Tick::Ran`], call `park` after [`Tick::Idle`], and stop at [`Tick::Ended`].
 /// The program's own timers, I/O or user interface may run in the [`Park`], or between the ticks. A
 /// task that calls [`block_in_place`](crate::block_in_place()) does not lend this worker to another
-/// thread. After 4,096 polls in a row of tasks that only yielded, a tick yields the CPU.
+/// thread. A tick yields the CPU after 4,096 polls in a row of tasks that only yielded, and before
+/// it takes tasks of another worker while no worker sleeps.
 ///
 /// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of
 /// its tasks. If another thread holds one of these tasks at that moment, the task ends on that

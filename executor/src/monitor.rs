@@ -149,8 +149,8 @@ const LATE: Duration = Duration::from_millis(10);
 ///
 /// While no worker is idle, the workers look for events between their polls, and queue the tasks in
 /// the order of the events. The tasks that the monitor wakes would run before tasks of earlier
-/// events, which wait in a worker's ring. So the monitor then acts only if nobody has looked for
-/// the time `late`.
+/// events, which wait in a worker's ring. So the monitor then acts only if a timer has been due for
+/// the time `late`, or if nobody has polled the sockets for that time.
 struct PollOverdue {
     shared: Arc<Shared>,
     late: Duration,

@@ -17,11 +17,12 @@
 //!    missed. If a push notified no worker, because there was a searcher, then its task is found by
 //!    that searcher, by rule 4, or by this check. [`worker_idle`] proves this for each order of
 //!    events.
-//! 6. Before a searcher takes tasks from a ring, it yields its CPU once, unless a worker sleeps.
-//!    All other workers are busy then, and a thread of the program may wait for the CPU: for
-//!    example a client, whose next requests the tasks in that ring are to answer. While a worker
-//!    sleeps there is no yield: a searcher that waits for its CPU would keep pushes from waking the
-//!    sleeper.
+//! 6. Before a searcher takes tasks from a ring, it yields its CPU once, if no worker sleeps and
+//!    the injector is empty. The other workers are busy or search then, and a thread of the program
+//!    may wait for the CPU: for example a client, whose requests the tasks in that ring answer.
+//!    While a worker sleeps there is no yield, as pushes wake nobody beside a searcher. A worker
+//!    that falls asleep during the yield is not woken until the searcher has its CPU again. After
+//!    the yield the searcher looks at the injector first.
 use crate::{
     core::Core,
     scheduler::Task,
@@ -42,9 +43,11 @@ impl Core {
         let counters = self.counters();
         counters.searches.add(1);
         let (others, from) = (&shared.remotes, Victim::new());
-        let is_worthwhile = || others.iter().any(|other| !other.stealer.is_empty());
-        if shared.idle.counts().1 == 0 && is_worthwhile() {
-            yield_cpu();
+        if self.yields_before_steal() {
+            thread::yield_now();
+            if let Some(task) = self.take_share() {
+                return Some(task);
+            }
         }
         let stolen = RunQueue::steal(&self.queue, others, |r| from.look(others, r), self);
         let Some(batch) = stolen else {
@@ -54,6 +57,16 @@ impl Core {
         counters.stolen.add(1 + batch.moved as u64);
         trace::steal(self, &from, 1 + batch.moved);
         Some(batch.first)
+    }
+
+    /// Rule 6. In a model no searcher yields: the checker would always run another thread next.
+    fn yields_before_steal(&self) -> bool {
+        let shared = &self.shared;
+        let has_tasks = || (shared.remotes.iter()).any(|other| !other.stealer.is_empty());
+        cfg!(not(any(selvedge_loom, selvedge_shuttle)))
+            && shared.idle.counts().1 == 0
+            && !shared.has_injected()
+            && has_tasks()
     }
 
     /// Rule 4: the searcher has found work.
@@ -76,12 +89,5 @@ impl Core {
             shared.notify();
         }
         self.tell_unpark();
-    }
-}
-
-/// Yields, except in a model: there the checker would always run another thread next.
-fn yield_cpu() {
-    if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
-        thread::yield_now();
     }
 }

@@ -654,8 +654,7 @@ fn timer_beside_a_long_poll_is_fired() {
 /// Two tasks wake each other without end. Their polls are short, but a request ends each of their
 /// slices.
 ///
-/// Fails if only a worker whose slice goes on looks for timers, and the monitor only beside polls
-/// that are long.
+/// Fails if neither the monitor nor a worker whose slice is over looks for timers.
 #[test]
 #[cfg(feature = "time")]
 fn timer_beside_tasks_whose_slices_end_is_fired() {

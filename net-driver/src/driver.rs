@@ -233,7 +233,7 @@ impl Driver {
     /// ```
     #[inline]
     pub fn is_due(&self) -> bool {
-        self.0.role.is_active() && self.0.is_late(Duration::ZERO)
+        self.0.role.is_active() && self.0.is_due_for(Duration::ZERO)
     }
 
     /// Makes this the thread's current driver while `f` runs, so that `f` may poll sleeps and make
@@ -521,16 +521,22 @@ impl Inner {
     }
 
     /// Returns whether timers or sockets have been due for the time `late`, once there has been a
-    /// timer or a socket. See [`Driver::is_due`].
-    pub(crate) fn is_late(&self, late: Duration) -> bool {
+    /// timer or a socket: a timer has been due for that long, or nobody has polled the sockets for
+    /// that long. Zero asks whether they are due now.
+    pub(crate) fn is_due_for(&self, late: Duration) -> bool {
         if self.role.is_held() {
-            return self.poller.polls_every_quota() && self.poller.is_late(late);
+            return self.poller.polls_every_quota() && self.poller.is_due_for(late);
         }
         let next = self.timers.next();
-        let timer_is_late = next != u64::MAX
-            && next.saturating_add(clock::ticks_of(late)) <= clock::tick_at(self.now());
+        let late_ticks = if self.is_clock_paused() {
+            0 // The clock stands still, so no timer would ever be due for long.
+        } else {
+            clock::ticks(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX))
+        };
+        let timer_is_due =
+            next != u64::MAX && next.saturating_add(late_ticks) <= clock::tick_at(self.now());
         // A thread of the driver polls for workers that park elsewhere.
-        timer_is_late || !self.parks_elsewhere() && self.poller.is_late(late)
+        timer_is_due || !self.parks_elsewhere() && self.poller.is_due_for(late)
     }
 
     /// Returns whether the workers park in parkers of their own, which do not wait for sockets.

@@ -8,8 +8,8 @@
 //! 2. A busy worker polls the reactor, between two tasks, if no thread waits in it and no thread
 //!    has polled it for [`INTERVAL`]. With [`Polling::EveryQuota`] it does so also while a thread
 //!    waits. A clock decides this and not a count of tasks, because the polls of tasks may be long.
-//!    The only worker of a driver polls after [`ALONE`]: while it is busy nobody else does, and a
-//!    task that always yields runs again and again until a poll finds events.
+//!    The only worker of a driver polls after [`INTERVAL_OF_ONLY_WORKER`]: while it is busy nobody
+//!    else does, and a task that always yields runs again and again until a poll finds events.
 //! 3. A thread of the driver waits in the reactor, and wakes the tasks, if the workers park in
 //!    parkers of their own (see `over.rs`) or if the runtime asks for it ([`Polling::Thread`]).
 //! 4. A worker that leaves the role hands the role over, if the worker has collected wakers and if
@@ -53,7 +53,7 @@ const INTERVAL: Duration = Duration::from_micros(500);
 /// takes less than a hundredth of the worker's time. Where a driver has several workers, an
 /// interval this short takes events from the idle ones: on two processors the p99 of the row
 /// `http_50` is then three times as long.
-const ALONE: Duration = Duration::from_micros(100);
+const INTERVAL_OF_ONLY_WORKER: Duration = Duration::from_micros(100);
 
 /// The largest number of events that a parked worker collects at once. Further events wait for the
 /// next look.
@@ -82,7 +82,7 @@ pub enum Polling {
     /// waits and nobody has looked for 500 µs. The only worker of a driver looks after 100 µs.
     #[default]
     IdleWorker,
-    /// The same, but busy workers look every 500 µs whether or not an idle worker waits.
+    /// The same, but busy workers look whether or not an idle worker waits.
     EveryQuota,
     /// A thread of the driver waits for all sockets, and wakes their tasks. No worker polls them.
     Thread,
@@ -113,7 +113,9 @@ impl Poller {
         Self {
             polling,
             interval: match polling {
-                Polling::IdleWorker | Polling::EveryQuota if workers == 1 => ALONE,
+                Polling::IdleWorker | Polling::EveryQuota if workers == 1 => {
+                    INTERVAL_OF_ONLY_WORKER
+                }
                 _ => INTERVAL,
             },
             reactor: sys::OnceLock::new(),
@@ -205,7 +207,7 @@ impl Poller {
 
     /// Returns whether the workers poll the reactor, a busy worker is to do so now (rule 2), and no
     /// thread has polled for the time `late`.
-    pub(crate) fn is_late(&self, late: Duration) -> bool {
+    pub(crate) fn is_due_for(&self, late: Duration) -> bool {
         self.workers_reactor().is_some() && self.since_poll(self.now()) >= late.max(self.interval)
     }
 
@@ -428,7 +430,7 @@ impl Driver {
     /// If a waker panics.
     pub fn poll_overdue(&self, late: Duration) -> usize {
         let (driver, mut out) = (self.inner(), VecDeque::new());
-        if !driver.role.is_active() || !driver.is_late(late) {
+        if !driver.role.is_active() || !driver.is_due_for(late) {
             return 0;
         }
         driver.poll_if_due(MAX_EVENTS, &mut out);

@@ -33,8 +33,8 @@ pub unsafe trait WakeTarget: Sized {
     /// Returns the vtable of this type's wakers.
     ///
     /// The default returns a constant, of which there may be several copies; the
-    /// [README](crate#when-not-to-use-it) says what that costs. A type that is not generic returns a static
-    /// instead, of its own:
+    /// [README](crate#when-not-to-use-it) says what that costs. A type that is not generic returns
+    /// a static instead, of its own:
     ///
     /// ```
     /// # use core::{ptr::NonNull, task::RawWakerVTable};

@@ -14,7 +14,8 @@ impl Builder {
     ///   [`syscall`](crate::syscall()) that takes long;
     /// - makes busy workers look at the injector if tasks wait there and no worker takes any;
     /// - fires timers and polls sockets if no worker waits for them: at once if a worker is idle,
-    ///   or else if no worker has looked for 10 ms;
+    ///   or else once a timer has been due for 10 ms, or no worker has polled the sockets for that
+    ///   long;
     /// - reports [long polls](Self::on_stall).
     ///
     /// The monitor looks at the workers every 1 to 10 ms while any worker is busy. When all workers

@@ -693,3 +693,47 @@ fn long_task_of_the_injector_leaves_time_to_own_tasks() {
     // tasks.
     assert!(polls.load(SeqCst) < TASKS / 2, "{polls:?}");
 }
+
+/// Two tasks wake each other without end, and each poll ends its slice, as a monitor does if polls
+/// are long.
+///
+/// Fails if a worker whose slice is over looks neither for timers nor at the injector while it has
+/// tasks of its own.
+#[test]
+#[cfg(feature = "time")]
+fn ended_slices_do_not_hold_up_timers_and_the_injector() {
+    use std::{future::poll_fn, task::Poll, time::Duration};
+    let builder = Builder::new().workers(1);
+    #[cfg(feature = "monitor")]
+    let builder = builder.monitor(false);
+    let runtime = builder.build().unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let wakers = Arc::new([const { Mutex::new(None::<std::task::Waker>) }; 2]);
+    let (begun, has_begun) = mpsc::channel();
+    let pair = [0, 1].map(|own| {
+        let (over, wakers, begun) = (over.clone(), wakers.clone(), begun.clone());
+        let handle = runtime.handle().clone();
+        let mut polls = 0;
+        runtime.spawn(poll_fn(move |cx| {
+            *wakers[own].lock().unwrap() = Some(cx.waker().clone());
+            let other = wakers[1 - own].lock().unwrap().take();
+            other.into_iter().for_each(std::task::Waker::wake);
+            handle.shared().slices.of(0).request();
+            polls += 1;
+            if polls == 100 {
+                begun.send(()).unwrap();
+            }
+            match over.load(SeqCst) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }))
+    });
+    has_begun.recv().unwrap();
+    let sleeper = runtime.spawn(crate::time::sleep(Duration::from_millis(1)));
+    runtime.block_on(sleeper).unwrap();
+    over.store(true, SeqCst);
+    for task in pair {
+        runtime.block_on(task).unwrap();
+    }
+}

@@ -165,7 +165,7 @@ fn only_worker_looks_most_often() {
             .interval
     };
     for polling in [Polling::IdleWorker, Polling::EveryQuota] {
-        assert_eq!(interval(1, polling), ALONE);
+        assert_eq!(interval(1, polling), INTERVAL_OF_ONLY_WORKER);
         assert_eq!(interval(2, polling), INTERVAL);
     }
 }
@@ -175,9 +175,9 @@ fn only_worker_looks_most_often() {
 fn sockets_are_late_only_after_that_time() {
     let driver = Driver::new(1);
     driver.open().unwrap();
-    std::thread::sleep(ALONE);
+    std::thread::sleep(INTERVAL_OF_ONLY_WORKER);
     let hour = Duration::from_secs(3600);
     assert!(driver.is_due());
-    assert!(!driver.inner().is_late(hour));
-    assert!(driver.inner().is_late(ALONE));
+    assert!(!driver.inner().is_due_for(hour));
+    assert!(driver.inner().is_due_for(INTERVAL_OF_ONLY_WORKER));
 }

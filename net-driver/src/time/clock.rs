@@ -39,11 +39,6 @@ pub(crate) fn tick_at(now: Instant) -> u64 {
     nanos(now) >> TICK_BITS
 }
 
-/// Returns the number of ticks in a span, rounded down.
-pub(crate) fn ticks_of(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos() >> TICK_BITS).unwrap_or(u64::MAX)
-}
-
 /// Returns how long it is from `now` until the start of a tick, or zero if that time has passed.
 pub(crate) fn span_until(tick: u64, now: Instant) -> Duration {
     let at = tick.min(FAR) << TICK_BITS;
