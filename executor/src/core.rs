@@ -354,8 +354,8 @@ impl Core {
     /// and the worker has tasks of its own. The worker then runs one of these tasks next. The task
     /// whose slice is over comes later: it is in the injector.
     ///
-    /// It returns true at most once in a row. Requests may end every slice, and the injector gets
-    /// its turn all the same.
+    /// It never returns true twice in a row. So the injector gets its turn even if a request ends
+    /// every slice.
     pub(crate) fn begin_slice_before_own(&self, interval_is_over: bool) -> bool {
         let is_over = self.slice().need_preempt();
         self.begin_slice();
@@ -380,8 +380,8 @@ impl Core {
             self.leave_search();
             self.drain();
         }
-        // The new slice begins before the poll, whose wakers are user code. The tasks that they
-        // wake are not those that come before the injector.
+        // The new slice begins before the poll, because the poll's wakers are user code. The tasks
+        // that they wake do not count as own tasks that come before the injector.
         let own_is_next = self.begin_slice_before_own(true);
         if self.shared.settings.has_drivers || self.shared.events.is_due() {
             self.leave_search();
