@@ -63,11 +63,14 @@ const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 /// Tests of documented leaks, and tests that leak on purpose. They leak a list with tasks, guards
 /// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow forever.
 /// One of them tests an implementation that leaks by mistakes made on purpose.
-const LEAKS: [&str; 9] = [
+const LEAKS: [&str; 12] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
     "panic_shuts_down_only_the_runtime_with_that_policy",
     "panic_of_job_or_hook_keeps_the_thread",
+    "panic_in_the_drop_of_a_hook_is_caught",
+    "panic_of_a_payload_does_not_come_out_of_join",
+    "value_of_a_step_is_dropped_guarded_if_the_subscriber_panics",
     "each_fault_is_found_and_named",
     "panic_in_a_payloads_drop_is_reported",
     "leaked_guard_of_a_set_keeps_its_tasks",

@@ -366,6 +366,9 @@ fn process_refused_by_a_shutdown_is_not_counted() {
 /// dropped. Their wakes panic too.
 struct Hook(Mutex<Box<dyn FnMut() + Send>>);
 
+/// All hooks. They are never freed, and leak detectors find them here.
+static HOOKS: Mutex<Vec<&Hook>> = Mutex::new(Vec::new());
+
 static LENT: RawWakerVTable = RawWakerVTable::new(clone_hook, |_| (), |_| (), |_| ());
 static CLONED: RawWakerVTable = RawWakerVTable::new(
     clone_hook,
@@ -382,8 +385,9 @@ unsafe fn clone_hook(hook: *const ()) -> RawWaker {
 }
 
 fn frail_waker(on_clone: impl FnMut() + Send + 'static) -> Waker {
-    let hook = Box::leak(Box::new(Hook(Mutex::new(Box::new(on_clone)))));
-    let raw = RawWaker::new(ptr::from_mut(hook).cast_const().cast(), &LENT);
+    let hook: &Hook = Box::leak(Box::new(Hook(Mutex::new(Box::new(on_clone)))));
+    HOOKS.lock().unwrap().push(hook);
+    let raw = RawWaker::new(ptr::from_ref(hook).cast(), &LENT);
     // SAFETY: the functions of the tables take the address of a hook that is never freed, and may
     // be called by any thread.
     unsafe { Waker::from_raw(raw) }

@@ -134,6 +134,8 @@ fn insert_of_a_done_task_wakes_the_waiting_poller() {
         set.poll_join_next(&mut cx),
         Poll::Ready(Some(Ok(1)))
     ));
+    drop(set);
+    queue.run_all();
 }
 
 #[test]
@@ -146,6 +148,7 @@ fn detach_all_wakes_the_waiting_poller() {
     set.detach_all();
     assert_eq!(wakes.0.load(Relaxed), 1);
     assert!(matches!(set.poll_join_next(&mut cx), Poll::Ready(None)));
+    queue.run_all();
 }
 
 #[test]
