@@ -17,7 +17,12 @@ impl Builder {
     }
 
     /// Removes the time limit of slices: the monitor then ends no slice for its length alone.
-    #[cfg(all(test, feature = "monitor", feature = "groups", not(selvedge_loom)))]
+    #[cfg(all(
+        test,
+        feature = "monitor",
+        feature = "groups",
+        not(any(selvedge_loom, selvedge_shuttle))
+    ))]
     pub(crate) fn endless_slices(mut self) -> Self {
         self.monitor.endless_slices = true;
         self
