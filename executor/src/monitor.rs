@@ -298,6 +298,7 @@ mod tests {
 
     impl Wake for Counts {
         fn wake(self: Arc<Self>) {
+            // Ordering: Relaxed, as it is only a count.
             self.0.fetch_add(1, Relaxed);
         }
     }
@@ -339,6 +340,7 @@ mod tests {
         });
         assert_eq!(pause, None);
         end.send(()).unwrap();
+        // Ordering: Relaxed, as only this thread's call of `look` may have counted.
         let fired = counts.0.load(Relaxed) == 1;
         runtime.block_on(task).unwrap();
         fired

@@ -134,6 +134,7 @@ fn insert_of_a_done_task_wakes_the_waiting_poller() {
         set.poll_join_next(&mut cx),
         Poll::Ready(Some(Ok(1)))
     ));
+    // The queue's tasks hold the queue, so those that are left would leak.
     drop(set);
     queue.run_all();
 }
@@ -148,6 +149,7 @@ fn detach_all_wakes_the_waiting_poller() {
     set.detach_all();
     assert_eq!(wakes.0.load(Relaxed), 1);
     assert!(matches!(set.poll_join_next(&mut cx), Poll::Ready(None)));
+    // As above.
     queue.run_all();
 }
 
