@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsStr,
     io::Read,
+    mem,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::Mutex,
@@ -460,14 +461,36 @@ pub(crate) fn run_one(
     Ok((outcome, format!("{said}\n{how}")))
 }
 
+/// The size of the pieces in which a child's output is read, in bytes.
+const PIECE: u64 = 1 << 20;
+
+/// Reads a pipe to its end, and keeps the last lines: a model whose panics are caught may write a
+/// message in each of a million schedules.
 fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.read_to_end(&mut bytes);
+    thread::spawn(move || pipe.map_or_else(String::new, last_lines))
+}
+
+/// Returns the last two pieces that are read, as whole lines once some are left out.
+fn last_lines(mut from: impl Read) -> String {
+    let (mut kept, mut last) = (Vec::new(), Vec::new());
+    let mut left_out = false;
+    loop {
+        let mut piece = Vec::new();
+        let read = from.by_ref().take(PIECE).read_to_end(&mut piece);
+        left_out |= !kept.is_empty() && !piece.is_empty();
+        if !piece.is_empty() {
+            kept = mem::replace(&mut last, piece);
         }
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+        if !matches!(read, Ok(1..)) {
+            break;
+        }
+    }
+    if left_out {
+        let first_line = kept.iter().position(|byte| *byte == b'\n');
+        kept.drain(..first_line.map_or(0, |end| end + 1));
+    }
+    kept.append(&mut last);
+    String::from_utf8_lossy(&kept).into_owned()
 }
 
 /// Waits for the child; returns `None` when this function had to kill the child. The limit is on
@@ -534,6 +557,20 @@ fn parse(line: &str) -> Option<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_of_a_long_output() {
+        let lines = |range: std::ops::Range<u64>| -> String {
+            range.map(|line| format!("{line:07}\n")).collect()
+        };
+        let all = lines(0..PIECE / 4);
+        assert_eq!(last_lines(all.as_bytes()), all);
+        let longer = all.clone() + "the last line";
+        let kept = last_lines(longer.as_bytes());
+        assert_eq!(kept, longer[PIECE as usize + 8..]);
+        assert_eq!(last_lines(&b"no line"[..]), "no line");
+        assert_eq!(last_lines(std::io::empty()), "");
+    }
 
     #[test]
     fn processor_time_is_parsed_from_the_kernels_stat() {
