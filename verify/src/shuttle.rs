@@ -116,6 +116,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let environment = [
             ("SELVEDGE_ITERATIONS", each.to_string()),
             ("SELVEDGE_SEED", seed.to_string()),
+            // A model whose panics are caught would make a backtrace in each schedule.
+            ("RUST_BACKTRACE", "0".into()),
         ];
         let environment = environment.each_ref().map(|(k, v)| (*k, v.as_ref()));
         let (outcome, said) = loom::run_one(model, Duration::from_secs(3_600), &environment)?;
