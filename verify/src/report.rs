@@ -23,13 +23,14 @@ use std::{
     time::Duration,
 };
 
+mod older;
 mod page;
 
 /// Options of `cargo xtask report`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Runs no model and no mutant, but prints the results that are missing or gone. Exit 1 if one
-    /// is.
+    /// Runs no model and no mutant, but prints the results that are missing or gone, and counts
+    /// those that are older than the code. Exit 1 if one is missing or gone.
     #[arg(long)]
     check: bool,
     /// Lists the models by the build that the step `loom` has made.
@@ -157,6 +158,7 @@ fn is_current(is_built: bool) -> Result<bool> {
     if !current {
         say!("{PAGE} is out of date: `cargo xtask report --quick` brings it up to date");
     }
+    older::print(&folder, &packages, &models, &mutants)?;
     let sound = sound.iter().all(|sound| *sound);
     Ok(current && sound && passes(known.iter(), &mutants))
 }

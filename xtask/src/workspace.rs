@@ -152,31 +152,57 @@ pub fn writable(file: Option<&Path>) -> Result<()> {
 /// whether the tree has changes that are not committed. Changes in `docs` do not count, as the
 /// results are there.
 pub fn commit(root: &Path) -> String {
-    let git = |arguments: &[&str]| {
-        let mut git = Command::new("git");
-        git.current_dir(root).args(arguments);
-        // Git sets these variables for its hooks, and a hook may run this command.
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-            git.env_remove(name);
-        }
-        let said = git.stderr(Stdio::null()).output().ok()?;
-        let said = said.status.success().then_some(said.stdout)?;
-        Some(String::from_utf8_lossy(&said).trim().to_owned())
-    };
-    let Some(head) = git(&["rev-parse", "--short", "HEAD"]) else {
+    let Some(head) = git(root, &["rev-parse", "--short", "HEAD"]) else {
         return "unknown".into();
     };
-    match git(&[
-        "status",
-        "--porcelain",
-        "-uno",
-        "--",
-        ":(top)",
-        ":(top,exclude)docs",
-    ]) {
+    match git(
+        root,
+        &[
+            "status",
+            "--porcelain",
+            "-uno",
+            "--",
+            ":(top)",
+            ":(top,exclude)docs",
+        ],
+    ) {
         Some(changes) if changes.is_empty() => head,
         _ => head + " with changes",
     }
+}
+
+/// Returns whether the code of `folder`/src has changed since the commit. Comments and tests do not
+/// count. Returns `None` where git does not know the commit.
+pub fn code_changed(folder: &Path, commit: &str) -> Option<bool> {
+    let comments = "--ignore-matching-lines=^[[:space:]]*//";
+    let changes = git(
+        folder,
+        &[
+            "diff",
+            "--numstat",
+            comments,
+            commit,
+            "--",
+            "src",
+            ":(exclude)src/tests",
+            ":(exclude,glob)src/**/tests.rs",
+            ":(exclude,glob)src/**/tests/**",
+        ],
+    )?;
+    Some(!changes.is_empty())
+}
+
+/// Returns what git says in a folder, or `None` if it fails.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    git.current_dir(folder).args(arguments);
+    // Git sets these variables for its hooks, and a hook may run this command.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git.env_remove(name);
+    }
+    let said = git.stderr(Stdio::null()).output().ok()?;
+    let said = said.status.success().then_some(said.stdout)?;
+    Some(String::from_utf8_lossy(&said).trim().to_owned())
 }
 
 /// Has `cargo` compile the workspace's own crates with these flags of rustc, through another
@@ -268,16 +294,18 @@ pub fn cargo_succeeds(arguments: &str) -> Result<bool> {
 mod tests {
     use super::*;
 
+    fn git_of(folder: &Path, arguments: &str) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        let git = git.current_dir(folder).args(arguments.split(' '));
+        assert!(git.output().unwrap().status.success());
+    }
+
     #[test]
     fn commit_names_the_tree_and_its_changes_outside_of_docs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(commit(folder.path()), "unknown");
-        let git = |arguments: &str| {
-            let mut git = Command::new("git");
-            git.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
-            let git = git.current_dir(&folder).args(arguments.split(' '));
-            assert!(git.output().unwrap().status.success());
-        };
+        let git = |arguments| git_of(folder.path(), arguments);
         let write = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
         git("init");
         write("a", "1");
@@ -294,5 +322,39 @@ mod tests {
         let changed = clean + " with changes";
         assert_eq!(commit(folder.path()), changed);
         assert_eq!(commit(&folder.path().join("docs")), changed);
+    }
+
+    #[test]
+    fn code_changes_neither_by_comments_nor_by_tests() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(code_changed(folder.path(), "HEAD"), None);
+        let git = |arguments| git_of(folder.path(), arguments);
+        let write = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+        git("init");
+        fs::create_dir_all(folder.path().join("src/a/tests")).unwrap();
+        let files = [
+            "src/a.rs",
+            "src/tests.rs",
+            "src/a/tests.rs",
+            "src/a/tests/b.rs",
+        ];
+        for file in files {
+            write(file, "fn a() {}\n");
+        }
+        git("add .");
+        git("commit -m a");
+        let changed = || code_changed(folder.path(), "HEAD");
+        assert_eq!(changed(), Some(false));
+        for file in files {
+            write(file, "    // A comment.\nfn a() {}\n");
+        }
+        assert_eq!(changed(), Some(false));
+        for file in &files[1..] {
+            write(file, "fn b() {}\n");
+        }
+        assert_eq!(changed(), Some(false));
+        write(files[0], "fn b() {}\n");
+        assert_eq!(changed(), Some(true));
+        assert_eq!(code_changed(folder.path(), "unknown"), None);
     }
 }

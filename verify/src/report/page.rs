@@ -183,7 +183,7 @@ fn tools(page: &mut String, folder: &Path) -> Result<()> {
 }
 
 /// Names the tree to which a result belongs.
-fn at(commit: &Option<String>) -> String {
+pub(super) fn at(commit: &Option<String>) -> String {
     (commit.as_ref()).map_or("of an unrecorded commit".into(), |commit| {
         format!("at {commit}")
     })
@@ -198,8 +198,9 @@ fn trees(page: &mut String, models: &Models, mutants: &[Row]) -> Result<()> {
     for mutant in mutants {
         trees.entry(mutant.commit.as_deref()).or_default().1 += 1;
     }
-    *page += "A result stays until it is taken again, even if the code around it has changed. The table counts\nthe \
-              results of each commit. [models.json](verification/models.json) and\n\
+    *page += "A result stays until it is taken again, even if the code around it has changed.\n\
+              `cargo xtask report --check` counts the results that are older than the code of their crate. The\n\
+              table counts the results of each commit. [models.json](verification/models.json) and\n\
               [mutants.json](verification/mutants.json) name the commit of each result.\n\n| commit | models | mutants |\n|---|---:|---:|\n";
     for (commit, (models, mutants)) in trees {
         let commit = commit.unwrap_or("not recorded");
@@ -271,14 +272,15 @@ fn of_orderings(page: &mut String, mutants: &[Row]) -> Result<()> {
 
 /// The results of cargo-mutants for one file.
 #[derive(Deserialize)]
-struct CodeMutants {
-    file: String,
+pub(super) struct CodeMutants {
+    pub(super) file: String,
     viable: u64,
     caught: u64,
     timeout: u64,
     by_models: u64,
     changes_nothing: u64,
     missed: u64,
+    pub(super) commit: Option<String>,
 }
 
 fn of_code(page: &mut String, folder: &Path) -> Result<()> {
@@ -288,7 +290,7 @@ fn of_code(page: &mut String, folder: &Path) -> Result<()> {
     *page += "\n## Mutants of the code\n\ncargo-mutants made these, by the commands of [CONTRIBUTING](../CONTRIBUTING.md).\n\
               [cargo-mutants.json](verification/cargo-mutants.json) lists the mutants that no model and no test\n\
               caught, each with a reason. Some of them change nothing that a test could see.\n\n\
-              | file | viable | caught | by the limit | by the models | changes nothing | missed |\n|---|---:|---:|---:|---:|---:|---:|\n";
+              | file | viable | caught | by the limit | by the models | changes nothing | missed | |\n|---|---:|---:|---:|---:|---:|---:|---|\n";
     let all = |of: fn(&CodeMutants) -> u64| files.iter().map(of).sum::<u64>();
     let (viable, missed) = (all(|file| file.viable), all(|file| file.missed));
     let noticed = viable - missed - all(|file| file.changes_nothing);
@@ -305,10 +307,12 @@ fn of_code(page: &mut String, folder: &Path) -> Result<()> {
             by_models,
             changes_nothing,
             missed,
+            commit,
         } = file;
+        let at = at(&commit);
         writeln!(
             page,
-            "| {file} | {viable} | {caught} | {timeout} | {by_models} | {changes_nothing} | {missed} |"
+            "| {file} | {viable} | {caught} | {timeout} | {by_models} | {changes_nothing} | {missed} | {at} |"
         )?;
     }
     *page += &total;
