@@ -53,6 +53,8 @@ fn claiming_ring_operations_cost_what_the_readme_says() {
     assert_eq!(rmws(|| (worker.push(1), worker.pop())), 0);
     assert_eq!(rmws(|| (worker.push(1), worker.push(2))), 0);
     assert_eq!(rmws(|| (worker.pop(), worker.pop())), 2);
+    // The pop of the last item had the push see that the ring is empty.
+    assert_eq!(rmws(|| (worker.push(1), worker.pop())), 0);
     worker.extend(0..16);
     worker.pop();
     assert_eq!(rmws(|| while stealer.steal() != Steal::Empty {}), 2 * 8);

@@ -167,12 +167,15 @@ fn capacity_that_is_not_a_power_of_two_panics() {
 
 #[test]
 fn lengths_of_worker_and_stealer_agree() {
-    let worker = ring(4, 3);
-    assert_eq!(
-        (worker.len(), worker.spare_capacity(), worker.capacity()),
-        (3, 1, 4)
-    );
-    assert_eq!(worker.stealer().len(), 3);
+    for items in 0..=4 {
+        let worker = ring(4, items);
+        let items = items as usize;
+        assert_eq!(
+            (worker.len(), worker.spare_capacity(), worker.capacity()),
+            (items, 4 - items, 4)
+        );
+        assert_eq!(worker.stealer().len(), items);
+    }
 }
 
 #[test]
@@ -307,6 +310,15 @@ fn pop_n_dropped_early_makes_its_rest_available() {
     assert_eq!(open.steal(), Steal::Success { first: 1, moved: 0 });
     assert!(worker.pop_n(9).eq(2..5));
     assert!(!worker.gave_back());
+}
+
+#[test]
+fn pop_n_that_ends_leaves_items_claimed_before() {
+    let mut worker = Worker::new(8).with_claim(4);
+    worker.extend(0..5);
+    assert_eq!((worker.pop(), worker.claimed_len()), (Some(0), 2));
+    assert!(worker.pop_n(1).eq([1]));
+    assert_eq!((worker.claimed_len(), worker.gave_back()), (1, false));
 }
 
 #[test]
