@@ -2,7 +2,7 @@
 use super::*;
 use alloc::{sync::Arc, vec, vec::Vec};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
-use std::{cell::Cell, panic::catch_unwind, thread};
+use std::{cell::Cell, format, panic::catch_unwind, thread};
 
 assert_impl_all!(Queue<Cell<u8>>: Send, Sync);
 assert_impl_all!(Batch<Cell<u8>>: Send, Sync);
@@ -50,6 +50,20 @@ fn queue_and_batch_drop_their_values() {
     assert_eq!(Arc::strong_count(&value), 2);
     drop(queue);
     assert_eq!(Arc::strong_count(&value), 1);
+}
+
+#[test]
+fn queue_with_a_value_is_not_empty() {
+    let queue = Queue::new();
+    assert!(queue.is_empty());
+    assert_eq!(queue.take().size_hint(), (0, Some(0)));
+    let _ = queue.push(1).unwrap();
+    assert!(!queue.is_empty());
+    assert_eq!(format!("{queue:?}"), "Queue { is_empty: false, .. }");
+    let mut batch = queue.take();
+    assert!(queue.is_empty());
+    assert_eq!(batch.size_hint(), (1, None));
+    assert_eq!((batch.next(), batch.size_hint()), (Some(1), (0, Some(0))));
 }
 
 #[test]
