@@ -63,6 +63,7 @@ fn queue_with_a_value_is_not_empty() {
     let mut batch = queue.take();
     assert!(queue.is_empty());
     assert_eq!(batch.size_hint(), (1, None));
+    assert_eq!(format!("{batch:?}"), "Batch { is_empty: false, .. }");
     assert_eq!((batch.next(), batch.size_hint()), (Some(1), (0, Some(0))));
 }
 

@@ -47,6 +47,21 @@ fn a_wake_in_a_poll_gives_one_more_poll() {
 }
 
 #[test]
+fn an_observer_sees_what_the_task_does() {
+    on_the_backend(|| {
+        for waiting in [0, REF_ONE | LISTED, JOIN_INTEREST | CANCELLED] {
+            assert_eq!(word(waiting).observed(), TaskState::Waiting);
+        }
+        for active in [RUNNING, NOTIFIED, RUNNING | NOTIFIED, NOTIFIED | CANCELLED] {
+            assert_eq!(word(active).observed(), TaskState::Active);
+        }
+        for complete in [COMPLETE, COMPLETE | CANCELLED, COMPLETE | JOIN_WAKER] {
+            assert_eq!(word(complete).observed(), TaskState::Complete);
+        }
+    });
+}
+
+#[test]
 fn a_run_that_goes_on_leaves_the_word_as_it_is() {
     on_the_backend(|| {
         let state = word(RUNNING | LISTED);
