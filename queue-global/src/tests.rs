@@ -289,6 +289,26 @@ fn injector_in_a_static_takes_a_lock_api_mutex() {
 }
 
 #[cfg(all(
+    feature = "lock_api",
+    feature = "std",
+    not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
+))]
+#[test]
+fn a_lock_is_taken_until_its_guard_is_dropped() {
+    fn check(lock: impl Lock) {
+        let guard = lock.try_lock();
+        assert!(guard.is_some() && lock.try_lock().is_none());
+        drop(guard);
+        let guard = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(guard);
+        assert!(lock.try_lock().is_some());
+    }
+    check(std::sync::Mutex::new(()));
+    check(parking_lot::const_mutex(()));
+}
+
+#[cfg(all(
     feature = "std",
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
 ))]

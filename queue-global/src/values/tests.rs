@@ -109,7 +109,7 @@ fn positions_that_wrap_keep_the_order() {
     set_positions(&queue, start, start);
     assert!(queue.is_empty() && queue.pop().is_none());
     queue.push_batch(0..6 * SLOTS).unwrap();
-    assert_eq!(queue.len(), 6 * SLOTS);
+    assert_eq!((queue.len(), queue.is_empty()), (6 * SLOTS, false));
     assert!(queue.close() && queue.len() == 6 * SLOTS);
     let got: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
     assert!(got.into_iter().eq(0..6 * SLOTS) && queue.is_closed());
