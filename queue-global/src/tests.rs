@@ -268,6 +268,10 @@ fn overflow_of_a_ring_is_in_the_injector() {
     let batch: Vec<_> = list(1..3).into_iter().collect();
     queue_spmc::Overflow::push_batch(&queue, batch.into_iter());
     assert!(queue.pop_n(9).iter().map(|node| node.value).eq(0..3));
+    let values = crate::ValueInjector::<u32, spin::Mutex<()>>::default();
+    queue_spmc::Overflow::push(&values, 0);
+    queue_spmc::Overflow::push_batch(&values, 1..3);
+    assert!(core::iter::from_fn(|| values.pop()).eq(0..3));
 }
 
 #[cfg(all(

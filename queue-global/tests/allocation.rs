@@ -1,6 +1,7 @@
-//! No operation on a list or a queue of nodes allocates or frees memory.
+//! No operation on a list or a queue of nodes allocates or frees memory, and a queue of few values
+//! uses its blocks again.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
-use queue_global::{Boxed, Closed, Injector, List};
+use queue_global::{Boxed, Closed, Injector, List, ValueInjector};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
@@ -61,4 +62,19 @@ fn nothing_is_allocated_or_freed() {
     drop(queue);
     assert_eq!(CALLS.get(), before);
     assert_eq!(nodes.len(), 64);
+}
+
+#[test]
+fn queue_of_few_values_uses_its_blocks_again() {
+    let queue = ValueInjector::<u32>::new();
+    let turn = || {
+        for n in 0..1_000 {
+            queue.push(n).unwrap();
+            assert_eq!(queue.pop(), Some(n));
+        }
+    };
+    turn();
+    let before = CALLS.get();
+    turn();
+    assert_eq!(CALLS.get(), before);
 }
