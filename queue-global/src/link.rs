@@ -20,8 +20,6 @@ const END: usize = 1;
 /// The alignment of nodes, so that END is no bit of an address.
 pub(crate) const ALIGN: usize = END + 1;
 
-const _: () = assert!(ALIGN > END && ALIGN.is_power_of_two());
-
 pub(crate) enum Link<T> {
     Node(NonNull<T>),
     End(usize),

@@ -260,6 +260,12 @@ fn debug_output_of_an_injector_shows_its_length() {
     assert_eq!(alloc::format!("{queue:?}"), "Injector { len: 1, .. }");
 }
 
+/// Then the mark of a list's end is no address of a node.
+#[test]
+fn alignment_of_nodes_leaves_the_lowest_bit_free() {
+    assert!(crate::link::ALIGN.is_power_of_two() && crate::link::ALIGN > 1);
+}
+
 #[cfg(all(feature = "queue-spmc", not(any(selvedge_loom, selvedge_shuttle))))]
 #[test]
 fn overflow_of_a_ring_is_in_the_injector() {

@@ -470,15 +470,16 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     thread::spawn(move || pipe.map_or_else(String::new, last_lines))
 }
 
-/// Returns the last two pieces that are read, as whole lines once some are left out.
+/// Returns the last one to two MiB of what is read, with a word on it if there was more. Then the
+/// first line is left out too, because it may be a fragment.
 fn last_lines(mut from: impl Read) -> String {
     let (mut kept, mut last) = (Vec::new(), Vec::new());
     let mut left_out = false;
     loop {
         let mut piece = Vec::new();
         let read = from.by_ref().take(PIECE).read_to_end(&mut piece);
-        left_out |= !kept.is_empty() && !piece.is_empty();
         if !piece.is_empty() {
+            left_out |= !kept.is_empty();
             kept = mem::replace(&mut last, piece);
         }
         if !matches!(read, Ok(1..)) {
@@ -487,11 +488,15 @@ fn last_lines(mut from: impl Read) -> String {
     }
     if left_out {
         let first_line = kept.iter().position(|byte| *byte == b'\n');
-        kept.drain(..first_line.map_or(0, |end| end + 1));
+        let cut = first_line.map_or(0, |end| end + 1);
+        kept.splice(..cut, LEFT_OUT.bytes());
     }
     kept.append(&mut last);
     String::from_utf8_lossy(&kept).into_owned()
 }
+
+/// Stands for the lines that are left out.
+const LEFT_OUT: &str = "[earlier lines are left out]\n";
 
 /// Waits for the child; returns `None` when this function had to kill the child. The limit is on
 /// the child's processor time, where the system reports that time, so that the load of the machine
@@ -558,18 +563,25 @@ fn parse(line: &str) -> Option<Report> {
 mod tests {
     use super::*;
 
+    /// Gives a few bytes at a time, as a pipe does.
+    struct Pipe<'a>(&'a [u8]);
+
+    impl Read for Pipe<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let some = into.len().min(1_000);
+            self.0.read(&mut into[..some])
+        }
+    }
+
     #[test]
-    fn the_last_lines_are_kept_of_a_long_output() {
-        let lines = |range: std::ops::Range<u64>| -> String {
-            range.map(|line| format!("{line:07}\n")).collect()
-        };
-        let all = lines(0..PIECE / 4);
-        assert_eq!(last_lines(all.as_bytes()), all);
-        let longer = all.clone() + "the last line";
-        let kept = last_lines(longer.as_bytes());
-        assert_eq!(kept, longer[PIECE as usize + 8..]);
-        assert_eq!(last_lines(&b"no line"[..]), "no line");
-        assert_eq!(last_lines(std::io::empty()), "");
+    fn long_output_keeps_its_last_lines() {
+        let all: String = (0..PIECE / 4).map(|line| format!("{line:07}\n")).collect();
+        assert!(last_lines(Pipe(all.as_bytes())) == all);
+        let longer = all + "the last line";
+        let kept = last_lines(Pipe(longer.as_bytes()));
+        assert!(kept == LEFT_OUT.to_owned() + &longer[PIECE as usize + 8..]);
+        assert_eq!(last_lines(Pipe(b"no line")), "no line");
+        assert_eq!(last_lines(Pipe(b"")), "");
     }
 
     #[test]

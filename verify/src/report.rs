@@ -158,7 +158,7 @@ fn is_current(is_built: bool) -> Result<bool> {
     if !current {
         say!("{PAGE} is out of date: `cargo xtask report --quick` brings it up to date");
     }
-    older::print(&folder, &packages, &models, &mutants)?;
+    older::print(&root, &packages, &models, &mutants)?;
     let sound = sound.iter().all(|sound| *sound);
     Ok(current && sound && passes(known.iter(), &mutants))
 }

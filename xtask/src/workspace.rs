@@ -171,25 +171,28 @@ pub fn commit(root: &Path) -> String {
     }
 }
 
-/// Returns whether the code of `folder`/src has changed since the commit. Comments and tests do not
-/// count. Returns `None` where git does not know the commit.
-pub fn code_changed(folder: &Path, commit: &str) -> Option<bool> {
-    let comments = "--ignore-matching-lines=^[[:space:]]*//";
-    let changes = git(
-        folder,
-        &[
-            "diff",
-            "--numstat",
-            comments,
-            commit,
-            "--",
-            "src",
-            ":(exclude)src/tests",
-            ":(exclude,glob)src/**/tests.rs",
-            ":(exclude,glob)src/**/tests/**",
-        ],
-    )?;
-    Some(!changes.is_empty())
+/// Returns whether code in these folders has changed since the commit. Lines of comments, empty
+/// lines and tests do not count.
+///
+/// Returns `None` if git cannot compare: there is no git, it is older than 2.30, it does not know
+/// the commit (as in a shallow clone), or no folder is given.
+pub fn code_changed(root: &Path, commit: &str, folders: &[PathBuf]) -> Option<bool> {
+    if folders.is_empty() {
+        return None;
+    }
+    let mut arguments = vec![
+        "diff",
+        "--no-ext-diff",
+        "--numstat",
+        "--ignore-matching-lines=^[[:space:]]*(//.*)?$",
+        commit,
+        "--",
+        ":(exclude,glob)**/tests/**",
+        ":(exclude,glob)**/tests.rs",
+        ":(exclude,glob)**/counts.rs",
+    ];
+    arguments.extend(folders.iter().filter_map(|folder| folder.to_str()));
+    git(root, &arguments).map(|changes| !changes.is_empty())
 }
 
 /// Returns what git says in a folder, or `None` if it fails.
@@ -200,6 +203,8 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         git.env_remove(name);
     }
+    // These commands only read; they take no lock beside the user's own git.
+    git.env("GIT_OPTIONAL_LOCKS", "0");
     let said = git.stderr(Stdio::null()).output().ok()?;
     let said = said.status.success().then_some(said.stdout)?;
     Some(String::from_utf8_lossy(&said).trim().to_owned())
@@ -296,7 +301,13 @@ mod tests {
 
     fn git_of(folder: &Path, arguments: &str) {
         let mut git = Command::new("git");
-        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        for setting in ["user.name=a", "user.email=a@b", "commit.gpgsign=false"] {
+            git.args(["-c", setting]);
+        }
+        git.args(["-c", "core.hooksPath=/dev/null"]);
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+            git.env_remove(name);
+        }
         let git = git.current_dir(folder).args(arguments.split(' '));
         assert!(git.output().unwrap().status.success());
     }
@@ -327,34 +338,41 @@ mod tests {
     #[test]
     fn code_changes_neither_by_comments_nor_by_tests() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(code_changed(folder.path(), "HEAD"), None);
-        let git = |arguments| git_of(folder.path(), arguments);
+        let changed = |commit| {
+            let sources = [folder.path().join("a/src"), folder.path().join("b/src")];
+            code_changed(folder.path(), commit, &sources)
+        };
+        assert_eq!(changed("HEAD"), None);
         let write = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
-        git("init");
-        fs::create_dir_all(folder.path().join("src/a/tests")).unwrap();
-        let files = [
-            "src/a.rs",
-            "src/tests.rs",
-            "src/a/tests.rs",
-            "src/a/tests/b.rs",
+        let tests = [
+            "a/src/tests.rs",
+            "a/src/counts.rs",
+            "a/src/c/tests/d.rs",
+            "a/src/tests/d.rs",
         ];
-        for file in files {
+        let code = ["a/src/lib.rs", "b/src/lib.rs"];
+        let elsewhere = "c/src/lib.rs";
+        for file in tests.iter().chain(&code).chain([&elsewhere]) {
+            fs::create_dir_all(folder.path().join(file).parent().unwrap()).unwrap();
             write(file, "fn a() {}\n");
         }
-        git("add .");
-        git("commit -m a");
-        let changed = || code_changed(folder.path(), "HEAD");
-        assert_eq!(changed(), Some(false));
-        for file in files {
-            write(file, "    // A comment.\nfn a() {}\n");
-        }
-        assert_eq!(changed(), Some(false));
-        for file in &files[1..] {
+        git_of(folder.path(), "init");
+        git_of(folder.path(), "add .");
+        git_of(folder.path(), "commit -m a");
+        assert_eq!(changed("HEAD"), Some(false));
+        for file in tests.iter().chain([&elsewhere]) {
             write(file, "fn b() {}\n");
         }
-        assert_eq!(changed(), Some(false));
-        write(files[0], "fn b() {}\n");
-        assert_eq!(changed(), Some(true));
-        assert_eq!(code_changed(folder.path(), "unknown"), None);
+        assert_eq!(changed("HEAD"), Some(false));
+        for file in code {
+            write(file, "    // A comment.\n\nfn a() {}\n");
+            assert_eq!(changed("HEAD"), Some(false));
+            write(file, "    // A comment.\n\nfn b() {}\n");
+            assert_eq!(changed("HEAD"), Some(true));
+            write(file, "fn a() {}\n");
+        }
+        assert_eq!(changed("HEAD"), Some(false));
+        assert_eq!(changed("unknown"), None);
+        assert_eq!(code_changed(folder.path(), "HEAD", &[]), None);
     }
 }

@@ -53,7 +53,7 @@ fn claiming_ring_operations_cost_what_the_readme_says() {
     assert_eq!(rmws(|| (worker.push(1), worker.pop())), 0);
     assert_eq!(rmws(|| (worker.push(1), worker.push(2))), 0);
     assert_eq!(rmws(|| (worker.pop(), worker.pop())), 2);
-    // The pop of the last item had the push see that the ring is empty.
+    // After a pop of the last item, a push finds the ring empty, and its item stays private.
     assert_eq!(rmws(|| (worker.push(1), worker.pop())), 0);
     worker.extend(0..16);
     worker.pop();
