@@ -121,8 +121,8 @@ fn sources(packages: &[Package], name: &str) -> Vec<PathBuf> {
 fn line(name: &str, count: usize, what: &str, changed: Option<bool>) -> Option<String> {
     Some(match changed {
         Some(false) => return None,
-        Some(true) => format!("{name}: {count} {what} older than the code"),
-        None => format!("{name}: {count} {what} that git cannot compare with the code"),
+        Some(true) => format!("{name}: {what} older than the code: {count}"),
+        None => format!("{name}: {what} that git cannot compare with the code: {count}"),
     })
 }
 
@@ -214,8 +214,11 @@ mod tests {
     fn line_is_for_older_results_and_for_those_not_compared() {
         assert_eq!(line("a", 2, "models", Some(false)), None);
         let older = line("a", 2, "models", Some(true)).unwrap();
-        assert_eq!(older, "a: 2 models older than the code");
+        assert_eq!(older, "a: models older than the code: 2");
         let unknown = line("a", 2, "models", None).unwrap();
-        assert_eq!(unknown, "a: 2 models that git cannot compare with the code");
+        assert_eq!(
+            unknown,
+            "a: models that git cannot compare with the code: 2"
+        );
     }
 }
