@@ -184,7 +184,7 @@ pub fn code_changed(root: &Path, commit: &str, folders: &[PathBuf]) -> Option<bo
         "diff",
         "--no-ext-diff",
         "--numstat",
-        "--ignore-matching-lines=^[[:space:]]*(//.*)?$",
+        "--ignore-matching-lines=^[[:space:]]*//|^[[:space:]]+$",
         commit,
         "--",
         ":(exclude,glob)**/tests/**",
@@ -367,8 +367,10 @@ mod tests {
         for file in code {
             write(file, "    // A comment.\n\nfn a() {}\n");
             assert_eq!(changed("HEAD"), Some(false));
-            write(file, "    // A comment.\n\nfn b() {}\n");
-            assert_eq!(changed("HEAD"), Some(true));
+            for change in ["    // A comment.\n\nfn b() {}\n", "fn b() {}\n", "\n"] {
+                write(file, change);
+                assert_eq!(changed("HEAD"), Some(true), "{change}");
+            }
             write(file, "fn a() {}\n");
         }
         assert_eq!(changed("HEAD"), Some(false));
