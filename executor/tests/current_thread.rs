@@ -193,14 +193,14 @@ fn panic_of_a_waker_stays_out_of_block_on() {
     let runtime = runtime();
     let waker = Arc::new(Panics).into();
     let seven = runtime.block_on(async {
-        let mut sleep = pin!(selvedge::time::sleep(Duration::from_millis(1)));
+        let mut sleep = pin!(selvedge::time::sleep(Duration::from_millis(50)));
         assert!(
             sleep
                 .as_mut()
                 .poll(&mut Context::from_waker(&waker))
                 .is_pending()
         );
-        selvedge::time::sleep(Duration::from_millis(5)).await;
+        selvedge::time::sleep(Duration::from_millis(60)).await;
         7
     });
     assert_eq!(seven, 7);

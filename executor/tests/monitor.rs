@@ -643,7 +643,7 @@ fn timer_beside_a_long_poll_is_fired() {
     let task = runtime.spawn(async {
         let (sender, fired) = mpsc::channel();
         let waker = Arc::new(Sends(Mutex::new(sender))).into();
-        let mut sleep = std::pin::pin!(selvedge::time::sleep(Duration::from_millis(1)));
+        let mut sleep = std::pin::pin!(selvedge::time::sleep(Duration::from_millis(50)));
         let mut cx = std::task::Context::from_waker(&waker);
         assert!(std::future::Future::poll(sleep.as_mut(), &mut cx).is_pending());
         fired.recv().unwrap();

@@ -19,7 +19,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a result is about, the name of its package, and its commit.
+/// A result: its kind, the name of its package, and its commit.
 type Taken = (&'static str, String, Option<String>);
 
 /// Prints, for each package, how many results are older than the code.
