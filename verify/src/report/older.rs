@@ -39,8 +39,7 @@ pub(super) fn print(
         let changed = commit
             .as_ref()
             .and_then(|commit| workspace::code_changed(root, commit, &sources));
-        let line = line(&name, count, what, changed);
-        if let Some(line) = line {
+        if let Some(line) = line(&name, count, what, changed) {
             say!("{line} ({})", at(&commit));
         }
     }

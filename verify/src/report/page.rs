@@ -199,8 +199,8 @@ fn trees(page: &mut String, models: &Models, mutants: &[Row]) -> Result<()> {
         trees.entry(mutant.commit.as_deref()).or_default().1 += 1;
     }
     *page += "A result stays until it is taken again, even if the code around it has changed.\n\
-              `cargo xtask report --check` counts the results that are older than the code of their crate. The\n\
-              table counts the results of each commit. [models.json](verification/models.json) and\n\
+              `cargo xtask report --check` counts the results that are older than the code of their crate, or of\n\
+              a crate that it needs. The table counts the results of each commit. [models.json](verification/models.json) and\n\
               [mutants.json](verification/mutants.json) name the commit of each result.\n\n| commit | models | mutants |\n|---|---:|---:|\n";
     for (commit, (models, mutants)) in trees {
         let commit = commit.unwrap_or("not recorded");
