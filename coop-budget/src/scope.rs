@@ -38,6 +38,9 @@
 //!    [`preempt::NONE`] stands for no slice: a flag that nobody else can reach to set it, or null
 //!    under a model checker. A nudge refuses an operation in any scope that has set or kept the
 //!    slice, and is reported to the hook of the scope that set it.
+//! 6. A refusal relies on the poll to return. Code inside the poll may instead poll a future until
+//!    it is ready: a `block_on` of another crate does. So a scope that has refused [`PATIENCE`]
+//!    operations grants each [`GIVES_WAY`]th from then on, at no charge.
 use crate::{Budget, Preempt, preempt};
 use std::{
     cell::Cell,
@@ -70,20 +73,31 @@ struct Frame<'a> {
     hook: Option<&'a dyn OnExhausted>,
     /// Whether this scope has set the time slice.
     has_slice: bool,
-    /// Whether the scope has refused an operation.
-    refused: Cell<bool>,
+    /// How many operations the scope has refused.
+    refusals: Cell<u32>,
 }
 
+/// The refusals after which a scope takes the poll for one that does not return (rule 6). The poll
+/// of a set of futures may go on for as many refusals as the set has futures.
+const PATIENCE: u32 = 1 << 14;
+
+/// From then on the scope grants each of so many operations that it would refuse.
+const GIVES_WAY: u32 = 64;
+
 impl Current {
-    /// Reports the first refusal of the innermost scope to the scope's hook, and returns the hook.
-    fn count_refusal(&self, why: Exhausted) -> Option<&dyn OnExhausted> {
+    /// Counts a refusal of the innermost scope, and reports the first one to the scope's hook.
+    /// Returns whether the operation must be granted instead (rule 6).
+    fn count_refusal(&self, why: Exhausted) -> bool {
         // SAFETY: the frame is null, or live (rule 3), as its scope has not ended.
-        let frame = unsafe { self.frame.get().as_ref() }?;
-        let hook = frame.hook?;
-        if !frame.refused.replace(true) {
+        let Some(frame) = (unsafe { self.frame.get().as_ref() }) else {
+            return false;
+        };
+        let refusals = frame.refusals.get().wrapping_add(1);
+        frame.refusals.set(refusals);
+        if let Some(hook) = frame.hook.filter(|_| refusals == 1) {
             hook.forced_yield(why);
         }
-        Some(hook)
+        refusals >= PATIENCE && refusals % GIVES_WAY == 0
     }
 
     #[inline]
@@ -174,8 +188,8 @@ pub trait OnExhausted {
 
     /// Counts a forced yield and its reason.
     ///
-    /// Called once in a scope or turn, at its first refusal. For a nudge it is called each time, on
-    /// the hook of the scope that set the time slice.
+    /// Called once in a scope or turn, at its first refusal that is not for a nudge. For a nudge it
+    /// is called each time, on the hook of the scope that set the time slice.
     fn forced_yield(&self, _why: Exhausted) {}
 }
 
@@ -465,7 +479,7 @@ impl<'a> Frame<'a> {
             is_nested,
             hook,
             has_slice: false,
-            refused: Cell::new(false),
+            refusals: Cell::new(0),
         }
     }
 }
@@ -525,7 +539,7 @@ impl Turns<'_> {
             current.last.set(number);
             current.number.set(number);
             current.budget.set(budget);
-            frame.refused.set(false);
+            frame.refusals.set(0);
             None
         } else {
             Some(nest(current, frame.hook, budget, &mut inner))
@@ -634,7 +648,8 @@ pub fn need_preempt() -> bool {
 ///   If the [`Progress`] is dropped instead, its charge is refunded.
 /// - `Pending` refuses the operation, as the budget is used up, or the time slice was asked to end
 ///   or nudged. Return `Pending` too: the task is already woken, or its runtime's hook will wake
-///   it.
+///   it. If a poll goes on after 16,384 refusals, each 64th operation is granted: the poll may be in
+///   a `block_on` of another crate, which polls until its future is ready.
 ///
 /// Costs a few loads and stores to a thread-local. A refusal costs a wake, or a call of
 /// [`OnExhausted::defer`].
@@ -720,7 +735,9 @@ pub fn poll_proceed_n(cx: &mut Context<'_>, wanted: u32) -> Poll<Progress> {
 pub(crate) fn poll_has_remaining(cx: &mut Context<'_>) -> Poll<()> {
     #[cold]
     fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<()> {
-        current.count_refusal(why);
+        if current.count_refusal(why) {
+            return Poll::Ready(());
+        }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -738,16 +755,17 @@ pub(crate) fn poll_has_remaining(cx: &mut Context<'_>) -> Poll<()> {
 
 #[cold]
 fn refuse(current: &Current, cx: &mut Context<'_>, why: Exhausted) -> Poll<Progress> {
-    let hook = match why {
-        Exhausted::Nudge => current.hook(),
-        why => current.count_refusal(why),
-    };
+    // The operation after a nudge is granted anyway.
+    if why != Exhausted::Nudge && current.count_refusal(why) {
+        // No scope has this number, so nothing is refunded.
+        return Poll::Ready(Progress::new(u64::MAX, 1));
+    }
     if why == Exhausted::Operations {
         if let Some(slice) = current.slice() {
             slice.accept_nudges();
         }
     }
-    match hook {
+    match current.hook() {
         Some(hook) => hook.defer(cx.waker()),
         None => cx.waker().wake_by_ref(),
     }

@@ -462,6 +462,30 @@ fn turns_in_a_slice_end_with_it_one_after_the_other() {
     assert_eq!(hook.yields.load(Relaxed), 2);
 }
 
+/// A poll that does not return when it is refused, as that of a `block_on` inside it: the operations
+/// go on, slowly, when the budget is used up, and when the slice is over. Fails if a scope never
+/// grants an operation again, grants it too early, or refunds it.
+#[test]
+fn poll_that_goes_on_after_refusals_is_granted_operations() {
+    let slice = Preempt::new();
+    for operations in [0, 10] {
+        if operations > 0 {
+            slice.request();
+        }
+        Scope::own(Budget::new(operations)).slice(&slice).run(|| {
+            for expected in [1 << 14, 64, 64] {
+                let granted = (1..).find(|_| poll_proceed(&mut cx()).is_ready());
+                assert_eq!(granted, Some(expected));
+                assert_eq!(remaining(), Some(operations));
+            }
+            let granted = (1..).find(|_| scope::poll_has_remaining(&mut cx()).is_ready());
+            assert_eq!(granted, Some(64));
+        });
+        let again = Scope::new(Budget::new(0));
+        again.run(|| assert!((1..64).all(|_| poll_proceed(&mut cx()).is_pending())));
+    }
+}
+
 /// Fails if a nudge stays after a refusal, if an operation in a nested scope ignores the nudge, or
 /// if the hook is not called.
 #[test]
