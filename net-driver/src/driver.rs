@@ -23,6 +23,7 @@
 #[cfg(feature = "test-util")]
 use crate::time::Clock;
 use crate::{
+    guest::Guests,
     over::WorkerTimers,
     park::{Token, WorkerPark},
     poller::{self, Poller, Polling},
@@ -33,9 +34,8 @@ use std::{
     cell::Cell,
     collections::VecDeque,
     fmt,
-    ops::Range,
     ptr::{self, NonNull},
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     task::Waker,
     time::Duration,
 };
@@ -85,10 +85,24 @@ pub(crate) struct Inner {
     parks: AtomicUsize,
     /// For each worker, whether one of them is the worker's.
     has_park: Box<[AtomicBool]>,
+    pub(crate) guests: Guests,
     pub(crate) timers: Timers,
     pub(crate) poller: Arc<Poller>,
+    /// The function that the executor has set by [`Driver::on_first_use`].
+    first_use: OnceLock<FirstUse>,
     #[cfg(feature = "test-util")]
     pub(crate) clock: Clock,
+}
+
+/// A function that the first timer or socket calls.
+type FirstUse = Box<dyn Fn() + Send + Sync>;
+
+/// The work that is left after a timer was armed.
+pub(crate) enum Armed {
+    /// It is the first timer of a driver without sockets.
+    First,
+    /// The poller, which has this index, parks beyond the timer's deadline.
+    Unpark(usize),
 }
 
 struct Frame {
@@ -151,6 +165,8 @@ impl Driver {
             wakers,
             parks: AtomicUsize::new(0),
             has_park: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            guests: Guests::new(),
+            first_use: OnceLock::new(),
             timers: Timers::new(workers, driver),
             poller,
             #[cfg(feature = "test-util")]
@@ -219,6 +235,62 @@ impl Driver {
             None => Waker::from(self.0.tokens[worker].clone()),
             Some(waker) => waker.clone(),
         }
+    }
+
+    /// Lets a parked thread of this driver stand by: the thread serves timers and sockets if the
+    /// workers that are awake have looked at neither for 5 ms. The thread is a worker in its
+    /// [`WorkerPark`], or a thread in [`block_on`](Self::block_on).
+    ///
+    /// Without this call, timers and sockets wait while the worker that polled them last is in a
+    /// long poll, until another thread calls [`poll_overdue`](Self::poll_overdue) or parks. The
+    /// thread that stands by wakes up every 5 ms, until the driver has been idle for 50 ms.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::{thread, time::Duration};
+    ///
+    /// let driver = Driver::new(1); // Its only worker never parks.
+    /// driver.let_stand_by();
+    /// driver.block_on(time::sleep(Duration::from_millis(1)));
+    /// ```
+    pub fn let_stand_by(&self) {
+        self.0.role.let_stand_by();
+        self.0.unpark_all();
+    }
+
+    /// Returns whether parked threads may stand by: see [`let_stand_by`](Self::let_stand_by).
+    pub fn may_stand_by(&self) -> bool {
+        self.0.role.has_standby()
+    }
+
+    /// Sets a function that the first timer of the driver calls, or the first socket that workers
+    /// poll. Only the first call of this method counts.
+    ///
+    /// A runtime may start the thread that calls [`poll_overdue`](Self::poll_overdue) there: until
+    /// then there is nothing to poll. The function runs on the thread that arms the timer or makes
+    /// the socket, where this driver is current. It must not block.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::{sync::mpsc, time::Duration};
+    ///
+    /// let (driver, (sender, used)) = (Driver::new(1), mpsc::channel());
+    /// driver.on_first_use(move || sender.send(()).unwrap());
+    /// assert!(used.try_recv().is_err());
+    /// driver.park(0).block_on(time::sleep(Duration::from_millis(1)));
+    /// assert!(used.try_recv().is_ok());
+    /// ```
+    pub fn on_first_use(&self, f: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.first_use.set(Box::new(f));
+    }
+
+    /// Returns whether timers or sockets are in use, no parked thread waits for them, and none
+    /// stands by: see [`let_stand_by`](Self::let_stand_by). Costs a load or two, unless parked
+    /// threads may stand by.
+    #[inline]
+    pub fn lacks_standby(&self) -> bool {
+        let role = &self.0.role;
+        role.has_standby() && role.is_active() && !role.is_held() && !role.is_stood_by()
     }
 
     /// Returns whether a busy worker should call [`poll`](crate::Park::poll) of its parker soon.
@@ -429,19 +501,35 @@ impl Inner {
         }
     }
 
-    /// Returns the workers that the caller must unpark after it has armed a timer for `tick`, the
-    /// first deadline of the timer's wheel. If this is the first timer or socket of the driver,
-    /// these are all workers: from now on they park under the rules of the role. Later it is the
-    /// poller alone, if the poller parks beyond `tick`. The caller [unparks](Self::unpark) the
-    /// workers when it no longer borrows the frame, because an unpark may run user code.
+    /// Returns the work that is left after the caller has armed a timer for `tick`, the first
+    /// deadline of the timer's wheel. The caller [finishes](Self::finish) it when it no longer
+    /// borrows the frame, because an unpark may run user code.
     #[inline]
-    #[must_use = "the workers must be unparked"]
-    pub(crate) fn armed(&self, tick: u64) -> Option<Range<usize>> {
+    #[must_use = "threads must be unparked"]
+    pub(crate) fn armed(&self, tick: u64) -> Option<Armed> {
         if self.role.activate() {
-            return Some(0..self.tokens.len());
+            return Some(Armed::First);
         }
-        let poller = self.role.must_unpark(tick)?;
-        Some(poller..poller + 1)
+        self.role.must_unpark(tick).map(Armed::Unpark)
+    }
+
+    /// Unparks the threads that must know of a timer.
+    #[cold]
+    pub(crate) fn finish(&self, armed: Armed) {
+        match armed {
+            Armed::First => self.first_used(),
+            Armed::Unpark(poller) => self.unpark(poller),
+        }
+    }
+
+    /// Unparks all threads after the first timer, or the first socket that workers poll: from now
+    /// on they park under the rules of the role. Calls the function of
+    /// [`on_first_use`](Driver::on_first_use).
+    pub(crate) fn first_used(&self) {
+        self.unpark_all();
+        if let Some(first_use) = self.first_use.get() {
+            first_use();
+        }
     }
 
     /// Adds the park of a worker to the count of parks.
@@ -489,9 +577,29 @@ impl Inner {
             self.hand_over();
         } else if !self.role.is_still_held() {
             for other in (0..self.tokens.len()).filter(|other| *other != worker) {
-                contain(|| self.unpark(other..other + 1));
+                contain(|| self.unpark(other));
             }
         }
+    }
+
+    /// Unparks a worker or a guest that waits on its thread, if there is one. It then stands by
+    /// (rule 7 of `role.rs`).
+    #[cold]
+    pub(crate) fn unpark_one_in_thread(&self) {
+        let worker = self.tokens.iter().find(|token| token.is_in_thread());
+        let guest = || {
+            let guests = self.guests.tokens();
+            guests.into_iter().find(|token| token.is_in_thread())
+        };
+        if let Some(token) = worker.cloned().or_else(guest) {
+            token.unpark();
+        }
+    }
+
+    /// Returns whether a thread that waits has to stand by. While the clock is paused, no timer
+    /// becomes due beside a worker that runs.
+    pub(crate) fn stands_by(&self) -> bool {
+        self.role.has_standby() && self.role.is_active() && !self.is_clock_paused()
     }
 
     /// Shuts the driver down, and takes the wakers of the tasks that wait for it.
@@ -509,15 +617,37 @@ impl Inner {
         contain(|| poller::wake_all(&mut wakers));
     }
 
-    /// Ends the present or the next park of each of these workers.
+    /// Ends the present or the next park of the worker or guest with this index.
     #[cold]
-    pub(crate) fn unpark(&self, workers: Range<usize>) {
-        for worker in workers {
-            match self.wakers.get(worker) {
-                None => self.tokens[worker].unpark(),
-                Some(waker) => waker.wake_by_ref(),
+    pub(crate) fn unpark(&self, index: usize) {
+        match (self.wakers.get(index), self.tokens.get(index)) {
+            (Some(waker), _) => waker.wake_by_ref(),
+            (None, Some(token)) => token.unpark(),
+            (None, None) => {
+                let guest = self.guests.token(index - self.tokens.len());
+                guest.into_iter().for_each(|token| token.unpark());
             }
         }
+    }
+
+    /// Ends the present or the next park of each worker and guest.
+    pub(crate) fn unpark_all(&self) {
+        (0..self.tokens.len()).for_each(|worker| self.unpark(worker));
+        let guests = self.guests.tokens();
+        guests.iter().for_each(|token| token.unpark());
+    }
+
+    /// Returns the time until [`is_due_for`](Self::is_due_for) will be true of `late`, unless a
+    /// thread looks at timers and sockets before. `None` if a parked thread waits for them, or if
+    /// there are none.
+    pub(crate) fn until_due_for(&self, late: Duration) -> Option<Duration> {
+        if self.role.is_held() || self.is_clock_paused() {
+            return None;
+        }
+        let next = self.timers.next();
+        let timer = (next != u64::MAX).then(|| clock::span_until(next, self.now()) + late);
+        let poll = (!self.parks_elsewhere()).then(|| self.poller.until_due_for(late));
+        [timer, poll.flatten()].into_iter().flatten().min()
     }
 
     /// Returns whether timers or sockets have been due for the time `late`, once there has been a

@@ -4,6 +4,7 @@
 #![cfg_attr(any(selvedge_loom, selvedge_shuttle, not(unix)), allow(dead_code))]
 
 mod driver;
+mod guest;
 mod list;
 #[cfg(all(unix, not(selvedge_loom)))]
 pub mod net;

@@ -7,7 +7,9 @@
 //!
 //! A paused clock knows of an unpark by [`Driver::waker`], which marks the worker's token first.
 //! The clock does not know of an unpark by the parker's own unparker.
-use crate::driver::{Driver, Inner};
+#[cfg(feature = "test-util")]
+use crate::driver::Inner;
+use crate::{driver::Driver, park::LeaveRole};
 use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
 use worker_idle::park::Park;
 
@@ -159,15 +161,6 @@ impl<'a> Waits<'a> {
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         self.0.end_wait();
-    }
-}
-
-/// Leaves the role when it is dropped, also if the parker panics.
-struct LeaveRole<'a>(&'a Inner);
-
-impl Drop for LeaveRole<'_> {
-    fn drop(&mut self) {
-        self.0.role.leave();
     }
 }
 

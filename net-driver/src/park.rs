@@ -32,7 +32,8 @@
 //! in smaller batches, and each look is a system call.
 use crate::{
     driver::{Driver, Inner},
-    poller::{MAX_EVENTS, Poller},
+    poller::{MAX_EVENTS, Poller, wake_all},
+    role::{ROUND, ROUNDS},
     time::slack,
 };
 use std::{
@@ -50,6 +51,7 @@ use sync_shim::{
         AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
+    panics::contain,
     sync::Mutex,
     thread::{self, Thread},
 };
@@ -70,7 +72,18 @@ const IN_REACTOR: u32 = 3;
 /// that are due.
 const MAX_TIMERS: usize = 256;
 
-/// The token of a worker.
+/// The end of a wait on a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// The thread has taken a token.
+    Unparked,
+    /// The limit has passed, or the thread woke up without a reason.
+    TimedOut,
+    /// The thread was not allowed to wait, and there was no token.
+    Refused,
+}
+
+/// The token of a worker, or of another thread that waits in the driver.
 pub(crate) struct Token {
     state: AtomicU32,
     thread: Mutex<Option<Thread>>,
@@ -159,15 +172,14 @@ impl Token {
     }
 
     /// Waits on this thread for a token, at most for `limit`. Calls `may_wait` in the state
-    /// `IN_THREAD`, before it waits. Returns false if `may_wait` returned false and there was no
-    /// token.
+    /// `IN_THREAD`, before it waits. If that returns false, this does not wait.
     pub(crate) fn wait_in_thread_if(
         &self,
         limit: Option<Duration>,
         may_wait: impl FnOnce() -> bool,
-    ) -> bool {
+    ) -> Waited {
         if self.take() {
-            return true;
+            return Waited::Unparked;
         }
         *self.thread.lock() = Some(thread::current());
         // Ordering: Relaxed. The lock publishes the handle to an unparker that finds IN_THREAD. If
@@ -183,14 +195,18 @@ impl Token {
                 None => loop {
                     thread::park();
                     if self.take() {
-                        return true;
+                        return Waited::Unparked;
                     }
                 },
             }
         }
         // There is a token, or the time is up, or this thread may not wait.
         // Ordering: Acquire pairs with `unpark`.
-        self.state.swap(EMPTY, Acquire) == NOTIFIED || waits
+        match self.state.swap(EMPTY, Acquire) {
+            NOTIFIED => Waited::Unparked,
+            _ if waits => Waited::TimedOut,
+            _ => Waited::Refused,
+        }
     }
 
     /// Calls `wait`, which waits in the reactor, unless there is a token. Returns whether it called
@@ -289,6 +305,11 @@ impl WorkerPark {
     pub(crate) fn new(driver: Driver, worker: usize) -> Self {
         let token = driver.inner().tokens[worker].clone();
         driver.inner().add_park(worker);
+        Self::with(driver, token, worker)
+    }
+
+    /// Makes the park of a worker, or of a guest, with this index.
+    pub(crate) fn with(driver: Driver, token: Arc<Token>, worker: usize) -> Self {
         Self {
             driver,
             token,
@@ -299,6 +320,18 @@ impl WorkerPark {
             may_owe_role: false,
             collected: VecDeque::new(),
         }
+    }
+
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    pub(crate) fn token(&self) -> &Arc<Token> {
+        &self.token
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.worker
     }
 
     /// Declares that the threads that park with this are the runtime's own, so that the driver may
@@ -393,11 +426,16 @@ impl WorkerPark {
     }
 
     fn wait(&mut self, limit: Option<Duration>) {
+        if self.is_guest() {
+            return self.wait_as_guest();
+        }
         self.may_owe_role |= self.driver.inner().role.is_active();
         if self.may_owe_role {
-            while !self.driver.inner().role.try_take(self.worker) {
-                if self.wait_beside_poller(limit) {
-                    return;
+            let role = &self.driver.inner().role;
+            while !role.try_take(self.worker) {
+                match self.wait_beside_poller(limit) {
+                    Waited::Refused => {}
+                    Waited::Unparked | Waited::TimedOut => return,
                 }
             }
             self.wait_as_poller(limit);
@@ -409,13 +447,49 @@ impl WorkerPark {
         }
     }
 
-    /// Waits on this thread while another worker has the role. Returns false if the role is vacant
-    /// meanwhile, and there is no token.
-    fn wait_beside_poller(&self, limit: Option<Duration>) -> bool {
-        self.wait_in_thread_if(limit, || self.driver.inner().role.is_still_held())
+    /// Waits on this thread while another thread has the role. Does not wait if the role is vacant,
+    /// or if a thread must stand by and none does.
+    fn wait_beside_poller(&self, limit: Option<Duration>) -> Waited {
+        let driver = self.driver.inner();
+        let role = &driver.role;
+        if !driver.stands_by() {
+            return self.wait_in_thread_if(limit, || role.is_still_held());
+        }
+        if role.try_stand_by(self.worker) {
+            return self.stand_by(limit, || role.is_held());
+        }
+        // The fence of the first condition orders both loads.
+        self.wait_in_thread_if(limit, || role.is_still_stood_by() && role.is_held())
     }
 
-    fn wait_in_thread_if(&self, limit: Option<Duration>, may_wait: impl FnOnce() -> bool) -> bool {
+    /// Waits as the standby (rules 5 to 7 of `role.rs`), at most for `limit`, while `may_wait`
+    /// returns true.
+    pub(crate) fn stand_by(&self, limit: Option<Duration>, may_wait: impl Fn() -> bool) -> Waited {
+        let role = &self.driver.inner().role;
+        let _standby = Standby(self.driver.inner());
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut rounds = 0;
+        loop {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Waited::TimedOut;
+            }
+            let is_calm = rounds >= ROUNDS && role.call_standby();
+            let round = (!is_calm).then_some(ROUND);
+            let limit = [left, round].into_iter().flatten().min();
+            match self.wait_in_thread_if(limit, || true) {
+                Waited::TimedOut if may_wait() => rounds += 1,
+                Waited::TimedOut => return Waited::Refused,
+                ended => return ended,
+            }
+        }
+    }
+
+    pub(crate) fn wait_in_thread_if(
+        &self,
+        limit: Option<Duration>,
+        may_wait: impl FnOnce() -> bool,
+    ) -> Waited {
         #[cfg(feature = "test-util")]
         self.driver.inner().clock.will_wait();
         self.token.wait_in_thread_if(limit, || {
@@ -428,8 +502,8 @@ impl WorkerPark {
         })
     }
 
-    /// Waits for the sockets and the first timer. The worker has taken the role, and leaves it.
-    fn wait_as_poller(&mut self, limit: Option<Duration>) {
+    /// Waits for the sockets and the first timer. The thread has taken the role, and leaves it.
+    pub(crate) fn wait_as_poller(&mut self, limit: Option<Duration>) {
         let driver = self.driver.inner();
         let role = LeaveRole(driver);
         let poller = &driver.poller;
@@ -449,7 +523,8 @@ impl WorkerPark {
             slack::shorten();
         }
         let limit = [limit, next].into_iter().flatten().min();
-        if poller.workers_reactor().is_some() {
+        // A guest may be the poller of workers that park elsewhere: then a thread polls the sockets.
+        if poller.workers_reactor().is_some() && !driver.parks_elsewhere() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
             let before = out.len();
             let look = match self.batch.is_large() {
@@ -483,9 +558,11 @@ impl WorkerPark {
     /// the other wheels.
     fn collect(&mut self, max: usize) {
         let driver = self.driver.inner();
+        // The guests have one wheel, behind those of the workers.
+        let wheel = self.worker.min(driver.tokens.len());
         driver
             .timers
-            .collect_due(self.worker, max, || driver.now(), &mut self.collected);
+            .collect_due(wheel, max, || driver.now(), &mut self.collected);
     }
 }
 
@@ -560,12 +637,25 @@ impl Drop for Retire<'_> {
     }
 }
 
-/// Leaves the role when this value is dropped.
-struct LeaveRole<'a>(&'a Inner);
+/// Leaves the role when this value is dropped, also if a parker panics.
+pub(crate) struct LeaveRole<'a>(pub(crate) &'a Inner);
 
 impl Drop for LeaveRole<'_> {
     fn drop(&mut self) {
-        self.0.role.leave();
+        if let Some(standby) = self.0.role.leave() {
+            self.0.unpark(standby);
+        }
+    }
+}
+
+/// Stops to stand by when this value is dropped, and unparks another thread that waits (rule 7 of
+/// `role.rs`).
+struct Standby<'a>(&'a Inner);
+
+impl Drop for Standby<'_> {
+    fn drop(&mut self) {
+        self.0.role.stop_standing_by();
+        self.0.unpark_one_in_thread();
     }
 }
 
@@ -610,6 +700,11 @@ impl Park for WorkerPark {
 impl Drop for WorkerPark {
     fn drop(&mut self) {
         let driver = self.driver.inner();
+        if self.is_guest() {
+            // Its events were delivered, unless a panic of its future unwinds.
+            contain(|| wake_all(&mut self.collected));
+            return driver.remove_guest(self.worker);
+        }
         driver.remove_park(self.worker, self.may_owe_role, &mut self.collected);
     }
 }

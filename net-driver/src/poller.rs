@@ -15,10 +15,11 @@
 //! 4. A worker that leaves the role hands the role over, if the worker has collected wakers and if
 //!    no thread had polled for [`INTERVAL`] when the worker took the role. It then unparks another
 //!    parked worker, which takes the role. So during a task's long poll, a worker waits for events
-//!    and timers. During the first long poll no worker does: [`Driver::poll_overdue`] finds the
-//!    events and timers that come then. A worker that stops parking hands the role over too (rule 4
-//!    of `role.rs`).
-//! 5. The thread that opens the reactor unparks every worker afterwards. A worker that has not seen
+//!    and timers. During the first long poll no worker does: [`Driver::poll_overdue`], or a thread
+//!    that stands by (rule 5 of `role.rs`), finds the events and timers that come then. A worker
+//!    that stops parking hands the role over too (rule 4 of `role.rs`).
+//! 5. The thread that makes the first socket opens the reactor, unless the executor has
+//!    ([`Driver::open`]), and unparks every worker afterwards. A worker that has not seen
 //!    the reactor takes the token of that unpark in its present or next park, and sees the reactor
 //!    in the park after that. So a worker that took the role before it saw the reactor does not
 //!    keep the role.
@@ -94,6 +95,8 @@ pub(crate) type Blocking = Box<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 /// The sockets' half of a driver.
 pub(crate) struct Poller {
     reactor: sys::OnceLock<Arc<Reactor<Os>>>,
+    /// Whether there has been a socket.
+    is_used: AtomicBool,
     /// Held while the reactor is opened.
     opening: Mutex<()>,
     is_shut_down: Arc<AtomicBool>,
@@ -119,6 +122,7 @@ impl Poller {
                 _ => INTERVAL,
             },
             reactor: sys::OnceLock::new(),
+            is_used: AtomicBool::new(false),
             opening: Mutex::new(()),
             is_shut_down: Arc::new(AtomicBool::new(false)),
             polled_at: AtomicU64::new(0),
@@ -143,11 +147,11 @@ impl Poller {
         self.polling == Polling::EveryQuota
     }
 
-    /// Returns the reactor, and whether this call has opened it. If `with_thread`, the reactor gets
+    /// Returns the reactor. Opens it if it is not open yet. If `with_thread`, the reactor then gets
     /// a thread of its own (rule 3).
-    fn open(&self, with_thread: bool) -> io::Result<(&Arc<Reactor<Os>>, bool)> {
+    fn open(&self, with_thread: bool) -> io::Result<&Arc<Reactor<Os>>> {
         if let Some(reactor) = self.reactor.get() {
-            return Ok((reactor, false));
+            return Ok(reactor);
         }
         let _opening = self.opening.lock();
         // Ordering: Relaxed. `shut_down` sets the flag under the lock.
@@ -155,7 +159,7 @@ impl Poller {
             return Err(shut_down_error());
         }
         if let Some(reactor) = self.reactor.get() {
-            return Ok((reactor, false));
+            return Ok(reactor);
         }
         let reactor = Arc::new(Reactor::open()?);
         if with_thread {
@@ -163,7 +167,7 @@ impl Poller {
             // next call tries again.
             self.spawn_poller(reactor.clone())?;
         }
-        Ok((self.reactor.get_or_init(|| reactor), true))
+        Ok(self.reactor.get_or_init(|| reactor))
     }
 
     /// Waits in the reactor for the first events, at most for `limit`.
@@ -209,6 +213,14 @@ impl Poller {
     /// thread has polled for the time `late`.
     pub(crate) fn is_due_for(&self, late: Duration) -> bool {
         self.workers_reactor().is_some() && self.since_poll(self.now()) >= late.max(self.interval)
+    }
+
+    /// Returns the time until [`is_due_for`](Self::is_due_for) will be true of `late`, unless a
+    /// thread polls before. `None` if the workers poll no reactor.
+    pub(crate) fn until_due_for(&self, late: Duration) -> Option<Duration> {
+        let interval = late.max(self.interval);
+        self.workers_reactor()?;
+        Some(interval.saturating_sub(self.since_poll(self.now())))
     }
 
     fn now(&self) -> u64 {
@@ -345,16 +357,25 @@ impl Inner {
         }
     }
 
-    /// Returns the reactor. The first call opens it.
+    /// Returns the reactor, for a socket. Opens it if it is not open yet.
     pub(crate) fn open_reactor(&self) -> io::Result<Arc<Reactor<Os>>> {
-        let with_thread = self.parks_elsewhere() || self.poller.polling == Polling::Thread;
-        let (reactor, opened) = self.poller.open(with_thread)?;
-        if opened && !with_thread {
+        let reactor = self.poller.open(self.has_polling_thread())?;
+        let polled = &self.poller.is_used;
+        // Ordering: Relaxed. The tokens of the unparks publish the reactor (rule 5), and the
+        // exchange only chooses the first caller.
+        if !polled.load(Relaxed) && !polled.swap(true, Relaxed) && !self.has_polling_thread() {
             // Each worker is unparked here, whether or not a timer has activated the role before.
-            let _ = self.role.activate();
-            self.unpark(0..self.tokens.len());
+            match self.role.activate() {
+                true => self.first_used(),
+                false => self.unpark_all(),
+            }
         }
         Ok(reactor.clone())
+    }
+
+    /// Returns whether a thread of the driver polls the sockets (rule 3).
+    fn has_polling_thread(&self) -> bool {
+        self.parks_elsewhere() || self.poller.polling == Polling::Thread
     }
 }
 
@@ -380,9 +401,10 @@ impl Driver {
     /// If the kernel refuses the objects or the thread of [`Polling::Thread`], or if the driver has
     /// shut down.
     pub fn open(&self) -> io::Result<()> {
-        self.inner().open_reactor()?;
+        let inner = self.inner();
+        inner.poller.open(inner.has_polling_thread())?;
         // Ordering: Relaxed. A shutdown that this misses is as one that comes after this call.
-        match self.inner().poller.is_shut_down.load(Relaxed) {
+        match inner.poller.is_shut_down.load(Relaxed) {
             true => Err(shut_down_error()),
             false => Ok(()),
         }
@@ -441,6 +463,23 @@ impl Driver {
         let count = out.len();
         wake_all(&mut out);
         count
+    }
+
+    /// Returns the time until [`poll_overdue`](Self::poll_overdue) has something to do, unless a
+    /// worker looks at timers and sockets before. `None` if a parked worker waits for them, or if
+    /// there are none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(net_driver::Driver::new(1).until_overdue(Duration::ZERO), None);
+    /// ```
+    pub fn until_overdue(&self, late: Duration) -> Option<Duration> {
+        let driver = self.inner();
+        driver
+            .role
+            .is_active()
+            .then(|| driver.until_due_for(late))?
     }
 
     /// Returns the number of sockets, or other sources, that are registered. Costs a lock.

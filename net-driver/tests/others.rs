@@ -392,10 +392,10 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
 #[test]
 fn unpark_beside_looks_of_another_thread_ends_the_wait() {
     let driver = Driver::with_polling(1, Polling::EveryQuota);
-    driver.open().unwrap();
+    let _pipe = driver.scope(None, || net_driver::net::unix::pipe::pipe().unwrap());
     let (ended, ends) = mpsc::channel();
     let mut park = driver.park(0);
-    park.park(); // Takes the token of `open`.
+    park.park(); // Takes the token of the first socket.
     let unparker = park.unparker();
     let looks = AtomicBool::new(true);
     thread::scope(|scope| {

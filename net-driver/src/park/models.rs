@@ -114,7 +114,7 @@ fn end_of_the_pollers_block_on_passes_the_role_on() {
     model(|| {
         let [mut first, second] = parks();
         let other = thread::spawn(move || take_role(&second));
-        first.driver.inner().role.leave();
+        let _ = first.driver.inner().role.leave();
         first.block_on(async {});
         other.join().unwrap();
     });
@@ -131,7 +131,7 @@ fn poller_that_stops_without_retiring_strands_another_worker() {
             take_role(&second);
             drop(ManuallyDrop::into_inner(second));
         });
-        first.driver.inner().role.leave();
+        let _ = first.driver.inner().role.leave();
         other.join().unwrap();
         drop(ManuallyDrop::into_inner(first));
     });
@@ -147,7 +147,7 @@ fn worker_that_gets_the_role_and_retires_passes_it_on() {
         let [first, second, third] = parks();
         let passes = thread::spawn(move || {
             if second.driver.inner().role.try_take(1) {
-                second.driver.inner().role.leave();
+                let _ = second.driver.inner().role.leave();
             } else {
                 second.wait_beside_poller(None);
             }
@@ -155,11 +155,87 @@ fn worker_that_gets_the_role_and_retires_passes_it_on() {
         });
         let takes = thread::spawn(move || take_role(&third));
         let driver = first.driver.clone();
-        driver.inner().role.leave();
+        let _ = driver.inner().role.leave();
         drop(first);
         takes.join().unwrap();
         // The third worker keeps the role. So the second one may wait.
-        driver.inner().unpark(1..2);
+        driver.inner().unpark(1);
         passes.join().unwrap();
+    });
+}
+
+/// Returns a driver of two workers whose parked threads stand by. The first worker has the role.
+fn with_standby() -> Driver {
+    let driver = Driver::new(2);
+    let _ = driver.inner().role.activate();
+    driver.inner().role.let_stand_by();
+    assert!(driver.inner().role.try_take(0));
+    driver
+}
+
+/// Worker 1 stands by, and would wait without a limit, while the poller leaves the role: the worker
+/// does not wait, or is unparked.
+///
+/// Fails if the poller stores 0 instead of the swap in `leave`, if the exchange of `call_standby`
+/// is a load and a store, or if the poller does not unpark the standby.
+#[test]
+fn standby_racing_the_pollers_leave_does_not_wait_on() {
+    model(|| {
+        let driver = with_standby();
+        let stands_by = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                assert!(inner.role.try_stand_by(1));
+                if inner.role.call_standby() {
+                    inner.tokens[1].wait_in_thread(None);
+                }
+                assert!(!inner.role.is_held());
+            })
+        };
+        drop(LeaveRole(driver.inner()));
+        stands_by.join().unwrap();
+    });
+}
+
+/// A poller that leaves the role without a look at the bit leaves the standby asleep.
+#[test]
+fn leave_that_does_not_unpark_strands_the_standby() {
+    model_must_fail("deadlock", || {
+        let driver = with_standby();
+        let stands_by = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                assert!(inner.role.try_stand_by(1));
+                if inner.role.call_standby() {
+                    inner.tokens[1].wait_in_thread(None);
+                }
+            })
+        };
+        let _ = driver.inner().role.leave();
+        stands_by.join().unwrap();
+    });
+}
+
+/// The standby stops while worker 1 is about to wait beside it: worker 1 stands by in its place.
+///
+/// Fails if the standby unparks nobody, or if either side has no fence.
+#[test]
+fn standby_that_stops_is_replaced_by_a_waiting_worker() {
+    model(|| {
+        let driver = with_standby();
+        assert!(driver.inner().role.try_stand_by(0));
+        let waits = {
+            let driver = driver.clone();
+            thread::spawn(move || {
+                let inner = driver.inner();
+                while !inner.role.try_stand_by(1) {
+                    inner.tokens[1].wait_in_thread_if(None, || inner.role.is_still_stood_by());
+                }
+            })
+        };
+        drop(Standby(driver.inner()));
+        waits.join().unwrap();
     });
 }

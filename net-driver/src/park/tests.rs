@@ -127,7 +127,7 @@ fn drop_of_a_pollers_park_makes_another_worker_poll() {
     assert!(role.try_take(0)); // As another park does, which has not returned yet.
     let second = Blocked::start(driver.park(1), || {});
     wait_until(|| driver.inner().tokens[1].is_in_thread());
-    role.leave();
+    let _ = role.leave();
     drop(first);
     wait_until(|| role.is_held()); // Forever, if no worker takes the role.
     second.end();

@@ -101,7 +101,7 @@ fn event_racing_a_push_wakes_its_task() {
 /// Another thread makes the first socket while the only worker parks. The worker then stops waiting
 /// on its thread, and waits in the reactor.
 ///
-/// Fails if the thread that opens the reactor unparks nobody.
+/// Fails if the thread that makes the first socket unparks nobody.
 #[test]
 fn first_socket_racing_a_park_is_polled() {
     Model::new().bound(2).check(|| {
@@ -118,7 +118,7 @@ fn first_socket_racing_a_park_is_polled() {
                     thread::yield_now();
                 }
                 drop(registration);
-                driver.inner().unpark(0..1);
+                driver.inner().unpark(0);
             })
         };
         // Up to three things end a park: the token of the first socket, the event, and the last
@@ -133,7 +133,7 @@ fn first_socket_racing_a_park_is_polled() {
     });
 }
 
-/// The same with a thread that opens the reactor and unparks nobody: the worker waits on its thread
+/// The same with a thread that makes the first socket and unparks nobody: the worker waits on its thread
 /// forever.
 #[test]
 fn first_socket_without_an_unpark_is_not_polled() {
@@ -145,7 +145,10 @@ fn first_socket_without_an_unpark_is_not_polled() {
         let other = {
             let driver = driver.clone();
             thread::spawn(move || {
-                driver.inner().poller.open(false).unwrap();
+                let poller = &driver.inner().poller;
+                poller.open(false).unwrap();
+                // Ordering: Relaxed. This thread alone makes sockets.
+                poller.is_used.store(true, Relaxed);
                 let (registration, _) = wait(&driver);
                 let reactor = driver.inner().open_reactor().unwrap();
                 reactor.sys().event(FD, Ready::READABLE);

@@ -333,9 +333,9 @@ fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
         .as_mut()
         .arm(inner.timers.wheel(1), far, waker)
         .unwrap()
-        && let Some(workers) = inner.armed(far)
+        && let Some(armed) = inner.armed(far)
     {
-        inner.unpark(workers);
+        inner.finish(armed);
     }
 }
 
@@ -383,7 +383,7 @@ fn timer_against_the_poller_limits_its_park() {
         if inner.until_next_deadline().is_none() {
             inner.tokens[0].wait_in_thread(None);
         }
-        inner.role.leave();
+        let _ = inner.role.leave();
         drop(arms.join().unwrap());
     });
 }
@@ -435,10 +435,10 @@ fn timer_against_a_change_of_the_poller_is_seen() {
                 if inner.until_next_deadline().is_none() {
                     inner.tokens[1].wait_in_thread(None);
                 }
-                inner.role.leave();
+                let _ = inner.role.leave();
             })
         };
-        driver.inner().role.leave();
+        let _ = driver.inner().role.leave();
         let mut timer = Box::pin(Timer::new());
         let inner = driver.inner();
         let (_, waker) = Count::new();
@@ -446,9 +446,9 @@ fn timer_against_a_change_of_the_poller_is_seen() {
             .as_mut()
             .arm(inner.timers.wheel(0), 1 << 40, waker)
             .unwrap()
-            && let Some(workers) = inner.armed(1 << 40)
+            && let Some(armed) = inner.armed(1 << 40)
         {
-            inner.unpark(workers);
+            inner.finish(armed);
         }
         next.join().unwrap();
     });

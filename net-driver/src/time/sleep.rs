@@ -152,8 +152,8 @@ impl Sleep {
         let tick = clock::tick_of(deadline);
         let driver = this.timer.reset(tick).and_then(|cell| cell.driver());
         if let Some(driver) = driver {
-            if let Some(workers) = driver.armed(tick) {
-                driver.unpark(workers);
+            if let Some(armed) = driver.armed(tick) {
+                driver.finish(armed);
             }
         }
     }
@@ -254,13 +254,13 @@ fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) -> Result<(), Un
     let armed = driver::with_current(|driver: &Inner, wheel| {
         let wheel = driver.timers.wheel(wheel);
         let is_next = timer.arm(wheel, tick, waker)?;
-        let workers = is_next.then(|| driver.armed(tick)).flatten();
-        Ok(workers.and_then(|workers| Some((wheel.driver()?, workers))))
+        let armed = is_next.then(|| driver.armed(tick)).flatten();
+        Ok(armed.and_then(|armed| Some((wheel.driver()?, armed))))
     });
     match armed {
         Some(Ok(None)) => Ok(()),
-        Some(Ok(Some((driver, workers)))) => {
-            driver.unpark(workers);
+        Some(Ok(Some((driver, armed)))) => {
+            driver.finish(armed);
             Ok(())
         }
         Some(Err(Closed(waker))) => {

@@ -31,14 +31,7 @@ use crate::{
     park::Token,
     poller,
 };
-use std::{
-    fmt,
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::{fmt, future::poll_fn, task::Poll, time::Duration};
 use sync_shim::{
     atomic::{
         AtomicBool, AtomicUsize,
@@ -55,8 +48,6 @@ pub(crate) struct Clock {
     reading: Mutex<Option<Reading>>,
     /// For each worker, whether its thread has run.
     started: Box<[AtomicBool]>,
-    /// The tokens of the threads in a `block_on`.
-    guests: Mutex<Vec<Arc<Token>>>,
     holds: AtomicUsize,
     /// Counts the waits that were about to begin, and the threads that entered or left a `block_on`
     /// or started as a worker (rules 3 and 4).
@@ -87,7 +78,6 @@ impl Clock {
             is_used: AtomicBool::new(false),
             reading: Mutex::new(None),
             started: (0..workers).map(|_| AtomicBool::new(false)).collect(),
-            guests: Mutex::new(Vec::new()),
             holds: AtomicUsize::new(0),
             waits: AtomicUsize::new(0),
         }
@@ -159,7 +149,7 @@ impl Inner {
                 // Ordering: Relaxed, as in `set_started`.
                 false => !started.load(Relaxed) || token.is_waiting(),
             })
-            && clock.guests.lock().iter().all(|token| token.is_waiting());
+            && self.guests.all(Token::is_waiting);
         let result = all_wait.then(read);
         // Ordering: Acquire pairs with the fence in `will_wait`.
         fence(Acquire);
@@ -182,7 +172,7 @@ impl Inner {
         // a worker that takes the role now, that worker sees the pause.
         fence(SeqCst);
         if let Some(poller) = self.role.holder() {
-            self.unpark(poller..poller + 1);
+            self.unpark(poller);
         }
     }
 
@@ -241,7 +231,8 @@ impl Driver {
         if let Some(reading) = &mut *inner.clock.reading.lock() {
             reading.since = Some(std::time::Instant::now());
         }
-        inner.unpark_poller();
+        // All threads, because one of them may have to stand by from now on.
+        inner.unpark_all();
     }
 
     /// Keeps a paused clock from jumping, until the guard is dropped. Use the guard while a thread
@@ -256,59 +247,6 @@ impl Driver {
         // Ordering: Relaxed: the caller's next wait publishes the count (rule 3).
         self.inner().clock.holds.fetch_add(1, Relaxed);
         ClockHold(self.clone())
-    }
-
-    /// Blocks this thread, which is no worker, until a future is ready. Returns the future's
-    /// output.
-    ///
-    /// The driver is current meanwhile. A paused clock jumps only while this thread waits too.
-    ///
-    /// ```
-    /// let driver = net_driver::Driver::new(1);
-    /// assert_eq!(driver.block_on(async { 7 }), 7);
-    /// ```
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let inner = self.inner();
-        let guest = Guest::enter(inner);
-        let mut future = pin!(future);
-        let waker = Waker::from(guest.1.clone());
-        let mut cx = Context::from_waker(&waker);
-        self.scope(None, || {
-            loop {
-                if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-                    return output;
-                }
-                inner.clock.will_wait();
-                guest.1.wait_in_thread_if(None, || {
-                    inner.began_to_wait();
-                    true
-                });
-            }
-        })
-    }
-}
-
-/// A thread in a `block_on`, with its token. The drop of this value takes the token out of the
-/// list.
-struct Guest<'a>(&'a Inner, Arc<Token>);
-
-impl<'a> Guest<'a> {
-    fn enter(inner: &'a Inner) -> Self {
-        let token = Arc::new(Token::new(inner.poller.clone()));
-        inner.clock.guests.lock().push(token.clone());
-        inner.clock.will_wait();
-        Self(inner, token)
-    }
-}
-
-impl Drop for Guest<'_> {
-    fn drop(&mut self) {
-        let clock = &self.0.clock;
-        clock.will_wait();
-        let mut guests = clock.guests.lock();
-        guests.retain(|token| !Arc::ptr_eq(token, &self.1));
-        drop(guests);
-        self.0.began_to_wait();
     }
 }
 

@@ -3,6 +3,8 @@
 //! The poller looks whether the runtime is idle, so that a paused clock may jump. Only the last
 //! model pauses the clock.
 use super::*;
+use crate::park::WorkerPark;
+use std::sync::Arc;
 use sync_shim::{Model, model, thread};
 
 /// Makes a driver whose workers have started. Worker 1 waits.
@@ -100,7 +102,7 @@ fn token_beside_a_parker_voids_the_look_and_publishes() {
 
 /// A thread in a `block_on` arms a timer: a poller that sees the timer does not jump to it.
 ///
-/// Fails if `Guest::enter` does not add to `waits`, or if the deadline is read after the second
+/// Fails if `of_guest` does not add to `waits`, or if the deadline is read after the second
 /// load of `waits`. Fails also if one of the two fences beside `waits` is left out.
 #[test]
 fn look_that_reads_a_timer_of_a_new_thread_is_void() {
@@ -110,7 +112,7 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
         let other = {
             let (driver, is_armed) = (driver.clone(), is_armed.clone());
             thread::spawn(move || {
-                let _guest = Guest::enter(driver.inner());
+                let _guest = WorkerPark::of_guest(driver);
                 // Ordering: Relaxed. The guest adds to `waits` when it enters and when it is
                 // dropped. These additions order both stores.
                 is_armed.store(true, Relaxed);
@@ -172,7 +174,7 @@ fn pause_racing_the_last_wait_and_the_poller_is_seen() {
                 break;
             }
             inner.tokens[0].wait_in_thread(None);
-            inner.role.leave();
+            let _ = inner.role.leave();
         }
         pauser.join().unwrap();
         waiter.join().unwrap();

@@ -2,7 +2,12 @@
 //! last, another thread has unparked the poller before that look, and waits.
 use super::*;
 use crate::time;
-use std::thread;
+use std::{
+    future::Future,
+    pin::pin,
+    task::{Context, Waker},
+    thread,
+};
 use worker_idle::park::{self, Park, ThreadPark, Unpark};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -31,8 +36,8 @@ fn unpark_and_wait(driver: &Driver, unpark: impl FnOnce() + Send + 'static) {
         });
     });
     let waits = || {
-        let guests = driver.inner().clock.guests.lock();
-        !guests.is_empty() && guests.iter().all(|token| token.is_waiting())
+        let guests = &driver.inner().guests;
+        !guests.is_empty() && guests.all(Token::is_waiting)
     };
     while !waits() {
         thread::yield_now();

@@ -1,0 +1,253 @@
+//! Guests: threads in a [`block_on`](Driver::block_on) of a driver that are no workers.
+//!
+//! A guest has a token, and an index behind those of the workers. By its index the guest can have
+//! the poller role, and by its token it is unparked.
+//!
+//! 1. The list of guests is under a lock. A guest keeps its index until it leaves. Then the next
+//!    guest may get that index: an unpark that was meant for the first one ends a wait of the other
+//!    in vain.
+//! 2. A guest polls its own future only if that future was woken: an unpark may have another
+//!    reason.
+//! 3. A guest takes the poller role only as the standby (rule 5 of `role.rs`), after a whole round
+//!    in which it waited. When it leaves the role, it hands the role over to a worker that waits.
+//!    If there is none, it stands by for a round again. So a worker that is busy for less than a
+//!    round finds the role vacant when it parks, and its events need no other thread.
+//! 4. Where no thread stands by, a guest waits for its own future alone.
+use crate::{
+    driver::{Driver, Inner},
+    park::{Token, Waited, WorkerPark},
+};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+};
+use sync_shim::{
+    atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    panics::contain,
+    sync::Mutex,
+};
+use worker_idle::park::Park;
+
+/// The tokens of a driver's guests.
+pub(crate) struct Guests(Mutex<Vec<Option<Arc<Token>>>>);
+
+impl Guests {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Adds a guest, and returns its place.
+    fn add(&self, token: Arc<Token>) -> usize {
+        let mut guests = self.0.lock();
+        let place = guests.iter().position(Option::is_none);
+        let place = place.unwrap_or_else(|| {
+            guests.push(None);
+            guests.len() - 1
+        });
+        guests[place] = Some(token);
+        place
+    }
+
+    fn remove(&self, place: usize) {
+        let mut guests = self.0.lock();
+        guests[place] = None;
+        while let Some(None) = guests.last() {
+            guests.pop();
+        }
+    }
+
+    /// Returns the token of the guest at this place, unless it has left.
+    pub(crate) fn token(&self, place: usize) -> Option<Arc<Token>> {
+        self.0.lock().get(place).cloned().flatten()
+    }
+
+    /// Returns the tokens of all guests.
+    pub(crate) fn tokens(&self) -> Vec<Arc<Token>> {
+        self.0.lock().iter().flatten().cloned().collect()
+    }
+
+    /// Returns whether `test` is true of each guest's token.
+    pub(crate) fn all(&self, test: impl Fn(&Token) -> bool) -> bool {
+        self.0.lock().iter().flatten().all(|token| test(token))
+    }
+
+    #[cfg(all(test, feature = "test-util", not(selvedge_loom)))]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+}
+
+/// The waker of a guest's future (rule 2).
+struct Signal {
+    woken: AtomicBool,
+    token: Arc<Token>,
+}
+
+impl Signal {
+    /// Takes the wake, if there was one.
+    fn take(&self) -> bool {
+        // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`. This is
+        // an exchange, not a swap. The model checker would order the `false` that a swap writes
+        // after a wake that came before the swap.
+        self.woken
+            .compare_exchange(true, false, Acquire, Relaxed)
+            .is_ok()
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Ordering: Release pairs with the exchange in `take`: the poll sees what the waking thread
+        // did before.
+        self.woken.store(true, Release);
+        self.token.unpark();
+    }
+}
+
+impl Driver {
+    /// Blocks this thread, which is no worker, until a future is ready. Returns the future's
+    /// output.
+    ///
+    /// The driver is current meanwhile. If the driver [lets parked threads stand
+    /// by](Self::let_stand_by), this thread serves timers and sockets while all workers are in long
+    /// polls: it then calls the wakers of tasks, and catches their panics. A clock that a test has
+    /// paused jumps only while this thread waits too.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::{thread, time::Duration};
+    ///
+    /// let driver = Driver::new(1);
+    /// let mut worker = driver.park(0);
+    /// let other = thread::spawn(move || driver.block_on(time::sleep(Duration::from_millis(5))));
+    /// worker.block_on(time::sleep(Duration::from_millis(5)));
+    /// # worker.block_on(time::sleep(Duration::from_millis(50)));
+    /// other.join().unwrap();
+    /// ```
+    ///
+    /// # Panics
+    /// If the future panics.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let mut park = WorkerPark::of_guest(self.clone());
+        let signal = Arc::new(Signal {
+            woken: AtomicBool::new(true),
+            token: park.token().clone(),
+        });
+        let waker = Waker::from(signal.clone());
+        let mut cx = Context::from_waker(&waker);
+        let mut future = pin!(future);
+        self.scope(None, || {
+            loop {
+                if signal.take() {
+                    if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                        return output;
+                    }
+                }
+                park.park();
+                while park.has_events() {
+                    contain(|| park.deliver());
+                }
+            }
+        })
+    }
+}
+
+impl WorkerPark {
+    /// Makes the park of a thread that enters a `block_on`.
+    pub(crate) fn of_guest(driver: Driver) -> Self {
+        let inner = driver.inner();
+        let token = Arc::new(Token::new(inner.poller.clone()));
+        let index = inner.tokens.len() + inner.guests.add(token.clone());
+        #[cfg(feature = "test-util")]
+        inner.clock.will_wait();
+        Self::with(driver, token, index)
+    }
+
+    pub(crate) fn is_guest(&self) -> bool {
+        self.index() >= self.driver().inner().tokens.len()
+    }
+
+    /// Waits as a guest (rules 3 and 4).
+    pub(crate) fn wait_as_guest(&mut self) {
+        loop {
+            let role = &self.driver().inner().role;
+            let waited = if !self.driver().inner().stands_by() {
+                self.wait_in_thread_if(None, || true)
+            } else if role.try_stand_by(self.index()) {
+                self.stand_by(None, || role.is_held())
+            } else {
+                self.wait_in_thread_if(None, || role.is_still_stood_by())
+            };
+            if waited != Waited::Refused {
+                return;
+            }
+            if role.try_take(self.index()) {
+                self.wait_as_poller(None);
+                return self.driver().inner().retire(self.index());
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Takes a guest out of the list.
+    pub(crate) fn remove_guest(&self, index: usize) {
+        #[cfg(feature = "test-util")]
+        self.clock.will_wait();
+        self.guests.remove(index - self.tokens.len());
+        #[cfg(feature = "test-util")]
+        self.began_to_wait();
+    }
+}
+
+#[cfg(test)]
+mod models {
+    use super::*;
+    use crate::poller::{Poller, Polling};
+    use sync_shim::{cell::UnsafeCell, model, thread};
+
+    struct Done(UnsafeCell<bool>);
+
+    // SAFETY: the model fails if two threads access the value at a time.
+    unsafe impl Sync for Done {}
+    // SAFETY: a flag may be used from any thread.
+    unsafe impl Send for Done {}
+
+    /// A thread writes a value, and wakes the guest's future: a guest that takes the wake sees the
+    /// write.
+    ///
+    /// Fails if the store in `wake`, or the exchange in `take`, is Relaxed.
+    #[test]
+    fn wake_of_a_guests_future_shows_what_came_before() {
+        model(|| {
+            let done = Arc::new(Done(UnsafeCell::new(false)));
+            let poller = Arc::new(Poller::new(Polling::default(), 1));
+            let signal = Arc::new(Signal {
+                woken: AtomicBool::new(false),
+                token: Arc::new(Token::new(poller)),
+            });
+            let other = {
+                let (done, signal) = (done.clone(), signal.clone());
+                thread::spawn(move || {
+                    // SAFETY: the other thread reads the value only after it has taken the wake.
+                    done.0.with_mut(|done| unsafe { *done = true });
+                    signal.wake();
+                })
+            };
+            if signal.take() {
+                // SAFETY: the wake came after the write.
+                assert!(done.0.with(|done| unsafe { *done }));
+            }
+            other.join().unwrap();
+        });
+    }
+}
