@@ -14,6 +14,8 @@
 //!    know of each thread that works for the runtime. It knows of the workers by their parks, and
 //!    of the other threads by [`Events::block_on`] and [`ClockHold`].
 //!
+//! [`standby`] says who serves timers and sockets while a worker is in a long poll.
+//!
 //! The models of the executor run without a driver. The driver has models of its own.
 #[cfg(all(
     any(feature = "net", feature = "time"),
@@ -25,6 +27,7 @@ mod driver;
     not(any(selvedge_loom, selvedge_shuttle))
 )))]
 mod none;
+mod standby;
 
 #[cfg(all(
     any(feature = "net", feature = "time"),

@@ -17,11 +17,13 @@
 //! # Rules
 //!
 //! 1. The thread starts on first need: when a worker finds a task at the end of an interval, when
-//!    there is work for a second worker, or when a task calls [`syscall`](crate::syscall()). The
+//!    there is work for a second worker, when a task calls [`syscall`](crate::syscall()), or at the
+//!    first timer or socket: while the poll in progress is long, nobody else may serve it. The
 //!    first interval has two ticks, unless the builder fixes the length of intervals. An interval
 //!    at whose end there is no task is followed by an interval of one tick. So the monitor watches
-//!    the second poll of a worker, but a runtime for one short task starts no such thread. `build`
-//!    starts the thread if the builder says so, or if the builder sets a hook for stalls.
+//!    the second poll of a worker, but a runtime for one short task without timers and sockets
+//!    starts no such thread. `build` starts the thread if the builder says so, or if the builder
+//!    sets a hook for stalls.
 //! 2. If the monitor is off or its thread cannot be started, the runtime works without a monitor. A
 //!    `syscall` then hands its worker over at once, as `block_in_place` does.
 //! 3. The monitor ends when the last core of its runtime is dropped. So it retakes cores as long as
@@ -33,14 +35,14 @@
 //!
 //! Under a model checker there is no monitor: `sched-monitor` has models of the protocols.
 use crate::{blocking, scope, shared::Shared};
-use sched_monitor::{
-    Duty, EndSlices, Monitor as Rounds, Remote, Retake, Round, Sample, Stalls, State,
-};
-use std::{io, time::Duration};
+use poll_overdue::PollOverdue;
+use sched_monitor::{EndSlices, Monitor as Rounds, Remote, Retake, Sample, Stalls, State};
+use std::io;
 use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
 
 #[cfg(feature = "groups")]
 mod end_turns;
+mod poll_overdue;
 pub(crate) mod report;
 mod state;
 
@@ -83,6 +85,9 @@ impl Monitor {
         *self.thread.lock() = started.ok();
         // Ordering: Relaxed, as in `start`.
         self.state.store(state, Relaxed);
+        if state == REFUSED {
+            shared.events.let_stand_by();
+        }
         state == RUNNING
     }
 
@@ -140,42 +145,13 @@ impl sched_monitor::Workers for Workers {
     }
 }
 
-/// How late the monitor fires timers and polls sockets while no worker is idle, besides the pause
-/// between its rounds.
-const LATE: Duration = Duration::from_millis(10);
-
-/// Fires timers and polls sockets that no worker waits for. The tasks that this wakes go to the
-/// injector, and a sleeping worker is notified.
-///
-/// While no worker is idle, the workers look for events between their polls, and queue the tasks in
-/// the order of the events. The tasks that the monitor wakes would run before tasks of earlier
-/// events, which wait in a worker's ring. So the monitor then acts only if a timer has been due for
-/// the time `late`, or if nobody has polled the sockets for that time.
-struct PollOverdue {
-    shared: Arc<Shared>,
-    late: Duration,
-}
-
-impl Duty for PollOverdue {
-    fn look(&mut self, round: &Round<'_>) -> Option<Duration> {
-        let late = match round.all_busy() {
-            true => self.late,
-            false => Duration::ZERO,
-        };
-        let shared = &self.shared;
-        // Wakers are user code.
-        shared.hooks.contain(|| shared.events.poll_overdue(late));
-        None
-    }
-}
-
 fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     let of = || shared.clone();
     let (slices, waits, retakes, counts, looks) = (of(), of(), of(), of(), of());
     let end = EndSlices::new(move |worker| slices.slices.of(worker).request());
     #[cfg(test)]
     let end = match shared.monitor.settings.endless_slices {
-        true => end.limit(Duration::MAX),
+        true => end.limit(std::time::Duration::MAX),
         false => end,
     };
     let retake = Retake::new(
@@ -215,10 +191,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     let rounds = rounds.duty(end_turns::EndTurns::new(of()));
     rounds
         .duty(Remote::new(injected, look))
-        .duty(PollOverdue {
-            shared: of(),
-            late: LATE,
-        })
+        .duty(PollOverdue::new(of()))
         .duty(
             stalls
                 .threshold(settings.threshold)
@@ -273,89 +246,5 @@ mod models {
             let claimed = monitor.claim_start();
             assert!(claimed != other.join().unwrap(), "one thread");
         });
-    }
-}
-
-#[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
-mod tests {
-    use super::PollOverdue;
-    use crate::{Builder, time::sleep};
-    use sched_monitor::{Duty, Observed, Round, Sample, State};
-    use std::{
-        future::Future,
-        pin::pin,
-        sync::{
-            Arc,
-            atomic::{AtomicUsize, Ordering::Relaxed},
-            mpsc,
-        },
-        task::{Context, Wake},
-        thread,
-        time::Duration,
-    };
-
-    struct Counts(AtomicUsize);
-
-    impl Wake for Counts {
-        fn wake(self: Arc<Self>) {
-            // Ordering: Relaxed, as it is only a count.
-            self.0.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Runs a round of the duty, 10 ms after a timer became due, while the only worker is in a
-    /// poll. Returns whether the duty has fired the timer.
-    fn fires(state: State, late: Duration) -> bool {
-        let builder = Builder::new().workers(1).monitor(false);
-        let runtime = builder.build().unwrap();
-        let counts = Arc::new(Counts(AtomicUsize::new(0)));
-        let (armed, is_armed) = mpsc::channel();
-        let (end, ends) = mpsc::channel::<()>();
-        let waker = counts.clone().into();
-        let task = runtime.spawn(async move {
-            let mut cx = Context::from_waker(&waker);
-            loop {
-                // A sleep that ends in its first poll arms no timer.
-                let mut sleep = pin!(sleep(Duration::from_millis(1)));
-                if sleep.as_mut().poll(&mut cx).is_pending() {
-                    armed.send(()).unwrap();
-                    return ends.recv().unwrap();
-                }
-            }
-        });
-        is_armed.recv().unwrap();
-        thread::sleep(Duration::from_millis(15));
-        let shared = runtime.handle().shared().clone();
-        let sample = Sample {
-            state,
-            ..Sample::default()
-        };
-        let worker = Observed {
-            sample,
-            ..Observed::default()
-        };
-        let pause = PollOverdue { shared, late }.look(&Round {
-            now: Duration::ZERO,
-            workers: &[worker],
-        });
-        assert_eq!(pause, None);
-        end.send(()).unwrap();
-        // Ordering: Relaxed, as only this thread's call of `look` may have counted.
-        let fired = counts.0.load(Relaxed) == 1;
-        runtime.block_on(task).unwrap();
-        fired
-    }
-
-    /// Fails if the monitor fires timers, and so queues their tasks, before the tasks that wait
-    /// behind a poll of a millisecond. Fails too if it leaves late timers to busy workers, or if it
-    /// does not use an idle worker.
-    #[test]
-    fn monitor_leaves_events_to_busy_workers_until_they_are_late() {
-        let hour = Duration::from_secs(3600);
-        for state in [State::Polling, State::Awake, State::Calling] {
-            assert!(!fires(state, hour));
-            assert!(fires(state, Duration::from_millis(10)));
-        }
-        assert!(fires(State::Idle, hour));
     }
 }

@@ -11,6 +11,10 @@ impl Settings {
     }
 
     pub(crate) fn turn_off(&mut self) {}
+
+    pub(crate) fn is_on(&self) -> bool {
+        false
+    }
 }
 
 pub(crate) struct Monitor;

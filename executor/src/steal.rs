@@ -88,6 +88,7 @@ impl Core {
         {
             shared.notify();
         }
+        shared.notify_standby();
         self.tell_unpark();
     }
 }

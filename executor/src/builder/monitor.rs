@@ -14,8 +14,8 @@ impl Builder {
     ///   [`syscall`](crate::syscall()) that takes long;
     /// - makes busy workers look at the injector if tasks wait there and no worker takes any;
     /// - fires timers and polls sockets if no worker waits for them: at once if a worker is idle,
-    ///   or else once a timer has been due for 10 ms, or no worker has polled the sockets for that
-    ///   long;
+    ///   which it then wakes, or else once a timer has been due for 5 ms, or no worker has polled
+    ///   the sockets for that long;
     /// - reports [long polls](Self::on_stall).
     ///
     /// The monitor looks at the workers every 1 to 10 ms while any worker is busy. When all workers
@@ -29,9 +29,14 @@ impl Builder {
     ///   only at the end of an interval, and only if it then finds a task.
     /// - A worker other than the first one starts.
     /// - A task calls `syscall`.
+    /// - There is a first timer or socket.
     ///
     /// Until the thread starts, no poll is watched. For example, a long first poll may go
     /// unreported.
+    ///
+    /// With `monitor(false)`, a sleeping worker or a thread in `block_on` fires timers and polls
+    /// sockets if the workers that are awake have done neither for 5 ms. For this it wakes up every
+    /// 5 ms, until the runtime has been idle for 50 ms.
     ///
     /// If the thread cannot be started, the runtime works without a monitor, and
     /// [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) is 1. The monitor's thread

@@ -1,4 +1,5 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
+use super::standby::first_used;
 use crate::{
     park::{self, Park},
     scope,
@@ -78,7 +79,12 @@ pub(crate) struct Events(Driver);
 
 impl Events {
     pub(crate) fn new(workers: usize, polling: Polling) -> Self {
-        Self(Driver::with_polling(workers, polling))
+        Self::of(Driver::with_polling(workers, polling))
+    }
+
+    fn of(driver: Driver) -> Self {
+        driver.on_first_use(first_used);
+        Self(driver)
     }
 
     /// Makes the kernel objects that sockets need.
@@ -88,7 +94,7 @@ impl Events {
 
     /// Makes a driver for workers that park in users' parkers. Each of `wakers` unparks one worker.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
-        Self(Driver::with_wakers(wakers))
+        Self::of(Driver::with_wakers(wakers))
     }
 
     /// Returns the waker by which the runtime unparks a worker whose own waker is `unpark`.
@@ -131,16 +137,36 @@ impl Events {
     /// Blocks this thread, which is not a worker, on a future. The caller has made the driver the
     /// thread's current one.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        #[cfg(feature = "test-util")]
-        return self.0.block_on(future);
-        #[cfg(not(feature = "test-util"))]
-        park::ThreadPark::block_on(future)
+        if cfg!(feature = "test-util") || self.0.may_stand_by() {
+            self.0.block_on(future)
+        } else {
+            park::ThreadPark::block_on(future)
+        }
+    }
+
+    /// Lets parked threads stand by, in a runtime without a monitor ([`standby`](super::standby)).
+    pub(crate) fn let_stand_by(&self) {
+        self.0.let_stand_by();
+    }
+
+    /// Returns whether a thread must stand by, and none does.
+    #[inline]
+    pub(crate) fn lacks_standby(&self) -> bool {
+        self.0.lacks_standby()
     }
 
     /// Fires timers and polls sockets that no worker has looked at for this time.
     #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self, late: Duration) {
         self.0.poll_overdue(late);
+    }
+
+    /// Returns the time until the call of [`poll_overdue`](Self::poll_overdue) that is due next, if
+    /// no worker looks at timers and sockets before. `None` if a parked worker waits for them, or
+    /// if there are none.
+    #[cfg(feature = "monitor")]
+    pub(crate) fn until_overdue(&self, late: Duration) -> Option<Duration> {
+        self.0.until_overdue(late)
     }
 
     /// Keeps a paused clock from jumping.

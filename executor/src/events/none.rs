@@ -89,8 +89,20 @@ impl Events {
         ThreadPark::block_on(future)
     }
 
+    pub(crate) fn let_stand_by(&self) {}
+
+    #[inline(always)]
+    pub(crate) fn lacks_standby(&self) -> bool {
+        false
+    }
+
     #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self, _: std::time::Duration) {}
+
+    #[cfg(feature = "monitor")]
+    pub(crate) fn until_overdue(&self, _: std::time::Duration) -> Option<std::time::Duration> {
+        None
+    }
 
     pub(crate) fn hold_clock(&self) -> ClockHold {
         ClockHold

@@ -52,6 +52,10 @@ impl Settings {
     pub(crate) fn turn_off(&mut self) {
         self.on = false;
     }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
+    }
 }
 
 /// The monitor's state, which the runtime shares.
