@@ -576,3 +576,58 @@ fn task_of_a_group_beside_a_blocked_poll_runs() {
     let has_other_worker = |cell: &Cell| matches!(cell.flavor, Flavor::Workers(2..));
     is_served(grouped, has_other_worker);
 }
+
+/// Returns how often the threads with this name have gone to sleep so far.
+fn sleeps_of(name: &str) -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let status = |thread: std::io::Result<std::fs::DirEntry>| {
+        // A thread may end meanwhile.
+        std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap_or_default()
+    };
+    let of_name = threads.map(status).filter(|status| status.contains(name));
+    let count = |status: String| -> u64 {
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("voluntary_ctxt_switches"));
+        line.unwrap()
+            .split_whitespace()
+            .last()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    of_name.map(count).sum()
+}
+
+/// A runtime that has had a timer is idle, with a thread in `block_on` and a sleep of an hour: after
+/// a while none of its threads wakes up.
+///
+/// Fails if the thread that stands by looks for ever.
+#[test]
+fn idle_runtime_without_a_monitor_has_no_wake_ups() {
+    for workers in [1, 3] {
+        let name = format!("idle-{workers}");
+        let builder = Builder::new().workers(workers).prestart().monitor(false);
+        let runtime = builder.thread_name(&name).build().unwrap();
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let handle = runtime.handle().clone();
+        let guest = thread::Builder::new().name(name.clone());
+        let guest = guest.spawn(move || handle.block_on(ended)).unwrap();
+        runtime.spawn(sleep(Duration::from_secs(3_600)));
+        runtime.block_on(sleep(Duration::from_millis(10)));
+        let begun = Instant::now();
+        loop {
+            let before = sleeps_of(&name);
+            thread::sleep(Duration::from_millis(200));
+            if sleeps_of(&name) == before {
+                break;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(600),
+                "{workers} workers"
+            );
+        }
+        end.send(()).unwrap();
+        guest.join().unwrap().unwrap();
+    }
+}
