@@ -5,12 +5,16 @@
 //! | file | holds |
 //! |---|---|
 //! | `stat` | the thread's state |
-//! | `schedstat` | the thread's CPU time, and the time that it waited for a CPU |
+//! | `schedstat` | the thread's CPU time, and the time that it waited for a CPU; a wait counts only when it has ended |
+//! | `status` | how often the thread has blocked |
 //! | `syscall` | the number of the system call in which the thread blocks |
 //! | `wchan` | the function of the kernel in which the thread waits |
 //!
 //! On other systems nothing is known.
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 /// The reason why a poll lasts long.
 ///
@@ -35,7 +39,8 @@ pub enum Cause {
         /// The function of the kernel in which the thread waits, if the system reports it.
         channel: Option<String>,
     },
-    /// The system does not report the thread's state.
+    /// The system does not report the thread's state, or what it reports covers less than half of
+    /// the time in question.
     Unknown,
 }
 
@@ -51,6 +56,44 @@ pub struct Times {
     pub on_cpu: Duration,
     /// Time in which the thread could run but had no CPU.
     pub runnable: Duration,
+}
+
+/// A thread's times at one moment, to be compared with those at a later one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    at: Instant,
+    times: Times,
+    /// How often the thread has blocked so far. `None` if the system does not report it.
+    blocks: Option<u64>,
+}
+
+impl Reading {
+    pub(crate) fn of(thread: u32) -> Option<Self> {
+        Some(Self {
+            at: Instant::now(),
+            times: Times::of(thread)?,
+            blocks: read(thread, "status").as_deref().and_then(blocks),
+        })
+    }
+
+    /// Returns the times from `before` to this reading, and whether they cover most of that time.
+    pub(crate) fn since(self, before: Self) -> (Times, bool) {
+        let span = self.at.saturating_duration_since(before.at);
+        let mut times = self.times.since(before.times);
+        if self.blocks.is_some() && self.blocks == before.blocks {
+            // The thread has not blocked. So it waited for a CPU whenever it had none, also if that
+            // wait has not ended and so does not count yet.
+            times.runnable = times.runnable.max(span.saturating_sub(times.on_cpu));
+        }
+        (times, times.on_cpu + times.runnable >= span / 2)
+    }
+}
+
+/// Returns the count of blocks in the file `status`.
+fn blocks(status: &str) -> Option<u64> {
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
 }
 
 impl Times {
@@ -84,15 +127,17 @@ impl Times {
 
 impl Cause {
     /// Finds out what a thread of this process does. `times` are the thread's times during the poll
-    /// in question.
+    /// in question. Without them, it is not known whether a thread that does not block computes or
+    /// waits for a CPU.
     ///
     /// Costs one read of a small file if the thread computes, and three if it blocks.
     ///
     /// ```
-    /// use sched_monitor::{Cause, thread_id};
+    /// use sched_monitor::{Cause, Times, thread_id};
     ///
-    /// let id = thread_id();
-    /// assert!(matches!(id.map(|id| Cause::of(id, None)), None | Some(Cause::OnCpu)));
+    /// let times = thread_id().and_then(Times::of);
+    /// let cause = thread_id().map(|id| Cause::of(id, times));
+    /// assert!(!matches!(cause, Some(Cause::Blocked { .. })));
     /// ```
     pub fn of(thread: u32, times: Option<Times>) -> Self {
         let stat = read(thread, "stat");
@@ -121,7 +166,8 @@ impl Cause {
     fn running(times: Option<Times>) -> Self {
         match times {
             Some(times) if times.runnable > times.on_cpu => Self::Runnable,
-            _ => Self::OnCpu,
+            Some(times) if times.on_cpu > Duration::ZERO => Self::OnCpu,
+            _ => Self::Unknown,
         }
     }
 }
@@ -272,8 +318,8 @@ fn name(_: i64) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Times, state, system_call};
-    use std::time::Duration;
+    use super::{Call, Cause, Reading, Times, blocks, state, system_call};
+    use std::time::{Duration, Instant};
 
     #[test]
     fn state_follows_the_last_parenthesis() {
@@ -304,5 +350,42 @@ mod tests {
         assert_eq!(times.on_cpu, Duration::from_nanos(1_000));
         assert_eq!(times.runnable, Duration::from_nanos(2_000));
         assert_eq!(Times::parse("1000"), None);
+    }
+
+    #[test]
+    fn blocks_are_the_voluntary_switches() {
+        let status = "Name:\ta\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3";
+        assert_eq!(blocks(status), Some(12));
+        assert_eq!(blocks("Name:\tvoluntary_ctxt_switches:\t12"), None);
+    }
+
+    /// Judges a thread that can run, by two readings that are 12 ms apart: its milliseconds on a CPU
+    /// and those of its ended waits, and whether it has blocked between the readings.
+    fn judge(on_cpu: u64, runnable: u64, has_blocked: Option<bool>) -> Cause {
+        let at = Instant::now();
+        let reading = |n: u64| Reading {
+            at: at + Duration::from_millis(12 * n),
+            times: Times {
+                on_cpu: Duration::from_millis(5 + on_cpu * n),
+                runnable: Duration::from_millis(7 + runnable * n),
+            },
+            blocks: has_blocked.map(|has_blocked| 3 + n * u64::from(has_blocked)),
+        };
+        let (times, is_covered) = reading(1).since(reading(0));
+        Cause::running(Some(times).filter(|_| is_covered))
+    }
+
+    /// Fails if a wait that has not ended counts as time on a CPU or as no time, or if a thread that
+    /// blocked most of the time, and runs by now, is said to compute.
+    #[test]
+    fn thread_that_can_run_is_judged_by_the_time_that_is_known() {
+        assert_eq!(judge(11, 0, Some(false)), Cause::OnCpu);
+        assert_eq!(judge(0, 0, Some(false)), Cause::Runnable);
+        assert_eq!(judge(2, 1, Some(false)), Cause::Runnable);
+        assert_eq!(judge(1, 0, Some(true)), Cause::Unknown);
+        assert_eq!(judge(7, 1, Some(true)), Cause::OnCpu);
+        assert_eq!(judge(1, 8, Some(true)), Cause::Runnable);
+        assert_eq!(judge(0, 0, None), Cause::Unknown);
+        assert_eq!(Cause::running(None), Cause::Unknown);
     }
 }

@@ -12,10 +12,11 @@
 //!    reports the limit has held back.
 //! 3. When a poll has lasted for half of the threshold, the duty reads the CPU times of the poll's
 //!    thread, and for a report it reads them again. The difference shows whether the thread
-//!    computed, or waited for a CPU.
+//!    computed, or waited for a CPU. If the monitor itself had no CPU in between, there is one
+//!    reading only, and so no difference.
 //! 4. With the feature `backtrace` the duty captures the thread's stack for the report. So the
 //!    thread is interrupted once for each report, and for none that is held back.
-use crate::{Cause, Duty, Observed, Round, State, Times};
+use crate::{Cause, Duty, Observed, Round, State, Times, cause::Reading};
 use std::{fmt, time::Duration};
 
 /// How long the duty waits for a stack.
@@ -48,7 +49,9 @@ pub struct Stall {
     /// Why the poll lasts.
     pub cause: Cause,
     /// How much CPU time the thread has had, and how long it has waited for a CPU, since the poll
-    /// had lasted for half of the threshold. `None` if the system does not report the times.
+    /// had lasted for half of the threshold. A wait that has not ended counts only if the thread has
+    /// not blocked meanwhile. `None` if the system does not report the times, or if there was no
+    /// round between half of the threshold and the report.
     pub times: Option<Times>,
     /// How many reports the limit has held back since the last delivered report.
     pub held_back: u64,
@@ -100,8 +103,8 @@ struct Watched {
     /// The age at which the poll is reported next.
     next: Duration,
     /// The thread's times at half of the threshold.
-    times: Option<Times>,
-    has_times: bool,
+    before: Option<Reading>,
+    has_read: bool,
 }
 
 impl<S, F> Stalls<S, F>
@@ -157,10 +160,10 @@ where
         if age < half {
             return Some(half - age);
         }
-        if !watched.has_times {
-            watched.has_times = true;
+        if !watched.has_read && age < watched.next {
+            watched.has_read = true;
             let subject = (self.subject)(worker);
-            self.workers[worker].times = subject.and_then(|is| Times::of(is.thread?));
+            self.workers[worker].before = subject.and_then(|is| Reading::of(is.thread?));
         }
         let watched = &mut self.workers[worker];
         if age >= watched.next {
@@ -186,12 +189,14 @@ where
         let Some(subject) = (self.subject)(worker) else {
             return;
         };
-        let now = subject.thread.and_then(Times::of);
-        let times = self.workers[worker].times.zip(now);
-        let mut times = times.map(|(before, now)| now.since(before));
+        let now = subject.thread.and_then(Reading::of);
+        let readings = self.workers[worker].before.zip(now);
+        let judged = readings.map(|(before, now)| now.since(before));
+        let known = judged.and_then(|(times, is_covered)| is_covered.then_some(times));
+        let mut times = judged.map(|(times, _)| times);
         let mut cause = subject
             .thread
-            .map_or(Cause::Unknown, |id| Cause::of(id, times));
+            .map_or(Cause::Unknown, |id| Cause::of(id, known));
         let Some(after) = (self.subject)(worker) else {
             return;
         };
