@@ -39,8 +39,8 @@
 //!    under a model checker. A nudge refuses an operation in any scope that has set or kept the
 //!    slice, and is reported to the hook of the scope that set it.
 //! 6. A refusal relies on the poll to return. Code inside the poll may instead poll a future until
-//!    it is ready: a `block_on` of another crate does. So a scope that has refused [`PATIENCE`]
-//!    operations grants each [`GIVES_WAY`]th from then on, at no charge.
+//!    it is ready: a `block_on` of another crate does. So a scope that has refused [`REFUSALS_BEFORE_GRANT`]
+//!    operations grants each [`GRANT_EVERY`]th from then on, at no charge.
 use crate::{Budget, Preempt, preempt};
 use std::{
     cell::Cell,
@@ -79,10 +79,10 @@ struct Frame<'a> {
 
 /// The refusals after which a scope takes the poll for one that does not return (rule 6). The poll
 /// of a set of futures may go on for as many refusals as the set has futures.
-const PATIENCE: u32 = 1 << 14;
+const REFUSALS_BEFORE_GRANT: u32 = 1 << 14;
 
 /// From then on the scope grants each of so many operations that it would refuse.
-const GIVES_WAY: u32 = 64;
+const GRANT_EVERY: u32 = 64;
 
 impl Current {
     /// Counts a refusal of the innermost scope, and reports the first one to the scope's hook.
@@ -92,12 +92,13 @@ impl Current {
         let Some(frame) = (unsafe { self.frame.get().as_ref() }) else {
             return false;
         };
-        let refusals = frame.refusals.get().wrapping_add(1);
+        let refusals = frame.refusals.get().checked_add(1);
+        let refusals = refusals.unwrap_or(REFUSALS_BEFORE_GRANT);
         frame.refusals.set(refusals);
         if let Some(hook) = frame.hook.filter(|_| refusals == 1) {
             hook.forced_yield(why);
         }
-        refusals >= PATIENCE && refusals % GIVES_WAY == 0
+        refusals >= REFUSALS_BEFORE_GRANT && refusals % GRANT_EVERY == 0
     }
 
     #[inline]

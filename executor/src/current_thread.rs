@@ -20,8 +20,9 @@
 //! 7. The end of the runtime takes the worker, and the worker drops the futures of all tasks.
 use crate::{
     driven::{Tick, Worker},
-    events::{Events, EventsPark},
+    events::EventsPark,
     park::ThreadPark,
+    shared::Shared,
 };
 use std::{
     future::{Future, poll_fn},
@@ -108,7 +109,7 @@ impl CurrentThread {
     /// Runs the tasks, or waits while another thread does, until the future is ready.
     pub(crate) fn block_on<F: Future>(
         &self,
-        events: &Events,
+        shared: &Shared,
         mut future: Pin<&mut F>,
     ) -> F::Output {
         let mut waiting = match self.0.enter() {
@@ -119,10 +120,11 @@ impl CurrentThread {
                  block_on: await the future instead"
             ),
         };
-        let ended = events.block_on(poll_fn(|cx| {
+        let polls = poll_fn(|cx| {
             let polled = waiting.poll(cx.waker(), || future.as_mut().poll(cx));
             polled.map_err(|worker| Driver::new(self, worker))
-        }));
+        });
+        let ended = shared.events.block_on(polls, || shared.is_copy());
         drop(waiting);
         ended.unwrap_or_else(|driver| driver.run(future))
     }
@@ -227,10 +229,11 @@ impl<'a> Driver<'a> {
         loop {
             // A wake after the `take` sets the flag again, and the unpark of that wake ends the
             // park below.
-            if signal.take()
-                && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
-            {
-                return output;
+            if signal.take() {
+                worker.core.shared.notify_standby();
+                if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                    return output;
+                }
             }
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ran => {}

@@ -181,7 +181,8 @@ impl Handle {
     ///
     /// A future that is ready at its first poll costs no allocation, and two read-modify-writes of
     /// the runtime's reference count. Any other future also costs one allocation, for the parker
-    /// that the future's waker unparks.
+    /// that the future's waker unparks. In a runtime without a monitor, where this thread may have
+    /// to serve timers and sockets, each future costs two allocations and a lock.
     ///
     /// # Panics
     /// - If the future panics.
@@ -213,8 +214,8 @@ impl Handle {
             let polls = pin!(polls);
             let polls = unhandled::or_panic(&self.shared, polls);
             match driven {
-                None => self.shared.events.block_on(polls),
-                Some(driven) => driven.block_on(&self.shared.events, pin!(polls)),
+                None => self.shared.events.block_on(polls, || self.shared.is_copy()),
+                Some(driven) => driven.block_on(&self.shared, pin!(polls)),
             }
         })
     }

@@ -81,7 +81,8 @@ pub(crate) struct Inner {
     /// The wakers of workers that park in parkers of their own. Empty if the workers park in a
     /// [`WorkerPark`].
     wakers: Box<[Waker]>,
-    /// The number of [`WorkerPark`]s and [`WorkerTimers`] that were made and not dropped yet.
+    /// The number of [`WorkerPark`]s and [`WorkerTimers`] of workers that were made and not dropped
+    /// yet.
     parks: AtomicUsize,
     /// For each worker, whether one of them is the worker's.
     has_park: Box<[AtomicBool]>,
@@ -237,32 +238,6 @@ impl Driver {
         }
     }
 
-    /// Lets a parked thread of this driver stand by: the thread serves timers and sockets if the
-    /// workers that are awake have looked at neither for 5 ms. The thread is a worker in its
-    /// [`WorkerPark`], or a thread in [`block_on`](Self::block_on).
-    ///
-    /// Without this call, timers and sockets wait while the worker that polled them last is in a
-    /// long poll, until another thread calls [`poll_overdue`](Self::poll_overdue) or parks. The
-    /// thread that stands by wakes up every 5 ms, until the driver has been idle for 50 ms.
-    ///
-    /// ```
-    /// use net_driver::{Driver, time};
-    /// use std::{thread, time::Duration};
-    ///
-    /// let driver = Driver::new(1); // Its only worker never parks.
-    /// driver.let_stand_by();
-    /// driver.block_on(time::sleep(Duration::from_millis(1)));
-    /// ```
-    pub fn let_stand_by(&self) {
-        self.0.role.let_stand_by();
-        self.0.unpark_all();
-    }
-
-    /// Returns whether parked threads may stand by: see [`let_stand_by`](Self::let_stand_by).
-    pub fn may_stand_by(&self) -> bool {
-        self.0.role.has_standby()
-    }
-
     /// Sets a function that the first timer of the driver calls, or the first socket that workers
     /// poll. Only the first call of this method counts.
     ///
@@ -282,15 +257,6 @@ impl Driver {
     /// ```
     pub fn on_first_use(&self, f: impl Fn() + Send + Sync + 'static) {
         let _ = self.0.first_use.set(Box::new(f));
-    }
-
-    /// Returns whether timers or sockets are in use, no parked thread waits for them, and none
-    /// stands by: see [`let_stand_by`](Self::let_stand_by). Costs a load or two, unless parked
-    /// threads may stand by.
-    #[inline]
-    pub fn lacks_standby(&self) -> bool {
-        let role = &self.0.role;
-        role.has_standby() && role.is_active() && !role.is_held() && !role.is_stood_by()
     }
 
     /// Returns whether a busy worker should call [`poll`](crate::Park::poll) of its parker soon.
@@ -580,26 +546,6 @@ impl Inner {
                 contain(|| self.unpark(other));
             }
         }
-    }
-
-    /// Unparks a worker or a guest that waits on its thread, if there is one. It then stands by
-    /// (rule 7 of `role.rs`).
-    #[cold]
-    pub(crate) fn unpark_one_in_thread(&self) {
-        let worker = self.tokens.iter().find(|token| token.is_in_thread());
-        let guest = || {
-            let guests = self.guests.tokens();
-            guests.into_iter().find(|token| token.is_in_thread())
-        };
-        if let Some(token) = worker.cloned().or_else(guest) {
-            token.unpark();
-        }
-    }
-
-    /// Returns whether a thread that waits has to stand by. While the clock is paused, no timer
-    /// becomes due beside a worker that runs.
-    pub(crate) fn stands_by(&self) -> bool {
-        self.role.has_standby() && self.role.is_active() && !self.is_clock_paused()
     }
 
     /// Shuts the driver down, and takes the wakers of the tasks that wait for it.

@@ -8,11 +8,13 @@
 //!    in vain.
 //! 2. A guest polls its own future only if that future was woken: an unpark may have another
 //!    reason.
-//! 3. A guest takes the poller role only as the standby (rule 5 of `role.rs`), after a whole round
-//!    in which it waited. When it leaves the role, it hands the role over to a worker that waits.
-//!    If there is none, it stands by for a round again. So a worker that is busy for less than a
-//!    round finds the role vacant when it parks, and its events need no other thread.
+//! 3. A guest takes the poller role only as the standby (`standby.rs`), and only if something has
+//!    been due for a round. When it leaves the role, it hands the role over to a worker that waits.
+//!    If there is none, it stands by again, or takes the role at once after a full batch. So it
+//!    leaves the events of a busy worker to that worker: the tasks that it wakes cross threads.
 //! 4. Where no thread stands by, a guest waits for its own future alone.
+//! 5. Before a guest polls its future again, and when it leaves, it finds another standby if there
+//!    must be one and is none (rule 5 of `standby.rs`).
 use crate::{
     driver::{Driver, Inner},
     park::{Token, Waited, WorkerPark},
@@ -71,7 +73,18 @@ impl Guests {
         self.0.lock().iter().flatten().cloned().collect()
     }
 
+    /// Returns the token of a guest that waits on its thread, and is not at the place `but`.
+    pub(crate) fn in_thread(&self, but: Option<usize>) -> Option<Arc<Token>> {
+        let guests = self.0.lock();
+        let mut others = guests
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| Some(*place) != but);
+        others.find_map(|(_, token)| token.clone().filter(|token| token.is_in_thread()))
+    }
+
     /// Returns whether `test` is true of each guest's token.
+    #[cfg(feature = "test-util")]
     pub(crate) fn all(&self, test: impl Fn(&Token) -> bool) -> bool {
         self.0.lock().iter().flatten().all(|token| test(token))
     }
@@ -137,17 +150,21 @@ impl Driver {
     /// # Panics
     /// If the future panics.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let mut park = WorkerPark::of_guest(self.clone());
+        let token = Arc::new(Token::new(self.inner().poller.clone()));
         let signal = Arc::new(Signal {
             woken: AtomicBool::new(true),
-            token: park.token().clone(),
+            token: token.clone(),
         });
         let waker = Waker::from(signal.clone());
         let mut cx = Context::from_waker(&waker);
+        let mut park = WorkerPark::of_guest(self.clone(), token);
         let mut future = pin!(future);
         self.scope(None, || {
             loop {
                 if signal.take() {
+                    if self.inner().lacks_standby() {
+                        self.inner().find_standby();
+                    }
                     if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                         return output;
                     }
@@ -163,9 +180,8 @@ impl Driver {
 
 impl WorkerPark {
     /// Makes the park of a thread that enters a `block_on`.
-    pub(crate) fn of_guest(driver: Driver) -> Self {
+    pub(crate) fn of_guest(driver: Driver, token: Arc<Token>) -> Self {
         let inner = driver.inner();
-        let token = Arc::new(Token::new(inner.poller.clone()));
         let index = inner.tokens.len() + inner.guests.add(token.clone());
         #[cfg(feature = "test-util")]
         inner.clock.will_wait();
@@ -178,21 +194,25 @@ impl WorkerPark {
 
     /// Waits as a guest (rules 3 and 4).
     pub(crate) fn wait_as_guest(&mut self) {
+        let driver = self.driver().clone();
+        let (inner, role) = (driver.inner(), &driver.inner().role);
+        let mut takes = self.had_full_batch() && inner.stands_by();
         loop {
-            let role = &self.driver().inner().role;
-            let waited = if !self.driver().inner().stands_by() {
+            if takes && role.try_take(self.index()) {
+                self.wait_as_poller(None);
+                return inner.retire(self.index());
+            }
+            takes = false;
+            let waited = if !inner.stands_by() {
                 self.wait_in_thread_if(None, || true)
             } else if role.try_stand_by(self.index()) {
-                self.stand_by(None, || role.is_held())
+                takes = true;
+                self.stand_by(None)
             } else {
-                self.wait_in_thread_if(None, || role.is_still_stood_by())
+                self.wait_in_thread_if(None, || role.has_standby_still())
             };
             if waited != Waited::Refused {
                 return;
-            }
-            if role.try_take(self.index()) {
-                self.wait_as_poller(None);
-                return self.driver().inner().retire(self.index());
             }
         }
     }
@@ -204,6 +224,9 @@ impl Inner {
         #[cfg(feature = "test-util")]
         self.clock.will_wait();
         self.guests.remove(index - self.tokens.len());
+        if self.lacks_standby() {
+            self.find_standby();
+        }
         #[cfg(feature = "test-util")]
         self.began_to_wait();
     }

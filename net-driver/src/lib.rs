@@ -20,6 +20,7 @@ mod role;
 pub mod signal;
 mod slab;
 mod slot;
+mod standby;
 mod sys;
 pub mod time;
 

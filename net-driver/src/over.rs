@@ -9,7 +9,7 @@
 //! The clock does not know of an unpark by the parker's own unparker.
 #[cfg(feature = "test-util")]
 use crate::driver::Inner;
-use crate::{driver::Driver, park::LeaveRole};
+use crate::{driver::Driver, standby::LeaveRole};
 use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
 use worker_idle::park::Park;
 

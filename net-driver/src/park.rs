@@ -33,7 +33,7 @@
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, Poller, wake_all},
-    role::{ROUND, ROUNDS},
+    standby::LeaveRole,
     time::slack,
 };
 use std::{
@@ -274,6 +274,8 @@ pub struct WorkerPark {
     /// Whether the worker has parked under the rules of the role since it retired last, and so may
     /// be responsible for the role (rule 4 of `role.rs`).
     may_owe_role: bool,
+    /// Whether the last wait as the poller collected as much as it may.
+    was_full: bool,
     collected: VecDeque<Waker>,
 }
 
@@ -318,6 +320,7 @@ impl WorkerPark {
             backoff: Backoff::new(),
             batch: Batch::default(),
             may_owe_role: false,
+            was_full: false,
             collected: VecDeque::new(),
         }
     }
@@ -326,12 +329,13 @@ impl WorkerPark {
         &self.driver
     }
 
-    pub(crate) fn token(&self) -> &Arc<Token> {
-        &self.token
-    }
-
     pub(crate) fn index(&self) -> usize {
         self.worker
+    }
+
+    /// Returns whether the last wait as the poller has left events behind, as it seems.
+    pub(crate) fn had_full_batch(&self) -> bool {
+        self.was_full
     }
 
     /// Declares that the threads that park with this are the runtime's own, so that the driver may
@@ -385,6 +389,9 @@ impl WorkerPark {
                 // An earlier call leaves wakers behind if one of them panics.
                 if !park.0.has_events() {
                     park.0.park();
+                }
+                if driver.lacks_standby() {
+                    driver.find_standby();
                 }
                 park.0.deliver();
             }
@@ -447,44 +454,6 @@ impl WorkerPark {
         }
     }
 
-    /// Waits on this thread while another thread has the role. Does not wait if the role is vacant,
-    /// or if a thread must stand by and none does.
-    fn wait_beside_poller(&self, limit: Option<Duration>) -> Waited {
-        let driver = self.driver.inner();
-        let role = &driver.role;
-        if !driver.stands_by() {
-            return self.wait_in_thread_if(limit, || role.is_still_held());
-        }
-        if role.try_stand_by(self.worker) {
-            return self.stand_by(limit, || role.is_held());
-        }
-        // The fence of the first condition orders both loads.
-        self.wait_in_thread_if(limit, || role.is_still_stood_by() && role.is_held())
-    }
-
-    /// Waits as the standby (rules 5 to 7 of `role.rs`), at most for `limit`, while `may_wait`
-    /// returns true.
-    pub(crate) fn stand_by(&self, limit: Option<Duration>, may_wait: impl Fn() -> bool) -> Waited {
-        let role = &self.driver.inner().role;
-        let _standby = Standby(self.driver.inner());
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let mut rounds = 0;
-        loop {
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Waited::TimedOut;
-            }
-            let is_calm = rounds >= ROUNDS && role.call_standby();
-            let round = (!is_calm).then_some(ROUND);
-            let limit = [left, round].into_iter().flatten().min();
-            match self.wait_in_thread_if(limit, || true) {
-                Waited::TimedOut if may_wait() => rounds += 1,
-                Waited::TimedOut => return Waited::Refused,
-                ended => return ended,
-            }
-        }
-    }
-
     pub(crate) fn wait_in_thread_if(
         &self,
         limit: Option<Duration>,
@@ -513,7 +482,9 @@ impl WorkerPark {
         #[cfg(feature = "test-util")]
         let next = if driver.clock.is_paused() {
             let out = &mut self.collected;
-            driver.poller.wait(Some(Duration::ZERO), out);
+            if !driver.parks_elsewhere() {
+                driver.poller.wait(Some(Duration::ZERO), out);
+            }
             let jumped = out.is_empty() && driver.jump_if_idle(self.worker);
             (jumped || !out.is_empty()).then_some(Duration::ZERO)
         } else {
@@ -523,7 +494,7 @@ impl WorkerPark {
             slack::shorten();
         }
         let limit = [limit, next].into_iter().flatten().min();
-        // A guest may be the poller of workers that park elsewhere: then a thread polls the sockets.
+        // A guest may be the poller of workers that park elsewhere. A thread polls the sockets then.
         if poller.workers_reactor().is_some() && !driver.parks_elsewhere() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
             let before = out.len();
@@ -549,6 +520,7 @@ impl WorkerPark {
         }
         drop(role);
         self.collect(MAX_TIMERS);
+        self.was_full = self.collected.len() >= MAX_EVENTS;
         if hands_over && !self.collected.is_empty() {
             self.driver.inner().hand_over();
         }
@@ -634,28 +606,6 @@ impl Drop for Retire<'_> {
         if mem::take(&mut self.0.may_owe_role) {
             self.0.driver.inner().retire(self.0.worker);
         }
-    }
-}
-
-/// Leaves the role when this value is dropped, also if a parker panics.
-pub(crate) struct LeaveRole<'a>(pub(crate) &'a Inner);
-
-impl Drop for LeaveRole<'_> {
-    fn drop(&mut self) {
-        if let Some(standby) = self.0.role.leave() {
-            self.0.unpark(standby);
-        }
-    }
-}
-
-/// Stops to stand by when this value is dropped, and unparks another thread that waits (rule 7 of
-/// `role.rs`).
-struct Standby<'a>(&'a Inner);
-
-impl Drop for Standby<'_> {
-    fn drop(&mut self) {
-        self.0.role.stop_standing_by();
-        self.0.unpark_one_in_thread();
     }
 }
 

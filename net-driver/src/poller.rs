@@ -16,7 +16,7 @@
 //!    no thread had polled for [`INTERVAL`] when the worker took the role. It then unparks another
 //!    parked worker, which takes the role. So during a task's long poll, a worker waits for events
 //!    and timers. During the first long poll no worker does: [`Driver::poll_overdue`], or a thread
-//!    that stands by (rule 5 of `role.rs`), finds the events and timers that come then. A worker
+//!    that stands by (`standby.rs`), finds the events and timers that come then. A worker
 //!    that stops parking hands the role over too (rule 4 of `role.rs`).
 //! 5. The thread that makes the first socket opens the reactor, unless the executor has
 //!    ([`Driver::open`]), and unparks every worker afterwards. A worker that has not seen
@@ -360,10 +360,10 @@ impl Inner {
     /// Returns the reactor, for a socket. Opens it if it is not open yet.
     pub(crate) fn open_reactor(&self) -> io::Result<Arc<Reactor<Os>>> {
         let reactor = self.poller.open(self.has_polling_thread())?;
-        let polled = &self.poller.is_used;
+        let is_used = &self.poller.is_used;
         // Ordering: Relaxed. The tokens of the unparks publish the reactor (rule 5), and the
         // exchange only chooses the first caller.
-        if !polled.load(Relaxed) && !polled.swap(true, Relaxed) && !self.has_polling_thread() {
+        if !is_used.load(Relaxed) && !is_used.swap(true, Relaxed) && !self.has_polling_thread() {
             // Each worker is unparked here, whether or not a timer has activated the role before.
             match self.role.activate() {
                 true => self.first_used(),

@@ -1,16 +1,16 @@
 //! The poller role: which parked worker wakes up for the next deadline, and for sockets.
 //!
 //! One parked thread at a time has the role: the *poller*. The poller parks until the first
-//! deadline of all wheels. The other workers park without a limit of their own. A *guest* is a
-//! thread in a `block_on` of the driver that is no worker. It has an index too, behind those of the
-//! workers.
+//! deadline of all wheels. The other workers park without a limit of their own, but for the
+//! standby (see `standby.rs`). A *guest* is a thread in a `block_on` of the driver that is no
+//! worker. It has an index too, behind those of the workers.
 //!
 //! | field | meaning | written by |
 //! |---|---|---|
-//! | `holder` | the poller's index plus 1, or 0 while the role is vacant; and a bit, [`CALLS`] | the thread that takes or leaves the role; the standby sets the bit |
+//! | `holder` | the poller's index plus 1, or 0 while the role is vacant; and a bit, [`UNPARKS_STANDBY`] | the thread that takes or leaves the role; the standby sets the bit |
 //! | `until` | the deadline (a tick) for which the poller parks, or 0 while the role is vacant | the poller |
 //! | `active` | there has been a timer, or a socket that workers poll | the thread that makes the first of them |
-//! | `has_standby` | whether a parked thread stands by (rule 5) | the runtime that makes the driver |
+//! | `may_stand_by` | whether a parked thread is to stand by | the runtime, once |
 //! | `standby` | the standby's index plus 1, or 0 | the thread that begins or ends to stand by |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. The
@@ -34,23 +34,6 @@
 //!    worker sees that the role is vacant, and does not wait, or the retiring worker sees the wait.
 //!    The token of a worker with a parker of its own does not say whether the worker waits: there,
 //!    a retiring worker unparks all others.
-//! 5. The responsible worker may be in a long poll. In most runtimes a thread that watches the
-//!    workers then serves the timers and sockets ([`Driver::poll_overdue`]). In a runtime without
-//!    such a thread, one parked thread *stands by* instead: a worker that found the role held, or a
-//!    guest. It parks for a [`ROUND`] at a time. If the role is vacant at the end of a round, it
-//!    takes the role. So no event waits longer than a round while any thread is parked.
-//! 6. After [`ROUNDS`] rounds that all end with the role held, the standby sets [`CALLS`] and parks
-//!    without a limit, so that an idle runtime has no wake-ups. The bit and the holder are one
-//!    word. So either the standby finds that the role was left, or the poller finds the bit when it
-//!    leaves the role, and unparks the standby. A standby leaves the bit set when it stops: the
-//!    next standby sets it again before it relies on it.
-//! 7. A standby that stops unparks another thread that waits, which stands by then. No waiting
-//!    thread is missed, for the same reason as in rule 4: a thread that found a standby says that
-//!    it waits and reads `standby` again, and a standby that stops writes `standby` and reads the
-//!    tokens.
-//!
-//! [`Driver::poll_overdue`]: crate::Driver::poll_overdue
-use std::time::Duration;
 use sync_shim::{
     atomic::{
         AtomicBool, AtomicU64, AtomicUsize,
@@ -60,22 +43,27 @@ use sync_shim::{
     count::shared,
 };
 
-/// The time for which the standby parks before it looks at the role (rule 5).
-pub(crate) const ROUND: Duration = Duration::from_millis(5);
+/// The bit of `holder` with which the standby requests an unpark at the poller's leave (rule 2 of
+/// `standby.rs`).
+const UNPARKS_STANDBY: usize = 1 << (usize::BITS - 1);
 
-/// The rounds after which the standby parks without a limit (rule 6). Each costs a wake-up. A
-/// larger number spares a poller that leaves the role often the unpark of the standby.
-pub(crate) const ROUNDS: u32 = 10;
-
-/// The bit of `holder` with which the standby asks to be unparked (rule 6).
-const CALLS: usize = 1 << (usize::BITS - 1);
+/// The duty of a thread that has left the role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// No duty: a thread stands by and looks by itself, or none is to.
+    Done,
+    /// To unpark the standby, which has this index.
+    Unpark(usize),
+    /// To find a thread that stands by.
+    WithoutStandby,
+}
 
 /// The poller role of a driver.
 pub(crate) struct Role {
     holder: AtomicUsize,
     until: AtomicU64,
     active: AtomicBool,
-    has_standby: AtomicBool,
+    may_stand_by: AtomicBool,
     standby: AtomicUsize,
 }
 
@@ -85,7 +73,7 @@ impl Role {
             holder: shared(AtomicUsize::new(0)),
             until: AtomicU64::new(0),
             active: shared(AtomicBool::new(false)),
-            has_standby: AtomicBool::new(false),
+            may_stand_by: AtomicBool::new(false),
             standby: shared(AtomicUsize::new(0)),
         }
     }
@@ -133,7 +121,7 @@ impl Role {
     /// Returns the index of the poller. The caller's fence orders the load.
     pub(crate) fn holder(&self) -> Option<usize> {
         // Ordering: Relaxed; see the callers: `must_unpark`, and the test clock.
-        (self.holder.load(Relaxed) & !CALLS).checked_sub(1)
+        (self.holder.load(Relaxed) & !UNPARKS_STANDBY).checked_sub(1)
     }
 
     /// Publishes the deadline for which the poller is about to park (rule 2). The poller reads the
@@ -144,72 +132,84 @@ impl Role {
         fence(SeqCst);
     }
 
-    /// Leaves the role. Returns the index of the standby, if the caller must unpark it (rule 6).
-    #[must_use = "the standby must be unparked"]
-    pub(crate) fn leave(&self) -> Option<usize> {
+    /// Leaves the role. The caller then does its duty for the standby.
+    #[must_use = "a thread may have to stand by"]
+    pub(crate) fn leave(&self) -> Left {
         // Ordering: Relaxed. A thread that still reads the old tick unparks a worker in vain.
         self.until.store(0, Relaxed);
-        if !self.has_standby() {
+        let mut unparks = true;
+        if self.may_stand_by() {
+            // Ordering: Release pairs with `try_take`. Acquire pairs with the Release of
+            // `request_unpark`: this thread then sees that standby, or a later one.
+            unparks = self.holder.swap(0, AcqRel) & UNPARKS_STANDBY != 0;
+        } else {
             // Ordering: Release pairs with `try_take`.
             self.holder.store(0, Release);
-            return None;
+            if !self.may_stand_by() {
+                return Left::Done;
+            }
+            // Threads stand by since just now, and the store may have cleared the bit.
         }
-        // Ordering: Release pairs with `try_take`. Acquire pairs with the Release of
-        // `call_standby`: this thread then sees that standby, or a later one.
-        let called = self.holder.swap(0, AcqRel) & CALLS != 0;
-        // Ordering: Relaxed, after the Acquire.
-        called.then(|| self.standby.load(Relaxed).checked_sub(1))?
+        // Ordering: SeqCst pairs with the fence of `stop_standing_by` (rule 3 of `standby.rs`).
+        fence(SeqCst);
+        // Ordering: Relaxed, after the fence.
+        match self.standby.load(Relaxed).checked_sub(1) {
+            None => Left::WithoutStandby,
+            Some(standby) if unparks => Left::Unpark(standby),
+            Some(_) => Left::Done,
+        }
     }
 
-    /// Returns whether a parked thread stands by (rule 5).
-    pub(crate) fn has_standby(&self) -> bool {
-        // Ordering: Relaxed. Each thread is unparked after the change, and takes that token before
-        // it next leaves the role or waits.
-        self.has_standby.load(Relaxed)
+    /// Returns whether a parked thread is to stand by.
+    pub(crate) fn may_stand_by(&self) -> bool {
+        // Ordering: Relaxed. A thread that misses the change is unparked after it, and then waits
+        // by the rules of `standby.rs`. `leave` checks twice.
+        self.may_stand_by.load(Relaxed)
     }
 
-    /// Lets parked threads stand by. The caller unparks all threads.
+    /// Lets parked threads stand by. If the role is active, the caller unparks all threads.
     pub(crate) fn let_stand_by(&self) {
-        // Ordering: Relaxed, as in `has_standby`.
-        self.has_standby.store(true, Relaxed);
+        // Ordering: Relaxed, as in `may_stand_by`.
+        self.may_stand_by.store(true, Relaxed);
     }
 
-    /// Begins to stand by, unless a thread does (rule 5).
+    /// Begins to stand by, unless a thread does.
     pub(crate) fn try_stand_by(&self, index: usize) -> bool {
         // Ordering: Relaxed. The exchange admits one standby, which takes over nothing from the one
-        // before it. `call_standby` publishes the index.
+        // before it. `request_unpark` publishes the index.
         self.standby
             .compare_exchange(0, index + 1, Relaxed, Relaxed)
             .is_ok()
     }
 
-    /// Stops to stand by. The caller then looks for another thread that waits (rule 7).
+    /// Stops to stand by.
     pub(crate) fn stop_standing_by(&self) {
-        // Ordering: Relaxed; the fence is the one between the two actions of rule 7.
+        // Ordering: Relaxed; the fence pairs with those of `leave` and `is_still_stood_by`.
         self.standby.store(0, Relaxed);
         fence(SeqCst);
     }
 
-    /// Returns whether a thread stands by. A hint.
-    pub(crate) fn is_stood_by(&self) -> bool {
-        // Ordering: Relaxed, a hint.
+    /// Returns whether a thread stands by. A hint, unless fences order it.
+    pub(crate) fn has_standby(&self) -> bool {
+        // Ordering: Relaxed; see the callers.
         self.standby.load(Relaxed) != 0
     }
 
-    /// Returns whether a thread stands by, for a thread that has published its wait (rule 7).
-    pub(crate) fn is_still_stood_by(&self) -> bool {
+    /// Returns whether a thread stands by, for a thread that has published its wait (rule 3 of
+    /// `standby.rs`).
+    pub(crate) fn has_standby_still(&self) -> bool {
         fence(SeqCst);
-        self.is_stood_by()
+        self.has_standby()
     }
 
-    /// Asks the poller to unpark the standby, which is the caller, when it leaves the role (rule
-    /// 6). Returns false if the role is vacant.
-    pub(crate) fn call_standby(&self) -> bool {
+    /// Requests that the poller unparks the standby, which is the caller, when it leaves the role.
+    /// Returns false if the role is vacant.
+    pub(crate) fn request_unpark(&self) -> bool {
         // Ordering: Release pairs with the Acquire of `leave`. Relaxed for the loads: if the role
         // was left and taken again, the new poller finds the bit.
         self.holder
             .fetch_update(Release, Relaxed, |holder| {
-                (holder != 0).then_some(holder | CALLS)
+                (holder != 0).then_some(holder | UNPARKS_STANDBY)
             })
             .is_ok()
     }

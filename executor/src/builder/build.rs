@@ -231,6 +231,7 @@ impl Builder {
             #[cfg(feature = "groups")]
             groups.clone(),
         ));
+        shared.events.bind(&shared);
         #[cfg(feature = "groups")]
         groups.bind(shared.address());
         let cores = queues.into_iter().zip(parks).enumerate();

@@ -34,9 +34,9 @@ impl Builder {
     /// Until the thread starts, no poll is watched. For example, a long first poll may go
     /// unreported.
     ///
-    /// With `monitor(false)`, a sleeping worker or a thread in `block_on` fires timers and polls
-    /// sockets if the workers that are awake have done neither for 5 ms. For this it wakes up every
-    /// 5 ms, until the runtime has been idle for 50 ms.
+    /// With `monitor(false)`, a sleeping worker or a thread in `block_on` serves timers and sockets
+    /// if the workers that are awake do not. For this it wakes up every 5 ms, until the runtime has
+    /// been idle for 50 ms.
     ///
     /// If the thread cannot be started, the runtime works without a monitor, and
     /// [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) is 1. The monitor's thread

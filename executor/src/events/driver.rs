@@ -1,11 +1,11 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
-use super::standby::first_used;
 use crate::{
     park::{self, Park},
     scope,
+    shared::Shared,
 };
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
-use std::{cell::Cell, fmt, future::Future, io, task::Waker, time::Duration};
+use std::{cell::Cell, fmt, future::Future, io, sync::Arc, task::Waker, time::Duration};
 
 pub(crate) use net_driver::{Entered, Polling};
 
@@ -79,12 +79,17 @@ pub(crate) struct Events(Driver);
 
 impl Events {
     pub(crate) fn new(workers: usize, polling: Polling) -> Self {
-        Self::of(Driver::with_polling(workers, polling))
+        Self(Driver::with_polling(workers, polling))
     }
 
-    fn of(driver: Driver) -> Self {
-        driver.on_first_use(first_used);
-        Self(driver)
+    /// Sets the runtime that serves timers and sockets ([`standby`](super::standby)).
+    pub(crate) fn bind(&self, shared: &Arc<Shared>) {
+        let shared = Arc::downgrade(shared);
+        self.0.on_first_use(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.first_used();
+            }
+        });
     }
 
     /// Makes the kernel objects that sockets need.
@@ -94,7 +99,7 @@ impl Events {
 
     /// Makes a driver for workers that park in users' parkers. Each of `wakers` unparks one worker.
     pub(crate) fn over(wakers: impl IntoIterator<Item = Waker>) -> Self {
-        Self::of(Driver::with_wakers(wakers))
+        Self(Driver::with_wakers(wakers))
     }
 
     /// Returns the waker by which the runtime unparks a worker whose own waker is `unpark`.
@@ -135,9 +140,14 @@ impl Events {
     }
 
     /// Blocks this thread, which is not a worker, on a future. The caller has made the driver the
-    /// thread's current one.
-    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        if cfg!(feature = "test-util") || self.0.may_stand_by() {
+    /// thread's current one. `is_copy` says whether `fork` has made this process: a thread of it
+    /// must not take events from the parent's poller.
+    pub(crate) fn block_on<F: Future>(
+        &self,
+        future: F,
+        is_copy: impl FnOnce() -> bool,
+    ) -> F::Output {
+        if (cfg!(feature = "test-util") || self.0.may_stand_by()) && !is_copy() {
             self.0.block_on(future)
         } else {
             park::ThreadPark::block_on(future)
@@ -153,6 +163,11 @@ impl Events {
     #[inline]
     pub(crate) fn lacks_standby(&self) -> bool {
         self.0.lacks_standby()
+    }
+
+    /// Lets a thread that waits stand by. Returns false if no worker waits that could.
+    pub(crate) fn find_standby(&self) -> bool {
+        self.0.find_standby()
     }
 
     /// Fires timers and polls sockets that no worker has looked at for this time.

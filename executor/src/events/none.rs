@@ -1,7 +1,11 @@
 //! Stands for the driver in builds without one: there are no timers and no sockets. A worker parks
 //! in a [`ThreadPark`], or in a user's parker.
-use crate::park::{Park, ThreadPark};
+use crate::{
+    park::{Park, ThreadPark},
+    shared::Shared,
+};
 use std::{future::Future, task::Waker, time::Duration};
+use sync_shim::sync::Arc;
 
 pub(crate) type EventsPark = ThreadPark;
 
@@ -85,11 +89,17 @@ impl Events {
         f()
     }
 
-    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+    pub(crate) fn bind(&self, _: &Arc<Shared>) {}
+
+    pub(crate) fn block_on<F: Future>(&self, future: F, _: impl FnOnce() -> bool) -> F::Output {
         ThreadPark::block_on(future)
     }
 
     pub(crate) fn let_stand_by(&self) {}
+
+    pub(crate) fn find_standby(&self) -> bool {
+        true
+    }
 
     #[inline(always)]
     pub(crate) fn lacks_standby(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Models of an unpark: the worker sees the writes before the unpark, and the unpark finds the
 //! reactor in which the worker waits.
 use super::*;
+use crate::standby::Standby;
 use std::mem::ManuallyDrop;
 use sync_shim::{Model, cell::UnsafeCell, model, model_must_fail};
 
@@ -164,9 +165,9 @@ fn worker_that_gets_the_role_and_retires_passes_it_on() {
     });
 }
 
-/// Returns a driver of two workers whose parked threads stand by. The first worker has the role.
+/// Returns a driver of three workers whose parked threads stand by. The first worker has the role.
 fn with_standby() -> Driver {
-    let driver = Driver::new(2);
+    let driver = Driver::new(3);
     let _ = driver.inner().role.activate();
     driver.inner().role.let_stand_by();
     assert!(driver.inner().role.try_take(0));
@@ -176,7 +177,7 @@ fn with_standby() -> Driver {
 /// Worker 1 stands by, and would wait without a limit, while the poller leaves the role: the worker
 /// does not wait, or is unparked.
 ///
-/// Fails if the poller stores 0 instead of the swap in `leave`, if the exchange of `call_standby`
+/// Fails if the poller stores 0 instead of the swap in `leave`, if the exchange of `request_unpark`
 /// is a load and a store, or if the poller does not unpark the standby.
 #[test]
 fn standby_racing_the_pollers_leave_does_not_wait_on() {
@@ -187,7 +188,7 @@ fn standby_racing_the_pollers_leave_does_not_wait_on() {
             thread::spawn(move || {
                 let inner = driver.inner();
                 assert!(inner.role.try_stand_by(1));
-                if inner.role.call_standby() {
+                if inner.role.request_unpark() {
                     inner.tokens[1].wait_in_thread(None);
                 }
                 assert!(!inner.role.is_held());
@@ -208,7 +209,7 @@ fn leave_that_does_not_unpark_strands_the_standby() {
             thread::spawn(move || {
                 let inner = driver.inner();
                 assert!(inner.role.try_stand_by(1));
-                if inner.role.call_standby() {
+                if inner.role.request_unpark() {
                     inner.tokens[1].wait_in_thread(None);
                 }
             })
@@ -218,24 +219,50 @@ fn leave_that_does_not_unpark_strands_the_standby() {
     });
 }
 
-/// The standby stops while worker 1 is about to wait beside it: worker 1 stands by in its place.
+/// Waits beside the poller and the standby as worker 1 does, until it takes the place of one.
+fn wait_beside(driver: &Driver) {
+    let (role, token) = (&driver.inner().role, &driver.inner().tokens[1]);
+    while !role.try_take(1) && !role.try_stand_by(1) {
+        token.wait_in_thread_if(None, || role.has_standby_still() && role.is_held());
+    }
+}
+
+/// The poller leaves the role, and the standby stops, while worker 1 is about to wait beside them:
+/// worker 1 takes the place of one of them.
 ///
-/// Fails if the standby unparks nobody, or if either side has no fence.
+/// Fails if neither the poller nor the standby finds another thread, or if one of the fences is
+/// left out: in `leave`, in `stop_standing_by`, in `find_standby` or in `has_standby_still`.
 #[test]
-fn standby_that_stops_is_replaced_by_a_waiting_worker() {
-    model(|| {
+fn standby_and_poller_that_stop_are_replaced() {
+    Model::new().bound(3).check(|| {
         let driver = with_standby();
-        assert!(driver.inner().role.try_stand_by(0));
+        assert!(driver.inner().role.try_stand_by(2));
         let waits = {
             let driver = driver.clone();
-            thread::spawn(move || {
-                let inner = driver.inner();
-                while !inner.role.try_stand_by(1) {
-                    inner.tokens[1].wait_in_thread_if(None, || inner.role.is_still_stood_by());
-                }
-            })
+            thread::spawn(move || wait_beside(&driver))
+        };
+        let leaves = {
+            let driver = driver.clone();
+            thread::spawn(move || drop(LeaveRole(driver.inner())))
         };
         drop(Standby(driver.inner()));
+        leaves.join().unwrap();
+        waits.join().unwrap();
+    });
+}
+
+/// A poller that finds no standby when it leaves strands a worker that waits.
+#[test]
+fn leave_that_finds_no_standby_strands_a_worker() {
+    model_must_fail("deadlock", || {
+        let driver = with_standby();
+        assert!(driver.inner().role.try_stand_by(2));
+        let waits = {
+            let driver = driver.clone();
+            thread::spawn(move || wait_beside(&driver))
+        };
+        drop(Standby(driver.inner()));
+        let _ = driver.inner().role.leave();
         waits.join().unwrap();
     });
 }

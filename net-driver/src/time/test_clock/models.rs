@@ -112,7 +112,8 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
         let other = {
             let (driver, is_armed) = (driver.clone(), is_armed.clone());
             thread::spawn(move || {
-                let _guest = WorkerPark::of_guest(driver);
+                let token = Arc::new(Token::new(driver.inner().poller.clone()));
+                let _guest = WorkerPark::of_guest(driver, token);
                 // Ordering: Relaxed. The guest adds to `waits` when it enters and when it is
                 // dropped. These additions order both stores.
                 is_armed.store(true, Relaxed);

@@ -1,0 +1,220 @@
+//! The standby: the parked thread that takes the poller role if the worker that left it is busy for
+//! long.
+//!
+//! The worker that left the role last is responsible for timers and sockets (rule 1 of `role.rs`).
+//! It looks between its polls, so during a long poll nobody looks. In most runtimes a thread that
+//! watches the workers looks then ([`Driver::poll_overdue`]). In a runtime without such a thread
+//! ([`Driver::let_stand_by`]), one thread that waits *stands by*: a worker in its park, or a guest.
+//!
+//! 1. The standby waits for a [`ROUND`] at a time. If the role is vacant at the end of a round, a
+//!    worker takes it. A guest takes it only if something has been due for a round: see `guest.rs`.
+//! 2. After [`ROUNDS`] rounds in a row at whose end the role is held, the standby sets a bit beside
+//!    the holder, and waits without a limit. So an idle driver has no wake-ups. The bit and the
+//!    holder are one word. So either the standby finds that the role was left, or the poller finds
+//!    the bit when it leaves the role, and unparks the standby. A standby leaves the bit set when
+//!    it stops: the next standby sets it again before it relies on it.
+//! 3. A thread waits beside the standby without a limit only if it finds a standby after it has
+//!    published its wait. The standby may stop. If the role is vacant then, it *finds* another one:
+//!    it unparks a thread that waits. If the role is held, the poller finds one when it leaves the
+//!    role. Each of the two writes its own word, makes a `SeqCst` fence, and reads the other's word.
+//!    So at least one of them sees that the role is vacant and that no thread stands by.
+//! 4. The thread that finds a standby reads that none stands by, makes a fence, and reads the
+//!    tokens. If a waiting thread has read that a thread stands by, its fence comes before this one,
+//!    and its token says that it waits.
+//! 5. The unparked thread usually waits again, and then takes the role or stands by. If instead it
+//!    runs a task, polls its own future, or leaves, it first finds another standby, if the role is
+//!    vacant and none stands by. A worker's executor does so ([`Driver::find_standby`]).
+//! 6. The poller may wait on its thread too, and its token looks like that of any other thread. So
+//!    rule 4 leaves it out. Workers that park in parkers of their own never stand by.
+use crate::{
+    driver::{Driver, Inner},
+    park::{Waited, WorkerPark},
+    role::Left,
+};
+use std::time::{Duration, Instant};
+use sync_shim::atomic::{Ordering::SeqCst, fence};
+
+/// The time for which the standby waits before it looks at the role (rule 1).
+pub(crate) const ROUND: Duration = Duration::from_millis(5);
+
+/// The rounds after which the standby waits without a limit (rule 2). Each costs a wake-up. A
+/// larger number spares a poller that leaves the role often the unpark of the standby.
+const ROUNDS: u32 = 10;
+
+/// The shortest round of a guest.
+const MIN_ROUND: Duration = Duration::from_millis(1);
+
+/// Leaves the role when this value is dropped, also if a parker panics.
+pub(crate) struct LeaveRole<'a>(pub(crate) &'a Inner);
+
+impl Drop for LeaveRole<'_> {
+    fn drop(&mut self) {
+        match self.0.role.leave() {
+            Left::Done => {}
+            Left::Unpark(standby) => self.0.unpark(standby),
+            Left::WithoutStandby => drop(self.0.find_standby()),
+        }
+    }
+}
+
+/// Stops to stand by when this value is dropped (rule 3).
+pub(crate) struct Standby<'a>(pub(crate) &'a Inner);
+
+impl Drop for Standby<'_> {
+    fn drop(&mut self) {
+        self.0.role.stop_standing_by();
+        if !self.0.role.is_held() {
+            self.0.find_standby();
+        }
+    }
+}
+
+impl WorkerPark {
+    /// Waits on this thread while another thread has the role. Does not wait if the role is vacant,
+    /// or if a thread is to stand by and none does.
+    pub(crate) fn wait_beside_poller(&self, limit: Option<Duration>) -> Waited {
+        let inner = self.driver().inner();
+        let role = &inner.role;
+        if !inner.stands_by() || limit == Some(Duration::ZERO) {
+            return self.wait_in_thread_if(limit, || role.is_still_held());
+        }
+        if role.try_stand_by(self.index()) {
+            return self.stand_by(limit);
+        }
+        // The fence of the first condition orders both loads.
+        self.wait_in_thread_if(limit, || role.has_standby_still() && role.is_held())
+    }
+
+    /// Waits as the standby, at most for `limit`. Is refused when the thread is to take the role.
+    pub(crate) fn stand_by(&self, limit: Option<Duration>) -> Waited {
+        let inner = self.driver().inner();
+        let _standby = Standby(inner);
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut rounds = 0;
+        loop {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Waited::TimedOut;
+            }
+            let is_idle = rounds >= ROUNDS && inner.role.request_unpark();
+            let round = (!is_idle).then(|| self.round());
+            let limit = [left, round].into_iter().flatten().min();
+            let waited = self.wait_in_thread_if(limit, || true);
+            if waited != Waited::TimedOut {
+                return waited;
+            }
+            match inner.role.is_held() {
+                true => rounds += 1,
+                false if !self.is_guest() || inner.is_due_for(ROUND) => return Waited::Refused,
+                false => rounds = 0,
+            }
+        }
+    }
+
+    /// Returns the length of the round that begins now. A guest looks when something will have been
+    /// due for a round.
+    fn round(&self) -> Duration {
+        let inner = self.driver().inner();
+        let due = self
+            .is_guest()
+            .then(|| inner.until_due_for(ROUND))
+            .flatten();
+        due.map_or(ROUND, |due| due.clamp(MIN_ROUND, ROUND))
+    }
+}
+
+impl Inner {
+    /// Returns whether a thread that waits has to stand by. While the clock is paused, no timer
+    /// becomes due beside a worker that runs.
+    pub(crate) fn stands_by(&self) -> bool {
+        self.role.may_stand_by() && self.role.is_active() && !self.is_clock_paused()
+    }
+
+    /// Returns whether a thread must stand by and none does.
+    #[inline]
+    pub(crate) fn lacks_standby(&self) -> bool {
+        let role = &self.role;
+        role.may_stand_by() && role.is_active() && !role.is_held() && !role.has_standby()
+    }
+
+    /// Unparks a thread that waits, so that it stands by (rules 3 to 6). Returns false if no thread
+    /// stands by and none waits.
+    #[cold]
+    pub(crate) fn find_standby(&self) -> bool {
+        if self.role.has_standby() {
+            return true;
+        }
+        // Ordering: SeqCst pairs with the fence of `has_standby_still` (rule 4).
+        fence(SeqCst);
+        let poller = self.role.holder();
+        let workers = self.tokens.iter().enumerate();
+        let mut workers = workers.filter(|_| !self.parks_elsewhere());
+        let worker = workers.find(|(index, token)| Some(*index) != poller && token.is_in_thread());
+        let token = match worker {
+            Some((_, token)) => Some(token.clone()),
+            None => {
+                let poller = poller.and_then(|poller| poller.checked_sub(self.tokens.len()));
+                self.guests.in_thread(poller)
+            }
+        };
+        if let Some(token) = &token {
+            token.unpark();
+        }
+        token.is_some()
+    }
+}
+
+impl Driver {
+    /// Lets a parked thread of this driver stand by: the thread serves timers and sockets if the
+    /// workers that are awake do not. The thread is a worker in its [`WorkerPark`], or a thread in
+    /// [`block_on`](Self::block_on). It looks every 5 ms, until the driver has been idle for 50 ms.
+    ///
+    /// Without this call, timers and sockets wait while the worker that polled them last is in a
+    /// long poll, until another thread calls [`poll_overdue`](Self::poll_overdue) or parks.
+    ///
+    /// A worker that ends its park and then runs a task must call
+    /// [`find_standby`](Self::find_standby) in between, if the driver
+    /// [lacks a standby](Self::lacks_standby). [`WorkerPark::block_on`] does so by itself.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::time::Duration;
+    ///
+    /// let driver = Driver::new(1); // Its only worker never parks.
+    /// driver.let_stand_by();
+    /// driver.block_on(time::sleep(Duration::from_millis(1)));
+    /// ```
+    pub fn let_stand_by(&self) {
+        self.inner().role.let_stand_by();
+        if self.inner().role.is_active() {
+            self.inner().unpark_all();
+        }
+    }
+
+    /// Returns whether parked threads may stand by: see [`let_stand_by`](Self::let_stand_by).
+    pub fn may_stand_by(&self) -> bool {
+        self.inner().role.may_stand_by()
+    }
+
+    /// Returns whether a worker must stand by and no thread does: timers or sockets are in use, and
+    /// no parked thread waits for them. Costs a load unless parked threads may stand by. Workers
+    /// that park in parkers of their own never stand by.
+    ///
+    /// ```
+    /// assert!(!net_driver::Driver::new(1).lacks_standby());
+    /// ```
+    #[inline]
+    pub fn lacks_standby(&self) -> bool {
+        self.inner().lacks_standby() && !self.inner().parks_elsewhere()
+    }
+
+    /// Unparks a thread that waits, so that it stands by, unless a thread does. Returns false if no
+    /// thread waits.
+    ///
+    /// ```
+    /// assert!(!net_driver::Driver::new(1).find_standby());
+    /// ```
+    pub fn find_standby(&self) -> bool {
+        self.inner().find_standby()
+    }
+}
