@@ -189,7 +189,7 @@ impl fmt::Debug for Ready {
 /// assert!(!rest.is_readable());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Interest(u8);
+pub struct Interest(pub(crate) u8);
 
 impl Interest {
     /// Bytes to read, or the end of the stream.
@@ -248,9 +248,14 @@ impl Interest {
         Self(self.0 | other.0)
     }
 
-    /// Returns the states that end a wait.
+    /// Returns the states that end a wait. A closed state comes with `READABLE` or `WRITABLE`, but
+    /// without `PRIORITY`.
     pub(crate) const fn wanted(self) -> Ready {
-        Ready(self.0)
+        if self.is_priority() {
+            Ready(self.0).union(Ready::READ_CLOSED)
+        } else {
+            Ready(self.0)
+        }
     }
 
     /// Returns the states that a wait reports.

@@ -20,6 +20,17 @@ use std::{
 /// readiness: otherwise the next wait returns at once. The guard's
 /// [`try_io`](AsyncFdReadyGuard::try_io) clears it.
 ///
+/// # Hang-ups
+/// Once the other side has hung up, that direction is ready for ever, whatever is cleared: no
+/// further event would end a wait. An operation may still say `WouldBlock`, such as one that has
+/// read half of a message. [`async_io`](Self::async_io) then calls it again, in the next poll of
+/// the task.
+///
+/// Some hang-ups end: a FIFO gets another writer, the other side of a terminal is opened again, or
+/// a socket was registered before it was connected. Until the `AsyncFd` is made anew, such a task
+/// tries again and again in place of a wait, with a yield after each try. A
+/// [`pipe::Receiver`](crate::net::unix::pipe::Receiver) waits for the next writer.
+///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
 /// use std::{future::poll_fn, io::{Read, Write}, os::{fd::AsRawFd, unix::net::UnixStream}};
@@ -346,7 +357,8 @@ impl<T> AsyncFd<T> {
     }
 
     /// Performs `op` once if the descriptor is ready for `interest`. If `op` fails with
-    /// `WouldBlock`, the descriptor counts as not ready until the next event.
+    /// `WouldBlock`, the descriptor counts as not ready until the next event, unless the other side
+    /// [has hung up](Self#hang-ups).
     ///
     /// # Errors
     /// `WouldBlock` if the descriptor is not ready, the error of `op` (also `Interrupted`), or an
@@ -356,7 +368,8 @@ impl<T> AsyncFd<T> {
         interest: Interest,
         op: impl FnOnce(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.registration().try_io(interest, || op(self.get_ref()))
+        self.registration()
+            .try_user_io(interest, || op(self.get_ref()))
     }
 
     /// Does the same as [`try_io`](Self::try_io), with `&mut` access.
@@ -369,11 +382,12 @@ impl<T> AsyncFd<T> {
         op: impl FnOnce(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
         let (registration, io) = self.source.parts_mut();
-        registration.try_io(interest, || op(io))
+        registration.try_user_io(interest, || op(io))
     }
 
     /// Performs `op` when the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
-    /// waits again and then repeats `op`.
+    /// waits again and then repeats `op`. After a [hang-up](Self#hang-ups) it repeats `op` without
+    /// a wait, once in each poll.
     ///
     /// # Errors
     /// Any error of `op` other than `WouldBlock` (also `Interrupted`), or an error if the driver
@@ -423,12 +437,16 @@ impl<T: fmt::Debug> fmt::Debug for AsyncFd<T> {
 macro_rules! guard_methods {
     ($type:ident, $lent:ty) => {
         impl<'a, T> $type<'a, T> {
-            /// Clears the readiness that the wait found, unless an event has come since.
+            /// Clears the readiness that the wait found, unless an event has come since, or the
+            /// other side [has hung up](AsyncFd#hang-ups).
             pub fn clear_ready(&mut self) {
-                self.fd.registration().clear(self.seen, self.interest);
+                self.fd
+                    .registration()
+                    .clear_for_user(self.seen, self.interest);
             }
 
-            /// Clears those states that are in `ready`, unless an event has come since the wait.
+            /// Clears those states that are in `ready`, unless an event has come since the wait, or
+            /// the other side [has hung up](AsyncFd#hang-ups).
             pub fn clear_ready_matching(&mut self, ready: Ready) {
                 let registration = self.fd.registration();
                 let bits = [
@@ -438,7 +456,7 @@ macro_rules! guard_methods {
                     (Ready::ERROR, Interest::ERROR),
                 ];
                 for (_, interest) in bits.iter().filter(|(bit, _)| ready.intersects(*bit)) {
-                    registration.clear(self.seen, *interest);
+                    registration.clear_for_user(self.seen, *interest);
                 }
             }
 

@@ -90,6 +90,15 @@ impl<T> Source<T> {
         self.io
     }
 
+    /// Performs `op`, an operation of this crate, once if the socket is ready.
+    pub(crate) fn try_io<R>(
+        &self,
+        interest: Interest,
+        op: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.registration.try_io(interest, op)
+    }
+
     /// Waits until the socket is ready for `interest`. Any number of tasks may wait.
     pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         let seen = self.registration.ready(interest).await?;

@@ -42,6 +42,31 @@ fn closed_and_shutdown_bits_survive_a_clear() {
     assert!(word.load().is_shutdown());
 }
 
+/// Fails if a user's "would block" clears a closed direction, or does not clear an open one.
+#[test]
+fn users_clear_leaves_the_bits_of_a_closed_direction() {
+    let (read, write) = (Interest::READABLE, Interest::WRITABLE);
+    let word = Readiness::new(Ready::EMPTY);
+    word.set(Ready::READABLE | Ready::READ_CLOSED | Ready::WRITABLE);
+    word.clear_for_user(word.load(), read | write);
+    assert!(word.load().is_ready_for(read) && !word.load().is_ready_for(write));
+    word.set(Ready::WRITABLE | Ready::WRITE_CLOSED);
+    word.clear_for_user(word.load(), read | write);
+    assert!(word.load().is_ready_for(read) && word.load().is_ready_for(write));
+}
+
+/// Fails if a wait for priority data waits for more than the end of the stream.
+#[test]
+fn closed_read_half_ends_a_wait_for_priority_data() {
+    let word = Readiness::new(Ready::EMPTY);
+    word.set(Ready::READABLE);
+    assert!(!word.load().is_ready_for(Interest::PRIORITY));
+    word.set(Ready::READABLE | Ready::READ_CLOSED);
+    word.clear(word.load(), Interest::READABLE | Interest::PRIORITY);
+    assert!(word.load().is_ready_for(Interest::PRIORITY));
+    assert!(!word.load().is_ready_for(Interest::READABLE));
+}
+
 #[test]
 fn short_read_clears_only_while_the_stream_is_open() {
     let word = Readiness::new(Ready::EMPTY);
@@ -86,5 +111,6 @@ fn wait_for_reading_reports_the_read_half_only() {
     assert_eq!(all.ready_for(Interest::READABLE), read);
     let write = Ready::WRITABLE | Ready::WRITE_CLOSED;
     assert_eq!(all.ready_for(Interest::WRITABLE), write);
-    assert_eq!(all.ready_for(Interest::PRIORITY), Ready::PRIORITY);
+    let priority = Ready::PRIORITY | Ready::READ_CLOSED;
+    assert_eq!(all.ready_for(Interest::PRIORITY), priority);
 }
