@@ -178,14 +178,14 @@ impl Snapshot {
 
     /// Returns the part of `interest` whose directions are not closed.
     fn open(self, interest: Interest) -> Interest {
-        let mut open = Ready(interest.0);
+        let mut open = Ready::ALL;
         if self.ready().is_read_closed() {
             open = open.difference(READ);
         }
         if self.ready().is_write_closed() {
             open = open.difference(WRITE);
         }
-        Interest(open.0)
+        interest.intersection(open)
     }
 
     fn tick(self, shift: u32) -> u64 {

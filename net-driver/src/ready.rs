@@ -189,7 +189,7 @@ impl fmt::Debug for Ready {
 /// assert!(!rest.is_readable());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Interest(pub(crate) u8);
+pub struct Interest(u8);
 
 impl Interest {
     /// Bytes to read, or the end of the stream.
@@ -200,6 +200,11 @@ impl Interest {
     pub const PRIORITY: Self = Self(1 << 4);
     /// An error. It also ends a wait for `READABLE` or `WRITABLE`.
     pub const ERROR: Self = Self(1 << 5);
+    /// All of the above.
+    pub(crate) const ALL: Self = Self::READABLE
+        .add(Self::WRITABLE)
+        .add(Self::PRIORITY)
+        .add(Self::ERROR);
 
     /// Returns whether this interest contains `READABLE`.
     ///
@@ -246,6 +251,11 @@ impl Interest {
     /// ```
     pub const fn add(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Returns the part of this interest that names a state of `ready`.
+    pub(crate) const fn intersection(self, ready: Ready) -> Self {
+        Self(self.0 & ready.0)
     }
 
     /// Returns the states that end a wait. A closed state comes with `READABLE` or `WRITABLE`, but

@@ -41,6 +41,13 @@ pub(crate) struct Registration<S: Sys> {
     removal: Removal,
 }
 
+/// Tells registrations apart, also those of different reactors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegistrationId {
+    reactor: usize,
+    id: SourceId,
+}
+
 /// The result of an operation that moves bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
@@ -73,6 +80,13 @@ impl<S: Sys> Registration<S> {
 
     pub(crate) fn reactor(&self) -> &Arc<Reactor<S>> {
         &self.reactor
+    }
+
+    pub(crate) fn id(&self) -> RegistrationId {
+        RegistrationId {
+            reactor: Arc::as_ptr(&self.reactor).addr(),
+            id: self.id,
+        }
     }
 
     /// Ends this registration by a call, as the source's descriptor stays open.

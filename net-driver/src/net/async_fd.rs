@@ -1,7 +1,10 @@
 //! Readiness of any descriptor that the kernel's poller takes.
 use super::source::{Source, current_driver};
 use crate::{
-    Driver, Interest, Ready, readiness::Snapshot, registration::Registration, slot::Direction,
+    Driver, Interest, Ready,
+    readiness::Snapshot,
+    registration::{Registration, RegistrationId},
+    slot::Direction,
     sys::Os,
 };
 use std::{
@@ -99,8 +102,7 @@ pub struct AsyncFd<T> {
 #[must_use = "readiness that proves wrong has to be cleared"]
 pub struct AsyncFdReadyGuard<'a, T> {
     fd: &'a AsyncFd<T>,
-    seen: Snapshot,
-    interest: Interest,
+    found: Found,
 }
 
 /// The same as [`AsyncFdReadyGuard`], made by a wait that borrows the [`AsyncFd`] by `&mut`.
@@ -126,8 +128,7 @@ pub struct AsyncFdReadyGuard<'a, T> {
 #[must_use = "readiness that proves wrong has to be cleared"]
 pub struct AsyncFdReadyMutGuard<'a, T> {
     fd: &'a mut AsyncFd<T>,
-    seen: Snapshot,
-    interest: Interest,
+    found: Found,
 }
 
 /// The error of an operation that said `WouldBlock`: the caller must wait again.
@@ -233,17 +234,15 @@ impl<T> AsyncFd<T> {
 
     fn guard(&self, seen: Snapshot, interest: Interest) -> AsyncFdReadyGuard<'_, T> {
         AsyncFdReadyGuard {
+            found: Found::new(self.registration(), seen, interest),
             fd: self,
-            seen,
-            interest,
         }
     }
 
     fn guard_mut(&mut self, seen: Snapshot, interest: Interest) -> AsyncFdReadyMutGuard<'_, T> {
         AsyncFdReadyMutGuard {
+            found: Found::new(self.registration(), seen, interest),
             fd: self,
-            seen,
-            interest,
         }
     }
 
@@ -434,38 +433,66 @@ impl<T: fmt::Debug> fmt::Debug for AsyncFd<T> {
     }
 }
 
+/// The readiness that a wait has found.
+#[derive(Debug)]
+struct Found {
+    seen: Snapshot,
+    interest: Interest,
+    /// The states that the wait has found and that no call has cleared.
+    ready: Ready,
+    /// The registration of the wait. A user may put another `AsyncFd` in the place of the guard's.
+    of: RegistrationId,
+}
+
+impl Found {
+    fn new(registration: &Registration<Os>, seen: Snapshot, interest: Interest) -> Self {
+        Self {
+            seen,
+            interest,
+            ready: seen.ready_for(interest),
+            of: registration.id(),
+        }
+    }
+
+    fn clear(&self, registration: &Registration<Os>, interest: Interest) {
+        if registration.id() == self.of {
+            registration.clear_for_user(self.seen, interest);
+        }
+    }
+
+    fn clear_all(&mut self, registration: &Registration<Os>) {
+        self.clear(registration, self.interest);
+        self.ready = Ready::EMPTY;
+    }
+
+    fn clear_matching(&mut self, registration: &Registration<Os>, ready: Ready) {
+        self.clear(registration, Interest::ALL.intersection(ready));
+        self.ready = self.ready - ready;
+    }
+}
+
 macro_rules! guard_methods {
     ($type:ident, $lent:ty) => {
         impl<'a, T> $type<'a, T> {
             /// Clears the readiness that the wait found, unless an event has come since, or the
             /// other side [has hung up](AsyncFd#hang-ups).
             pub fn clear_ready(&mut self) {
-                self.fd
-                    .registration()
-                    .clear_for_user(self.seen, self.interest);
+                self.found.clear_all(self.fd.registration());
             }
 
             /// Clears those states that are in `ready`, unless an event has come since the wait, or
             /// the other side [has hung up](AsyncFd#hang-ups).
             pub fn clear_ready_matching(&mut self, ready: Ready) {
-                let registration = self.fd.registration();
-                let bits = [
-                    (Ready::READABLE, Interest::READABLE),
-                    (Ready::WRITABLE, Interest::WRITABLE),
-                    (Ready::PRIORITY, Interest::PRIORITY),
-                    (Ready::ERROR, Interest::ERROR),
-                ];
-                for (_, interest) in bits.iter().filter(|(bit, _)| ready.intersects(*bit)) {
-                    registration.clear_for_user(self.seen, *interest);
-                }
+                self.found.clear_matching(self.fd.registration(), ready);
             }
 
             /// Does nothing: the readiness stays until another call clears it. The name is tokio's.
             pub fn retain_ready(&mut self) {}
 
-            /// Returns the readiness that the wait found.
+            /// Returns the readiness that the wait found, without the states that this guard has
+            /// cleared.
             pub fn ready(&self) -> Ready {
-                self.seen.ready_for(self.interest)
+                self.found.ready
             }
 
             /// Returns the descriptor's owner.
