@@ -91,7 +91,9 @@ impl<S: Sys> Registration<S> {
 
     /// Ends this registration by a call, as the source's descriptor stays open.
     pub(crate) fn detach(mut self) {
-        self.removal = Removal::ByCall;
+        if self.removal == Removal::Close {
+            self.removal = Removal::Call;
+        }
     }
 
     fn slot(&self) -> &Slot {
@@ -309,11 +311,17 @@ pub(crate) fn uninterrupted<R>(mut op: impl FnMut() -> io::Result<R>) -> io::Res
 
 impl<S: Sys> Drop for Registration<S> {
     fn drop(&mut self) {
-        if self.removal == Removal::ByCall || !S::CLOSE_DEREGISTERS {
+        let slab = self.reactor.slab();
+        let deregister = || {
             // An error says that the kernel has no such entry any more.
             let _ = self.reactor.sys().deregister(self.fd);
+        };
+        match self.removal {
+            Removal::CheckedCall => return slab.remove(self.id, self.fd, deregister),
+            Removal::Close if S::CLOSE_DEREGISTERS => {}
+            Removal::Close | Removal::Call => deregister(),
         }
-        self.reactor.slab().remove(self.id);
+        slab.remove(self.id, self.fd, || ());
     }
 }
 

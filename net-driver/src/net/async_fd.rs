@@ -2,6 +2,7 @@
 use super::source::{Source, current_driver};
 use crate::{
     Driver, Interest, Ready,
+    reactor::Removal,
     readiness::Snapshot,
     registration::{Registration, RegistrationId},
     slot::Direction,
@@ -165,9 +166,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     ///
     /// # Errors
     /// If the kernel's poller does not take the descriptor: `EPERM` for a file, and `EEXIST` if
-    /// this descriptor is registered with the driver already. (If a socket of this crate was
-    /// dropped while a duplicate of its descriptor was open, the socket stays registered under its
-    /// old number.)
+    /// this descriptor is registered with the driver already.
     ///
     /// # Panics
     /// Without a current driver.
@@ -204,7 +203,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn new_in(driver: &Driver, fd: T) -> io::Result<Self> {
-        let source = Source::new_sole(driver, fd)?;
+        let source = Source::new_in(driver, fd, Ready::EMPTY, Removal::CheckedCall)?;
         Ok(Self { source })
     }
 }
@@ -218,7 +217,8 @@ impl<T> AsyncFd<T> {
     /// Returns the descriptor's owner.
     ///
     /// Do not replace the owner by a value with another descriptor: the registration would stay
-    /// with the old descriptor.
+    /// with the old descriptor, so waits for the new one may never end. (Nothing else is disturbed:
+    /// once the old descriptor is closed, its number is free for another registration.)
     pub fn get_mut(&mut self) -> &mut T {
         self.source.parts_mut().1
     }

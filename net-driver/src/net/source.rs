@@ -54,19 +54,11 @@ impl<T: AsRawFd> Source<T> {
         Ok(Self { registration, io })
     }
 
-    /// Registers `io` with `driver`. The descriptor of `io` may belong to another owner. Refuses a
-    /// descriptor that is registered already.
-    pub(crate) fn new_sole(driver: &Driver, io: T) -> io::Result<Self> {
-        let reactor = driver.inner().open_reactor()?;
-        let registration = Reactor::register_new(&reactor, io.as_raw_fd())?;
-        Ok(Self { registration, io })
-    }
-
     /// Registers `io`, which this source has accepted, with the driver of this source.
     pub(crate) fn adopt<U: AsRawFd>(&self, io: U) -> io::Result<Source<U>> {
         let (reactor, fd) = (self.registration.reactor(), io.as_raw_fd());
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let registration = Reactor::register(reactor, fd, ready, Removal::ByClose)?;
+        let registration = Reactor::register(reactor, fd, ready, Removal::Close)?;
         Ok(Source { registration, io })
     }
 }

@@ -112,7 +112,7 @@ impl UnixDatagram {
         let ready = Ready::READABLE | Ready::WRITABLE;
         let driver = current_driver();
         Ok(Self {
-            source: Source::new_in(&driver, socket, ready, Removal::ByCall)?,
+            source: Source::new_in(&driver, socket, ready, Removal::Call)?,
             driver: driver.downgrade(),
         })
     }

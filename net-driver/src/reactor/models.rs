@@ -15,7 +15,7 @@ use sync_shim::{
         AtomicBool, AtomicUsize,
         Ordering::{Relaxed, SeqCst},
     },
-    model, thread,
+    model, model_must_fail, thread,
 };
 
 const FD: Fd = 3;
@@ -36,7 +36,7 @@ impl Source {
     }
 
     fn register(&self) -> Registration<Kernel> {
-        Reactor::register(&self.reactor, FD, Ready::EMPTY, Removal::ByCall).unwrap()
+        Reactor::register(&self.reactor, FD, Ready::EMPTY, Removal::Call).unwrap()
     }
 
     fn arrive(&self, bytes: usize) {
@@ -223,6 +223,43 @@ fn shutdown_racing_a_read_ends_it() {
             Poll::Pending => assert!(flag.0.load(SeqCst), "nobody woke the reader"),
             Poll::Ready(done) => assert!(done.is_err()),
         }
-        Reactor::register(&source.reactor, FD, Ready::EMPTY, Removal::ByCall).unwrap_err();
+        Reactor::register(&source.reactor, FD, Ready::EMPTY, Removal::Call).unwrap_err();
+    });
+}
+
+/// The descriptor of a registration is closed, and its number passes on to another source, while
+/// the registration is dropped. Fails if the drop ends the other source's registration.
+fn number_that_passes_on(first: Removal, second: Removal) {
+    let source = Source::new();
+    let register = |removal| {
+        let ready = Ready::EMPTY;
+        Reactor::register(&source.reactor, FD, ready, removal).unwrap()
+    };
+    let first = register(first);
+    source.reactor.sys().close(FD);
+    let dropper = thread::spawn(move || drop(first));
+    let second = register(second);
+    dropper.join().unwrap();
+    source.arrive(1);
+    source.collect();
+    let ready = second.snapshot().is_ready_for(Interest::READABLE);
+    assert!(ready, "the other source has no registration");
+}
+
+#[test]
+fn drop_racing_the_next_owner_of_a_number_leaves_its_entry() {
+    model(|| number_that_passes_on(Removal::CheckedCall, Removal::Close));
+}
+
+#[test]
+fn drop_racing_the_next_async_fd_leaves_its_entry() {
+    model(|| number_that_passes_on(Removal::CheckedCall, Removal::CheckedCall));
+}
+
+/// The same with a drop that does not look whose the number is.
+#[test]
+fn unchecked_drop_ends_the_next_owners_registration() {
+    model_must_fail("has no registration", || {
+        number_that_passes_on(Removal::Call, Removal::Close);
     });
 }

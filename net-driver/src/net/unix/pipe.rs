@@ -179,7 +179,7 @@ macro_rules! end {
             #[track_caller]
             fn new(file: File) -> io::Result<Self> {
                 let ready = Ready::READABLE | Ready::WRITABLE;
-                let source = Source::new(file, ready, Removal::ByCall)?;
+                let source = Source::new(file, ready, Removal::Call)?;
                 Ok(Self { source })
             }
 
