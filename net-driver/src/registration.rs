@@ -295,7 +295,7 @@ impl<S: Sys> Registration<S> {
 }
 
 /// Returns whether an operation says that it has to wait.
-pub(crate) fn would_block<R>(done: &io::Result<R>) -> bool {
+fn would_block<R>(done: &io::Result<R>) -> bool {
     matches!(done, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 

@@ -64,6 +64,11 @@ impl<T: AsRawFd> Source<T> {
 }
 
 impl<T> Source<T> {
+    /// Makes a source of `io`, which is registered.
+    pub(crate) fn registered(registration: Registration<Os>, io: T) -> Self {
+        Self { registration, io }
+    }
+
     pub(crate) fn io(&self) -> &T {
         &self.io
     }
