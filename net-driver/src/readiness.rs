@@ -5,6 +5,7 @@
 //! | bits | field |
 //! |---|---|
 //! | 0–6 | readable, writable, read closed, write closed, priority, error, shut down |
+//! | 7 | the source is a pipe; set by the registration |
 //! | 8–35 | read tick |
 //! | 36–63 | write tick |
 //!
@@ -24,7 +25,8 @@
 //!    direction is still the same as in the snapshot.
 //! 3. The closed bits and the shutdown bit are never cleared while the source is registered. A
 //!    closed bit comes with the readable or writable bit of its direction. It does not make a
-//!    source ready by itself, except for priority data, none of which follows the end.
+//!    source ready by itself, except for priority data, none of which follows the end. An error of
+//!    a pipe closes its write half: the kernel has no other sign that the last reader is gone.
 //! 4. An operation on a TCP stream may clear as in rule 2 without the kernel's "would block". It
 //!    does so if it moved fewer bytes than it could have, or if the kernel says that no bytes are
 //!    left (`receive.rs`). It does not clear if a closed or error bit is set: no further event
@@ -192,7 +194,10 @@ impl Snapshot {
         (self.0 >> shift) & TICK
     }
 
-    fn advanced(self, ready: Ready) -> Self {
+    fn advanced(self, mut ready: Ready) -> Self {
+        if self.ready().intersects(Ready::PIPE) && ready.is_error() {
+            ready |= Ready::WRITE_CLOSED;
+        }
         let mut word = self.0 | u64::from(ready.0);
         for (shift, bits) in [(READ_SHIFT, READ), (WRITE_SHIFT, WRITE)] {
             if ready.intersects(bits.union(BOTH)) {

@@ -41,6 +41,8 @@ impl Ready {
     pub const ALL: Self = Self((1 << 6) - 1);
     /// The driver has shut down.
     pub(crate) const SHUTDOWN: Self = Self(1 << 6);
+    /// The source is a pipe.
+    pub(crate) const PIPE: Self = Self(1 << 7);
 
     /// Returns whether nothing is in the set.
     ///
@@ -154,7 +156,7 @@ impl ops::Sub for Ready {
 
 impl fmt::Debug for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Ready, &str); 7] = [
+        const NAMES: [(Ready, &str); 8] = [
             (Ready::READABLE, "READABLE"),
             (Ready::WRITABLE, "WRITABLE"),
             (Ready::READ_CLOSED, "READ_CLOSED"),
@@ -162,6 +164,7 @@ impl fmt::Debug for Ready {
             (Ready::PRIORITY, "PRIORITY"),
             (Ready::ERROR, "ERROR"),
             (Ready::SHUTDOWN, "SHUTDOWN"),
+            (Ready::PIPE, "PIPE"),
         ];
         write_set(
             f,

@@ -154,6 +154,69 @@ fn wait_for_priority_data_ends_at_the_hang_up() {
     });
 }
 
+/// The reader of a pipe is gone. Fails if this does not count as a hang-up: the kernel reports an
+/// error.
+#[test]
+fn writer_of_a_pipe_without_a_reader_waits_no_more() {
+    run(async {
+        let (reader, writer) = io::pipe().unwrap();
+        let writer = AsyncFd::new(writer).unwrap();
+        writer.writable().await.unwrap().clear_ready();
+        assert!(future::poll_once(writer.writable()).await.is_none());
+        drop(reader);
+        for _ in 0..2 {
+            let mut guard = in_time("writable", writer.writable()).await.unwrap();
+            assert!(guard.ready().is_write_closed());
+            guard.clear_ready();
+        }
+        let mut tries = 0;
+        let write = writer.async_io(Interest::WRITABLE, |_| {
+            tries += 1;
+            if tries < 3 { would_block() } else { Ok(()) }
+        });
+        in_time("async_io", write).await.unwrap();
+
+        let (sender, receiver) = pipe::pipe().unwrap();
+        drop(receiver);
+        let closed = async {
+            while !sender
+                .ready(Interest::WRITABLE)
+                .await
+                .unwrap()
+                .is_write_closed()
+            {
+                future::yield_now().await;
+            }
+        };
+        in_time("the sender", closed).await;
+    });
+}
+
+/// Fails if an error that is no hang-up counts as one: a datagram was refused.
+#[test]
+fn error_of_a_datagram_socket_is_no_hang_up() {
+    run(async {
+        let gone = net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket.connect(gone.local_addr().unwrap()).unwrap();
+        drop(gone);
+        socket.send(b"a").unwrap();
+        let socket = AsyncFd::new(socket).unwrap();
+        let refused = in_time("ready", socket.ready(Interest::ERROR)).await;
+        refused.unwrap().clear_ready();
+        assert!(socket.get_ref().take_error().unwrap().is_some());
+        let cleared = async {
+            // More events may come late, until the kernel has freed the datagram.
+            while let Some(guard) = future::poll_once(socket.writable()).await {
+                guard.unwrap().clear_ready();
+                future::yield_now().await;
+            }
+        };
+        in_time("a clear", cleared).await;
+    });
+}
+
 /// Fails if a poll repeats an operation that always says "would block".
 #[test]
 fn async_io_after_the_hang_up_yields_between_its_calls() {

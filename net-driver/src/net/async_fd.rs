@@ -10,6 +10,7 @@ use crate::{
 };
 use std::{
     fmt, io,
+    mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     task::{Context, Poll, ready},
 };
@@ -270,8 +271,14 @@ impl<T> AsyncFd<T> {
         inner: T,
         number: RawFd,
     ) -> Result<Self, AsyncFdRegisterError<T>> {
-        let register =
-            |reactor| Reactor::register(&reactor, number, Ready::EMPTY, Removal::CheckedCall);
+        let register = |reactor| {
+            let ready = if is_pipe(number) {
+                Ready::PIPE
+            } else {
+                Ready::EMPTY
+            };
+            Reactor::register(&reactor, number, ready, Removal::CheckedCall)
+        };
         match driver.inner().open_reactor().and_then(register) {
             Ok(registration) => Ok(Self {
                 source: Source::registered(registration, inner),
@@ -486,6 +493,17 @@ impl<T> AsyncFd<T> {
         let (registration, io) = self.source.parts_mut();
         registration.async_io(interest, || op(io)).await
     }
+}
+
+fn is_pipe(fd: RawFd) -> bool {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the pointer is valid for a write of a `stat`.
+    if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has succeeded, so it has written a `stat`.
+    let stat = unsafe { stat.assume_init() };
+    stat.st_mode & libc::S_IFMT == libc::S_IFIFO
 }
 
 impl<T: AsRawFd> AsRawFd for AsyncFd<T> {

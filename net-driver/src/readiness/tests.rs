@@ -67,6 +67,21 @@ fn closed_read_half_ends_a_wait_for_priority_data() {
     assert!(!word.load().is_ready_for(Interest::READABLE));
 }
 
+/// Fails if the error of a pipe does not close its write half, or that of another source does.
+#[test]
+fn error_of_a_pipe_closes_its_write_half() {
+    for (pipe, is_closed) in [(Ready::PIPE, true), (Ready::EMPTY, false)] {
+        let word = Readiness::new(pipe);
+        word.set(Ready::WRITABLE | Ready::ERROR);
+        assert_eq!(word.load().ready().is_write_closed(), is_closed);
+        assert!(!word.load().ready().is_read_closed());
+        word.clear_for_user(word.load(), Interest::WRITABLE);
+        assert_eq!(word.load().is_ready_for(Interest::WRITABLE), is_closed);
+        let shown = word.load().ready_for(Interest::ALL);
+        assert!(!shown.intersects(Ready::PIPE));
+    }
+}
+
 #[test]
 fn short_read_clears_only_while_the_stream_is_open() {
     let word = Readiness::new(Ready::EMPTY);

@@ -178,7 +178,7 @@ macro_rules! end {
         impl $end {
             #[track_caller]
             fn new(file: File) -> io::Result<Self> {
-                let ready = Ready::READABLE | Ready::WRITABLE;
+                let ready = Ready::READABLE | Ready::WRITABLE | Ready::PIPE;
                 let source = Source::new(file, ready, Removal::Call)?;
                 Ok(Self { source })
             }
