@@ -112,6 +112,21 @@ pub struct AsyncFdRegisterError<T> {
 /// These constructors take a value that lends its descriptor ([`AsFd`]), and so has one. For a bare
 /// number there is [`register`](Self::register), which is unsafe.
 ///
+/// ```
+/// use net_driver::{Driver, Interest, net::AsyncFd};
+/// use std::os::{fd::AsFd, unix::net::UnixStream};
+///
+/// let _entered = Driver::new(1).enter(None);
+/// let (one, _other) = UnixStream::pair()?;
+/// one.set_nonblocking(true)?;
+/// let first = AsyncFd::try_new(one.as_fd())?;
+/// let second = AsyncFd::try_with_interest(one.as_fd(), Interest::READABLE);
+/// let (_fd, cause) = second.unwrap_err().into_parts();
+/// assert_eq!(cause.kind(), std::io::ErrorKind::AlreadyExists);
+/// # drop(first);
+/// # std::io::Result::Ok(())
+/// ```
+///
 /// ```compile_fail,E0277
 /// let _ = net_driver::net::AsyncFd::new(5);
 /// ```
@@ -161,21 +176,6 @@ impl<T: AsFd> AsyncFd<T> {
     }
 
     /// Does the same as [`new`](Self::new). The error hands `fd` back.
-    ///
-    /// ```
-    /// use net_driver::{Driver, Interest, net::AsyncFd};
-    /// use std::os::{fd::AsFd, unix::net::UnixStream};
-    ///
-    /// let _entered = Driver::new(1).enter(None);
-    /// let (one, _other) = UnixStream::pair()?;
-    /// one.set_nonblocking(true)?;
-    /// let first = AsyncFd::try_new(one.as_fd())?;
-    /// let second = AsyncFd::try_with_interest(one.as_fd(), Interest::READABLE);
-    /// let (_fd, cause) = second.unwrap_err().into_parts();
-    /// assert_eq!(cause.kind(), std::io::ErrorKind::AlreadyExists);
-    /// # drop(first);
-    /// # std::io::Result::Ok(())
-    /// ```
     ///
     /// # Errors
     /// As [`new`](Self::new).
