@@ -9,6 +9,7 @@ mod list;
 #[cfg(all(unix, not(selvedge_loom)))]
 pub mod net;
 mod over;
+mod owners;
 mod park;
 mod poller;
 mod reactor;

@@ -66,7 +66,9 @@ mod unix_datagram;
 mod unix_listener;
 mod unix_stream;
 
-pub use async_fd::{AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
+pub use async_fd::{
+    AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TryIoError,
+};
 pub use lookup::{ToSocketAddrs, lookup_host};
 pub use tcp_listener::TcpListener;
 pub use tcp_socket::TcpSocket;

@@ -6,7 +6,7 @@ use crate::{
     Ready,
     registration::Registration,
     slab::{Refused, Slab, SourceId},
-    sys::{Existing, Fd, Sys},
+    sys::{Fd, Sys},
 };
 use std::{collections::VecDeque, io, task::Waker, time::Duration};
 use sync_shim::sync::Arc;
@@ -23,9 +23,12 @@ pub(crate) enum Removal {
     /// The close of the source's only descriptor, which follows anyway. This saves a system call.
     /// While a duplicate of the descriptor is open, the kernel reports further events, all of them
     /// stale. So this is for sockets that this crate has made.
-    ByClose,
+    Close,
     /// A call of [`Sys::deregister`], since descriptors of the source may stay open.
-    ByCall,
+    Call,
+    /// The same, but only if the registration still owns its number (rule 3 of `slab.rs`): safe
+    /// code may have dropped the descriptor of an `AsyncFd`.
+    CheckedCall,
 }
 
 impl<S: Sys> Reactor<S> {
@@ -37,39 +40,58 @@ impl<S: Sys> Reactor<S> {
     }
 
     /// Registers a source. `ready` has the states that the caller assumes: to try an operation in
-    /// vain costs less than to wait for the first event. The caller owns the descriptor. Refuses
-    /// the number of a live registration that [`register_new`](Self::register_new) has made.
+    /// vain costs less than to wait for the first event. Unless the removal is
+    /// [checked](Removal::CheckedCall), the caller owns the descriptor, and closes it only after
+    /// the registration.
+    ///
+    /// A descriptor may be registered already. If a live registration owns the number, and the
+    /// close of the descriptor would have ended its entry, the entry is in use: this fails with
+    /// `AlreadyExists`. Otherwise the entry is left over, and this takes it over.
     pub(crate) fn register(
         this: &Arc<Self>,
         fd: Fd,
         ready: Ready,
         removal: Removal,
     ) -> io::Result<Registration<S>> {
-        Self::register_over(this, fd, ready, removal, Existing::Replace)
-    }
-
-    /// Registers a source whose descriptor may have another owner, and assumes no states. Refuses a
-    /// descriptor that is registered already.
-    pub(crate) fn register_new(this: &Arc<Self>, fd: Fd) -> io::Result<Registration<S>> {
-        Self::register_over(this, fd, Ready::EMPTY, Removal::ByCall, Existing::Refuse)
-    }
-
-    fn register_over(
-        this: &Arc<Self>,
-        fd: Fd,
-        ready: Ready,
-        removal: Removal,
-        existing: Existing,
-    ) -> io::Result<Registration<S>> {
-        let token = this.slab.insert(ready).map_err(|refused| match refused {
+        let is_checked = removal == Removal::CheckedCall;
+        let mut slab = this.slab.lock();
+        let id = slab.insert(ready).map_err(|refused| match refused {
             Refused::Closed => shut_down_error(),
             Refused::Full => io::Error::other("the driver has no room for another socket"),
         })?;
-        if let Err(error) = this.sys.register(fd, token.to_bits(), existing) {
-            this.slab.remove(token);
-            return Err(error);
+        let has_owner = slab.has_owner(fd);
+        let takes_over = !has_owner || !is_checked && !S::CLOSE_DEREGISTERS;
+        // The entry is made without the lock where rule 3 of `slab.rs` allows it, and where the
+        // descriptor is open for certain: `Owners::set` makes room for its number.
+        let entered = if has_owner || is_checked {
+            let entered = this.enter(fd, id, takes_over);
+            if entered.is_ok() {
+                slab.set_owner(fd, id);
+            }
+            drop(slab);
+            entered
+        } else {
+            slab.set_owner(fd, id);
+            drop(slab);
+            this.enter(fd, id, takes_over)
+        };
+        match entered {
+            Ok(()) => Ok(Registration::new(this.clone(), id, fd, removal)),
+            Err(error) => {
+                this.slab.remove(id, fd, || ());
+                Err(error)
+            }
         }
-        Ok(Registration::new(this.clone(), token, fd, removal))
+    }
+
+    /// Makes the kernel's entry of a source. If there is one and `takes_over`, replaces it.
+    fn enter(&self, fd: Fd, id: SourceId, takes_over: bool) -> io::Result<()> {
+        match self.sys.register(fd, id.to_bits()) {
+            Err(error) if takes_over && error.kind() == io::ErrorKind::AlreadyExists => {
+                self.sys.replace(fd, id.to_bits())
+            }
+            entered => entered,
+        }
     }
 
     /// Waits for events, and moves the wakers of the tasks that waited for them to `out`. Returns

@@ -5,12 +5,16 @@
 //! | bits | field |
 //! |---|---|
 //! | 0–6 | readable, writable, read closed, write closed, priority, error, shut down |
+//! | 7 | the source is a pipe; set by the registration |
 //! | 8–35 | read tick |
 //! | 36–63 | write tick |
 //!
 //! The *poller* is the thread that hands over an event of the kernel. An *operation* is a call such
-//! as `read` that a task makes. A *direction* is reading or writing; priority belongs to reading,
-//! and an error to both. The *tick* of a direction is a count of its events.
+//! as `read` that a task makes. An operation of this crate says "would block" only if the kernel
+//! does. An operation of the *user*, such as the closure of `async_io`, may say so for reasons of
+//! its own: it has read half of a message. A *direction* is reading or writing; priority belongs to
+//! reading, and an error to both. The *tick* of a direction is a count of its events. A direction
+//! is *closed* once its closed bit is set.
 //!
 //! # Rules
 //!
@@ -19,13 +23,21 @@
 //! 2. An operation loads a [`Snapshot`] first, then asks the kernel. If the kernel answers "would
 //!    block", the operation clears the bits of its direction, but only if the tick of that
 //!    direction is still the same as in the snapshot.
-//! 3. The closed bits and the shutdown bit are never cleared while the source is registered. The
-//!    closed bits do not make a source ready: each comes with a readable or writable bit.
+//! 3. The closed bits and the shutdown bit are never cleared while the source is registered. A
+//!    closed bit comes with the readable or writable bit of its direction. It does not make a
+//!    source ready by itself, except for priority data, none of which follows the end. An error of
+//!    a pipe closes its write half: the kernel has no other sign that the last reader is gone.
 //! 4. An operation on a TCP stream may clear as in rule 2 without the kernel's "would block". It
 //!    does so if it moved fewer bytes than it could have, or if the kernel says that no bytes are
 //!    left (`receive.rs`). It does not clear if a closed or error bit is set: no further event
 //!    would announce the end of the stream. Nor does it clear if the priority bit is set: a read
 //!    ends early at an urgent byte.
+//! 5. *Closed is for ever*: if an operation of the user says "would block" after a snapshot that
+//!    shows a closed direction, it clears no bit of that direction. So a wait ends at once, and the
+//!    operation is called again. It never waits: no event follows the one of the hang-up, which may
+//!    also have announced the bytes that the operation has just read. (An operation of this crate
+//!    clears as in rule 2. Where the kernel says "would block" after a hang-up, the hang-up has
+//!    ended: a FIFO has another writer. An event then follows.)
 //!
 //! # Why no event is lost
 //!
@@ -34,6 +46,10 @@
 //! nothing. Each direction has a tick of its own: events of one direction would otherwise defeat
 //! the clears of the other one forever. A tick of 28 bits repeats after 268 million events between
 //! a load and its clear.
+//!
+//! Say that the hang-up comes after the snapshot of a user's operation. Then its event advances the
+//! tick, as above. If the hang-up came before the snapshot, rule 5 keeps the bits. In between there
+//! is nothing: an event sets the closed bit and advances the tick in one step (rule 1).
 use crate::{Interest, Ready};
 use sync_shim::atomic::{
     AtomicU64,
@@ -101,6 +117,12 @@ impl Readiness {
         self.clear_if(seen, interest, |_| true);
     }
 
+    /// Clears the bits of `interest`, except those of a closed direction: an operation of the user
+    /// said "would block" after `seen` (rule 5).
+    pub(crate) fn clear_for_user(&self, seen: Snapshot, interest: Interest) {
+        self.clear(seen, seen.open(interest));
+    }
+
     /// Clears the bits of `interest`: after `seen`, an operation moved fewer bytes than it could
     /// have, or the last bytes that were there (rule 4).
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
@@ -136,8 +158,7 @@ impl Snapshot {
         self.ready().intersection(interest.mask())
     }
 
-    /// Returns whether an operation of `interest` need not wait (rule 3: the closed bits do not
-    /// count).
+    /// Returns whether an operation of `interest` need not wait (rule 3).
     pub(crate) fn is_ready_for(self, interest: Interest) -> bool {
         self.ready().intersects(interest.wanted())
     }
@@ -152,11 +173,31 @@ impl Snapshot {
         self.ready().intersects(Ready::SHUTDOWN)
     }
 
+    /// Returns whether a direction of `interest` is closed.
+    pub(crate) fn is_closed_for(self, interest: Interest) -> bool {
+        self.open(interest) != interest
+    }
+
+    /// Returns the part of `interest` whose directions are not closed.
+    fn open(self, interest: Interest) -> Interest {
+        let mut open = Ready::ALL;
+        if self.ready().is_read_closed() {
+            open = open.difference(READ);
+        }
+        if self.ready().is_write_closed() {
+            open = open.difference(WRITE);
+        }
+        interest.intersection(open)
+    }
+
     fn tick(self, shift: u32) -> u64 {
         (self.0 >> shift) & TICK
     }
 
-    fn advanced(self, ready: Ready) -> Self {
+    fn advanced(self, mut ready: Ready) -> Self {
+        if self.ready().intersects(Ready::PIPE) && ready.is_error() {
+            ready |= Ready::WRITE_CLOSED;
+        }
         let mut word = self.0 | u64::from(ready.0);
         for (shift, bits) in [(READ_SHIFT, READ), (WRITE_SHIFT, WRITE)] {
             if ready.intersects(bits.union(BOTH)) {

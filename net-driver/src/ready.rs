@@ -41,6 +41,8 @@ impl Ready {
     pub const ALL: Self = Self((1 << 6) - 1);
     /// The driver has shut down.
     pub(crate) const SHUTDOWN: Self = Self(1 << 6);
+    /// The source is a pipe.
+    pub(crate) const PIPE: Self = Self(1 << 7);
 
     /// Returns whether nothing is in the set.
     ///
@@ -154,7 +156,7 @@ impl ops::Sub for Ready {
 
 impl fmt::Debug for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Ready, &str); 7] = [
+        const NAMES: [(Ready, &str); 8] = [
             (Ready::READABLE, "READABLE"),
             (Ready::WRITABLE, "WRITABLE"),
             (Ready::READ_CLOSED, "READ_CLOSED"),
@@ -162,6 +164,7 @@ impl fmt::Debug for Ready {
             (Ready::PRIORITY, "PRIORITY"),
             (Ready::ERROR, "ERROR"),
             (Ready::SHUTDOWN, "SHUTDOWN"),
+            (Ready::PIPE, "PIPE"),
         ];
         write_set(
             f,
@@ -200,6 +203,11 @@ impl Interest {
     pub const PRIORITY: Self = Self(1 << 4);
     /// An error. It also ends a wait for `READABLE` or `WRITABLE`.
     pub const ERROR: Self = Self(1 << 5);
+    /// All of the above.
+    pub(crate) const ALL: Self = Self::READABLE
+        .add(Self::WRITABLE)
+        .add(Self::PRIORITY)
+        .add(Self::ERROR);
 
     /// Returns whether this interest contains `READABLE`.
     ///
@@ -248,9 +256,19 @@ impl Interest {
         Self(self.0 | other.0)
     }
 
-    /// Returns the states that end a wait.
+    /// Returns the part of this interest that names a state of `ready`.
+    pub(crate) const fn intersection(self, ready: Ready) -> Self {
+        Self(self.0 & ready.0)
+    }
+
+    /// Returns the states that end a wait. A closed state comes with `READABLE` or `WRITABLE`, but
+    /// without `PRIORITY`.
     pub(crate) const fn wanted(self) -> Ready {
-        Ready(self.0)
+        if self.is_priority() {
+            Ready(self.0).union(Ready::READ_CLOSED)
+        } else {
+            Ready(self.0)
+        }
     }
 
     /// Returns the states that a wait reports.

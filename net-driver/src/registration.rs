@@ -41,6 +41,13 @@ pub(crate) struct Registration<S: Sys> {
     removal: Removal,
 }
 
+/// Tells registrations apart, also those of different reactors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegistrationId {
+    reactor: usize,
+    id: SourceId,
+}
+
 /// The result of an operation that moves bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
@@ -75,9 +82,18 @@ impl<S: Sys> Registration<S> {
         &self.reactor
     }
 
+    pub(crate) fn id(&self) -> RegistrationId {
+        RegistrationId {
+            reactor: Arc::as_ptr(&self.reactor).addr(),
+            id: self.id,
+        }
+    }
+
     /// Ends this registration by a call, as the source's descriptor stays open.
     pub(crate) fn detach(mut self) {
-        self.removal = Removal::ByCall;
+        if self.removal == Removal::Close {
+            self.removal = Removal::Call;
+        }
     }
 
     fn slot(&self) -> &Slot {
@@ -86,8 +102,14 @@ impl<S: Sys> Registration<S> {
 
     /// Clears the readiness of `interest` that `seen` shows: since then the kernel has answered
     /// "would block".
-    pub(crate) fn clear(&self, seen: Snapshot, interest: Interest) {
+    fn clear(&self, seen: Snapshot, interest: Interest) {
         self.slot().clear(seen, interest);
+    }
+
+    /// Clears the readiness of `interest` that `seen` shows, except that of a closed direction:
+    /// since then an operation of the user has said "would block".
+    pub(crate) fn clear_for_user(&self, seen: Snapshot, interest: Interest) {
+        self.slot().clear_for_user(seen, interest);
     }
 
     /// Returns the readiness, without a wait.
@@ -176,22 +198,42 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Performs `op` once if the source is ready, and fails with `WouldBlock` otherwise. Returns
-    /// the error of `op`, also `Interrupted`.
+    /// Performs `op`, an operation of this crate, once if the source is ready. Fails with
+    /// `WouldBlock` otherwise. Returns the error of `op`, also `Interrupted`.
     pub(crate) fn try_io<R>(
         &self,
         interest: Interest,
         op: impl FnOnce() -> io::Result<R>,
     ) -> io::Result<R> {
-        let seen = self.current()?;
-        if !seen.is_ready_for(interest) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
+        let seen = self.ready_now(interest)?;
         let done = op();
-        if matches!(&done, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+        if would_block(&done) {
             self.clear(seen, interest);
         }
         done
+    }
+
+    /// Does the same for an operation of the user.
+    pub(crate) fn try_user_io<R>(
+        &self,
+        interest: Interest,
+        op: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let seen = self.ready_now(interest)?;
+        let done = op();
+        if would_block(&done) {
+            self.clear_for_user(seen, interest);
+        }
+        done
+    }
+
+    /// Returns the readiness. Fails with `WouldBlock` if the source is not ready for `interest`.
+    fn ready_now(&self, interest: Interest) -> io::Result<Snapshot> {
+        let seen = self.current()?;
+        match seen.is_ready_for(interest) {
+            true => Ok(seen),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
     }
 
     /// Performs `op`, which asks the kernel. Returns `None` if the kernel said "would block".
@@ -202,7 +244,7 @@ impl<S: Sys> Registration<S> {
         op: impl FnOnce() -> io::Result<R>,
     ) -> Option<io::Result<R>> {
         let done = op();
-        if matches!(&done, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+        if would_block(&done) {
             self.clear(seen, interest);
             return None;
         }
@@ -236,7 +278,8 @@ impl<S: Sys> Registration<S> {
         interest: Interest,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        self.async_io(interest, || uninterrupted(&mut op)).await
+        let mut wait = self.wait(interest);
+        poll_fn(|cx| wait.poll_io(cx, || uninterrupted(&mut op))).await
     }
 
     /// Performs `op`, an operation of the user, once the source is ready; waits in the list.
@@ -247,8 +290,13 @@ impl<S: Sys> Registration<S> {
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
         let mut wait = self.wait(interest);
-        poll_fn(|cx| wait.poll_io(cx, &mut op)).await
+        poll_fn(|cx| wait.poll_user_io(cx, &mut op)).await
     }
+}
+
+/// Returns whether an operation says that it has to wait.
+fn would_block<R>(done: &io::Result<R>) -> bool {
+    matches!(done, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// Performs `op`, an operation of this crate, until no signal interrupts it.
@@ -263,11 +311,17 @@ pub(crate) fn uninterrupted<R>(mut op: impl FnMut() -> io::Result<R>) -> io::Res
 
 impl<S: Sys> Drop for Registration<S> {
     fn drop(&mut self) {
-        if self.removal == Removal::ByCall || !S::CLOSE_DEREGISTERS {
+        let slab = self.reactor.slab();
+        let deregister = || {
             // An error says that the kernel has no such entry any more.
             let _ = self.reactor.sys().deregister(self.fd);
+        };
+        match self.removal {
+            Removal::CheckedCall => return slab.remove(self.id, self.fd, deregister),
+            Removal::Close if S::CLOSE_DEREGISTERS => {}
+            Removal::Close | Removal::Call => deregister(),
         }
-        self.reactor.slab().remove(self.id);
+        slab.remove(self.id, self.fd, || ());
     }
 }
 
@@ -289,7 +343,8 @@ impl<S: Sys> Wait<'_, S> {
         ended(seen, self.interest)
     }
 
-    /// Performs `op` once the source is ready. Returns each error of `op` except `WouldBlock`.
+    /// Performs `op`, an operation of this crate, once the source is ready. Returns each error of
+    /// `op` except `WouldBlock`.
     pub(crate) fn poll_io<R>(
         &mut self,
         cx: &mut Context<'_>,
@@ -301,6 +356,30 @@ impl<S: Sys> Wait<'_, S> {
             if let Some(done) = self.registration.attempt(seen, self.interest, &mut op) {
                 progress.made_progress();
                 return Poll::Ready(done);
+            }
+        }
+    }
+
+    /// Does the same for an operation of the user. If `op` says "would block" after a hang-up, it
+    /// is called again in the next poll: in this one it might never say anything else.
+    fn poll_user_io<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
+        loop {
+            let seen = ready!(self.poll_ready(cx))?;
+            let done = op();
+            if !would_block(&done) {
+                progress.made_progress();
+                return Poll::Ready(done);
+            }
+            self.registration.clear_for_user(seen, self.interest);
+            if seen.is_closed_for(self.interest) {
+                progress.made_progress();
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
         }
     }

@@ -7,9 +7,15 @@
 //! 1. The lock guards the list of free slots, and the growth. A slot is occupied and released under
 //!    the lock. So a shutdown finds every registered slot, and a later registration is refused.
 //! 2. A lookup by index takes no lock.
-use crate::{Ready, slot::Slot};
+//! 3. The lock guards the owners of numbers. A registration may lose its number (see `owners.rs`).
+//!    The next registration of that number makes its entry in the kernel, and becomes the owner, in
+//!    one hold of the lock. The first one, at its end, looks whether it is still the owner, and
+//!    deletes the entry, in one hold. So it never deletes the next one's: either that entry is not
+//!    made yet, or the first one is no longer the owner. Where a number has no owner, nobody can
+//!    have lost it. Then the entry is made without the lock.
+use crate::{Ready, owners::Owners, slot::Slot, sys::Fd};
 use std::{collections::VecDeque, sync::OnceLock, task::Waker};
-use sync_shim::sync::Mutex;
+use sync_shim::sync::{Mutex, MutexGuard};
 
 /// The number of slots in the first chunk. Each further chunk has twice as many as the one before.
 #[cfg(not(selvedge_loom))]
@@ -53,6 +59,13 @@ struct State {
     len: u32,
     registered: usize,
     is_closed: bool,
+    owners: Owners,
+}
+
+/// A hold of the lock.
+pub(crate) struct Locked<'a> {
+    slab: &'a Slab,
+    state: MutexGuard<'a, State>,
 }
 
 /// The reason for which a registration gets no slot.
@@ -70,19 +83,9 @@ impl Slab {
         }
     }
 
-    /// Occupies a free slot.
-    pub(crate) fn insert(&self, ready: Ready) -> Result<SourceId, Refused> {
-        let mut state = self.state.lock();
-        if state.is_closed {
-            return Err(Refused::Closed);
-        }
-        let index = match state.free.pop() {
-            Some(index) => index,
-            None => self.grow(&mut state).ok_or(Refused::Full)?,
-        };
-        state.registered += 1;
-        let generation = self.get(index).occupy(ready);
-        Ok(SourceId { index, generation })
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        let state = self.state.lock();
+        Locked { slab: self, state }
     }
 
     /// Returns the index of a slot that was never used, and makes the slot's chunk if necessary.
@@ -97,10 +100,15 @@ impl Slab {
         Some(index)
     }
 
-    /// Releases the slot of `id`. Each registration does this once.
-    pub(crate) fn remove(&self, id: SourceId) {
+    /// Releases the slot of `id`, whose registration was made with the number `fd`. Each
+    /// registration does this once. First calls `delete`, under the lock, if the registration still
+    /// owns its number (rule 3).
+    pub(crate) fn remove(&self, id: SourceId, fd: Fd, delete: impl FnOnce()) {
         let slot = self.get(id.index);
         let mut state = self.state.lock();
+        if state.owners.remove(fd, id.index) {
+            delete();
+        }
         let wakers = slot.release();
         state.registered -= 1;
         state.free.push(id.index);
@@ -127,6 +135,33 @@ impl Slab {
     /// Returns the number of registrations.
     pub(crate) fn registered(&self) -> usize {
         self.state.lock().registered
+    }
+}
+
+impl Locked<'_> {
+    /// Occupies a free slot.
+    pub(crate) fn insert(&mut self, ready: Ready) -> Result<SourceId, Refused> {
+        let (slab, state) = (self.slab, &mut *self.state);
+        if state.is_closed {
+            return Err(Refused::Closed);
+        }
+        let index = match state.free.pop() {
+            Some(index) => index,
+            None => slab.grow(state).ok_or(Refused::Full)?,
+        };
+        state.registered += 1;
+        let generation = slab.get(index).occupy(ready);
+        Ok(SourceId { index, generation })
+    }
+
+    /// Returns whether a live registration owns the number.
+    pub(crate) fn has_owner(&self, fd: Fd) -> bool {
+        self.state.owners.has(fd)
+    }
+
+    /// Makes the registration of `id` the owner of the number.
+    pub(crate) fn set_owner(&mut self, fd: Fd, id: SourceId) {
+        self.state.owners.set(fd, id.index);
     }
 }
 

@@ -117,6 +117,11 @@ impl Slot {
         self.readiness.clear(seen, interest);
     }
 
+    /// Clears readiness: see [`Readiness::clear_for_user`].
+    pub(crate) fn clear_for_user(&self, seen: Snapshot, interest: Interest) {
+        self.readiness.clear_for_user(seen, interest);
+    }
+
     /// Clears readiness: see [`Readiness::clear_after_short`].
     pub(crate) fn clear_after_short(&self, seen: Snapshot, interest: Interest) {
         self.readiness.clear_after_short(seen, interest);

@@ -14,8 +14,6 @@ use std::{io, time::Duration};
 
 #[cfg(all(target_os = "linux", not(any(selvedge_loom, selvedge_polling))))]
 mod epoll;
-#[cfg(all(unix, not(selvedge_loom)))]
-mod exclusive;
 #[cfg(any(test, selvedge_loom))]
 pub(crate) mod kernel;
 #[cfg(not(any(unix, selvedge_loom)))]
@@ -53,18 +51,6 @@ pub(crate) type Fd = std::os::fd::RawFd;
 #[cfg(not(unix))]
 pub(crate) type Fd = i32;
 
-/// The action if the kernel already has an entry for the source's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
-    /// Replace the entry's token. The caller owns the number, so the entry is left over from an
-    /// earlier owner, who closed the number while another descriptor kept the source open. But fail
-    /// if the entry was made with [`Refuse`](Self::Refuse), and no call has ended it: then it
-    /// belongs to an `AsyncFd` over the caller's number, which may be in use.
-    Replace,
-    /// Fail: the entry may be in use.
-    Refuse,
-}
-
 /// A kernel.
 pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// Whether the close of a source's last descriptor ends its registration. If not, only
@@ -78,9 +64,14 @@ pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// Opens the kernel objects that the driver needs.
     fn open() -> io::Result<Self>;
 
-    /// Registers a source, under the bits of its token. `existing` says what to do with an entry
-    /// that the source already has.
-    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()>;
+    /// Registers a source, under the bits of its token. Fails with `AlreadyExists` if there is an
+    /// entry for this source and this number. Such an entry may be left over: its registration has
+    /// ended by the close of the number, while another descriptor kept the source open.
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()>;
+
+    /// Gives the entry for this source and this number another token. Then an event comes for the
+    /// states that are ready, as at a registration.
+    fn replace(&self, fd: Fd, token: u64) -> io::Result<()>;
 
     /// Ends a registration. If [`CLOSE_DEREGISTERS`](Self::CLOSE_DEREGISTERS), the kernel also ends
     /// it when the last descriptor of the source is closed.

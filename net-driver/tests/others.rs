@@ -12,7 +12,7 @@ use std::{
     future::Future,
     io::{self, ErrorKind, Read, Write},
     os::{
-        fd::{AsRawFd, RawFd},
+        fd::{AsFd, AsRawFd, RawFd},
         unix::net,
     },
     sync::{
@@ -232,18 +232,13 @@ fn file_is_refused_and_leaves_no_source() {
 /// Fails if a number that is no descriptor panics, or leaves its place in the driver occupied.
 #[test]
 fn number_of_no_descriptor_is_refused_and_leaves_no_source() {
-    struct Number(RawFd);
-    impl AsRawFd for Number {
-        fn as_raw_fd(&self) -> RawFd {
-            self.0
-        }
-    }
     let driver = Driver::new(1);
+    let _entered = driver.enter(None);
     for number in [-1, RawFd::MIN, RawFd::MAX] {
-        let error = AsyncFd::new_in(&driver, Number(number))
-            .map(drop)
-            .unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        // SAFETY: nothing is registered. The call fails, as no descriptor has this number.
+        let error = unsafe { AsyncFd::register(number) }.unwrap_err();
+        let (back, cause) = error.into_parts();
+        assert_eq!((back, cause.raw_os_error()), (number, Some(libc::EBADF)));
         assert_eq!(driver.sources(), 0);
     }
 }
@@ -435,14 +430,16 @@ fn second_async_fd_of_a_descriptor_is_refused() {
     run(async {
         let (one, mut other) = net::UnixStream::pair().unwrap();
         one.set_nonblocking(true).unwrap();
-        let first = AsyncFd::new(one.as_raw_fd()).unwrap();
-        let second = AsyncFd::new(one.as_raw_fd());
+        let first = AsyncFd::new(one.as_fd()).unwrap();
+        let second = AsyncFd::new(one.as_fd());
         assert_eq!(second.unwrap_err().kind(), ErrorKind::AlreadyExists);
         other.write_all(b"x").unwrap();
         let limit = Duration::from_secs(20);
         let waited = time::timeout(limit, first.readable()).await;
         assert!(waited.is_ok(), "the first one's events went elsewhere");
         drop(first);
-        AsyncFd::new(one.as_raw_fd()).unwrap();
+        // SAFETY: the stream stays open until the end of the registration.
+        let third = unsafe { AsyncFd::register(one.as_raw_fd()) }.unwrap();
+        assert_eq!(third.into_inner(), one.as_raw_fd());
     });
 }

@@ -64,13 +64,15 @@ assert_impl_all!(net_driver::signal::unix::Signal: Send, Sync, Unpin);
 mod sockets {
     use super::*;
     use net_driver::net::{
-        AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, TcpListener, TcpSocket, TcpStream,
-        TryIoError, UdpSocket, UnixDatagram, UnixListener, UnixStream, tcp, unix,
+        AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TcpListener,
+        TcpSocket, TcpStream, TryIoError, UdpSocket, UnixDatagram, UnixListener, UnixStream, tcp,
+        unix,
     };
     use std::marker::PhantomPinned;
 
     covariant! {
         AsyncFd<Long> => AsyncFd<Short>,
+        AsyncFdRegisterError<Long> => AsyncFdRegisterError<Short>,
         AsyncFdReadyGuard<'static, Long> => AsyncFdReadyGuard<'a, Short>,
         AsyncFdReadyMutGuard<'static, u8> => AsyncFdReadyMutGuard<'a, u8>,
         tcp::ReadHalf<'static> => tcp::ReadHalf<'a>,
@@ -85,6 +87,13 @@ mod sockets {
     assert_not_impl_any!(AsyncFd<NotSend>: Send);
     assert_not_impl_any!(AsyncFd<PhantomPinned>: Unpin);
     assert_not_impl_any!(AsyncFd<u8>: Clone);
+
+    assert_impl_all!(AsyncFdRegisterError<NotSync>: Send, Unpin);
+    assert_impl_all!(AsyncFdRegisterError<NotSend>: Sync);
+    assert_not_impl_any!(AsyncFdRegisterError<NotSync>: Sync);
+    assert_not_impl_any!(AsyncFdRegisterError<NotSend>: Send);
+    assert_not_impl_any!(AsyncFdRegisterError<PhantomPinned>: Unpin);
+    assert_not_impl_any!(AsyncFdRegisterError<u8>: Clone);
 
     // The one guard has a shared reference, and the other a `&mut`.
     assert_impl_all!(AsyncFdReadyGuard<'static, u8>: Send, Sync, Unpin);

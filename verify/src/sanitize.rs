@@ -63,7 +63,7 @@ const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 /// Tests of documented leaks, and tests that leak on purpose. They leak a list with tasks, guards
 /// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow forever.
 /// One of them tests an implementation that leaks by mistakes made on purpose.
-const LEAKS: [&str; 13] = [
+const LEAKS: [&str; 14] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
     "panic_shuts_down_only_the_runtime_with_that_policy",
@@ -77,6 +77,7 @@ const LEAKS: [&str; 13] = [
     "leaked_guard_of_a_dropped_set_cancels_spawns",
     "panic_of_a_wakers_clone_keeps_the_deadline",
     "panic_of_a_wakers_drop_keeps_the_deadline",
+    "forgotten_async_fd_leaves_its_number_to_the_next_owner",
 ];
 
 /// A test that measures the use of the stack. With the larger stack frames of AddressSanitizer the

@@ -1,24 +1,46 @@
 //! Readiness of any descriptor that the kernel's poller takes.
 use super::source::{Source, current_driver};
 use crate::{
-    Driver, Interest, Ready, readiness::Snapshot, registration::Registration, slot::Direction,
+    Driver, Interest, Ready,
+    reactor::{Reactor, Removal},
+    readiness::Snapshot,
+    registration::Registration,
+    slot::Direction,
     sys::Os,
 };
 use std::{
     fmt, io,
+    mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     task::{Context, Poll, ready},
 };
 
+mod guard;
+
+use guard::Found;
+pub use guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
+
 /// Readiness of any descriptor that the kernel's poller takes, such as a pipe, a device, or another
 /// library's socket.
 ///
-/// The caller makes the descriptor non-blocking first. The descriptor must stay open until
-/// [`into_inner`](Self::into_inner) or the drop of the `AsyncFd`. Any number of tasks may wait.
+/// The caller makes the descriptor non-blocking first. `T` owns or borrows the descriptor, such as
+/// an [`OwnedFd`](std::os::fd::OwnedFd). A forgotten `AsyncFd` stays registered until its descriptor
+/// is closed. Any number of tasks may wait.
 ///
 /// A wait returns a guard. If the operation that follows says `WouldBlock`, the task must clear the
 /// readiness: otherwise the next wait returns at once. The guard's
 /// [`try_io`](AsyncFdReadyGuard::try_io) clears it.
+///
+/// # Hang-ups
+/// Once the other side has hung up, that direction is ready for ever, whatever is cleared: no
+/// further event would end a wait. An operation may still say `WouldBlock`, such as one that has
+/// read half of a message. [`async_io`](Self::async_io) then calls it again, in the next poll of
+/// the task.
+///
+/// Some hang-ups end: a FIFO gets another writer, the other side of a terminal is opened again, or
+/// a socket was registered before it was connected. Until the `AsyncFd` is made anew, such a task
+/// tries again and again in place of a wait, with a yield after each try. A
+/// [`pipe::Receiver`](crate::net::unix::pipe::Receiver) waits for the next writer.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
@@ -66,102 +88,61 @@ pub struct AsyncFd<T> {
     source: Source<T>,
 }
 
-/// The readiness that a wait on an [`AsyncFd`] has found.
+/// The error of a registration, with the value that was not registered.
 ///
 /// ```
-/// use net_driver::{Driver, net::AsyncFd};
-/// use std::{io::{Read, Write}, os::unix::net::UnixStream};
+/// use net_driver::{Driver, net::{AsyncFd, AsyncFdRegisterError}};
+/// use std::fs::File;
 ///
-/// Driver::new(1).park(0).block_on(async {
-///     let (one, mut other) = UnixStream::pair()?;
-///     one.set_nonblocking(true)?;
-///     let one = AsyncFd::new(one)?;
-///     other.write_all(b"abc")?;
-///     let mut guard = one.readable().await?;
-///     let mut to = [0; 8];
-///     let count = guard.try_io(|one| one.get_ref().read(&mut to)).unwrap()?;
-///     assert_eq!(&to[..count], b"abc");
-///     assert!(std::ptr::eq(guard.get_ref(), &one));
-///     std::io::Result::Ok(())
-/// }).unwrap();
+/// let _entered = Driver::new(1).enter(None);
+/// let error: AsyncFdRegisterError<File> = AsyncFd::try_new(File::open("/")?).unwrap_err();
+/// assert!(std::error::Error::source(&error).is_some());
+/// assert!(format!("{error} {error:?}").contains("permitted"));
+/// let (file, cause): (File, std::io::Error) = error.into_parts();
+/// assert_eq!(cause.kind(), std::io::ErrorKind::PermissionDenied);
+/// # drop(file);
+/// # std::io::Result::Ok(())
 /// ```
-#[must_use = "readiness that proves wrong has to be cleared"]
-pub struct AsyncFdReadyGuard<'a, T> {
-    fd: &'a AsyncFd<T>,
-    seen: Snapshot,
-    interest: Interest,
+pub struct AsyncFdRegisterError<T> {
+    inner: T,
+    cause: io::Error,
 }
 
-/// The same as [`AsyncFdReadyGuard`], made by a wait that borrows the [`AsyncFd`] by `&mut`.
+/// Registers a descriptor for reading and writing.
+///
+/// These constructors take a value that lends its descriptor ([`AsFd`]), and so has one. For a bare
+/// number there is [`register`](Self::register), which is unsafe.
 ///
 /// ```
-/// use net_driver::{Driver, net::AsyncFd};
-/// use std::{io::{Read, Write}, os::{fd::AsRawFd, unix::net::UnixStream}};
+/// use net_driver::{Driver, Interest, net::AsyncFd};
+/// use std::os::{fd::AsFd, unix::net::UnixStream};
 ///
-/// Driver::new(1).park(0).block_on(async {
-///     let (one, mut other) = UnixStream::pair()?;
-///     one.set_nonblocking(true)?;
-///     let mut one = AsyncFd::new(one)?;
-///     other.write_all(b"abc")?;
-///     let mut guard = one.readable_mut().await?;
-///     let mut to = [0; 1];
-///     assert_eq!(guard.get_inner_mut().read(&mut to)?, 1);
-///     assert_eq!(guard.get_mut().get_mut().read(&mut to)?, 1);
-///     assert_eq!(guard.get_ref().get_ref().read(&mut to)?, 1);
-///     assert_eq!(&to, b"c");
-///     std::io::Result::Ok(())
-/// }).unwrap();
+/// let _entered = Driver::new(1).enter(None);
+/// let (one, _other) = UnixStream::pair()?;
+/// one.set_nonblocking(true)?;
+/// let first = AsyncFd::try_new(one.as_fd())?;
+/// let second = AsyncFd::try_with_interest(one.as_fd(), Interest::READABLE);
+/// let (_fd, cause) = second.unwrap_err().into_parts();
+/// assert_eq!(cause.kind(), std::io::ErrorKind::AlreadyExists);
+/// # drop(first);
+/// # std::io::Result::Ok(())
 /// ```
-#[must_use = "readiness that proves wrong has to be cleared"]
-pub struct AsyncFdReadyMutGuard<'a, T> {
-    fd: &'a mut AsyncFd<T>,
-    seen: Snapshot,
-    interest: Interest,
-}
-
-/// The error of an operation that said `WouldBlock`: the caller must wait again.
 ///
+/// ```compile_fail,E0277
+/// let _ = net_driver::net::AsyncFd::new(5);
 /// ```
-/// use net_driver::{Driver, net::{AsyncFd, TryIoError}};
-/// use std::{io::{Read, Write}, os::unix::net::UnixStream};
-///
-/// Driver::new(1).park(0).block_on(async {
-///     let (one, mut other) = UnixStream::pair()?;
-///     one.set_nonblocking(true)?;
-///     let one = AsyncFd::new(one)?;
-///     other.write_all(b"abc")?;
-///     let mut to = [0; 8];
-///     let count = loop {
-///         match one.readable().await?.try_io(|one| one.get_ref().read(&mut to)) {
-///             Ok(read) => break read?,
-///             Err(TryIoError) => {} // Another task was faster.
-///         }
-///     };
-///     assert_eq!(count, 3);
-///     let mut guard = one.readable().await?;
-///     assert!(matches!(guard.try_io(|one| one.get_ref().read(&mut to)), Err(TryIoError)));
-///     std::io::Result::Ok(())
-/// }).unwrap();
-/// ```
-#[derive(Debug)]
-pub struct TryIoError;
-
-const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
-
-impl<T: AsRawFd> AsyncFd<T> {
+impl<T: AsFd> AsyncFd<T> {
     /// Registers a descriptor for reading and writing.
     ///
     /// # Errors
     /// If the kernel's poller does not take the descriptor: `EPERM` for a file, and `EEXIST` if
-    /// this descriptor is registered with the driver already. (If a socket of this crate was
-    /// dropped while a duplicate of its descriptor was open, the socket stays registered under its
-    /// old number.)
+    /// this descriptor is registered with the driver already. Also if the driver has shut down.
     ///
     /// # Panics
     /// Without a current driver.
     #[track_caller]
     pub fn new(fd: T) -> io::Result<Self> {
-        Self::with_interest(fd, BOTH)
+        Self::new_in(&current_driver(), fd)
     }
 
     /// Does the same as [`new`](Self::new): the name is tokio's, and `interest` has no effect. A
@@ -175,7 +156,7 @@ impl<T: AsRawFd> AsyncFd<T> {
     #[track_caller]
     pub fn with_interest(fd: T, interest: Interest) -> io::Result<Self> {
         let _ = interest;
-        Self::new_in(&current_driver(), fd)
+        Self::new(fd)
     }
 
     /// Does the same as [`new`](Self::new), with this driver in place of the current one.
@@ -192,8 +173,119 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn new_in(driver: &Driver, fd: T) -> io::Result<Self> {
-        let source = Source::new_sole(driver, fd)?;
-        Ok(Self { source })
+        Ok(Self::try_new_in(driver, fd)?)
+    }
+
+    /// Does the same as [`new`](Self::new). The error hands `fd` back.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn try_new(fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+        Self::try_new_in(&current_driver(), fd)
+    }
+
+    /// Does the same as [`with_interest`](Self::with_interest). The error hands `fd` back.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn try_with_interest(fd: T, interest: Interest) -> Result<Self, AsyncFdRegisterError<T>> {
+        let _ = interest;
+        Self::try_new(fd)
+    }
+
+    fn try_new_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+        let number = fd.as_fd().as_raw_fd();
+        Self::registered(driver, fd, number)
+    }
+}
+
+/// Registers the descriptor of a value that only knows its number.
+///
+/// ```
+/// use net_driver::{Driver, Interest, net::AsyncFd};
+/// use std::os::{fd::AsRawFd, unix::net::UnixStream};
+///
+/// let _entered = Driver::new(1).enter(None);
+/// let (one, other) = UnixStream::pair()?;
+/// one.set_nonblocking(true)?;
+/// other.set_nonblocking(true)?;
+/// // SAFETY: the streams outlive the registrations of their numbers.
+/// let number = unsafe { AsyncFd::register(one.as_raw_fd()) }?;
+/// // SAFETY: as above.
+/// let other_number =
+///     unsafe { AsyncFd::register_with_interest(other.as_raw_fd(), Interest::WRITABLE) }?;
+/// drop((number, other_number));
+/// # std::io::Result::Ok(())
+/// ```
+impl<T: AsRawFd> AsyncFd<T> {
+    /// Registers a descriptor for reading and writing.
+    ///
+    /// # Safety
+    /// The number that [`as_raw_fd`](AsRawFd::as_raw_fd) of `fd` returns is the number of an open
+    /// descriptor. It stays that, and the descriptor stays that of the same open file, until
+    /// [`into_inner`](Self::into_inner), the drop, or a leak of the `AsyncFd`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new). The error hands `fd` back.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub unsafe fn register(fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+        let number = fd.as_raw_fd();
+        Self::registered(&current_driver(), fd, number)
+    }
+
+    /// Does the same as [`register`](Self::register): `interest` has no effect, as in
+    /// [`with_interest`](Self::with_interest).
+    ///
+    /// # Safety
+    /// As [`register`](Self::register).
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub unsafe fn register_with_interest(
+        fd: T,
+        interest: Interest,
+    ) -> Result<Self, AsyncFdRegisterError<T>> {
+        let _ = interest;
+        // SAFETY: the caller vouches for the same.
+        unsafe { Self::register(fd) }
+    }
+}
+
+impl<T> AsyncFd<T> {
+    fn registered(
+        driver: &Driver,
+        inner: T,
+        number: RawFd,
+    ) -> Result<Self, AsyncFdRegisterError<T>> {
+        let register = |reactor| {
+            let ready = if is_pipe(number) {
+                Ready::PIPE
+            } else {
+                Ready::EMPTY
+            };
+            Reactor::register(&reactor, number, ready, Removal::CheckedCall)
+        };
+        match driver.inner().open_reactor().and_then(register) {
+            Ok(registration) => Ok(Self {
+                source: Source::registered(registration, inner),
+            }),
+            Err(cause) => Err(AsyncFdRegisterError { inner, cause }),
+        }
     }
 }
 
@@ -206,7 +298,8 @@ impl<T> AsyncFd<T> {
     /// Returns the descriptor's owner.
     ///
     /// Do not replace the owner by a value with another descriptor: the registration would stay
-    /// with the old descriptor.
+    /// with the old descriptor, so waits for the new one may never end. (Nothing else is disturbed:
+    /// once the old descriptor is closed, its number is free for another registration.)
     pub fn get_mut(&mut self) -> &mut T {
         self.source.parts_mut().1
     }
@@ -222,17 +315,15 @@ impl<T> AsyncFd<T> {
 
     fn guard(&self, seen: Snapshot, interest: Interest) -> AsyncFdReadyGuard<'_, T> {
         AsyncFdReadyGuard {
+            found: Found::new(self.registration(), seen, interest),
             fd: self,
-            seen,
-            interest,
         }
     }
 
     fn guard_mut(&mut self, seen: Snapshot, interest: Interest) -> AsyncFdReadyMutGuard<'_, T> {
         AsyncFdReadyMutGuard {
+            found: Found::new(self.registration(), seen, interest),
             fd: self,
-            seen,
-            interest,
         }
     }
 
@@ -346,7 +437,8 @@ impl<T> AsyncFd<T> {
     }
 
     /// Performs `op` once if the descriptor is ready for `interest`. If `op` fails with
-    /// `WouldBlock`, the descriptor counts as not ready until the next event.
+    /// `WouldBlock`, the descriptor counts as not ready until the next event, unless the other side
+    /// [has hung up](Self#hang-ups).
     ///
     /// # Errors
     /// `WouldBlock` if the descriptor is not ready, the error of `op` (also `Interrupted`), or an
@@ -356,7 +448,8 @@ impl<T> AsyncFd<T> {
         interest: Interest,
         op: impl FnOnce(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.registration().try_io(interest, || op(self.get_ref()))
+        self.registration()
+            .try_user_io(interest, || op(self.get_ref()))
     }
 
     /// Does the same as [`try_io`](Self::try_io), with `&mut` access.
@@ -369,11 +462,12 @@ impl<T> AsyncFd<T> {
         op: impl FnOnce(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
         let (registration, io) = self.source.parts_mut();
-        registration.try_io(interest, || op(io))
+        registration.try_user_io(interest, || op(io))
     }
 
     /// Performs `op` when the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
-    /// waits again and then repeats `op`.
+    /// waits again and then repeats `op`. After a [hang-up](Self#hang-ups) it repeats `op` without
+    /// a wait, once in each poll.
     ///
     /// # Errors
     /// Any error of `op` other than `WouldBlock` (also `Interrupted`), or an error if the driver
@@ -402,6 +496,17 @@ impl<T> AsyncFd<T> {
     }
 }
 
+fn is_pipe(fd: RawFd) -> bool {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the pointer is valid for a write of a `stat`.
+    if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has succeeded, so it has written a `stat`.
+    let stat = unsafe { stat.assume_init() };
+    stat.st_mode & libc::S_IFMT == libc::S_IFIFO
+}
+
 impl<T: AsRawFd> AsRawFd for AsyncFd<T> {
     fn as_raw_fd(&self) -> RawFd {
         self.source.as_raw_fd()
@@ -420,106 +525,35 @@ impl<T: fmt::Debug> fmt::Debug for AsyncFd<T> {
     }
 }
 
-macro_rules! guard_methods {
-    ($type:ident, $lent:ty) => {
-        impl<'a, T> $type<'a, T> {
-            /// Clears the readiness that the wait found, unless an event has come since.
-            pub fn clear_ready(&mut self) {
-                self.fd.registration().clear(self.seen, self.interest);
-            }
-
-            /// Clears those states that are in `ready`, unless an event has come since the wait.
-            pub fn clear_ready_matching(&mut self, ready: Ready) {
-                let registration = self.fd.registration();
-                let bits = [
-                    (Ready::READABLE, Interest::READABLE),
-                    (Ready::WRITABLE, Interest::WRITABLE),
-                    (Ready::PRIORITY, Interest::PRIORITY),
-                    (Ready::ERROR, Interest::ERROR),
-                ];
-                for (_, interest) in bits.iter().filter(|(bit, _)| ready.intersects(*bit)) {
-                    registration.clear(self.seen, *interest);
-                }
-            }
-
-            /// Does nothing: the readiness stays until another call clears it. The name is tokio's.
-            pub fn retain_ready(&mut self) {}
-
-            /// Returns the readiness that the wait found.
-            pub fn ready(&self) -> Ready {
-                self.seen.ready_for(self.interest)
-            }
-
-            /// Returns the descriptor's owner.
-            pub fn get_inner(&self) -> &T {
-                self.fd.get_ref()
-            }
-
-            /// Performs `op`, and clears the readiness if `op` fails with `WouldBlock`.
-            ///
-            /// # Errors
-            /// [`TryIoError`] if `op` fails with `WouldBlock`: the caller must wait again.
-            pub fn try_io<R>(
-                &mut self,
-                op: impl FnOnce($lent) -> io::Result<R>,
-            ) -> Result<io::Result<R>, TryIoError> {
-                match op(self.lent()) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        self.clear_ready();
-                        Err(TryIoError)
-                    }
-                    done => Ok(done),
-                }
-            }
-        }
-
-        impl<T: fmt::Debug> fmt::Debug for $type<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_tuple(stringify!($type)).field(&self.fd).finish()
-            }
-        }
-    };
-}
-
-guard_methods!(AsyncFdReadyGuard, &AsyncFd<T>);
-guard_methods!(AsyncFdReadyMutGuard, &mut AsyncFd<T>);
-
-impl<'a, T> AsyncFdReadyGuard<'a, T> {
-    fn lent(&self) -> &AsyncFd<T> {
-        self.fd
-    }
-
-    /// Returns the [`AsyncFd`] whose wait made this guard.
-    pub fn get_ref(&self) -> &'a AsyncFd<T> {
-        self.fd
+impl<T> AsyncFdRegisterError<T> {
+    /// Returns the value that was not registered, and the error of the registration.
+    pub fn into_parts(self) -> (T, io::Error) {
+        (self.inner, self.cause)
     }
 }
 
-impl<T> AsyncFdReadyMutGuard<'_, T> {
-    fn lent(&mut self) -> &mut AsyncFd<T> {
-        self.fd
-    }
-
-    /// Returns the [`AsyncFd`] whose wait made this guard.
-    pub fn get_ref(&self) -> &AsyncFd<T> {
-        self.fd
-    }
-
-    /// Returns the [`AsyncFd`] whose wait made this guard.
-    pub fn get_mut(&mut self) -> &mut AsyncFd<T> {
-        self.fd
-    }
-
-    /// Returns the descriptor's owner.
-    pub fn get_inner_mut(&mut self) -> &mut T {
-        self.fd.get_mut()
-    }
-}
-
-impl fmt::Display for TryIoError {
+impl<T> fmt::Debug for AsyncFdRegisterError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the descriptor is not ready")
+        f.debug_tuple("AsyncFdRegisterError")
+            .field(&self.cause)
+            .finish()
     }
 }
 
-impl std::error::Error for TryIoError {}
+impl<T> fmt::Display for AsyncFdRegisterError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl<T> std::error::Error for AsyncFdRegisterError<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+impl<T> From<AsyncFdRegisterError<T>> for io::Error {
+    fn from(error: AsyncFdRegisterError<T>) -> Self {
+        error.cause
+    }
+}

@@ -54,24 +54,21 @@ impl<T: AsRawFd> Source<T> {
         Ok(Self { registration, io })
     }
 
-    /// Registers `io` with `driver`. The descriptor of `io` may belong to another owner. Refuses a
-    /// descriptor that is registered already.
-    pub(crate) fn new_sole(driver: &Driver, io: T) -> io::Result<Self> {
-        let reactor = driver.inner().open_reactor()?;
-        let registration = Reactor::register_new(&reactor, io.as_raw_fd())?;
-        Ok(Self { registration, io })
-    }
-
     /// Registers `io`, which this source has accepted, with the driver of this source.
     pub(crate) fn adopt<U: AsRawFd>(&self, io: U) -> io::Result<Source<U>> {
         let (reactor, fd) = (self.registration.reactor(), io.as_raw_fd());
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let registration = Reactor::register(reactor, fd, ready, Removal::ByClose)?;
+        let registration = Reactor::register(reactor, fd, ready, Removal::Close)?;
         Ok(Source { registration, io })
     }
 }
 
 impl<T> Source<T> {
+    /// Makes a source of `io`, which is registered.
+    pub(crate) fn registered(registration: Registration<Os>, io: T) -> Self {
+        Self { registration, io }
+    }
+
     pub(crate) fn io(&self) -> &T {
         &self.io
     }
@@ -88,6 +85,15 @@ impl<T> Source<T> {
     pub(crate) fn into_inner(self) -> T {
         self.registration.detach();
         self.io
+    }
+
+    /// Performs `op`, an operation of this crate, once if the socket is ready.
+    pub(crate) fn try_io<R>(
+        &self,
+        interest: Interest,
+        op: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.registration.try_io(interest, op)
     }
 
     /// Waits until the socket is ready for `interest`. Any number of tasks may wait.

@@ -208,7 +208,8 @@ macro_rules! readiness_methods {
             }
 
             /// Performs `op` once if the socket is ready for `interest`. If `op` fails with
-            /// `WouldBlock`, the socket counts as not ready until the next event.
+            /// `WouldBlock`, the socket counts as not ready until the next event, unless the other
+            /// side has hung up: then it stays ready.
             ///
             /// # Errors
             /// `WouldBlock` if the socket is not ready, the error of `op` (also `Interrupted`), or
@@ -218,11 +219,12 @@ macro_rules! readiness_methods {
                 interest: crate::Interest,
                 op: impl FnOnce() -> std::io::Result<R>,
             ) -> std::io::Result<R> {
-                self.source.registration().try_io(interest, op)
+                self.source.registration().try_user_io(interest, op)
             }
 
             /// Performs `op` when the socket is ready for `interest`. If `op` fails with
-            /// `WouldBlock`, waits again and then repeats `op`.
+            /// `WouldBlock`, waits again and then repeats `op`. Once the other side has hung up, it
+            /// repeats `op` without a wait, once in each poll.
             ///
             /// # Errors
             /// Any error of `op` other than `WouldBlock` (also `Interrupted`), or an error if the
@@ -318,7 +320,7 @@ macro_rules! duplex_methods {
             /// `WouldBlock` if there is nothing to read yet.
             pub fn try_read(&self, to: &mut [u8]) -> std::io::Result<usize> {
                 let read = || std::io::Read::read(&mut self.source.io(), to);
-                self.try_io(crate::Interest::READABLE, read)
+                self.source.try_io(crate::Interest::READABLE, read)
             }
 
             /// Reads into several buffers without a wait.
@@ -330,7 +332,7 @@ macro_rules! duplex_methods {
                 to: &mut [std::io::IoSliceMut<'_>],
             ) -> std::io::Result<usize> {
                 let read = || std::io::Read::read_vectored(&mut self.source.io(), to);
-                self.try_io(crate::Interest::READABLE, read)
+                self.source.try_io(crate::Interest::READABLE, read)
             }
 
             /// Writes without a wait, perhaps only a part of `from`.
@@ -339,7 +341,7 @@ macro_rules! duplex_methods {
             /// `WouldBlock` if there is no room yet.
             pub fn try_write(&self, from: &[u8]) -> std::io::Result<usize> {
                 let write = || std::io::Write::write(&mut self.source.io(), from);
-                self.try_io(crate::Interest::WRITABLE, write)
+                self.source.try_io(crate::Interest::WRITABLE, write)
             }
 
             /// Writes from several buffers without a wait.
@@ -351,7 +353,7 @@ macro_rules! duplex_methods {
                 from: &[std::io::IoSlice<'_>],
             ) -> std::io::Result<usize> {
                 let write = || std::io::Write::write_vectored(&mut self.source.io(), from);
-                self.try_io(crate::Interest::WRITABLE, write)
+                self.source.try_io(crate::Interest::WRITABLE, write)
             }
         }
 

@@ -58,7 +58,7 @@ impl TcpSocket {
     fn new(domain: Domain) -> io::Result<Self> {
         Ok(Self {
             socket: super::socket(domain, Type::STREAM)?,
-            removal: Removal::ByClose,
+            removal: Removal::Close,
         })
     }
 
@@ -67,7 +67,7 @@ impl TcpSocket {
         Self {
             socket: stream.into(),
             // The caller may have a clone of the stream.
-            removal: Removal::ByCall,
+            removal: Removal::Call,
         }
     }
 

@@ -90,7 +90,7 @@ impl TcpStream {
     pub fn from_std(stream: net::TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let source = Source::new(stream, ready, Removal::ByCall)?;
+        let source = Source::new(stream, ready, Removal::Call)?;
         Ok(Self::accepted(source))
     }
 

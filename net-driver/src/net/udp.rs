@@ -64,7 +64,7 @@ impl UdpSocket {
         let bind = |at: SocketAddr| async move {
             let socket = super::socket(Domain::for_address(at), Type::DGRAM)?;
             socket.bind(&at.into())?;
-            Self::new(socket.into(), Removal::ByClose)
+            Self::new(socket.into(), Removal::Close)
         };
         lookup::first_of(to, bind).await
     }
@@ -85,7 +85,7 @@ impl UdpSocket {
     #[track_caller]
     pub fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Self::new(socket, Removal::ByCall)
+        Self::new(socket, Removal::Call)
     }
 
     /// Returns the socket of std. It is still non-blocking.
@@ -151,7 +151,8 @@ impl UdpSocket {
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send`](Self::send).
     pub fn try_send(&self, from: &[u8]) -> io::Result<usize> {
-        self.try_io(Interest::WRITABLE, || self.source.io().send(from))
+        self.source
+            .try_io(Interest::WRITABLE, || self.source.io().send(from))
     }
 
     /// Sends a datagram to the first of the addresses.
@@ -182,7 +183,8 @@ impl UdpSocket {
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
     pub fn try_send_to(&self, from: &[u8], to: SocketAddr) -> io::Result<usize> {
-        self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, to))
+        self.source
+            .try_io(Interest::WRITABLE, || self.source.io().send_to(from, to))
     }
 
     /// Receives a datagram from the connected address. The part that does not fit into `to` is
@@ -208,7 +210,8 @@ impl UdpSocket {
     /// # Errors
     /// `WouldBlock` if there is no datagram; else as [`recv`](Self::recv).
     pub fn try_recv(&self, to: &mut [u8]) -> io::Result<usize> {
-        self.try_io(Interest::READABLE, || self.source.io().recv(to))
+        self.source
+            .try_io(Interest::READABLE, || self.source.io().recv(to))
     }
 
     /// Receives a datagram. Returns its length, and the address of its sender.
@@ -237,7 +240,8 @@ impl UdpSocket {
     /// # Errors
     /// `WouldBlock` if there is no datagram; else as [`recv_from`](Self::recv_from).
     pub fn try_recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.try_io(Interest::READABLE, || self.source.io().recv_from(to))
+        self.source
+            .try_io(Interest::READABLE, || self.source.io().recv_from(to))
     }
 
     /// Reads the next datagram of the connected address. The datagram stays in the queue.

@@ -112,7 +112,7 @@ impl UnixDatagram {
         let ready = Ready::READABLE | Ready::WRITABLE;
         let driver = current_driver();
         Ok(Self {
-            source: Source::new_in(&driver, socket, ready, Removal::ByCall)?,
+            source: Source::new_in(&driver, socket, ready, Removal::Call)?,
             driver: driver.downgrade(),
         })
     }
@@ -188,7 +188,8 @@ impl UnixDatagram {
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send`](Self::send).
     pub fn try_send(&self, from: &[u8]) -> io::Result<usize> {
-        self.try_io(Interest::WRITABLE, || self.source.io().send(from))
+        self.source
+            .try_io(Interest::WRITABLE, || self.source.io().send(from))
     }
 
     /// Sends a datagram to the socket at `path`.
@@ -217,7 +218,8 @@ impl UnixDatagram {
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
     pub fn try_send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        self.try_io(Interest::WRITABLE, || self.source.io().send_to(from, path))
+        self.source
+            .try_io(Interest::WRITABLE, || self.source.io().send_to(from, path))
     }
 
     /// Receives a datagram. The part that does not fit into `to` is lost.
@@ -242,7 +244,8 @@ impl UnixDatagram {
     /// # Errors
     /// `WouldBlock` if there is no datagram; else as [`recv`](Self::recv).
     pub fn try_recv(&self, to: &mut [u8]) -> io::Result<usize> {
-        self.try_io(Interest::READABLE, || self.source.io().recv(to))
+        self.source
+            .try_io(Interest::READABLE, || self.source.io().recv(to))
     }
 
     /// Receives a datagram. Returns its length, and the address of its sender.
@@ -258,7 +261,8 @@ impl UnixDatagram {
     /// # Errors
     /// `WouldBlock` if there is no datagram; else as [`recv_from`](Self::recv_from).
     pub fn try_recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.try_io(Interest::READABLE, || self.source.io().recv_from(to))
+        self.source
+            .try_io(Interest::READABLE, || self.source.io().recv_from(to))
     }
 }
 

@@ -62,7 +62,7 @@ impl UnixListener {
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let listener = net::UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
-        Self::new(listener, Removal::ByClose)
+        Self::new(listener, Removal::Close)
     }
 
     /// Takes over a listener of std, which becomes non-blocking.
@@ -75,7 +75,7 @@ impl UnixListener {
     #[track_caller]
     pub fn from_std(listener: net::UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Self::new(listener, Removal::ByCall)
+        Self::new(listener, Removal::Call)
     }
 
     #[track_caller]

@@ -59,7 +59,7 @@ impl UnixStream {
         let socket = super::socket(Domain::UNIX, Type::STREAM)?;
         socket.connect(&address)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let source = Source::new(socket.into(), ready, Removal::ByClose)?;
+        let source = Source::new(socket.into(), ready, Removal::Close)?;
         source.ready(Interest::WRITABLE).await?;
         Ok(Self { source })
     }
@@ -88,7 +88,7 @@ impl UnixStream {
     pub fn from_std(stream: net::UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let source = Source::new(stream, ready, Removal::ByCall)?;
+        let source = Source::new(stream, ready, Removal::Call)?;
         Ok(Self { source })
     }
 

@@ -120,3 +120,34 @@ fn short_read_racing_the_end_keeps_the_bit() {
         assert!(word.load().is_ready_for(Interest::READABLE));
     });
 }
+
+/// A source ends while an operation says "would block", and clears by `clear`.
+fn hang_up_beside(clear: fn(&Readiness, Snapshot, Interest)) {
+    let word = Arc::new(Readiness::new(Ready::EMPTY));
+    let poller = {
+        let word = word.clone();
+        thread::spawn(move || {
+            word.set(Ready::READABLE);
+            word.set(Ready::READABLE | Ready::READ_CLOSED);
+        })
+    };
+    let seen = word.load();
+    clear(&word, seen, Interest::READABLE);
+    poller.join().unwrap();
+    let ready = word.load().is_ready_for(Interest::READABLE);
+    assert!(ready, "the operation waits after the hang-up");
+}
+
+/// A user's operation says "would block" while the peer hangs up: no wait follows.
+#[test]
+fn users_clear_racing_the_hang_up_keeps_the_bit() {
+    model(|| hang_up_beside(Readiness::clear_for_user));
+}
+
+/// The same with the clear of an operation of this crate.
+#[test]
+fn clear_of_a_closed_direction_waits_for_ever() {
+    model_must_fail("waits after the hang-up", || {
+        hang_up_beside(Readiness::clear);
+    });
+}

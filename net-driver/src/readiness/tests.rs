@@ -42,6 +42,46 @@ fn closed_and_shutdown_bits_survive_a_clear() {
     assert!(word.load().is_shutdown());
 }
 
+/// Fails if a user's "would block" clears a closed direction, or does not clear an open one.
+#[test]
+fn users_clear_leaves_the_bits_of_a_closed_direction() {
+    let (read, write) = (Interest::READABLE, Interest::WRITABLE);
+    let word = Readiness::new(Ready::EMPTY);
+    word.set(Ready::READABLE | Ready::READ_CLOSED | Ready::WRITABLE);
+    word.clear_for_user(word.load(), read | write);
+    assert!(word.load().is_ready_for(read) && !word.load().is_ready_for(write));
+    word.set(Ready::WRITABLE | Ready::WRITE_CLOSED);
+    word.clear_for_user(word.load(), read | write);
+    assert!(word.load().is_ready_for(read) && word.load().is_ready_for(write));
+}
+
+/// Fails if a wait for priority data waits for more than the end of the stream.
+#[test]
+fn closed_read_half_ends_a_wait_for_priority_data() {
+    let word = Readiness::new(Ready::EMPTY);
+    word.set(Ready::READABLE);
+    assert!(!word.load().is_ready_for(Interest::PRIORITY));
+    word.set(Ready::READABLE | Ready::READ_CLOSED);
+    word.clear(word.load(), Interest::READABLE | Interest::PRIORITY);
+    assert!(word.load().is_ready_for(Interest::PRIORITY));
+    assert!(!word.load().is_ready_for(Interest::READABLE));
+}
+
+/// Fails if the error of a pipe does not close its write half, or that of another source does.
+#[test]
+fn error_of_a_pipe_closes_its_write_half() {
+    for (pipe, is_closed) in [(Ready::PIPE, true), (Ready::EMPTY, false)] {
+        let word = Readiness::new(pipe);
+        word.set(Ready::WRITABLE | Ready::ERROR);
+        assert_eq!(word.load().ready().is_write_closed(), is_closed);
+        assert!(!word.load().ready().is_read_closed());
+        word.clear_for_user(word.load(), Interest::WRITABLE);
+        assert_eq!(word.load().is_ready_for(Interest::WRITABLE), is_closed);
+        let shown = word.load().ready_for(Interest::ALL);
+        assert!(!shown.intersects(Ready::PIPE));
+    }
+}
+
 #[test]
 fn short_read_clears_only_while_the_stream_is_open() {
     let word = Readiness::new(Ready::EMPTY);
@@ -86,5 +126,6 @@ fn wait_for_reading_reports_the_read_half_only() {
     assert_eq!(all.ready_for(Interest::READABLE), read);
     let write = Ready::WRITABLE | Ready::WRITE_CLOSED;
     assert_eq!(all.ready_for(Interest::WRITABLE), write);
-    assert_eq!(all.ready_for(Interest::PRIORITY), Ready::PRIORITY);
+    let priority = Ready::PRIORITY | Ready::READ_CLOSED;
+    assert_eq!(all.ready_for(Interest::PRIORITY), priority);
 }

@@ -1,5 +1,8 @@
 use super::*;
 
+#[cfg(not(selvedge_loom))]
+const FD: Fd = 3;
+
 #[test]
 fn place_of_an_index_fills_chunk_after_chunk() {
     let mut next = 0;
@@ -27,16 +30,16 @@ fn token_survives_its_bits_and_is_never_the_wake() {
 #[test]
 fn released_slot_returns_with_another_generation() {
     let slab = Slab::new();
-    let first = slab.insert(Ready::EMPTY).unwrap();
-    slab.remove(first);
-    let second = slab.insert(Ready::EMPTY).unwrap();
+    let first = slab.lock().insert(Ready::EMPTY).unwrap();
+    slab.remove(first, FD, || ());
+    let second = slab.lock().insert(Ready::EMPTY).unwrap();
     assert_eq!(first.index, second.index);
     assert_ne!(first.generation, second.generation);
     let ids: Vec<_> = (0..1_000)
-        .map(|_| slab.insert(Ready::EMPTY).unwrap())
+        .map(|_| slab.lock().insert(Ready::EMPTY).unwrap())
         .collect();
     assert_eq!(slab.registered(), 1_001);
-    ids.into_iter().for_each(|id| slab.remove(id));
+    ids.into_iter().for_each(|id| slab.remove(id, FD, || ()));
     assert_eq!(slab.registered(), 1);
 }
 
@@ -44,10 +47,10 @@ fn released_slot_returns_with_another_generation() {
 #[test]
 fn closed_slab_refuses_and_shuts_its_slots_down() {
     let slab = Slab::new();
-    let id = slab.insert(Ready::EMPTY).unwrap();
+    let id = slab.lock().insert(Ready::EMPTY).unwrap();
     slab.shut_down(&mut VecDeque::new());
     assert!(slab.get(id.index).load().is_shutdown());
-    assert_eq!(slab.insert(Ready::EMPTY), Err(Refused::Closed));
-    slab.remove(id);
-    assert_eq!(slab.insert(Ready::EMPTY), Err(Refused::Closed));
+    assert_eq!(slab.lock().insert(Ready::EMPTY), Err(Refused::Closed));
+    slab.remove(id, FD, || ());
+    assert_eq!(slab.lock().insert(Ready::EMPTY), Err(Refused::Closed));
 }

@@ -5,7 +5,7 @@
 //! - A wait without a limit, or with a limit of zero, calls `epoll_wait`. A wait with another limit
 //!   calls `epoll_pwait2`, which takes nanoseconds. Where the kernel lacks that call (before 5.11),
 //!   such a wait calls `epoll_wait`, which takes milliseconds: the limit is rounded up.
-use super::{Existing, Fd, Sys, exclusive::Exclusive};
+use super::{Fd, Sys};
 use crate::Ready;
 use libc::{c_int, c_void};
 use std::{
@@ -51,7 +51,6 @@ impl From<Duration> for KernelTimespec {
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     waker: OwnedFd,
-    exclusive: Exclusive,
     /// Whether the kernel has no `epoll_pwait2`, or a filter of system calls forbids it.
     lacks_pwait2: AtomicBool,
 }
@@ -70,7 +69,6 @@ impl Sys for Epoll {
         let this = Self {
             epoll,
             waker,
-            exclusive: Exclusive::default(),
             lacks_pwait2: AtomicBool::new(false),
         };
         let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
@@ -78,16 +76,16 @@ impl Sys for Epoll {
         Ok(this)
     }
 
-    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
-        let control = |operation| self.control(operation, fd, INTEREST, token);
-        let add = || control(libc::EPOLL_CTL_ADD);
-        let replace = || control(libc::EPOLL_CTL_MOD);
-        self.exclusive.register(fd, existing, add, replace)
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, INTEREST, token)
+    }
+
+    fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, fd, INTEREST, token)
     }
 
     fn deregister(&self, fd: Fd) -> io::Result<()> {
-        let delete = || self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
-        self.exclusive.deregister(fd, delete)
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 
     fn wait(

@@ -1,6 +1,6 @@
 //! A kernel for models and fault tests. A test makes the kernel's events: they may come late, twice
 //! or without cause.
-use super::{Existing, Fd, Sys};
+use super::{Fd, Sys};
 use crate::Ready;
 use std::{collections::VecDeque, io, mem, time::Duration};
 use sync_shim::sync::{Condvar, Mutex};
@@ -22,8 +22,6 @@ struct State {
 struct Entry {
     fd: Fd,
     token: u64,
-    /// The value with which the entry was made.
-    existing: Existing,
 }
 
 impl Kernel {
@@ -43,6 +41,13 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Closes the only descriptor of a source: its entry ends.
+    pub(crate) fn close(&self, fd: Fd) {
+        self.state.lock().registered.retain(|entry| entry.fd != fd);
+    }
+}
+
 impl Sys for Kernel {
     const CLOSE_DEREGISTERS: bool = true;
     const REPORTS_CLOSE: bool = true;
@@ -54,19 +59,20 @@ impl Sys for Kernel {
         })
     }
 
-    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
         let mut state = self.state.lock();
-        let entry = state.registered.iter().find(|entry| entry.fd == fd);
-        let may_replace = |entry: &Entry| [entry.existing, existing] == [Existing::Replace; 2];
-        if !entry.is_none_or(may_replace) {
+        if state.registered.iter().any(|entry| entry.fd == fd) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        state.registered.retain(|entry| entry.fd != fd);
-        state.registered.push(Entry {
-            fd,
-            token,
-            existing,
-        });
+        state.registered.push(Entry { fd, token });
+        Ok(())
+    }
+
+    fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let mut entries = state.registered.iter_mut();
+        let entry = entries.find(|entry| entry.fd == fd);
+        entry.ok_or(io::ErrorKind::NotFound)?.token = token;
         Ok(())
     }
 

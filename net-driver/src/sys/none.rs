@@ -1,5 +1,5 @@
 //! Systems without a poller that this crate knows: timers only.
-use super::{Existing, Fd, Sys};
+use super::{Fd, Sys};
 use crate::Ready;
 use std::{convert::Infallible, io, time::Duration};
 
@@ -16,7 +16,11 @@ impl Sys for NoSys {
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
-    fn register(&self, _: Fd, _: u64, _: Existing) -> io::Result<()> {
+    fn register(&self, _: Fd, _: u64) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    fn replace(&self, _: Fd, _: u64) -> io::Result<()> {
         match self.0 {}
     }
 

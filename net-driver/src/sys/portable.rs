@@ -16,7 +16,7 @@
 //!    The wait that took the flag reports the wake. If that wait was a look, its thread wakes the
 //!    reactor again (rule 6 of `poller.rs`).
 //! 2. A notification may be left over for a later wait. That wait then returns without a wake.
-use super::{Existing, Fd, Sys, exclusive::Exclusive};
+use super::{Fd, Sys};
 use crate::Ready;
 use polling::{Event, Events, PollMode};
 use std::{
@@ -35,7 +35,6 @@ const MOST: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 pub(crate) struct Portable {
     poller: polling::Poller,
     is_woken: AtomicBool,
-    exclusive: Exclusive,
     /// Locked by the thread that waits.
     waiting: Mutex<Waiting>,
 }
@@ -65,7 +64,6 @@ impl Sys for Portable {
         Ok(Self {
             poller,
             is_woken: AtomicBool::new(false),
-            exclusive: Exclusive::default(),
             waiting: Mutex::new(Waiting {
                 events: Events::with_capacity(MOST),
                 rest: VecDeque::new(),
@@ -73,30 +71,20 @@ impl Sys for Portable {
         })
     }
 
-    fn register(&self, fd: Fd, token: u64, existing: Existing) -> io::Result<()> {
-        let Ok(key) = usize::try_from(token) else {
-            let why = "sockets need a system of 64 bits";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
-        };
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
+        let interest = interest(token)?;
         if fd < 0 {
             // `polling` panics at −1: no `BorrowedFd` may have that number.
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
-        let interest = Event::all(key);
         // SAFETY: the rule of this call is that a source is deregistered before it is closed. For a
         // socket of this crate, the registration's drop keeps that rule, as `CLOSE_DEREGISTERS` is
-        // false. An `AsyncFd` has its number from its user: it may be closed, or another owner's,
-        // now or later. `polling` keeps the number alone, and only passes it to the kernel. A
-        // closed number is an error of the kernel, and the events of another owner's descriptor are
-        // spurious ones (rule 2 of `sys.rs`). So memory is safe whichever number this is.
-        let add = || unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
+        // false. The owner of an `AsyncFd`'s descriptor may close it earlier, by safe code.
+        // `polling` keeps the number alone, and only passes it to the kernel. A closed number is an
+        // error of the kernel, and the events of another owner's descriptor are spurious ones (rule
+        // 2 of `sys.rs`). So memory is safe whichever number this is.
+        let done = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
         let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        let replace = || {
-            // SAFETY: as above; the number is not −1.
-            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-            self.poller.modify_with_mode(fd, interest, PollMode::Edge)
-        };
-        let done = self.exclusive.register(fd, existing, add, replace);
         if done.as_ref().is_err_and(|error| !exists(error)) {
             // `polling` may keep an entry for a number that the kernel has refused.
             let _ = self.deregister(fd);
@@ -104,11 +92,18 @@ impl Sys for Portable {
         done
     }
 
+    fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
+        let interest = interest(token)?;
+        // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        self.poller.modify_with_mode(fd, interest, PollMode::Edge)
+    }
+
     fn deregister(&self, fd: Fd) -> io::Result<()> {
         // SAFETY: the number is not −1, which `register` refuses. It is used for this call alone.
         // If its descriptor is closed, the call fails.
         let source = unsafe { BorrowedFd::borrow_raw(fd) };
-        self.exclusive.deregister(fd, || self.poller.delete(source))
+        self.poller.delete(source)
     }
 
     fn wait(
@@ -154,6 +149,15 @@ impl Sys for Portable {
         // `notify` fails only if other code has closed a descriptor of this poller.
         let _ = self.poller.notify();
     }
+}
+
+/// Returns the interest of each source: all events, under the bits of its token.
+fn interest(token: u64) -> io::Result<Event> {
+    let key = usize::try_from(token).map_err(|_| {
+        let why = "sockets need a system of 64 bits";
+        io::Error::new(io::ErrorKind::Unsupported, why)
+    })?;
+    Ok(Event::all(key))
 }
 
 fn to_ready(event: &Event) -> Ready {

@@ -6,6 +6,7 @@ use std::{
     future::Future,
     sync::Arc,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 /// Some threads that run tasks. Each thread has its own park of the one driver.
@@ -91,4 +92,11 @@ impl Random {
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next() >> 33) as usize % limit
     }
+}
+
+/// Waits for something that must come. A limit of ten minutes turns a wait without end into a
+/// failure.
+pub async fn in_time<R>(what: &str, wait: impl Future<Output = R>) -> R {
+    let done = net_driver::time::timeout(Duration::from_secs(600), wait).await;
+    done.unwrap_or_else(|_| panic!("{what} waits forever"))
 }

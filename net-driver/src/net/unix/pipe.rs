@@ -178,8 +178,8 @@ macro_rules! end {
         impl $end {
             #[track_caller]
             fn new(file: File) -> io::Result<Self> {
-                let ready = Ready::READABLE | Ready::WRITABLE;
-                let source = Source::new(file, ready, Removal::ByCall)?;
+                let ready = Ready::READABLE | Ready::WRITABLE | Ready::PIPE;
+                let source = Source::new(file, ready, Removal::Call)?;
                 Ok(Self { source })
             }
 
@@ -323,7 +323,7 @@ impl Sender {
     /// `WouldBlock` if there is no room yet.
     pub fn try_write(&self, from: &[u8]) -> io::Result<usize> {
         let write = || self.source.io().write(from);
-        self.source.registration().try_io(Interest::WRITABLE, write)
+        self.source.try_io(Interest::WRITABLE, write)
     }
 
     /// Writes from several buffers without a wait.
@@ -332,7 +332,7 @@ impl Sender {
     /// As [`try_write`](Self::try_write).
     pub fn try_write_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
         let write = || self.source.io().write_vectored(from);
-        self.source.registration().try_io(Interest::WRITABLE, write)
+        self.source.try_io(Interest::WRITABLE, write)
     }
 
     fn poll(
@@ -459,7 +459,7 @@ impl Receiver {
     /// `WouldBlock` if there is nothing to read yet.
     pub fn try_read(&self, to: &mut [u8]) -> io::Result<usize> {
         let read = || self.source.io().read(to);
-        self.source.registration().try_io(Interest::READABLE, read)
+        self.source.try_io(Interest::READABLE, read)
     }
 
     /// Reads into several buffers without a wait.
@@ -468,7 +468,7 @@ impl Receiver {
     /// As [`try_read`](Self::try_read).
     pub fn try_read_vectored(&self, to: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let read = || self.source.io().read_vectored(to);
-        self.source.registration().try_io(Interest::READABLE, read)
+        self.source.try_io(Interest::READABLE, read)
     }
 
     fn poll(

@@ -1,7 +1,4 @@
-use super::{
-    Existing::{Refuse, Replace},
-    *,
-};
+use super::*;
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
@@ -22,7 +19,7 @@ fn events(epoll: &Epoll, limit: Option<Duration>) -> Vec<(u64, Ready)> {
 fn edge_comes_once_until_the_readiness_grows() {
     let epoll = Epoll::open().unwrap();
     let (mut one, mut other) = UnixStream::pair().unwrap();
-    epoll.register(one.as_raw_fd(), 5, Refuse).unwrap();
+    epoll.register(one.as_raw_fd(), 5).unwrap();
     assert_eq!(events(&epoll, NOW), [(5, Ready::WRITABLE)]);
     assert_eq!(events(&epoll, NOW), []);
     other.write_all(b"x").unwrap();
@@ -49,14 +46,13 @@ fn wakes_before_a_wait_end_it_once() {
 }
 
 #[test]
-fn second_registration_replaces_the_token_or_is_refused() {
+fn second_registration_is_refused_or_replaces_the_token() {
     let epoll = Epoll::open().unwrap();
     let (one, _other) = UnixStream::pair().unwrap();
-    let register = |token, existing| epoll.register(one.as_raw_fd(), token, existing);
-    register(1, Replace).unwrap();
-    register(2, Replace).unwrap();
-    let error = register(3, Refuse).unwrap_err();
+    epoll.register(one.as_raw_fd(), 1).unwrap();
+    let error = epoll.register(one.as_raw_fd(), 3).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    epoll.replace(one.as_raw_fd(), 2).unwrap();
     assert_eq!(events(&epoll, NOW), [(2, Ready::WRITABLE)]);
     epoll.deregister(one.as_raw_fd()).unwrap();
     epoll.deregister(one.as_raw_fd()).unwrap_err();
@@ -67,7 +63,7 @@ fn regular_file_is_refused() {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let error = Epoll::open()
         .unwrap()
-        .register(file.as_raw_fd(), 1, Refuse)
+        .register(file.as_raw_fd(), 1)
         .unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EPERM));
 }
@@ -123,9 +119,7 @@ fn wait_takes_no_more_than_it_may() {
     let epoll = Epoll::open().unwrap();
     let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
     for (token, (one, _)) in pairs.iter().enumerate() {
-        epoll
-            .register(one.as_raw_fd(), token as u64, Refuse)
-            .unwrap();
+        epoll.register(one.as_raw_fd(), token as u64).unwrap();
     }
     let mut seen = 0;
     epoll.wait(NOW, 2, |_, _| seen += 1).unwrap();

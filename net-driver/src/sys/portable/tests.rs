@@ -1,7 +1,4 @@
-use super::{
-    Existing::{Refuse, Replace},
-    *,
-};
+use super::*;
 use std::{
     io::{Read, Write},
     os::{fd::AsRawFd, unix::net::UnixStream},
@@ -33,7 +30,7 @@ fn ready_of(sys: &Portable, token: u64, limit: Option<Duration>) -> Ready {
 fn edge_comes_once_until_the_readiness_grows() {
     let sys = Portable::open().unwrap();
     let (mut one, mut other) = UnixStream::pair().unwrap();
-    sys.register(one.as_raw_fd(), 5, Refuse).unwrap();
+    sys.register(one.as_raw_fd(), 5).unwrap();
     assert_eq!(ready_of(&sys, 5, NOW), Ready::WRITABLE);
     assert_eq!(events(&sys, NOW), []);
     other.write_all(b"x").unwrap();
@@ -89,18 +86,18 @@ fn wakes_beside_looks_reach_the_waiting_thread() {
 
 /// Fails if a number that is in use is registered again without an error, or keeps its old token.
 #[test]
-fn second_registration_replaces_the_token_or_is_refused() {
+fn second_registration_is_refused_or_replaces_the_token() {
     let sys = Portable::open().unwrap();
     let (one, _other) = UnixStream::pair().unwrap();
-    let register = |token, existing| sys.register(one.as_raw_fd(), token, existing);
-    register(1, Replace).unwrap();
-    register(2, Replace).unwrap();
-    let error = register(3, Refuse).unwrap_err();
+    let register = |token| sys.register(one.as_raw_fd(), token);
+    register(1).unwrap();
+    let error = register(3).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    sys.replace(one.as_raw_fd(), 2).unwrap();
     assert_eq!(ready_of(&sys, 2, NOW), Ready::WRITABLE);
     sys.deregister(one.as_raw_fd()).unwrap();
     sys.deregister(one.as_raw_fd()).unwrap_err();
-    register(4, Refuse).unwrap();
+    register(4).unwrap();
     assert_eq!(ready_of(&sys, 4, NOW), Ready::WRITABLE);
 }
 
@@ -124,7 +121,7 @@ fn wait_takes_no_more_than_it_may() {
     let sys = Portable::open().unwrap();
     let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
     for (token, (one, _)) in pairs.iter().enumerate() {
-        sys.register(one.as_raw_fd(), token as u64, Refuse).unwrap();
+        sys.register(one.as_raw_fd(), token as u64).unwrap();
     }
     let mut seen = 0;
     sys.wait(NOW, 2, |_, _| seen += 1).unwrap();

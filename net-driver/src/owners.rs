@@ -1,0 +1,79 @@
+//! The registrations that the numbers of descriptors belong to.
+//!
+//! A number may pass to another descriptor while its registration lives: safe code can replace the
+//! value inside of an `AsyncFd`, and drop the old one. The next registration of that number then
+//! becomes its owner. An entry of the kernel under this number is the owner's, so no other
+//! registration may delete it. The lock of the slab guards this table (rule 3 of `slab.rs`).
+use crate::sys::Fd;
+
+/// For each number, the index of the slot whose registration was made last.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(Vec<u32>);
+
+/// No slot has this index.
+const NONE: u32 = u32::MAX;
+
+impl Owners {
+    /// Returns whether a live registration owns the number.
+    pub(crate) fn has(&self, fd: Fd) -> bool {
+        self.get(fd).is_some_and(|owner| *owner != NONE)
+    }
+
+    /// Makes the registration in the slot `index` the owner of a number. The descriptor is open:
+    /// the table has room for each number up to the highest one that was ever open.
+    pub(crate) fn set(&mut self, fd: Fd, index: u32) {
+        let Ok(at) = usize::try_from(fd) else {
+            return;
+        };
+        if self.0.len() <= at {
+            self.0.resize(at + 1, NONE);
+        }
+        self.0[at] = index;
+    }
+
+    /// Ends the ownership of the registration in the slot `index`. Returns false if it does not own
+    /// the number.
+    pub(crate) fn remove(&mut self, fd: Fd, index: u32) -> bool {
+        let at = usize::try_from(fd).ok();
+        let owner = at.and_then(|at| self.0.get_mut(at));
+        match owner.filter(|owner| **owner == index) {
+            Some(owner) => {
+                *owner = NONE;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn get(&self, fd: Fd) -> Option<&u32> {
+        self.0.get(usize::try_from(fd).ok()?)
+    }
+}
+
+#[cfg(all(test, not(selvedge_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_belongs_to_its_last_registration() {
+        let mut owners = Owners::default();
+        assert!(!owners.has(3) && !owners.remove(3, 0));
+        owners.set(3, 0);
+        owners.set(3, 7);
+        assert!(owners.has(3) && !owners.has(2) && !owners.has(4));
+        assert!(!owners.remove(3, 0), "the number has passed on");
+        assert!(owners.remove(3, 7) && !owners.remove(3, 7));
+        assert!(!owners.has(3));
+    }
+
+    /// Fails if a number that no open descriptor has panics.
+    #[test]
+    fn impossible_number_has_no_owner() {
+        let mut owners = Owners::default();
+        for fd in [-1, Fd::MIN, Fd::MAX] {
+            assert!(!owners.has(fd) && !owners.remove(fd, NONE));
+        }
+        owners.set(-1, 0);
+        assert!(!owners.has(-1));
+    }
+}
