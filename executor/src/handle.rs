@@ -182,7 +182,7 @@ impl Handle {
     /// A future that is ready at its first poll costs no allocation, and two read-modify-writes of
     /// the runtime's reference count. Any other future also costs one allocation, for the parker
     /// that the future's waker unparks. In a runtime without a monitor, where this thread may have
-    /// to serve timers and sockets, each future costs two allocations and a lock.
+    /// to serve timers and sockets, each future costs two allocations and two locks.
     ///
     /// # Panics
     /// - If the future panics.

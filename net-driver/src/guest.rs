@@ -13,8 +13,8 @@
 //!    If there is none, it stands by again, or takes the role at once after a full batch. So it
 //!    leaves the events of a busy worker to that worker: the tasks that it wakes cross threads.
 //! 4. Where no thread stands by, a guest waits for its own future alone.
-//! 5. Before a guest polls its future again, and when it leaves, it finds another standby if there
-//!    must be one and is none (rule 5 of `standby.rs`).
+//! 5. Before a guest polls its future again, and when it leaves, it recruits another standby if
+//!    there must be one and is none (rule 5 of `standby.rs`).
 use crate::{
     driver::{Driver, Inner},
     park::{Token, Waited, WorkerPark},
@@ -27,37 +27,54 @@ use std::{
 };
 use sync_shim::{
     atomic::{
-        AtomicBool,
+        AtomicBool, AtomicUsize,
         Ordering::{Acquire, Relaxed, Release},
     },
+    count::shared,
     panics::contain,
     sync::Mutex,
 };
 use worker_idle::park::Park;
 
 /// The tokens of a driver's guests.
-pub(crate) struct Guests(Mutex<Vec<Option<Arc<Token>>>>);
+pub(crate) struct Guests {
+    tokens: Mutex<Vec<Option<Arc<Token>>>>,
+    count: AtomicUsize,
+}
 
 impl Guests {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self {
+            tokens: Mutex::new(Vec::new()),
+            count: shared(AtomicUsize::new(0)),
+        }
+    }
+
+    /// Returns whether there are no guests. The caller's fence orders the load.
+    pub(crate) fn is_empty(&self) -> bool {
+        // Ordering: Relaxed; see `Inner::recruit_standby`.
+        self.count.load(Relaxed) == 0
     }
 
     /// Adds a guest, and returns its place.
     fn add(&self, token: Arc<Token>) -> usize {
-        let mut guests = self.0.lock();
+        let mut guests = self.tokens.lock();
         let place = guests.iter().position(Option::is_none);
         let place = place.unwrap_or_else(|| {
             guests.push(None);
             guests.len() - 1
         });
         guests[place] = Some(token);
+        // Ordering: Relaxed. The guest makes a fence before it waits.
+        self.count.fetch_add(1, Relaxed);
         place
     }
 
     fn remove(&self, place: usize) {
-        let mut guests = self.0.lock();
+        let mut guests = self.tokens.lock();
         guests[place] = None;
+        // Ordering: Relaxed. A thread that reads the old count takes the lock in vain.
+        self.count.fetch_sub(1, Relaxed);
         while let Some(None) = guests.last() {
             guests.pop();
         }
@@ -65,17 +82,17 @@ impl Guests {
 
     /// Returns the token of the guest at this place, unless it has left.
     pub(crate) fn token(&self, place: usize) -> Option<Arc<Token>> {
-        self.0.lock().get(place).cloned().flatten()
+        self.tokens.lock().get(place).cloned().flatten()
     }
 
     /// Returns the tokens of all guests.
     pub(crate) fn tokens(&self) -> Vec<Arc<Token>> {
-        self.0.lock().iter().flatten().cloned().collect()
+        self.tokens.lock().iter().flatten().cloned().collect()
     }
 
     /// Returns the token of a guest that waits on its thread, and is not at the place `but`.
     pub(crate) fn in_thread(&self, but: Option<usize>) -> Option<Arc<Token>> {
-        let guests = self.0.lock();
+        let guests = self.tokens.lock();
         let mut others = guests
             .iter()
             .enumerate()
@@ -86,12 +103,7 @@ impl Guests {
     /// Returns whether `test` is true of each guest's token.
     #[cfg(feature = "test-util")]
     pub(crate) fn all(&self, test: impl Fn(&Token) -> bool) -> bool {
-        self.0.lock().iter().flatten().all(|token| test(token))
-    }
-
-    #[cfg(all(test, feature = "test-util", not(selvedge_loom)))]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.tokens.lock().iter().flatten().all(|token| test(token))
     }
 }
 
@@ -131,7 +143,7 @@ impl Driver {
     /// output.
     ///
     /// The driver is current meanwhile. If the driver [lets parked threads stand
-    /// by](Self::let_stand_by), this thread serves timers and sockets while all workers are in long
+    /// by](Self::with_standby), this thread serves timers and sockets while all workers are in long
     /// polls: it then calls the wakers of tasks, and catches their panics. A clock that a test has
     /// paused jumps only while this thread waits too.
     ///
@@ -163,7 +175,7 @@ impl Driver {
             loop {
                 if signal.take() {
                     if self.inner().lacks_standby() {
-                        self.inner().find_standby();
+                        self.inner().recruit_standby();
                     }
                     if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                         return output;
@@ -209,7 +221,7 @@ impl WorkerPark {
                 takes = true;
                 self.stand_by(None)
             } else {
-                self.wait_in_thread_if(None, || role.has_standby_still())
+                self.wait_in_thread_if(None, || role.is_still_stood_by())
             };
             if waited != Waited::Refused {
                 return;
@@ -225,7 +237,7 @@ impl Inner {
         self.clock.will_wait();
         self.guests.remove(index - self.tokens.len());
         if self.lacks_standby() {
-            self.find_standby();
+            self.recruit_standby();
         }
         #[cfg(feature = "test-util")]
         self.began_to_wait();

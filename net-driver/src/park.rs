@@ -155,7 +155,8 @@ impl Token {
     /// Returns whether the thread waits outside of the reactor, or is about to.
     pub(crate) fn is_in_thread(&self) -> bool {
         // Ordering: Relaxed. A worker that this misses does not wait: it sees that the role is
-        // vacant. The fences of `Role::is_still_held` order this load (rule 4 of `role.rs`).
+        // vacant. The fences of `Role::is_still_held` and of
+        // `recruit_standby` order this load (rule 4 of `role.rs`, rule 4 of `standby.rs`).
         self.state.load(Relaxed) == IN_THREAD
     }
 
@@ -391,7 +392,7 @@ impl WorkerPark {
                     park.0.park();
                 }
                 if driver.lacks_standby() {
-                    driver.find_standby();
+                    driver.recruit_standby();
                 }
                 park.0.deliver();
             }

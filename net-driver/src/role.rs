@@ -10,7 +10,7 @@
 //! | `holder` | the poller's index plus 1, or 0 while the role is vacant; and a bit, [`UNPARKS_STANDBY`] | the thread that takes or leaves the role; the standby sets the bit |
 //! | `until` | the deadline (a tick) for which the poller parks, or 0 while the role is vacant | the poller |
 //! | `active` | there has been a timer, or a socket that workers poll | the thread that makes the first of them |
-//! | `may_stand_by` | whether a parked thread is to stand by | the runtime, once |
+//! | `stands_by` | whether a parked thread is to stand by, and since when | the runtime, once |
 //! | `standby` | the standby's index plus 1, or 0 | the thread that begins or ends to stand by |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. The
@@ -36,7 +36,7 @@
 //!    a retiring worker unparks all others.
 use sync_shim::{
     atomic::{
-        AtomicBool, AtomicU64, AtomicUsize,
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
         Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
         fence,
     },
@@ -46,6 +46,11 @@ use sync_shim::{
 /// The bit of `holder` with which the standby requests an unpark at the poller's leave (rule 2 of
 /// `standby.rs`).
 const UNPARKS_STANDBY: usize = 1 << (usize::BITS - 1);
+
+/// The values of `stands_by`.
+const NEVER: u32 = 0;
+const FROM_THE_START: u32 = 1;
+const LATE: u32 = 2;
 
 /// The duty of a thread that has left the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +68,7 @@ pub(crate) struct Role {
     holder: AtomicUsize,
     until: AtomicU64,
     active: AtomicBool,
-    may_stand_by: AtomicBool,
+    stands_by: AtomicU32,
     standby: AtomicUsize,
 }
 
@@ -73,7 +78,7 @@ impl Role {
             holder: shared(AtomicUsize::new(0)),
             until: AtomicU64::new(0),
             active: shared(AtomicBool::new(false)),
-            may_stand_by: AtomicBool::new(false),
+            stands_by: AtomicU32::new(NEVER),
             standby: shared(AtomicUsize::new(0)),
         }
     }
@@ -137,19 +142,14 @@ impl Role {
     pub(crate) fn leave(&self) -> Left {
         // Ordering: Relaxed. A thread that still reads the old tick unparks a worker in vain.
         self.until.store(0, Relaxed);
-        let mut unparks = true;
-        if self.may_stand_by() {
-            // Ordering: Release pairs with `try_take`. Acquire pairs with the Release of
-            // `request_unpark`: this thread then sees that standby, or a later one.
-            unparks = self.holder.swap(0, AcqRel) & UNPARKS_STANDBY != 0;
-        } else {
+        if !self.may_stand_by() {
             // Ordering: Release pairs with `try_take`.
             self.holder.store(0, Release);
-            if !self.may_stand_by() {
-                return Left::Done;
-            }
-            // Threads stand by since just now, and the store may have cleared the bit.
+            return Left::Done;
         }
+        // Ordering: Release pairs with `try_take`. Acquire pairs with the Release of
+        // `request_unpark`: this thread then sees that standby, or a later one.
+        let unparks = self.holder.swap(0, AcqRel) & UNPARKS_STANDBY != 0;
         // Ordering: SeqCst pairs with the fence of `stop_standing_by` (rule 3 of `standby.rs`).
         fence(SeqCst);
         // Ordering: Relaxed, after the fence.
@@ -162,15 +162,17 @@ impl Role {
 
     /// Returns whether a parked thread is to stand by.
     pub(crate) fn may_stand_by(&self) -> bool {
-        // Ordering: Relaxed. A thread that misses the change is unparked after it, and then waits
-        // by the rules of `standby.rs`. `leave` checks twice.
-        self.may_stand_by.load(Relaxed)
+        // Ordering: Relaxed. A thread that misses a late change is unparked after it, and then
+        // waits by the rules of `standby.rs`.
+        self.stands_by.load(Relaxed) != NEVER
     }
 
-    /// Lets parked threads stand by. If the role is active, the caller unparks all threads.
-    pub(crate) fn let_stand_by(&self) {
+    /// Lets parked threads stand by. `is_new` says that no thread has parked yet. Otherwise the
+    /// caller unparks all threads.
+    pub(crate) fn let_stand_by(&self, is_new: bool) {
+        let since = if is_new { FROM_THE_START } else { LATE };
         // Ordering: Relaxed, as in `may_stand_by`.
-        self.may_stand_by.store(true, Relaxed);
+        let _ = (self.stands_by).compare_exchange(NEVER, since, Relaxed, Relaxed);
     }
 
     /// Begins to stand by, unless a thread does.
@@ -197,14 +199,19 @@ impl Role {
 
     /// Returns whether a thread stands by, for a thread that has published its wait (rule 3 of
     /// `standby.rs`).
-    pub(crate) fn has_standby_still(&self) -> bool {
+    pub(crate) fn is_still_stood_by(&self) -> bool {
         fence(SeqCst);
         self.has_standby()
     }
 
     /// Requests that the poller unparks the standby, which is the caller, when it leaves the role.
-    /// Returns false if the role is vacant.
+    /// Returns false if the role is vacant, or if threads stand by only since the driver ran: a
+    /// poller that took the role before may leave it without a look at the bit.
     pub(crate) fn request_unpark(&self) -> bool {
+        // Ordering: Relaxed. The caller stands by, so it has seen the value.
+        if self.stands_by.load(Relaxed) == LATE {
+            return false;
+        }
         // Ordering: Release pairs with the Acquire of `leave`. Relaxed for the loads: if the role
         // was left and taken again, the new poller finds the bit.
         self.holder

@@ -4,7 +4,7 @@
 //! The worker that left the role last is responsible for timers and sockets (rule 1 of `role.rs`).
 //! It looks between its polls, so during a long poll nobody looks. In most runtimes a thread that
 //! watches the workers looks then ([`Driver::poll_overdue`]). In a runtime without such a thread
-//! ([`Driver::let_stand_by`]), one thread that waits *stands by*: a worker in its park, or a guest.
+//! ([`Driver::with_standby`]), one thread that waits *stands by*: a worker in its park, or a guest.
 //!
 //! 1. The standby waits for a [`ROUND`] at a time. If the role is vacant at the end of a round, a
 //!    worker takes it. A guest takes it only if something has been due for a round: see `guest.rs`.
@@ -13,19 +13,24 @@
 //!    holder are one word. So either the standby finds that the role was left, or the poller finds
 //!    the bit when it leaves the role, and unparks the standby. A standby leaves the bit set when
 //!    it stops: the next standby sets it again before it relies on it.
-//! 3. A thread waits beside the standby without a limit only if it finds a standby after it has
-//!    published its wait. The standby may stop. If the role is vacant then, it *finds* another one:
-//!    it unparks a thread that waits. If the role is held, the poller finds one when it leaves the
-//!    role. Each of the two writes its own word, makes a `SeqCst` fence, and reads the other's word.
-//!    So at least one of them sees that the role is vacant and that no thread stands by.
-//! 4. The thread that finds a standby reads that none stands by, makes a fence, and reads the
-//!    tokens. If a waiting thread has read that a thread stands by, its fence comes before this one,
-//!    and its token says that it waits.
-//! 5. The unparked thread usually waits again, and then takes the role or stands by. If instead it
-//!    runs a task, polls its own future, or leaves, it first finds another standby, if the role is
-//!    vacant and none stands by. A worker's executor does so ([`Driver::find_standby`]).
+//! 3. A thread waits beside the standby without a limit only if it sees a standby after it has
+//!    published its wait. The standby may stop. Then somebody *recruits* another one: unparks a
+//!    thread that waits. The poller does so if it leaves the role and sees no standby. The thread
+//!    that has stopped does so if the role is vacant, unless it waits again, and then takes the role
+//!    or stands by itself. Each of the two writes its own word, makes a `SeqCst` fence, and reads
+//!    the other's word. So at least one of them sees that the role is vacant and that no thread
+//!    stands by.
+//! 4. The recruiter reads that no thread stands by, makes a fence, and reads the tokens. If a
+//!    waiting thread has seen a standby, its fence comes before this one, and its token says that it
+//!    waits.
+//! 5. The recruit usually waits again, and then takes the role or stands by. A thread that runs a
+//!    task, polls its own future, or leaves, after a wait, first recruits another standby if the
+//!    role is vacant and no thread stands by. A worker's executor does so
+//!    ([`Driver::recruit_standby`]).
 //! 6. The poller may wait on its thread too, and its token looks like that of any other thread. So
-//!    rule 4 leaves it out. Workers that park in parkers of their own never stand by.
+//!    rule 4 leaves it out. A thread that becomes the poller during the scan may be unparked in
+//!    vain: it recruits another one when it leaves the role. Workers that park in parkers of their
+//!    own never stand by.
 use crate::{
     driver::{Driver, Inner},
     park::{Waited, WorkerPark},
@@ -52,20 +57,19 @@ impl Drop for LeaveRole<'_> {
         match self.0.role.leave() {
             Left::Done => {}
             Left::Unpark(standby) => self.0.unpark(standby),
-            Left::WithoutStandby => drop(self.0.find_standby()),
+            Left::WithoutStandby => {
+                self.0.recruit_standby();
+            }
         }
     }
 }
 
 /// Stops to stand by when this value is dropped (rule 3).
-pub(crate) struct Standby<'a>(pub(crate) &'a Inner);
+struct Standby<'a>(&'a Inner);
 
 impl Drop for Standby<'_> {
     fn drop(&mut self) {
         self.0.role.stop_standing_by();
-        if !self.0.role.is_held() {
-            self.0.find_standby();
-        }
     }
 }
 
@@ -82,7 +86,7 @@ impl WorkerPark {
             return self.stand_by(limit);
         }
         // The fence of the first condition orders both loads.
-        self.wait_in_thread_if(limit, || role.has_standby_still() && role.is_held())
+        self.wait_in_thread_if(limit, || role.is_still_stood_by() && role.is_held())
     }
 
     /// Waits as the standby, at most for `limit`. Is refused when the thread is to take the role.
@@ -140,12 +144,15 @@ impl Inner {
     /// Unparks a thread that waits, so that it stands by (rules 3 to 6). Returns false if no thread
     /// stands by and none waits.
     #[cold]
-    pub(crate) fn find_standby(&self) -> bool {
+    pub(crate) fn recruit_standby(&self) -> bool {
         if self.role.has_standby() {
             return true;
         }
-        // Ordering: SeqCst pairs with the fence of `has_standby_still` (rule 4).
+        // Ordering: SeqCst pairs with the fence of `is_still_stood_by` (rule 4).
         fence(SeqCst);
+        if self.tokens.len() == 1 && self.guests.is_empty() {
+            return false; // The caller is the only thread.
+        }
         let poller = self.role.holder();
         let workers = self.tokens.iter().enumerate();
         let mut workers = workers.filter(|_| !self.parks_elsewhere());
@@ -165,7 +172,7 @@ impl Inner {
 }
 
 impl Driver {
-    /// Lets a parked thread of this driver stand by: the thread serves timers and sockets if the
+    /// Lets a parked thread of this new driver stand by: the thread serves timers and sockets if the
     /// workers that are awake do not. The thread is a worker in its [`WorkerPark`], or a thread in
     /// [`block_on`](Self::block_on). It looks every 5 ms, until the driver has been idle for 50 ms.
     ///
@@ -173,25 +180,39 @@ impl Driver {
     /// long poll, until another thread calls [`poll_overdue`](Self::poll_overdue) or parks.
     ///
     /// A worker that ends its park and then runs a task must call
-    /// [`find_standby`](Self::find_standby) in between, if the driver
+    /// [`recruit_standby`](Self::recruit_standby) in between, if the driver
     /// [lacks a standby](Self::lacks_standby). [`WorkerPark::block_on`] does so by itself.
     ///
     /// ```
     /// use net_driver::{Driver, time};
     /// use std::time::Duration;
     ///
-    /// let driver = Driver::new(1); // Its only worker never parks.
+    /// let driver = Driver::new(1).with_standby(); // Its only worker never parks.
+    /// driver.block_on(time::sleep(Duration::from_millis(1)));
+    /// ```
+    #[must_use]
+    pub fn with_standby(self) -> Self {
+        self.inner().role.let_stand_by(true);
+        self
+    }
+
+    /// As [`with_standby`](Self::with_standby), for a driver that runs already. The thread that
+    /// stands by then looks every 5 ms, also while the driver is idle. Unparks all workers.
+    ///
+    /// ```
+    /// use net_driver::{Driver, time};
+    /// use std::time::Duration;
+    ///
+    /// let driver = Driver::new(1);
     /// driver.let_stand_by();
     /// driver.block_on(time::sleep(Duration::from_millis(1)));
     /// ```
     pub fn let_stand_by(&self) {
-        self.inner().role.let_stand_by();
-        if self.inner().role.is_active() {
-            self.inner().unpark_all();
-        }
+        self.inner().role.let_stand_by(false);
+        self.inner().unpark_all();
     }
 
-    /// Returns whether parked threads may stand by: see [`let_stand_by`](Self::let_stand_by).
+    /// Returns whether parked threads may stand by: see [`with_standby`](Self::with_standby).
     pub fn may_stand_by(&self) -> bool {
         self.inner().role.may_stand_by()
     }
@@ -212,9 +233,9 @@ impl Driver {
     /// thread waits.
     ///
     /// ```
-    /// assert!(!net_driver::Driver::new(1).find_standby());
+    /// assert!(!net_driver::Driver::new(1).recruit_standby());
     /// ```
-    pub fn find_standby(&self) -> bool {
-        self.inner().find_standby()
+    pub fn recruit_standby(&self) -> bool {
+        self.inner().recruit_standby()
     }
 }

@@ -183,9 +183,10 @@ impl Builder {
         let remotes: Vec<_> = remotes.collect();
         #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
         events.set_blocking(crate::net::run_blocking);
-        if !self.monitor.is_on() {
-            events.let_stand_by();
-        }
+        let events = match self.monitor.is_on() {
+            true => events,
+            false => events.with_standby(),
+        };
         #[cfg(feature = "test-util")]
         if self.start_paused {
             events.pause();

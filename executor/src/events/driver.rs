@@ -155,6 +155,12 @@ impl Events {
     }
 
     /// Lets parked threads stand by, in a runtime without a monitor ([`standby`](super::standby)).
+    pub(crate) fn with_standby(self) -> Self {
+        Self(self.0.with_standby())
+    }
+
+    /// The same for a runtime that runs already.
+    #[cfg(feature = "monitor")]
     pub(crate) fn let_stand_by(&self) {
         self.0.let_stand_by();
     }
@@ -166,8 +172,8 @@ impl Events {
     }
 
     /// Lets a thread that waits stand by. Returns false if no worker waits that could.
-    pub(crate) fn find_standby(&self) -> bool {
-        self.0.find_standby()
+    pub(crate) fn recruit_standby(&self) -> bool {
+        self.0.recruit_standby()
     }
 
     /// Fires timers and polls sockets that no worker has looked at for this time.

@@ -95,9 +95,14 @@ impl Events {
         ThreadPark::block_on(future)
     }
 
+    pub(crate) fn with_standby(self) -> Self {
+        self
+    }
+
+    #[cfg(feature = "monitor")]
     pub(crate) fn let_stand_by(&self) {}
 
-    pub(crate) fn find_standby(&self) -> bool {
+    pub(crate) fn recruit_standby(&self) -> bool {
         true
     }
 

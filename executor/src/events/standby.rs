@@ -8,7 +8,7 @@
 //!    thread, because the poll in progress may be the first one of the runtime, and long. If a poll
 //!    is long while a worker sleeps, the monitor also wakes that worker, which takes the role.
 //! 2. In a runtime without a monitor, a parked worker or a thread in `block_on` *stands by*
-//!    ([`Driver::let_stand_by`](net_driver::Driver::let_stand_by)). An unstarted worker cannot. So
+//!    ([`Driver::with_standby`](net_driver::Driver::with_standby)). An unstarted worker cannot. So
 //!    where no thread stands by, a worker that begins to run tasks wakes another one, and so does
 //!    the first timer or socket. That worker starts, finds nothing to do, and parks.
 //! 3. If the monitor's thread cannot be started, rule 2 holds from then on. A thread that waits in
@@ -32,7 +32,10 @@ impl Shared {
     /// runtime with a monitor.
     #[inline]
     pub(crate) fn notify_standby(&self) {
-        if self.events.lacks_standby() && !self.events.find_standby() {
+        if !self.events.lacks_standby() || self.events.recruit_standby() {
+            return;
+        }
+        if self.remotes.len() > 1 {
             self.notify();
         }
     }

@@ -1,7 +1,6 @@
 //! Models of an unpark: the worker sees the writes before the unpark, and the unpark finds the
 //! reactor in which the worker waits.
 use super::*;
-use crate::standby::Standby;
 use std::mem::ManuallyDrop;
 use sync_shim::{Model, cell::UnsafeCell, model, model_must_fail};
 
@@ -169,7 +168,7 @@ fn worker_that_gets_the_role_and_retires_passes_it_on() {
 fn with_standby() -> Driver {
     let driver = Driver::new(3);
     let _ = driver.inner().role.activate();
-    driver.inner().role.let_stand_by();
+    driver.inner().role.let_stand_by(true);
     assert!(driver.inner().role.try_take(0));
     driver
 }
@@ -223,15 +222,23 @@ fn leave_that_does_not_unpark_strands_the_standby() {
 fn wait_beside(driver: &Driver) {
     let (role, token) = (&driver.inner().role, &driver.inner().tokens[1]);
     while !role.try_take(1) && !role.try_stand_by(1) {
-        token.wait_in_thread_if(None, || role.has_standby_still() && role.is_held());
+        token.wait_in_thread_if(None, || role.is_still_stood_by() && role.is_held());
+    }
+}
+
+/// Stops to stand by, as a thread does that then runs a task.
+fn stop_standing_by(driver: &Driver) {
+    driver.inner().role.stop_standing_by();
+    if driver.inner().lacks_standby() {
+        driver.inner().recruit_standby();
     }
 }
 
 /// The poller leaves the role, and the standby stops, while worker 1 is about to wait beside them:
 /// worker 1 takes the place of one of them.
 ///
-/// Fails if neither the poller nor the standby finds another thread, or if one of the fences is
-/// left out: in `leave`, in `stop_standing_by`, in `find_standby` or in `has_standby_still`.
+/// Fails if neither the poller nor the standby recruits another thread, or if one of the fences is
+/// left out: in `leave`, in `stop_standing_by`, in `recruit_standby` or in `is_still_stood_by`.
 #[test]
 fn standby_and_poller_that_stop_are_replaced() {
     Model::new().bound(3).check(|| {
@@ -245,15 +252,15 @@ fn standby_and_poller_that_stop_are_replaced() {
             let driver = driver.clone();
             thread::spawn(move || drop(LeaveRole(driver.inner())))
         };
-        drop(Standby(driver.inner()));
+        stop_standing_by(&driver);
         leaves.join().unwrap();
         waits.join().unwrap();
     });
 }
 
-/// A poller that finds no standby when it leaves strands a worker that waits.
+/// A poller that recruits no standby when it leaves strands a worker that waits.
 #[test]
-fn leave_that_finds_no_standby_strands_a_worker() {
+fn leave_that_recruits_no_standby_strands_a_worker() {
     model_must_fail("deadlock", || {
         let driver = with_standby();
         assert!(driver.inner().role.try_stand_by(2));
@@ -261,7 +268,7 @@ fn leave_that_finds_no_standby_strands_a_worker() {
             let driver = driver.clone();
             thread::spawn(move || wait_beside(&driver))
         };
-        drop(Standby(driver.inner()));
+        stop_standing_by(&driver);
         let _ = driver.inner().role.leave();
         waits.join().unwrap();
     });
