@@ -227,10 +227,10 @@ impl<'a> Driver<'a> {
         loop {
             // A wake after the `take` sets the flag again, and the unpark of that wake ends the
             // park below.
-            if signal.take()
-                && let Poll::Ready(output) = future.as_mut().poll(&mut cx)
-            {
-                return output;
+            if signal.take() {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                    return output;
+                }
             }
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ran => {}
