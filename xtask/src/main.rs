@@ -8,6 +8,7 @@ mod guide;
 mod interrupt;
 mod links;
 mod lockfile;
+mod minimal;
 mod modules;
 mod msrv;
 mod no_std;
