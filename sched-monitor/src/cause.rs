@@ -208,8 +208,8 @@ fn system_call(syscall: &str) -> Option<Call> {
 #[cfg(target_os = "linux")]
 fn name(number: i64) -> Option<&'static str> {
     /// Makes a table of the names and numbers of calls. An architecture need not have all of them:
-    /// 32-bit x86 has no `accept`. Where `libc` has no number, the inner block does not find it, and
-    /// the number is that of the outer block.
+    /// 32-bit x86 has no `accept`. The inner block does not find the number that `libc` lacks, and
+    /// so takes the one of the outer block.
     macro_rules! names {
         ($($name:literal = $number:ident,)*) => {{
             /// A number that no call has, as it is negative.
