@@ -12,9 +12,9 @@
 use anyhow::{Context, Result, bail, ensure};
 use project::{
     say,
-    workspace::{self, Package, cargo, output_of, succeeds},
+    workspace::{self, Package, cargo, succeeds},
 };
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, process::Stdio};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 /// The crates that are checked in a build of their own, as the dependencies of theirs need newer
 /// versions than the other crates. All other crates are checked in one build.
@@ -63,14 +63,16 @@ fn builds_in(folder: &Path, crates: &[&Package]) -> Result<bool> {
         cargo.args(arguments).current_dir(folder);
         cargo
     };
-    // Without a network the step needs the packages that an earlier run has downloaded.
-    let mut resolve = cargo(&["tree", "--offline"]);
-    let resolved = resolve
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()?;
-    if !resolved.success() {
-        output_of(&mut cargo(&["tree"]))?;
+    if !cargo(&["tree", "--offline"]).output()?.status.success() {
+        let resolved = cargo(&["tree"]).output()?;
+        let said = String::from_utf8_lossy(&resolved.stderr);
+        if is_without_network(&said) {
+            say!(
+                "not checked: these versions are not downloaded yet, and the registry is not reached"
+            );
+            return Ok(true);
+        }
+        ensure!(resolved.status.success(), "cargo tree: {said}");
     }
     let check = |flags: &str| {
         let mut check = cargo(&["check", "--quiet", "--locked", "--target-dir", "../target"]);
@@ -88,6 +90,11 @@ fn builds_in(folder: &Path, crates: &[&Package]) -> Result<bool> {
         elsewhere.args(["--package", name]);
     }
     Ok(have.is_empty() || succeeds(&mut elsewhere)?)
+}
+
+/// Returns whether cargo's message says that it could not reach the registry.
+fn is_without_network(message: &str) -> bool {
+    message.contains("failed to download") || message.contains("offline")
 }
 
 /// Returns the oldest version of each dependency of the crates on a package that is not published
