@@ -10,7 +10,7 @@ use selvedge::{
 };
 use std::{
     future::Future,
-    io::{self, ErrorKind, Read as _},
+    io::{ErrorKind, Read as _},
     os::{
         fd::OwnedFd,
         unix::{net::UnixStream, process::ExitStatusExt},
