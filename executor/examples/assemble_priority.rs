@@ -84,7 +84,7 @@ impl Executor {
     fn next(&mut self) -> Option<Notified<Scheduler>> {
         self.turn = self.turn.wrapping_add(1);
         let Queues { urgent, rest, .. } = &*self.queues;
-        if self.turn.is_multiple_of(8) {
+        if self.turn % 8 == 0 {
             rest.pop().or_else(|| urgent.pop())
         } else {
             urgent.pop().or_else(|| rest.pop())

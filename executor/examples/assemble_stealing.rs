@@ -174,10 +174,10 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let (task, join) = task_header::new(future, Scheduler(shared.clone()));
-    if let Some(task) = Scheduler::keep(shared, task)
-        && shared.injector.push(task).is_ok()
-    {
-        shared.wake_all();
+    if let Some(task) = Scheduler::keep(shared, task) {
+        if shared.injector.push(task).is_ok() {
+            shared.wake_all();
+        }
     } // If the injector is closed, the task is dropped: `join` then says that it was cancelled.
     join
 }

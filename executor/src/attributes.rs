@@ -80,11 +80,11 @@ mod linux {
                 // SAFETY: `signals` is valid to read, and null says not to write the old mask.
                 unsafe { libc::pthread_sigmask(SIG_SETMASK, signals, ptr::null_mut()) };
             }
-            if let Some(set) = &self.processors
-                && !processors().is_some_and(|now| are_equal(&now, set))
-            {
-                // SAFETY: 0 is this thread, and the size is that of the set.
-                unsafe { libc::sched_setaffinity(0, size_of_val(set), set) };
+            if let Some(set) = &self.processors {
+                if !processors().is_some_and(|now| are_equal(&now, set)) {
+                    // SAFETY: 0 is this thread, and the size is that of the set.
+                    unsafe { libc::sched_setaffinity(0, size_of_val(set), set) };
+                }
             }
             if let Some(scheduling) = self.scheduling {
                 scheduling.apply();

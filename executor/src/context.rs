@@ -285,10 +285,10 @@ pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Optio
             }
         } else {
             #[cfg(feature = "groups")]
-            if scheduler.is(&core.shared)
-                && let Some(task) = task.take()
-            {
-                core.schedule(task, why);
+            if scheduler.is(&core.shared) {
+                if let Some(task) = task.take() {
+                    core.schedule(task, why);
+                }
             }
         }
     });

@@ -369,10 +369,10 @@ impl Core {
 
     fn at_interval(&self) -> Option<Task> {
         // A task in an ended slice would be refused its first operation.
-        if !self.slice().need_preempt()
-            && let Some(task) = self.look_again()
-        {
-            return Some(task);
+        if !self.slice().need_preempt() {
+            if let Some(task) = self.look_again() {
+                return Some(task);
+            }
         }
         self.clock_out();
         self.clock_in();

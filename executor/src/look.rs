@@ -94,9 +94,8 @@ impl Shared {
     /// Nudges a busy worker after a push. If the workers read the clock, also stamps the time of
     /// the nudge.
     pub(crate) fn nudge(&self) {
-        if let Some(worker) = self.slices.nudge_one()
-            && self.settings.adapts
-        {
+        let nudged = self.slices.nudge_one();
+        if let Some(worker) = nudged.filter(|_| self.settings.adapts) {
             let now = self.begun.elapsed().as_nanos() as u64;
             // Ordering: Relaxed, see `Core::record_wait`.
             self.remotes[worker].nudged_at.store(now.max(1), Relaxed);

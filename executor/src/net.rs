@@ -1,4 +1,4 @@
-//! Sockets, under tokio's names, from [`net_driver::net`]. This module exists on Unix.
+//! Sockets, under tokio's names, from [`net_driver::net`]. The feature `net` needs Unix.
 //!
 //! A socket is made in a task, in a runtime's `block_on`, or where a runtime's [`Handle`] was
 //! entered. The socket belongs to that runtime. One idle worker of the runtime waits for all of its

@@ -276,10 +276,10 @@ impl Shared {
     /// Takes a task from outside, of any group: for shutdown.
     pub(crate) fn pop_injected(&self) -> Option<Task> {
         #[cfg(feature = "groups")]
-        if self.groups.is_used()
-            && let Some(task) = self.groups.injector.pop()
-        {
-            return Some(task);
+        if self.groups.is_used() {
+            if let Some(task) = self.groups.injector.pop() {
+                return Some(task);
+            }
         }
         self.injector.pop()
     }

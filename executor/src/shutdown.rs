@@ -98,9 +98,8 @@ impl Runtime {
             return false; // The driven workers close the runtime.
         }
         shared.close();
-        if let Some(driven) = &self.current_thread
-            && !driven.end(deadline)
-        {
+        let driven = self.current_thread.as_ref();
+        if driven.is_some_and(|driven| !driven.end(deadline)) {
             return false;
         }
         let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Sets the limit of the process's descriptors. Returns the limit that it replaces.
-fn limit(descriptors: u64) -> u64 {
+fn limit(descriptors: libc::rlim_t) -> libc::rlim_t {
     // SAFETY: all zeroes are a valid value of a plain C structure.
     let mut limits: libc::rlimit = unsafe { mem::zeroed() };
     // SAFETY: the pointer is valid for the call.
@@ -26,7 +26,7 @@ fn limit(descriptors: u64) -> u64 {
 fn with_free<R>(free: usize, f: impl FnOnce() -> R) -> R {
     // The limit leaves room for the descriptors that the process has inherited.
     let inherited = fs::read_dir("/proc/self/fd").unwrap().count();
-    let before = limit(inherited as u64 + 64);
+    let before = limit(inherited as libc::rlim_t + 64);
     let mut taken = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         taken.push(file);

@@ -68,8 +68,11 @@ impl Park for TimerPark {
     fn poll(&mut self, max: usize) {
         let now = Instant::now();
         let mut timers = self.timers.0.lock().unwrap();
-        let due = timers.extract_if(.., |(at, _)| *at <= now).take(max);
-        self.due.extend(due.map(|(_, waker)| waker));
+        let (due, later): (Vec<_>, Vec<_>) = timers.drain(..).partition(|(at, _)| *at <= now);
+        let mut due = due.into_iter();
+        self.due
+            .extend(due.by_ref().take(max).map(|(_, waker)| waker));
+        timers.extend(due.chain(later));
     }
 
     fn has_events(&self) -> bool {

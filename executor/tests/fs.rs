@@ -9,7 +9,10 @@ use selvedge::{
 use std::{
     future::Future,
     io::{self, ErrorKind, Read, SeekFrom, Write},
-    os::{fd::OwnedFd, unix::net::UnixStream},
+    os::{
+        fd::{FromRawFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     path::PathBuf,
     pin::Pin,
     sync::{Arc, mpsc},
@@ -57,9 +60,13 @@ fn cancel<R>(future: impl Future<Output = R>) -> Option<R> {
 
 /// Returns a file for a full pipe, the pipe's reader, and the number of bytes in the pipe. Writes
 /// to the file wait until the reader takes these bytes.
-fn full_pipe() -> (File, io::PipeReader, usize) {
-    let (reader, writer) = io::pipe().unwrap();
-    let mut filler = std::fs::File::from(OwnedFd::from(writer));
+fn full_pipe() -> (File, std::fs::File, usize) {
+    let mut ends = [0; 2];
+    // SAFETY: the array has room for the two descriptors.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    // SAFETY: the call above has made the descriptors, and nothing else owns them.
+    let ends = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+    let [reader, mut filler] = ends.map(std::fs::File::from);
     // Fills the pipe without blocking. The flag `O_NONBLOCK` belongs to the open pipe, so it is
     // cleared afterwards.
     let mut room = 0;

@@ -5,6 +5,11 @@ use selvedge::{
     task::{consume_budget, has_remaining, need_preempt},
     yield_now,
 };
+#[cfg(target_os = "linux")]
+use std::{
+    fs::File,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -314,12 +319,19 @@ fn reporting(threshold: u64) -> (Runtime, Reports) {
     (runtime, reports)
 }
 
+/// Returns a connected pair of descriptors whose reads and writes are the calls `read` and `write`.
+#[cfg(target_os = "linux")]
+fn connected_files() -> (File, File) {
+    let (one, other) = UnixStream::pair().unwrap();
+    (OwnedFd::from(one).into(), OwnedFd::from(other).into())
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn stall_in_a_system_call_is_reported_with_its_name() {
     let (runtime, reports) = reporting(5);
     let (sender, receiver) = mpsc::channel::<()>();
-    let (mut reader, writer) = std::io::pipe().unwrap();
+    let (mut reader, writer) = connected_files();
     let task = runtime.spawn(async move {
         let _ = std::io::Read::read(&mut reader, &mut [0]);
         let _ = receiver.recv();
@@ -482,7 +494,7 @@ mod stacks {
     #[test]
     fn stack_of_a_poll_that_reads_has_its_function_below_read() {
         let (runtime, reports) = reporting_all(Builder::new());
-        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (reader, mut writer) = connected_files();
         let (sender, begun) = mpsc::channel();
         let task = runtime.spawn(async move {
             sender.send(Instant::now()).unwrap();

@@ -10,8 +10,11 @@ use selvedge::{
 };
 use std::{
     future::Future,
-    io::{self, ErrorKind, Read as _},
-    os::unix::process::ExitStatusExt,
+    io::{ErrorKind, Read as _},
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::ExitStatusExt},
+    },
     path::Path,
     process::Stdio,
     task::{Context, Poll, Waker},
@@ -152,12 +155,15 @@ fn kill_on_drop_ends_a_child() {
         assert!(is_pending(wait));
         wait_until_gone(id);
 
-        let (mut reader, writer) = io::pipe().unwrap();
+        let (mut reader, writer) = UnixStream::pair().unwrap();
         let mut command = sh("exec sleep 100000");
-        let status = command.stdout(writer).kill_on_drop(true).status();
+        let status = command
+            .stdout(OwnedFd::from(writer))
+            .kill_on_drop(true)
+            .status();
         drop(command);
         assert!(is_pending(status));
-        reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the pipe.
+        reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the writer.
     });
 }
 
@@ -275,10 +281,11 @@ fn start_fails_without_program_or_runtime() {
         "the runtime has ended"
     );
     // This child has no pipes of its own.
-    let (mut reader, writer) = io::pipe().unwrap();
+    let (mut reader, writer) = UnixStream::pair().unwrap();
     let mut command = Command::new("sleep");
-    let error = command.arg("100000").stdout(writer).spawn().unwrap_err();
+    command.arg("100000").stdout(OwnedFd::from(writer));
+    let error = command.spawn().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other);
     drop(command);
-    reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the pipe.
+    reader.read_to_end(&mut Vec::new()).unwrap(); // The read ends when no child has the writer.
 }

@@ -44,7 +44,7 @@ fn nothing_is_opened_before_the_first_socket() {
 }
 
 /// Sets how many descriptors the process may have.
-fn limit(descriptors: u64) {
+fn limit(descriptors: libc::rlim_t) {
     // SAFETY: all zeroes are a valid value of a plain C structure.
     let mut limits: libc::rlimit = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is valid for the call.
@@ -220,7 +220,7 @@ fn accept_without_descriptors_waits_by_the_clock_of_its_driver() {
 
 /// Opens descriptors until no further one can be opened.
 fn fill() -> Vec<std::fs::File> {
-    limit(descriptors() as u64 + 8);
+    limit(descriptors() as libc::rlim_t + 8);
     let mut taken = Vec::new();
     loop {
         match std::fs::File::open("/dev/null") {

@@ -5,10 +5,11 @@ mod support;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use net_driver::{
     Driver, Interest, Polling,
-    net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixStream},
+    net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixStream, unix::pipe},
     time,
 };
 use std::{
+    fs::File,
     future::Future,
     io::{self, ErrorKind, Read, Write},
     os::{
@@ -197,15 +198,9 @@ fn readers_that_share_a_descriptor_get_each_byte_once() {
 #[test]
 fn end_of_a_pipe_wakes_its_waiter() {
     run(async {
-        let (read, write) = std::io::pipe().unwrap();
-        for end in [&read as &dyn std::os::fd::AsRawFd, &write] {
-            let fd = end.as_raw_fd();
-            // SAFETY: the descriptor is open, and the call takes no pointers.
-            let done = unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
-            assert_eq!(done, 0);
-        }
-        let mut read = AsyncFd::new(read).unwrap();
-        let write = AsyncFd::new(write).unwrap();
+        let (write, read) = pipe::pipe().unwrap();
+        let mut read = AsyncFd::new(File::from(read.into_nonblocking_fd().unwrap())).unwrap();
+        let write = AsyncFd::new(File::from(write.into_nonblocking_fd().unwrap())).unwrap();
         let mut to = [0; 4];
         write
             .async_io(Interest::WRITABLE, |mut pipe| pipe.write(b"ab"))

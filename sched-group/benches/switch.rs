@@ -10,7 +10,7 @@
 //! - *check/n*: `switch` within a turn with `Instant` as the clock, while the current group is the
 //!   only one with work (*check/1*), and while a second one has work (*check/2*).
 use criterion::{
-    Criterion, criterion_group, criterion_main,
+    Criterion,
     measurement::{Measurement, ValueFormatter, WallTime},
 };
 use sched_group::{Clock, FairQueue, GroupKey, Pick, Shares};
@@ -146,13 +146,13 @@ fn switch(criterion: &mut Criterion<ThreadTime>) {
     }
 }
 
-criterion_group! {
-    name = benches;
-    config = Criterion::default()
+fn main() {
+    let mut criterion = Criterion::default()
         .with_measurement(ThreadTime)
         .sample_size(30)
         .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_millis(1000));
-    targets = switch
+        .measurement_time(Duration::from_millis(1000))
+        .configure_from_args();
+    switch(&mut criterion);
+    criterion.final_summary();
 }
-criterion_main!(benches);

@@ -38,9 +38,9 @@ assert_impl_all!(Shares: Send, Sync, Copy);
 assert_impl_all!(Cap: Send, Sync, Copy);
 assert_impl_all!(Metrics: Send, Sync, Copy);
 
-/// A key takes one 64-bit word, and a pick takes two.
+/// A key takes one 64-bit word, and a pick takes two at most: on 32-bit machines it can be smaller.
 #[test]
 fn key_takes_one_word() {
     assert_eq!(size_of::<GroupKey>(), 8);
-    assert_eq!(size_of::<Pick>(), 16);
+    assert!(size_of::<Pick>() <= 16);
 }

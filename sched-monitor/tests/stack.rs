@@ -7,8 +7,10 @@
 use sched_monitor::{Frame, Stack};
 use std::{
     collections::HashSet,
+    fs::File,
     hint::black_box,
     io::Read,
+    os::{fd::OwnedFd, unix::net::UnixStream},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -120,7 +122,9 @@ fn read_interrupted_by_a_capture_begins_again() {
         black_box(byte[0])
     }
     let _lock = ONE_AT_A_TIME.lock();
-    let (reader, mut writer) = std::io::pipe().unwrap();
+    let (reader, mut writer) = UnixStream::pair().unwrap();
+    // The read of a file is the call `read`.
+    let reader = File::from(OwnedFd::from(reader));
     let (sender, read) = mpsc::channel();
     let stuck = Stuck::new(move |_| sender.send(reads_a_byte(reader)).unwrap());
     let frames = capture_in(&stuck, "reads_a_byte");

@@ -8,9 +8,11 @@ mod guide;
 mod interrupt;
 mod links;
 mod lockfile;
+mod minimal;
 mod modules;
 mod msrv;
 mod no_std;
+mod platforms;
 mod prose;
 mod public;
 mod syntax;
@@ -55,6 +57,10 @@ enum Command {
     TraceView(trace::Options),
     /// Compares tokio's public items with the table docs/from-tokio.md.
     TokioItems(tokio_items::Options),
+    /// Runs the tests with the oldest Rust, and on other machines, with Debian's compiler.
+    ///
+    /// It downloads that compiler into target/platforms. The platforms are msrv and i686.
+    Platforms(platforms::Options),
     /// Repeats the test binaries, also on a busy machine, and counts the failures.
     Flaky(flaky::Options),
 }
@@ -70,6 +76,7 @@ fn main() -> ExitCode {
         Command::Guide(options) => guide::run(&options),
         Command::TraceView(options) => trace::run(&options),
         Command::TokioItems(options) => tokio_items::run(&options),
+        Command::Platforms(options) => platforms::run(&options),
         Command::Flaky(options) => flaky::run(&options),
         Command::Loom
         | Command::Shuttle

@@ -1,5 +1,5 @@
 //! `cargo xtask test`: runs the steps before a push, in order, up to the first that fails.
-use crate::{links, lockfile, modules, msrv, no_std, prose, public, tokio_items, verify};
+use crate::{links, lockfile, minimal, modules, msrv, no_std, prose, public, tokio_items, verify};
 use anyhow::{Context, Result, ensure};
 use project::{
     output, say,
@@ -72,6 +72,11 @@ const STEPS: &[Step] = &[
         "lockfile",
         "how many packages a part brings into a user's lockfile",
         lockfile::run,
+    ),
+    (
+        "minimal",
+        "the published crates, with the oldest dependencies that their manifests allow",
+        minimal::run,
     ),
     (
         "msrv",

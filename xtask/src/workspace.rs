@@ -2,6 +2,7 @@
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
@@ -25,6 +26,8 @@ pub struct Package {
     rust_version: Option<String>,
     /// The dependencies of all kinds.
     pub dependencies: Vec<Dependency>,
+    /// The features, each with those that it turns on.
+    pub features: BTreeMap<String, Vec<String>>,
     targets: Vec<Target>,
     publish: Option<Vec<String>>,
     /// The address of the package's documentation.

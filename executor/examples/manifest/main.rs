@@ -105,7 +105,7 @@ fn arguments(arguments: Vec<OsString>) -> Result<Option<PathBuf>, ExitCode> {
         [dir] if !is_option(&dir) => Ok(Some(dir.into())),
         all => match all.iter().find(is_option) {
             Some(option) if option == "--" => refused("one directory comes after --".into()),
-            Some(option) => refused(format!("no option {}", option.display())),
+            Some(option) => refused(format!("no option {}", Path::new(option).display())),
             None => refused(format!("one directory at most, not {}", all.len())),
         },
     }

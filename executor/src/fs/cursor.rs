@@ -234,9 +234,8 @@ impl Cursor {
         let progress = ready!(poll_proceed(cx));
         loop {
             let mut state = ready!(self.poll_idle(cx));
-            if let Some((place, result)) = state.sought.take()
-                && place == to
-            {
+            let sought = state.sought.take().filter(|(place, _)| *place == to);
+            if let Some((_, result)) = sought {
                 progress.made_progress();
                 return Poll::Ready(result);
             }

@@ -87,10 +87,10 @@ where
     type Output = Result<F::Output, GroupGone<F>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let State::New(..) = self.0
-            && let State::New(future, group) = mem::replace(&mut self.0, State::Done)
-        {
-            self.0 = State::Running(spawn_in(&group, future)?);
+        if let State::New(..) = self.0 {
+            if let State::New(future, group) = mem::replace(&mut self.0, State::Done) {
+                self.0 = State::Running(spawn_in(&group, future)?);
+            }
         }
         let State::Running(task) = &mut self.0 else {
             panic!("a future of `in_group` was polled after it was ready");

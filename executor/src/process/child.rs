@@ -200,10 +200,10 @@ fn poll_once<T>(
     poll: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<T>>,
     cx: &mut Context<'_>,
 ) -> io::Result<bool> {
-    if ended.is_none()
-        && let Poll::Ready(result) = poll(cx)
-    {
-        *ended = Some(result?);
+    if ended.is_none() {
+        if let Poll::Ready(result) = poll(cx) {
+            *ended = Some(result?);
+        }
     }
     Ok(ended.is_some())
 }

@@ -13,9 +13,12 @@
 //! So the thread takes each orphan that arrives, or else the next thread does.
 use super::exit::poll_readable;
 use std::{
-    io::{self, PipeReader, PipeWriter, Read, Write},
+    io::{self, Read, Write},
     iter,
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     process::{self, Child},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -36,7 +39,7 @@ struct Orphans {
 struct Thread {
     /// The process that has the thread. A copy of the process that `fork` makes has no thread.
     process: u32,
-    wake: PipeWriter,
+    wake: UnixStream,
 }
 
 struct Orphan {
@@ -76,7 +79,7 @@ pub(super) fn adopt(mut child: Child, pidfd: Option<OwnedFd>) {
     let is_first = orphans.arrived.is_empty();
     orphans.arrived.push(Orphan { child, pidfd });
     match &mut orphans.thread {
-        // There are two bytes in the pipe at most, so the write does not wait.
+        // There are two bytes in the socket at most, so the write does not wait.
         Some(thread) if is_first => drop(thread.wake.write_all(b"!")),
         Some(_) => {}
         // If the system has no thread or no descriptor left, the next call of `adopt` tries again.
@@ -88,15 +91,16 @@ fn lock() -> MutexGuard<'static, Orphans> {
     ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn start() -> io::Result<PipeWriter> {
-    let (woken, wake) = io::pipe()?;
+fn start() -> io::Result<UnixStream> {
+    // Sockets, as std has no pipes before Rust 1.87.
+    let (woken, wake) = UnixStream::pair()?;
     thread::Builder::new()
         .name("selvedge-orphans".into())
         .spawn(|| reap(woken))?;
     Ok(wake)
 }
 
-fn reap(mut woken: PipeReader) {
+fn reap(mut woken: UnixStream) {
     let mut mine: Vec<Orphan> = Vec::new();
     loop {
         let mut orphans = lock();
@@ -110,7 +114,7 @@ fn reap(mut woken: PipeReader) {
         // The call fails only if the system has no memory for it.
         let is_woken = poll_readable(iter::once(woken.as_fd()).chain(pidfds)).unwrap_or(false);
         if is_woken {
-            // The pipe has one byte, or two: an orphan may have arrived before this thread took
+            // The socket has one byte, or two: an orphan may have arrived before this thread took
             // `arrived`, and another one afterwards.
             drop(woken.read(&mut [0; 8]));
         }

@@ -329,13 +329,11 @@ fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
     let inner = driver.inner();
     let far = u64::MAX / 4;
     let (_, waker) = Count::new();
-    if timer
-        .as_mut()
-        .arm(inner.timers.wheel(1), far, waker)
-        .unwrap()
-        && let Some(armed) = inner.armed(far)
-    {
-        inner.finish(armed);
+    let is_next = timer.as_mut().arm(inner.timers.wheel(1), far, waker);
+    if is_next.unwrap() {
+        if let Some(armed) = inner.armed(far) {
+            inner.finish(armed);
+        }
     }
 }
 
@@ -442,13 +440,11 @@ fn timer_against_a_change_of_the_poller_is_seen() {
         let mut timer = Box::pin(Timer::new());
         let inner = driver.inner();
         let (_, waker) = Count::new();
-        if timer
-            .as_mut()
-            .arm(inner.timers.wheel(0), 1 << 40, waker)
-            .unwrap()
-            && let Some(armed) = inner.armed(1 << 40)
-        {
-            inner.finish(armed);
+        let is_next = timer.as_mut().arm(inner.timers.wheel(0), 1 << 40, waker);
+        if is_next.unwrap() {
+            if let Some(armed) = inner.armed(1 << 40) {
+                inner.finish(armed);
+            }
         }
         next.join().unwrap();
     });

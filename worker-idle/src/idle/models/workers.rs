@@ -33,9 +33,8 @@ impl Pool {
                 }
                 return true;
             }
-            if let Sleeps::AfterAWait = sleeps
-                && self.back_off(&mut backoff, &mut searching)
-            {
+            let waits = matches!(sleeps, Sleeps::AfterAWait);
+            if waits && self.back_off(&mut backoff, &mut searching) {
                 continue;
             }
             self.idle.sleep(me, searching);

@@ -1,0 +1,118 @@
+//! Downloads packages of Debian, and unpacks them into a folder. Nothing is installed, so this
+//! needs no rights, and no compiler of this machine is replaced.
+use anyhow::{Context, Result, ensure};
+use project::{
+    say,
+    workspace::{is_installed, succeeds},
+};
+use std::{fs, os::unix, path::Path, process::Command};
+
+/// The release that has the packages. It has Rust 1.85.
+const RELEASE: &str = "bookworm";
+
+/// The version of Rust's packages.
+const RUST: &str = "1.85.0+dfsg3-1~deb12u3";
+
+/// A folder, and the packages that are unpacked there.
+pub(super) struct Unpacked {
+    pub(super) folder: &'static str,
+    /// Rust's packages, whose version is [`RUST`]. A name may have an architecture, after a colon.
+    pub(super) rust: &'static [&'static str],
+    /// Other packages, whose version is the release's.
+    pub(super) others: &'static [&'static str],
+}
+
+/// Downloads and unpacks the packages, unless an earlier call has done so.
+pub(super) fn unpack(packages: &Unpacked, work: &Path) -> Result<()> {
+    let folder = work.join(packages.folder);
+    let rust = packages.rust.iter().map(|name| format!("{name}={RUST}"));
+    let others = packages.others.iter().map(|name| (*name).to_owned());
+    let names: Vec<_> = rust.chain(others).collect();
+    // The list of the packages, which is written at the end.
+    let (list, wanted) = (folder.join("packages"), names.join("\n"));
+    if fs::read_to_string(&list).is_ok_and(|there| there == wanted) {
+        return Ok(());
+    }
+    download(&names, &folder, work).with_context(|| {
+        format!(
+            "these packages of Debian {RELEASE} are needed, and cannot be had here: {}",
+            names.join(" ")
+        )
+    })?;
+    correct_links(&folder)?;
+    fs::write(&list, wanted).with_context(|| list.display().to_string())
+}
+
+fn download(names: &[String], folder: &Path, work: &Path) -> Result<()> {
+    ensure!(
+        is_installed(&mut Command::new("apt-get")),
+        "apt-get is not installed: the command needs Debian, or a system made from it"
+    );
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    let archives = folder.join("archives");
+    let lists = work.join("apt");
+    for new in [
+        &archives,
+        &lists.join("lists/partial"),
+        &lists.join("cache/archives/partial"),
+    ] {
+        fs::create_dir_all(new)?;
+    }
+    // The lists are our own, so the machine's architectures and sources stay as they are.
+    let source = lists.join("sources.list");
+    let key = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    let site = format!("[signed-by={key}] http://deb.debian.org/debian {RELEASE} main\n");
+    fs::write(&source, format!("deb {site}"))?;
+    let apt = |command: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        for (option, value) in [
+            ("APT::Architecture", "amd64".into()),
+            ("APT::Architectures", "amd64,i386".into()),
+            ("APT::Sandbox::User", "root".into()),
+            ("Debug::NoLocking", "true".into()),
+            ("Dir::Etc::sourcelist", source.display().to_string()),
+            ("Dir::Etc::sourceparts", "-".into()),
+            (
+                "Dir::State::lists",
+                lists.join("lists").display().to_string(),
+            ),
+            ("Dir::Cache", lists.join("cache").display().to_string()),
+        ] {
+            apt.arg("-o").arg(format!("{option}={value}"));
+        }
+        apt.arg("-qq").args(command).current_dir(&archives);
+        apt
+    };
+    say!("downloading {}", names.join(" "));
+    ensure!(succeeds(&mut apt(&["update"]))?, "apt-get update failed");
+    let downloaded = succeeds(apt(&["download"]).args(names))?;
+    ensure!(downloaded, "apt-get download failed");
+    for archive in fs::read_dir(&archives)? {
+        let archive = archive?.path();
+        let mut unpack = Command::new("dpkg-deb");
+        let unpacked = succeeds(unpack.arg("-x").arg(&archive).arg(folder))?;
+        ensure!(unpacked, "{} is not to be unpacked", archive.display());
+        fs::remove_file(&archive)?;
+    }
+    Ok(())
+}
+
+/// Makes absolute links in `lib` lead to files of the folder. The linker looks for them there.
+fn correct_links(folder: &Path) -> Result<()> {
+    let Ok(entries) = fs::read_dir(folder.join("lib")) else {
+        return Ok(()); // No package has such a folder.
+    };
+    for entry in entries {
+        let link = entry?.path();
+        let Ok(to) = fs::read_link(&link) else {
+            continue; // It is no link.
+        };
+        if let Ok(inner) = to.strip_prefix("/") {
+            fs::remove_file(&link)?;
+            unix::fs::symlink(folder.join(inner), &link)?;
+        }
+    }
+    Ok(())
+}
