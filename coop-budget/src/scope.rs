@@ -39,8 +39,9 @@
 //!    under a model checker. A nudge refuses an operation in any scope that has set or kept the
 //!    slice, and is reported to the hook of the scope that set it.
 //! 6. A refusal relies on the poll to return. Code inside the poll may instead poll a future until
-//!    it is ready: a `block_on` of another crate does. So a scope that has refused [`REFUSALS_BEFORE_GRANT`]
-//!    operations grants each [`GRANT_EVERY`]th from then on, at no charge.
+//!    it is ready: a `block_on` of another crate does. So a scope that has refused
+//!    [`REFUSALS_BEFORE_GRANT`] operations grants each [`GRANT_EVERY`]th from then on, at no
+//!    charge.
 use crate::{Budget, Preempt, preempt};
 use std::{
     cell::Cell,
@@ -649,8 +650,8 @@ pub fn need_preempt() -> bool {
 ///   If the [`Progress`] is dropped instead, its charge is refunded.
 /// - `Pending` refuses the operation, as the budget is used up, or the time slice was asked to end
 ///   or nudged. Return `Pending` too: the task is already woken, or its runtime's hook will wake
-///   it. If a poll goes on after 16,384 refusals, each 64th operation is granted: the poll may be in
-///   a `block_on` of another crate, which polls until its future is ready.
+///   it. If a poll goes on after 16,384 refusals, each 64th operation is granted: the poll may be
+///   in a `block_on` of another crate, which polls until its future is ready.
 ///
 /// Costs a few loads and stores to a thread-local. A refusal costs a wake, or a call of
 /// [`OnExhausted::defer`].

@@ -462,9 +462,9 @@ fn turns_in_a_slice_end_with_it_one_after_the_other() {
     assert_eq!(hook.yields.load(Relaxed), 2);
 }
 
-/// A poll that does not return when it is refused, as that of a `block_on` inside it: the operations
-/// go on, slowly, when the budget is used up, and when the slice is over. Fails if a scope never
-/// grants an operation again, grants it too early, or refunds it.
+/// A poll that does not return when it is refused, as that of a `block_on` inside it: the
+/// operations go on, slowly, when the budget is used up, and when the slice is over. Fails if a
+/// scope never grants an operation again, grants it too early, or refunds it.
 #[test]
 fn poll_that_goes_on_after_refusals_is_granted_operations() {
     let slice = Preempt::new();

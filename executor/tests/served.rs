@@ -484,8 +484,8 @@ fn local_task_beside_a_blocked_poll_sleeps() {
 
 /// The blocked poll itself waits for a sleep, in a `block_on` of another crate.
 #[test]
-fn foreign_block_on_in_a_poll_ends() {
-    fn foreign() -> Wait {
+fn other_block_on_in_a_poll_ends() {
+    fn in_other_block_on() -> Wait {
         Box::pin(async {
             selvedge::spawn(async { futures::executor::block_on(sleeps()) })
                 .await
@@ -493,7 +493,7 @@ fn foreign_block_on_in_a_poll_ends() {
         })
     }
     // One more worker than in the other tests is in a blocked poll.
-    is_served(foreign, |cell| match cell.flavor {
+    is_served(in_other_block_on, |cell| match cell.flavor {
         Flavor::Workers(workers) => {
             workers == 4 || workers == 2 && (cell.monitor || cell.place == Place::BlockOn)
         }
@@ -503,7 +503,7 @@ fn foreign_block_on_in_a_poll_ends() {
 
 /// The same, if no other poll blocks: the only worker is in a `block_on` of another crate.
 #[test]
-fn foreign_block_on_in_the_only_poll_ends() {
+fn other_block_on_in_the_only_poll_ends() {
     for workers in [1, 2, 4] {
         for (monitor, in_block_on) in [(true, true), (true, false), (false, true)] {
             let begun = Instant::now();
@@ -582,8 +582,8 @@ fn task_of_a_group_beside_a_blocked_poll_runs() {
     is_served(grouped, has_other_worker);
 }
 
-/// Two threads are in `block_on`, without a monitor. When the first one leaves, it has stood by. Then
-/// the worker is in a blocked poll: the second thread must serve its own sleep.
+/// Two threads are in `block_on`, without a monitor. When the first one leaves, it has stood by.
+/// Then the worker is in a blocked poll: the second thread must serve its own sleep.
 ///
 /// Fails if the first thread passes its place on to the worker that waits as the poller.
 #[test]
@@ -646,8 +646,8 @@ fn sleeps_of(name: &str) -> u64 {
     of_name.map(count).sum()
 }
 
-/// A runtime that has had a timer is idle, with a thread in `block_on` and a sleep of an hour: after
-/// a while none of its threads wakes up.
+/// A runtime that has had a timer is idle, with a thread in `block_on` and a sleep of an hour:
+/// after a while none of its threads wakes up.
 ///
 /// Fails if the thread that stands by looks for ever.
 #[test]

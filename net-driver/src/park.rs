@@ -495,7 +495,8 @@ impl WorkerPark {
             slack::shorten();
         }
         let limit = [limit, next].into_iter().flatten().min();
-        // A guest may be the poller of workers that park elsewhere. A thread polls the sockets then.
+        // A guest may be the poller of workers that park elsewhere. A thread polls the sockets
+        // then.
         if poller.workers_reactor().is_some() && !driver.parks_elsewhere() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
             let before = out.len();

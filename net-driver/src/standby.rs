@@ -16,13 +16,13 @@
 //! 3. A thread waits beside the standby without a limit only if it sees a standby after it has
 //!    published its wait. The standby may stop. Then somebody *recruits* another one: unparks a
 //!    thread that waits. The poller does so if it leaves the role and sees no standby. The thread
-//!    that has stopped does so if the role is vacant, unless it waits again, and then takes the role
-//!    or stands by itself. Each of the two writes its own word, makes a `SeqCst` fence, and reads
-//!    the other's word. So at least one of them sees that the role is vacant and that no thread
-//!    stands by.
+//!    that has stopped does so if the role is vacant, unless it waits again, and then takes the
+//!    role or stands by itself. Each of the two writes its own word, makes a `SeqCst` fence, and
+//!    reads the other's word. So at least one of them sees that the role is vacant and that no
+//!    thread stands by.
 //! 4. The recruiter reads that no thread stands by, makes a fence, and reads the tokens. If a
-//!    waiting thread has seen a standby, its fence comes before this one, and its token says that it
-//!    waits.
+//!    waiting thread has seen a standby, its fence comes before this one, and its token says that
+//!    it waits.
 //! 5. The recruit usually waits again, and then takes the role or stands by. A thread that runs a
 //!    task, polls its own future, or leaves, after a wait, first recruits another standby if the
 //!    role is vacant and no thread stands by. A worker's executor does so
@@ -172,9 +172,10 @@ impl Inner {
 }
 
 impl Driver {
-    /// Lets a parked thread of this new driver stand by: the thread serves timers and sockets if the
-    /// workers that are awake do not. The thread is a worker in its [`WorkerPark`], or a thread in
-    /// [`block_on`](Self::block_on). It looks every 5 ms, until the driver has been idle for 50 ms.
+    /// Lets a parked thread of this new driver stand by: the thread serves timers and sockets if
+    /// the workers that are awake do not. The thread is a worker in its [`WorkerPark`], or a thread
+    /// in [`block_on`](Self::block_on). It looks every 5 ms, until the driver has been idle for 50
+    /// ms.
     ///
     /// Without this call, timers and sockets wait while the worker that polled them last is in a
     /// long poll, until another thread calls [`poll_overdue`](Self::poll_overdue) or parks.

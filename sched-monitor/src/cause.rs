@@ -402,8 +402,8 @@ mod tests {
         assert_eq!(blocks("Name:\tvoluntary_ctxt_switches:\t12"), None);
     }
 
-    /// Judges a thread that can run, by two readings that are 12 ms apart: its milliseconds on a CPU
-    /// and those of its ended waits, and whether it has blocked between the readings.
+    /// Judges a thread that can run, by two readings that are 12 ms apart: its milliseconds on a
+    /// CPU and those of its ended waits, and whether it has blocked between the readings.
     fn judge(on_cpu: u64, runnable: u64, has_blocked: Option<bool>) -> Cause {
         let at = Instant::now();
         let reading = |n: u64| Reading {
@@ -418,8 +418,8 @@ mod tests {
         Cause::running(Some(times).filter(|_| is_covered))
     }
 
-    /// Fails if a wait that has not ended counts as time on a CPU or as no time, or if a thread that
-    /// blocked most of the time, and runs by now, is said to compute.
+    /// Fails if a wait that has not ended counts as time on a CPU or as no time, or if a thread
+    /// that blocked most of the time, and runs by now, is said to compute.
     #[test]
     fn thread_that_can_run_is_judged_by_the_time_that_is_known() {
         assert_eq!(judge(11, 0, Some(false)), Cause::OnCpu);

@@ -49,9 +49,9 @@ pub struct Stall {
     /// Why the poll lasts.
     pub cause: Cause,
     /// How much CPU time the thread has had, and how long it has waited for a CPU, since the poll
-    /// had lasted for half of the threshold. A wait that has not ended counts only if the thread has
-    /// not blocked meanwhile. `None` if the system does not report the times, or if there was no
-    /// round between half of the threshold and the report.
+    /// had lasted for half of the threshold. A wait that has not ended counts only if the thread
+    /// has not blocked meanwhile. `None` if the system does not report the times, or if there was
+    /// no round between half of the threshold and the report.
     pub times: Option<Times>,
     /// How many reports the limit has held back since the last delivered report.
     pub held_back: u64,

@@ -15,8 +15,8 @@
 //!    `block_on` by then does not stand by.
 //! 4. Workers with drivers of users do not stand by. Without a monitor, a thread in `block_on`
 //!    serves their timers.
-//! 5. If all workers are in blocked polls, there is no monitor, and no thread is in `block_on`, then
-//!    timers and sockets wait.
+//! 5. If all workers are in blocked polls, there is no monitor, and no thread is in `block_on`,
+//!    then timers and sockets wait.
 use crate::shared::Shared;
 use sync_shim::sync::Arc;
 

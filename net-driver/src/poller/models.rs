@@ -133,8 +133,8 @@ fn first_socket_racing_a_park_is_polled() {
     });
 }
 
-/// The same with a thread that makes the first socket and unparks nobody: the worker waits on its thread
-/// forever.
+/// The same with a thread that makes the first socket and unparks nobody: the worker waits on its
+/// thread forever.
 #[test]
 fn first_socket_without_an_unpark_is_not_polled() {
     Model::new().must_fail("deadlock", || {
