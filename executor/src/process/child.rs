@@ -216,6 +216,10 @@ impl Process {
     fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.std().try_wait()?;
+            if self.status.is_some() {
+                // No later wait needs the descriptor.
+                drop(self.exit.take_pidfd());
+            }
         }
         Ok(self.status)
     }
