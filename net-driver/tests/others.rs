@@ -99,6 +99,81 @@ fn unix_stream_serves_clients_of_std() {
     });
 }
 
+/// Returns an abstract name that no other test has.
+fn abstract_name(test: &str) -> String {
+    format!("\0net-driver-{}-{test}", std::process::id())
+}
+
+/// Fails if a name that begins with a zero byte is refused as the path of a listener or a stream.
+#[test]
+fn abstract_name_of_a_listener_needs_no_file() {
+    use std::os::linux::net::SocketAddrExt;
+
+    let name = abstract_name("stream");
+    run(async {
+        let listener = UnixListener::bind(&name).unwrap();
+        let at = listener.local_addr().unwrap();
+        assert_eq!(at.as_abstract_name(), Some(&name.as_bytes()[1..]));
+        let mut client = UnixStream::connect(&name).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        client.write_all(b"a").await.unwrap();
+        server.read_exact(&mut [0]).await.unwrap();
+        let error = UnixListener::bind(&name).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    });
+}
+
+/// Fails if a name that begins with a zero byte is refused where a datagram socket is bound or
+/// connected.
+#[test]
+fn abstract_name_of_a_datagram_socket_is_connected() {
+    let name = abstract_name("connected");
+    run(async {
+        let receiver = UnixDatagram::bind(&name).unwrap();
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.connect(&name).unwrap();
+        sender.send(b"a").await.unwrap();
+        assert_eq!(receiver.recv(&mut [0; 8]).await.unwrap(), 1);
+    });
+}
+
+/// Fails if a name that begins with a zero byte is refused as the receiver of a datagram.
+#[test]
+fn abstract_name_of_a_receiver_gets_datagrams() {
+    use std::os::linux::net::SocketAddrExt;
+
+    let name = abstract_name("receiver");
+    run(async {
+        let address = net::SocketAddr::from_abstract_name(&name.as_bytes()[1..]).unwrap();
+        let receiver = net::UnixDatagram::bind_addr(&address).unwrap();
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.send_to(b"a", &name).await.unwrap();
+        sender.try_send_to(b"bc", &name).unwrap();
+        let mut to = [0; 8];
+        assert_eq!(receiver.recv(&mut to).unwrap(), 1);
+        assert_eq!(receiver.recv(&mut to).unwrap(), 2);
+    });
+}
+
+/// Fails if a path is cut off at a zero byte.
+#[test]
+fn path_with_a_zero_byte_inside_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let mut cut = path.clone().into_os_string();
+    cut.push("\0b");
+    run(async {
+        let _listener = UnixListener::bind(&path).unwrap();
+        let connect = UnixStream::connect(&cut).await.map(drop);
+        let bind = UnixListener::bind(&cut).map(drop);
+        let sender = UnixDatagram::unbound().unwrap();
+        let send = sender.send_to(b"a", &cut).await.map(drop);
+        for error in [connect, bind, send] {
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    });
+}
+
 #[test]
 fn unix_datagrams_arrive_one_by_one_and_whole() {
     run(async {

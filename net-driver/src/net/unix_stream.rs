@@ -46,7 +46,7 @@ pub struct UnixStream {
 }
 
 impl UnixStream {
-    /// Connects to the listener at `path`.
+    /// Connects to the listener at `path`. On Linux it may be an [abstract name](super::unix).
     ///
     /// # Errors
     /// If no socket listens at `path`, or too many connections wait there to be accepted
@@ -55,6 +55,8 @@ impl UnixStream {
     /// # Panics
     /// Without a current driver.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        // socket2 takes any path, and the kernel would cut it off at a zero byte.
+        unix::address(path.as_ref())?;
         let address = SockAddr::unix(path)?;
         let socket = super::socket(Domain::UNIX, Type::STREAM)?;
         socket.connect(&address)?;
