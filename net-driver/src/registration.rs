@@ -177,14 +177,15 @@ impl<S: Sys> Registration<S> {
     }
 
     /// Performs `op` once if the source is ready, and fails with `WouldBlock` otherwise. Returns
-    /// the error of `op`, also `Interrupted`.
+    /// the error of `op`, also `Interrupted`. After the shutdown no event makes the source ready,
+    /// so this then asks the kernel each time.
     pub(crate) fn try_io<R>(
         &self,
         interest: Interest,
         op: impl FnOnce() -> io::Result<R>,
     ) -> io::Result<R> {
-        let seen = self.current()?;
-        if !seen.is_ready_for(interest) {
+        let seen = self.slot().load();
+        if !seen.ends_wait(interest) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let done = op();

@@ -521,3 +521,58 @@ fn second_async_fd_of_a_descriptor_is_refused() {
         AsyncFd::new(one.as_raw_fd()).unwrap();
     });
 }
+
+/// Makes sockets in a driver with a current scope, and ends the driver.
+fn after_the_shutdown<R>(make: impl FnOnce() -> R) -> R {
+    let driver = Driver::new(1);
+    let made = driver.scope(None, make);
+    driver.shutdown();
+    made
+}
+
+/// Fails if bytes that a stream has received are lost when the driver ends, or if a read without
+/// bytes is no error then.
+#[test]
+fn try_read_after_the_shutdown_returns_received_bytes() {
+    let (one, other) = after_the_shutdown(|| UnixStream::pair().unwrap());
+    assert_eq!(other.try_write(b"ab").unwrap(), 2);
+    let mut to = [0; 8];
+    assert_eq!(one.try_read(&mut to[..1]).unwrap(), 1);
+    assert_eq!(one.try_read(&mut to).unwrap(), 1);
+    let error = one.try_read(&mut to).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    // No event comes any more, so the kernel is asked again.
+    other.try_write(b"c").unwrap();
+    assert_eq!(one.try_read(&mut to).unwrap(), 1);
+    let error = future::block_on(one.readable()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other, "this would wait");
+}
+
+/// Fails if a datagram that has come is lost when the driver ends.
+#[test]
+fn try_recv_after_the_shutdown_returns_a_datagram() {
+    let udp = after_the_shutdown(|| future::block_on(UdpSocket::bind("127.0.0.1:0")).unwrap());
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(b"ab", udp.local_addr().unwrap()).unwrap();
+    let mut to = [0; 8];
+    // A datagram on the loopback is in the queue once it was sent.
+    assert_eq!(udp.try_recv_from(&mut to).unwrap().0, 2);
+
+    let (one, other) = after_the_shutdown(|| UnixDatagram::pair().unwrap());
+    one.try_send(b"abc").unwrap();
+    assert_eq!(other.try_recv(&mut to).unwrap(), 3);
+}
+
+/// Fails if bytes in a pipe, or those of a descriptor of other code, are lost when the driver ends.
+#[test]
+fn pipe_after_the_shutdown_returns_received_bytes() {
+    let (sender, receiver) = after_the_shutdown(|| net_driver::net::unix::pipe::pipe().unwrap());
+    sender.try_write(b"ab").unwrap();
+    assert_eq!(receiver.try_read(&mut [0; 8]).unwrap(), 2);
+
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(b"ab").unwrap();
+    let read = after_the_shutdown(|| AsyncFd::new(read).unwrap());
+    let count = read.try_io(Interest::READABLE, |mut pipe| pipe.read(&mut [0; 8]));
+    assert_eq!(count.unwrap(), 2);
+}

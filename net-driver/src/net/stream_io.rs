@@ -211,8 +211,8 @@ macro_rules! readiness_methods {
             /// `WouldBlock`, the socket counts as not ready until the next event.
             ///
             /// # Errors
-            /// `WouldBlock` if the socket is not ready, the error of `op` (also `Interrupted`), or
-            /// an error if the driver has shut down.
+            /// `WouldBlock` if the socket is not ready, or the error of `op` (also `Interrupted`).
+            /// After the driver's shutdown `op` is performed each time.
             pub fn try_io<R>(
                 &self,
                 interest: crate::Interest,
