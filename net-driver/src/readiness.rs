@@ -21,11 +21,11 @@
 //!    direction is still the same as in the snapshot.
 //! 3. The closed bits and the shutdown bit are never cleared while the source is registered. The
 //!    closed bits do not make a source ready: each comes with a readable or writable bit.
-//! 4. An operation on a TCP stream may clear as in rule 2 without the kernel's "would block". It
-//!    does so if it moved fewer bytes than it could have, or if the kernel says that no bytes are
-//!    left (`receive.rs`). It does not clear if a closed or error bit is set: no further event
-//!    would announce the end of the stream. Nor does it clear if the priority bit is set: a read
-//!    ends early at an urgent byte.
+//! 4. An operation on a stream may clear as in rule 2 without the kernel's "would block". It does
+//!    so if it moved fewer bytes than it could have (`receive_unix.rs` has exceptions), or if the
+//!    kernel says that no bytes are left (`receive.rs`). It does not clear if a closed or error bit
+//!    is set: no further event would announce the end of the stream. Nor does it clear if the
+//!    priority bit is set: a read ends early at an urgent byte.
 //!
 //! # Why no event is lost
 //!

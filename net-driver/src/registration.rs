@@ -50,7 +50,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Returns the result of an operation that moved `count` bytes of a TCP stream, of at most
+    /// Returns the result of an operation that moved `count` bytes of a stream, of at most
     /// `wanted`.
     pub(crate) fn of(count: usize, wanted: usize) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Does the same for an operation that moves up to `wanted` bytes of a TCP stream. If `op`
+    /// Does the same for an operation that moves up to `wanted` bytes of a stream. If `op`
     /// moves fewer bytes, the next operation waits for an event before it asks the kernel. That
     /// saves a system call.
     pub(crate) fn poll_transfer(
