@@ -33,6 +33,7 @@
 use super::wheels::WheelCell;
 use std::{
     mem::{self, ManuallyDrop, MaybeUninit},
+    panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
     ptr::NonNull,
     sync::Arc,
@@ -70,6 +71,10 @@ unsafe impl Sync for Timer {}
 
 // SAFETY: the wheel of an armed timer may be used from any thread, and wakers are `Send`.
 unsafe impl Send for Timer {}
+
+// A timer is whole after a panic: user code is a waker, and no function calls one amid a change.
+impl UnwindSafe for Timer {}
+impl RefUnwindSafe for Timer {}
 
 /// The result of [`Timer::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
