@@ -18,7 +18,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     mem,
-    panic::Location,
+    panic::{Location, RefUnwindSafe, UnwindSafe},
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
@@ -334,6 +334,11 @@ pub struct LocalRuntime {
     set: LocalSet,
     events: LocalEvents,
 }
+
+// The tasks and the queue are whole after a panic of the future of a `block_on`: no user code runs
+// amid a change of them.
+impl UnwindSafe for LocalRuntime {}
+impl RefUnwindSafe for LocalRuntime {}
 
 impl LocalRuntime {
     /// Makes a runtime without tasks.

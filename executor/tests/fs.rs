@@ -524,6 +524,87 @@ fn into_std_waits_for_the_write() {
     });
 }
 
+/// Runs `operation` on a file of a pipe from which a read waits, although its future was dropped.
+/// Nobody writes to the pipe before the operation has ended. The reader is the pipe's only one.
+fn beside_a_cancelled_read<R>(operation: impl AsyncFnOnce(&File) -> R) -> R {
+    run(async {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut file = File::from_std(OwnedFd::from(reader).into());
+        let mut to = [0; 4];
+        assert!(cancel(file.read(&mut to)).is_none(), "nothing to read");
+        let result = operation(&file).await;
+        writer.write_all(b"abcd").unwrap();
+        file.read_exact(&mut to).await.unwrap();
+        assert_eq!(&to, b"abcd");
+        result
+    })
+}
+
+/// Fails if `metadata` waits for a read that was cancelled.
+#[test]
+fn metadata_is_returned_beside_a_cancelled_read() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let metadata = beside_a_cancelled_read(async |file| file.metadata().await.unwrap());
+    assert!(metadata.file_type().is_fifo());
+}
+
+/// Fails if permissions are set only after a read that was cancelled.
+#[test]
+fn permissions_are_set_beside_a_cancelled_read() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mode = beside_a_cancelled_read(async |file| {
+        let permissions = std::fs::Permissions::from_mode(0o640);
+        file.set_permissions(permissions).await.unwrap();
+        file.metadata().await.unwrap().permissions().mode()
+    });
+    assert_eq!(mode & 0o777, 0o640);
+}
+
+/// Fails if times are set only after a read that was cancelled, or if a sync waits for it. No pipe
+/// can be synced.
+#[test]
+fn times_and_syncs_end_beside_a_cancelled_read() {
+    let time = std::time::SystemTime::UNIX_EPOCH;
+    beside_a_cancelled_read(async |file| {
+        let times = fs::FileTimes::new().set_modified(time);
+        file.set_times(times).await.unwrap();
+        let metadata = file.metadata().await.unwrap();
+        assert_eq!(metadata.modified().unwrap(), time);
+        file.set_modified(std::time::SystemTime::now())
+            .await
+            .unwrap();
+        let metadata = file.metadata().await.unwrap();
+        assert_ne!(metadata.modified().unwrap(), time);
+        file.sync_all().await.unwrap_err();
+        file.sync_data().await.unwrap_err();
+    });
+}
+
+/// Fails if `into_std` or `try_into_std` returns the file of std while a job without a position
+/// still has it, or if `into_std` misses the end of that job.
+#[test]
+fn into_std_waits_for_cancelled_metadata() {
+    run_one_by_one(async {
+        let (_held, directory) = directory();
+        let mut file = File::create(directory.join("a")).await.unwrap();
+        let (gate, holds) = mpsc::channel::<()>();
+        drop(selvedge::spawn_blocking(move || holds.recv()));
+        assert!(cancel(file.metadata()).is_none(), "the only thread waits");
+        file = file.try_into_std().unwrap_err();
+        let mut into_std = Box::pin(file.into_std());
+        let waker = Waker::noop();
+        assert!(
+            into_std
+                .poll_unpin(&mut Context::from_waker(waker))
+                .is_pending()
+        );
+        drop(gate);
+        drop(into_std.await);
+    });
+}
+
 /// Fails if entries are lost or repeated at the edge of a batch, or when a future of `next_entry`
 /// is dropped.
 #[test]

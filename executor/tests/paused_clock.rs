@@ -8,8 +8,9 @@ use selvedge::{
     time::{self, Duration, Instant},
 };
 use std::{
-    future::pending,
+    future::{Future, pending},
     sync::{Arc, mpsc},
+    task::{Context, Waker},
     thread,
 };
 
@@ -238,4 +239,20 @@ fn clock_waits_for_tasks_that_are_spawned_outside() {
             });
         }
     }
+}
+
+/// Fails if a reset compares its time with the system's clock instead of the paused one.
+#[test]
+fn paused_sleep_after_a_reset_to_the_past_is_ready() {
+    paused(1).block_on(async {
+        let mut sleep = Box::pin(time::sleep(2 * HOUR));
+        let mut cx = Context::from_waker(Waker::noop());
+        time::advance(HOUR).await;
+        assert!(sleep.as_mut().poll(&mut cx).is_pending());
+        let now = Instant::now();
+        sleep.as_mut().reset(now + Duration::from_nanos(1));
+        assert!(sleep.as_mut().poll(&mut cx).is_pending());
+        sleep.as_mut().reset(now);
+        assert!(sleep.as_mut().poll(&mut cx).is_ready());
+    });
 }

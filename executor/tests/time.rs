@@ -354,6 +354,74 @@ fn reset_wakes_the_task_that_polled_last() {
     });
 }
 
+/// Polls once, with a waker that does nothing.
+fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Fails if a sleep that waits for its worker is pending after a reset to a time that has passed.
+#[test]
+fn sleep_after_a_reset_to_the_past_is_ready() {
+    runtime(1).block_on(async {
+        let mut sleep = Box::pin(time::sleep(Duration::from_secs(3_600)));
+        let begun = Instant::now();
+        assert!(poll(&mut sleep).is_pending());
+        sleep.as_mut().reset(begun);
+        assert!(sleep.is_elapsed());
+        assert!(poll(&mut sleep).is_ready());
+        sleep.as_mut().reset(begun + Duration::from_secs(3_600));
+        assert!(poll(&mut sleep).is_pending(), "it may be used again");
+    });
+}
+
+/// Fails if an interval that waits is pending after a reset to a time that has passed.
+#[test]
+fn interval_after_a_reset_to_the_past_ticks_at_once() {
+    runtime(1).block_on(async {
+        let begun = Instant::now();
+        let resets: [fn(&mut time::Interval, Instant); 3] = [
+            |interval, _| interval.reset_immediately(),
+            |interval, begun| interval.reset_at(begun),
+            |interval, _| interval.reset_after(Duration::ZERO),
+        ];
+        for (at, reset) in resets.into_iter().enumerate() {
+            let mut interval = time::interval(Duration::from_secs(3_600));
+            interval.tick().await;
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(interval.poll_tick(&mut cx).is_pending());
+            reset(&mut interval, begun);
+            assert!(interval.poll_tick(&mut cx).is_ready(), "{at}");
+            assert!(interval.poll_tick(&mut cx).is_pending(), "{at}");
+        }
+    });
+}
+
+/// Fails if a task whose sleep was reset to a time that has passed is not woken, although it does
+/// not poll the sleep again by itself.
+#[test]
+fn reset_to_the_past_wakes_the_task() {
+    /// Resets its sleep to the past in the first poll.
+    struct Resets(Pin<Box<time::Sleep>>, bool);
+    impl Future for Resets {
+        type Output = ();
+
+        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+            let polled = self.0.as_mut().poll(cx);
+            if !std::mem::replace(&mut self.1, true) {
+                assert!(polled.is_pending());
+                self.0.as_mut().reset(Instant::now());
+                return Poll::Pending;
+            }
+            assert!(polled.is_ready(), "it waits for nothing");
+            polled
+        }
+    }
+    let runtime = runtime(2);
+    let resets = || Resets(Box::pin(time::sleep(Duration::from_secs(3_600))), false);
+    runtime.block_on(resets());
+    runtime.block_on(runtime.spawn(resets())).unwrap();
+}
+
 #[test]
 fn sleep_in_a_lent_core_ends() {
     let runtime = runtime(1);

@@ -82,3 +82,23 @@ mod groups {
     assert_not_impl_any!(GroupGone<NotSend>: Send);
     assert_impl_all!(SchedulingGroup: Send, Sync);
 }
+
+/// Fails to compile if one of these may not be used in a closure that catches panics.
+mod unwind {
+    use super::*;
+    use selvedge::task::{AbortHandle, JoinHandle};
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    assert_impl_all!(Runtime: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(LocalRuntime: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(selvedge::runtime::LocalRuntime: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(Handle: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(JoinHandle<NotSync>: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(AbortHandle: UnwindSafe, RefUnwindSafe);
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    assert_impl_all!(selvedge::process::Child: UnwindSafe, RefUnwindSafe);
+    #[cfg(all(feature = "fs", unix))]
+    assert_impl_all!(selvedge::fs::File: UnwindSafe, RefUnwindSafe);
+    #[cfg(all(feature = "signal", unix))]
+    assert_impl_all!(selvedge::signal::unix::Signal: UnwindSafe, RefUnwindSafe);
+}

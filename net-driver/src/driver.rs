@@ -34,6 +34,7 @@ use std::{
     cell::Cell,
     collections::VecDeque,
     fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
     ptr::{self, NonNull},
     sync::{Arc, OnceLock, Weak},
     task::Waker,
@@ -94,6 +95,11 @@ pub(crate) struct Inner {
     #[cfg(feature = "test-util")]
     pub(crate) clock: Clock,
 }
+
+// The state is whole after a panic of a function that an executor or a program has set: it is
+// called outside of every lock.
+impl UnwindSafe for Inner {}
+impl RefUnwindSafe for Inner {}
 
 /// A function that the first timer or socket calls.
 type FirstUse = Box<dyn Fn() + Send + Sync>;

@@ -52,6 +52,7 @@ mod async_fd;
 mod lookup;
 mod pause;
 mod receive;
+mod receive_unix;
 mod send_to;
 mod source;
 mod split;

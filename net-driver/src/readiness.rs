@@ -27,11 +27,11 @@
 //!    closed bit comes with the readable or writable bit of its direction. It does not make a
 //!    source ready by itself, except for priority data, none of which follows the end. An error of
 //!    a pipe closes its write half: the kernel has no other sign that the last reader is gone.
-//! 4. An operation on a TCP stream may clear as in rule 2 without the kernel's "would block". It
-//!    does so if it moved fewer bytes than it could have, or if the kernel says that no bytes are
-//!    left (`receive.rs`). It does not clear if a closed or error bit is set: no further event
-//!    would announce the end of the stream. Nor does it clear if the priority bit is set: a read
-//!    ends early at an urgent byte.
+//! 4. An operation on a stream may clear as in rule 2 without the kernel's "would block". It does
+//!    so if it moved fewer bytes than it could have (`receive_unix.rs` has exceptions), or if the
+//!    kernel says that no bytes are left (`receive.rs`). It does not clear if a closed or error bit
+//!    is set: no further event would announce the end of the stream. Nor does it clear if the
+//!    priority bit is set: a read ends early at an urgent byte.
 //! 5. *Closed is for ever*: if an operation of the user says "would block" after a snapshot that
 //!    shows a closed direction, it clears no bit of that direction. So a wait ends at once, and the
 //!    operation is called again. It never waits: no event follows the one of the hang-up, which may

@@ -57,7 +57,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Returns the result of an operation that moved `count` bytes of a TCP stream, of at most
+    /// Returns the result of an operation that moved `count` bytes of a stream, of at most
     /// `wanted`.
     pub(crate) fn of(count: usize, wanted: usize) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Does the same for an operation that moves up to `wanted` bytes of a TCP stream. If `op`
+    /// Does the same for an operation that moves up to `wanted` bytes of a stream. If `op`
     /// moves fewer bytes, the next operation waits for an event before it asks the kernel. That
     /// saves a system call.
     pub(crate) fn poll_transfer(
@@ -199,7 +199,8 @@ impl<S: Sys> Registration<S> {
     }
 
     /// Performs `op`, an operation of this crate, once if the source is ready. Fails with
-    /// `WouldBlock` otherwise. Returns the error of `op`, also `Interrupted`.
+    /// `WouldBlock` otherwise. Returns the error of `op`, also `Interrupted`. After the shutdown no
+    /// event makes the source ready, so this then asks the kernel each time.
     pub(crate) fn try_io<R>(
         &self,
         interest: Interest,
@@ -227,10 +228,10 @@ impl<S: Sys> Registration<S> {
         done
     }
 
-    /// Returns the readiness. Fails with `WouldBlock` if the source is not ready for `interest`.
+    /// Returns the readiness. Fails with `WouldBlock` if a wait for `interest` would not end now.
     fn ready_now(&self, interest: Interest) -> io::Result<Snapshot> {
-        let seen = self.current()?;
-        match seen.is_ready_for(interest) {
+        let seen = self.slot().load();
+        match seen.ends_wait(interest) {
             true => Ok(seen),
             false => Err(io::ErrorKind::WouldBlock.into()),
         }

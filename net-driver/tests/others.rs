@@ -100,6 +100,81 @@ fn unix_stream_serves_clients_of_std() {
     });
 }
 
+/// Returns an abstract name that no other test has.
+fn abstract_name(test: &str) -> String {
+    format!("\0net-driver-{}-{test}", std::process::id())
+}
+
+/// Fails if a name that begins with a zero byte is refused as the path of a listener or a stream.
+#[test]
+fn abstract_name_of_a_listener_needs_no_file() {
+    use std::os::linux::net::SocketAddrExt;
+
+    let name = abstract_name("stream");
+    run(async {
+        let listener = UnixListener::bind(&name).unwrap();
+        let at = listener.local_addr().unwrap();
+        assert_eq!(at.as_abstract_name(), Some(&name.as_bytes()[1..]));
+        let mut client = UnixStream::connect(&name).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        client.write_all(b"a").await.unwrap();
+        server.read_exact(&mut [0]).await.unwrap();
+        let error = UnixListener::bind(&name).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    });
+}
+
+/// Fails if a name that begins with a zero byte is refused where a datagram socket is bound or
+/// connected.
+#[test]
+fn abstract_name_of_a_datagram_socket_is_connected() {
+    let name = abstract_name("connected");
+    run(async {
+        let receiver = UnixDatagram::bind(&name).unwrap();
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.connect(&name).unwrap();
+        sender.send(b"a").await.unwrap();
+        assert_eq!(receiver.recv(&mut [0; 8]).await.unwrap(), 1);
+    });
+}
+
+/// Fails if a name that begins with a zero byte is refused as the receiver of a datagram.
+#[test]
+fn abstract_name_of_a_receiver_gets_datagrams() {
+    use std::os::linux::net::SocketAddrExt;
+
+    let name = abstract_name("receiver");
+    run(async {
+        let address = net::SocketAddr::from_abstract_name(&name.as_bytes()[1..]).unwrap();
+        let receiver = net::UnixDatagram::bind_addr(&address).unwrap();
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.send_to(b"a", &name).await.unwrap();
+        sender.try_send_to(b"bc", &name).unwrap();
+        let mut to = [0; 8];
+        assert_eq!(receiver.recv(&mut to).unwrap(), 1);
+        assert_eq!(receiver.recv(&mut to).unwrap(), 2);
+    });
+}
+
+/// Fails if a path is cut off at a zero byte.
+#[test]
+fn path_with_a_zero_byte_inside_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let mut cut = path.clone().into_os_string();
+    cut.push("\0b");
+    run(async {
+        let _listener = UnixListener::bind(&path).unwrap();
+        let connect = UnixStream::connect(&cut).await.map(drop);
+        let bind = UnixListener::bind(&cut).map(drop);
+        let sender = UnixDatagram::unbound().unwrap();
+        let send = sender.send_to(b"a", &cut).await.map(drop);
+        for error in [connect, bind, send] {
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    });
+}
+
 #[test]
 fn unix_datagrams_arrive_one_by_one_and_whole() {
     run(async {
@@ -437,4 +512,59 @@ fn second_async_fd_of_a_descriptor_is_refused() {
         let third = unsafe { AsyncFd::register(one.as_raw_fd()) }.unwrap();
         assert_eq!(third.into_inner(), one.as_raw_fd());
     });
+}
+
+/// Makes sockets in a driver with a current scope, and ends the driver.
+fn after_the_shutdown<R>(make: impl FnOnce() -> R) -> R {
+    let driver = Driver::new(1);
+    let made = driver.scope(None, make);
+    driver.shutdown();
+    made
+}
+
+/// Fails if bytes that a stream has received are lost when the driver ends, or if a read without
+/// bytes is no error then.
+#[test]
+fn try_read_after_the_shutdown_returns_received_bytes() {
+    let (one, other) = after_the_shutdown(|| UnixStream::pair().unwrap());
+    assert_eq!(other.try_write(b"ab").unwrap(), 2);
+    let mut to = [0; 8];
+    assert_eq!(one.try_read(&mut to[..1]).unwrap(), 1);
+    assert_eq!(one.try_read(&mut to).unwrap(), 1);
+    let error = one.try_read(&mut to).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    // No event comes any more, so the kernel is asked again.
+    other.try_write(b"c").unwrap();
+    assert_eq!(one.try_read(&mut to).unwrap(), 1);
+    let error = future::block_on(one.readable()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other, "this would wait");
+}
+
+/// Fails if a datagram that has come is lost when the driver ends.
+#[test]
+fn try_recv_after_the_shutdown_returns_a_datagram() {
+    let udp = after_the_shutdown(|| future::block_on(UdpSocket::bind("127.0.0.1:0")).unwrap());
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(b"ab", udp.local_addr().unwrap()).unwrap();
+    let mut to = [0; 8];
+    // A datagram on the loopback is in the queue once it was sent.
+    assert_eq!(udp.try_recv_from(&mut to).unwrap().0, 2);
+
+    let (one, other) = after_the_shutdown(|| UnixDatagram::pair().unwrap());
+    one.try_send(b"abc").unwrap();
+    assert_eq!(other.try_recv(&mut to).unwrap(), 3);
+}
+
+/// Fails if bytes in a pipe, or those of a descriptor of other code, are lost when the driver ends.
+#[test]
+fn pipe_after_the_shutdown_returns_received_bytes() {
+    let (sender, receiver) = after_the_shutdown(|| net_driver::net::unix::pipe::pipe().unwrap());
+    sender.try_write(b"ab").unwrap();
+    assert_eq!(receiver.try_read(&mut [0; 8]).unwrap(), 2);
+
+    let (read, mut write) = std::io::pipe().unwrap();
+    write.write_all(b"ab").unwrap();
+    let read = after_the_shutdown(|| AsyncFd::new(read).unwrap());
+    let count = read.try_io(Interest::READABLE, |mut pipe| pipe.read(&mut [0; 8]));
+    assert_eq!(count.unwrap(), 2);
 }

@@ -7,11 +7,14 @@ use net_driver::{
 };
 use std::{
     future::Future,
-    pin::pin,
+    pin::{Pin, pin},
     task::{Context, Waker},
     time::Duration,
 };
 use worker_idle::park::Park;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 #[test]
 fn idle_clock_does_not_jump_to_an_endless_sleep() {
@@ -32,22 +35,77 @@ fn idle_clock_does_not_jump_to_an_endless_sleep() {
     }
 }
 
+/// Polls with a waker that does nothing.
+fn is_ready(future: &mut (impl Future + Unpin)) -> bool {
+    let mut cx = Context::from_waker(Waker::noop());
+    Pin::new(future).poll(&mut cx).is_ready()
+}
+
 #[test]
-fn endless_advance_stops_at_the_end_of_the_clock() {
+fn endless_advance_stops_before_the_end_of_the_clock() {
     Driver::new(1).park(0).block_on(async {
         time::pause();
-        let mut cx = Context::from_waker(Waker::noop());
         let mut endless = pin!(time::sleep(Duration::MAX));
-        assert!(endless.as_mut().poll(&mut cx).is_pending());
-        let mut long = pin!(time::sleep(Duration::from_secs(500 * 365 * 86_400)));
-        assert!(long.as_mut().poll(&mut cx).is_pending());
+        assert!(!is_ready(&mut endless));
+        let mut long = pin!(time::sleep(500 * YEAR));
+        assert!(!is_ready(&mut long));
         time::advance(Duration::MAX).await;
-        assert!(long.as_mut().poll(&mut cx).is_ready());
-        let end = Instant::now();
+        assert!(is_ready(&mut long));
         time::advance(Duration::MAX).await;
-        assert_eq!(Instant::now(), end);
-        assert!(endless.as_mut().poll(&mut cx).is_pending());
+        assert!(!is_ready(&mut endless));
         let mut late = pin!(time::sleep(Duration::MAX));
-        assert!(late.as_mut().poll(&mut cx).is_pending());
+        assert!(!is_ready(&mut late));
+    });
+}
+
+/// Fails if a sleep that begins after an endless advance never ends.
+#[test]
+fn sleep_after_an_endless_advance_ends() {
+    Driver::new(1).park(0).block_on(async {
+        time::pause();
+        time::advance(Duration::MAX).await;
+        let begun = Instant::now();
+        time::sleep(YEAR).await;
+        assert_eq!(begun.elapsed(), YEAR, "the idle clock has jumped");
+        for _ in 0..3 {
+            time::advance(Duration::MAX).await;
+        }
+        time::sleep(HOUR).await;
+
+        let mut sleep = pin!(time::sleep(HOUR));
+        assert!(!is_ready(&mut sleep));
+        time::advance(2 * HOUR).await;
+        assert!(is_ready(&mut sleep), "a later advance fires it");
+    });
+}
+
+/// Fails if a timeout or an interval that begins after an endless advance waits for ever.
+#[test]
+fn timeout_after_an_endless_advance_ends() {
+    Driver::new(1).park(0).block_on(async {
+        time::pause();
+        time::advance(Duration::MAX).await;
+        let begun = Instant::now();
+        let late = time::timeout(HOUR, std::future::pending::<()>());
+        assert!(late.await.is_err());
+        let mut interval = time::interval(HOUR);
+        for _ in 0..3 {
+            interval.tick().await;
+        }
+        assert_eq!(begun.elapsed(), 3 * HOUR);
+    });
+}
+
+/// Fails if a clock that goes on after an endless advance ends no sleep, or an endless one.
+#[test]
+fn sleep_of_a_resumed_clock_ends_after_an_endless_advance() {
+    Driver::new(1).park(0).block_on(async {
+        time::pause();
+        time::advance(Duration::MAX).await;
+        let mut endless = pin!(time::sleep(Duration::MAX));
+        assert!(!is_ready(&mut endless));
+        time::resume();
+        time::sleep(Duration::from_millis(1)).await;
+        assert!(!is_ready(&mut endless));
     });
 }

@@ -134,3 +134,34 @@ mod sockets {
     assert_impl_all!(unix::UCred: Send, Sync, Copy);
     assert_impl_all!(TryIoError: Send, Sync);
 }
+
+/// Fails to compile if a socket may not be used in a closure that catches panics. Each is whole
+/// after a panic: an operation changes its state only under a lock, in which no user code runs.
+#[cfg(unix)]
+mod unwind {
+    use net_driver::net::{unix, *};
+    use net_driver::{Driver, time};
+    use static_assertions::assert_impl_all;
+    use std::{
+        os::fd::OwnedFd,
+        panic::{RefUnwindSafe, UnwindSafe},
+    };
+
+    assert_impl_all!(TcpListener: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(TcpSocket: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(TcpStream: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(UdpSocket: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(UnixDatagram: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(UnixListener: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(UnixStream: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(tcp::OwnedReadHalf: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(tcp::OwnedWriteHalf: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(unix::OwnedReadHalf: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(unix::OwnedWriteHalf: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(unix::pipe::Sender: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(unix::pipe::Receiver: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(AsyncFd<OwnedFd>: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(Driver: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(time::Sleep: UnwindSafe, RefUnwindSafe);
+    assert_impl_all!(time::Interval: UnwindSafe, RefUnwindSafe);
+}

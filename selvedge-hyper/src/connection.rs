@@ -2,6 +2,7 @@
 use crate::{
     connections::{Guard, Stage},
     executor::spawned,
+    panicked::panicked,
 };
 use hyper::{
     body::{Body, Incoming},
@@ -13,6 +14,7 @@ use pin_project_lite::pin_project;
 use std::{
     error::Error,
     future::Future,
+    panic::{self, AssertUnwindSafe},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -99,7 +101,15 @@ impl<C: Graceful> Future for Connection<C> {
             return Poll::Pending;
         }
         let before = spawned();
-        let ended = this.connection.poll(cx);
+        // The task ends with the panic, as without this.
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| this.connection.poll(cx)));
+        let ended = polled.unwrap_or_else(|payload| {
+            let error = this.on_error.as_ref().and_then(|_| panicked(&*payload));
+            if let Some((on_error, error)) = this.on_error.as_ref().zip(error) {
+                on_error(error);
+            }
+            panic::resume_unwind(payload)
+        });
         *this.has_spawned = spawned() != before;
         let ended = ready!(ended);
         if let (Err(error), Some(on_error)) = (ended, this.on_error) {

@@ -10,6 +10,7 @@ mod executor;
 mod idle;
 mod io;
 mod listener;
+mod panicked;
 mod serve;
 mod timer;
 mod write_limit;

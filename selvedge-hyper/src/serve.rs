@@ -27,6 +27,9 @@ use std::{
 /// How long the server waits after an error of `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
+/// The longest limit that hyper gets: with this one, no present time is near the end of the range.
+const LONGEST: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 /// How long a client may take for the head of a request, unless [`Serve::header_read_timeout`] sets
 /// another limit.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -247,9 +250,11 @@ impl<L: Listener, M> Serve<L, M> {
     /// - bytes that the client sends into a tunnel after the service has closed its side, and the
     ///   service's last write into a tunnel.
     ///
-    /// A limit below 10 ms counts as 10 ms over HTTP/2.
+    /// A limit below 10 ms counts as 10 ms over HTTP/2. One of more than 30 years counts as 30
+    /// years.
     pub fn header_read_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        let limit = limit.into();
+        // hyper adds the limit to the present time, and panics if the sum is beyond the range.
+        let limit = limit.into().map(|limit| limit.min(LONGEST));
         self.options.http1.header_read_timeout(limit);
         #[cfg(feature = "http2")]
         {
@@ -307,14 +312,17 @@ impl<L: Listener, M> Serve<L, M> {
 
     /// Sets other options of HTTP/1.
     ///
-    /// Keep the builder's timer: without one, hyper's timeouts do not work.
+    /// Keep the builder's timer: without one, hyper's timeouts do not work. Give it no endless
+    /// spans: hyper adds a span to the present time, and panics in each connection if the sum is
+    /// beyond the range of [`Instant`](std::time::Instant).
     pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder) -> &mut http1::Builder) -> Self {
         set(&mut self.options.http1);
         self
     }
 
     /// Serves only HTTP/2, to clients that begin with it: a connection cannot change from HTTP/1 to
-    /// HTTP/2. `set` sets the options of HTTP/2.
+    /// HTTP/2. `set` sets the options of HTTP/2, with no endless spans, as for
+    /// [`http1`](Self::http1).
     ///
     /// Each request is a task. If the [`shutdown_timeout`](Self::shutdown_timeout) cuts off the
     /// request's connection, the task continues.
@@ -347,6 +355,10 @@ impl<L: Listener, M> Serve<L, M> {
     ///
     /// Most of these errors come from clients that disconnected. Without such a function, the
     /// server ignores them.
+    ///
+    /// A connection that panics is reported too: its error has the panic's message in its source.
+    /// Over HTTP/1 that may be a panic of the service. Over HTTP/2 each request is a task of its
+    /// own, and a panic there ends that request alone, without a report.
     pub fn on_error(mut self, f: impl Fn(hyper::Error) + Send + Sync + 'static) -> Self {
         self.options.on_error = Some(Arc::new(f));
         self

@@ -31,6 +31,10 @@ use std::{
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
+/// A span that ends beyond the range of the clock never ends. But hyper and hyper-util add some
+/// spans to `now` themselves, and panic if the sum is beyond the range of [`Instant`]: give their
+/// builders no `Duration::MAX`.
+///
 /// # Panics
 /// The first poll of a sleep that has to wait panics outside a runtime, as [`selvedge::time`] says.
 #[derive(Clone, Copy, Debug, Default)]

@@ -232,6 +232,18 @@ fn connect_error_hides_the_password_and_repeats_nothing() {
     assert_eq!(format!("{:?}", errors[6]), empty);
 }
 
+// Fails if an endless limit is added to the present time.
+#[test]
+fn endless_connect_timeout_connects() {
+    let server = Server::new();
+    server.runtime.block_on(async {
+        let mut connector = Connector::new().connect_timeout(Duration::MAX);
+        let uri = format!("http://{}/", server.address).parse().unwrap();
+        drop(connector.call(uri).await.unwrap());
+    });
+    server.end().unwrap();
+}
+
 // Another job keeps the only thread for lookups, so that nothing but the limit ends the attempt.
 #[test]
 fn connect_timeout_ends_the_attempt() {

@@ -158,6 +158,45 @@ fn connections_stay_below_the_limit() {
     server.end().unwrap();
 }
 
+// Fails if hyper adds a limit to the present time that is beyond the range of the clock.
+#[test]
+fn endless_limits_serve_requests() {
+    let server = Server::with(|serve| {
+        serve
+            .header_read_timeout(Duration::MAX)
+            .write_timeout(Duration::MAX)
+            .shutdown_timeout(Duration::MAX)
+    });
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert_eq!(client.get("/"), "hello");
+    }
+    drop(client);
+    server.end().unwrap();
+}
+
+// Fails if a connection that panics, in hyper or in its service, ends without a report. hyper
+// panics here at a limit that the server does not see.
+#[test]
+fn panic_of_a_connection_is_reported() {
+    let server =
+        Server::with(|serve| serve.http1(|http1| http1.header_read_timeout(Duration::MAX)));
+    assert!(server.connect().is_closed());
+    let error = server.state.errors.1.recv_blocking().unwrap();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("panicked: overflow"), "{source}");
+    server.end().unwrap();
+
+    let server = Server::new();
+    let mut client = server.connect();
+    client.send("GET /panic HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(client.is_closed());
+    let error = server.state.errors.1.recv_blocking().unwrap();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("panicked: "), "{source}");
+    server.end().unwrap();
+}
+
 #[test]
 fn panic_of_a_service_frees_its_place() {
     let server = Server::with(|serve| serve.connection_limit(1));

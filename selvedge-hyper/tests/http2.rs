@@ -78,6 +78,32 @@ fn write_timeout_error_has_promised_kind_and_text() {
     assert_eq!(source.to_string(), "the peer took no byte for 20ms");
 }
 
+// Fails if an endless limit is added to the present time.
+#[test]
+fn endless_limits_serve_http2() {
+    let server = Server::with(|serve| {
+        serve
+            .http2_only(|http2| http2)
+            .header_read_timeout(Duration::MAX)
+            .write_timeout(Duration::MAX)
+            .shutdown_timeout(Duration::MAX)
+    });
+    server.runtime.block_on(async {
+        let stream = TcpStream::connect(server.address).await.unwrap();
+        let io = SelvedgeIo::new(stream);
+        let handshake = http2::handshake::<_, _, Full<Bytes>>(SelvedgeExecutor, io);
+        let (mut sender, connection) = handshake.await.unwrap();
+        let connection = selvedge::spawn(connection);
+        let request = Request::get("http://a/").body(Full::default()).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        let body = response.into_body().collect().await.unwrap();
+        assert_eq!(body.to_bytes(), "hello");
+        drop(sender);
+        connection.await.unwrap().unwrap();
+    });
+    server.end().unwrap();
+}
+
 /// Starts a server of HTTP/2 whose shutdown waits for the connections without limit. The clock of
 /// the server's runtime is paused. When the returned guard is dropped, the clock begins to skip the
 /// time in which nothing happens.

@@ -11,10 +11,13 @@
 //!    appends while the kind is [`Kind::Write`]. The job changes the rest.
 //! 3. A job of the kind [`Kind::Write`] writes until it finds `queued` empty. In the same critical
 //!    section the job changes its kind. So no task appends a byte that the job does not see.
-//! 4. A job drops its reference to the file before its kind is removed. So without a job the cursor
-//!    has the only reference.
+//! 4. A job drops its reference to the file before its kind is removed, or before it leaves the
+//!    count of rule 6. So without any job the cursor has the only reference.
 //! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
 //!    back by their number. So a read whose future was dropped loses nothing.
+//! 6. A job of [`Cursor::run_beside`] needs neither the file's position nor the rest of the state.
+//!    It has no kind, runs beside any job, and is counted in `beside`. A task starts it once every
+//!    write has ended; it does not wait for a read, which may last for ever (a pipe, a terminal).
 use super::{no_thread, shut_down};
 use crate::spawn_blocking;
 use coop_budget::poll_proceed;
@@ -40,6 +43,8 @@ struct Shared(Mutex<State>);
 #[derive(Default)]
 struct State {
     job: Option<Kind>,
+    /// How many jobs run beside (rule 6).
+    beside: usize,
     /// The task that reads or seeks. It waits for the end of the job.
     reader: Option<Waker>,
     /// The task that writes or flushes. It waits for the end of the job, or for room in `queued`.
@@ -90,6 +95,12 @@ struct Running {
     began: bool,
 }
 
+/// A job that runs beside (rule 6), from before it is queued until its end.
+struct Beside {
+    file: Option<Arc<fs::File>>,
+    shared: Arc<Shared>,
+}
+
 /// A task among the others that wait. Its drop removes the waker.
 struct Waiting<'a> {
     shared: &'a Shared,
@@ -116,12 +127,12 @@ impl Cursor {
         &self.file
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.shared.lock().job.is_none()
-    }
-
-    /// Waits until there is no job, and then runs `f` with the lock.
-    async fn when_idle<R>(&self, mut f: impl FnMut(MutexGuard<'_, State>) -> R) -> R {
+    /// Waits until `is_ready` returns true for the state, and then runs `f` with the lock.
+    async fn when<R>(
+        &self,
+        is_ready: impl Fn(&State) -> bool,
+        mut f: impl FnMut(MutexGuard<'_, State>) -> R,
+    ) -> R {
         let shared = &*self.shared;
         let mut waiting = None;
         poll_fn(move |cx| {
@@ -129,7 +140,7 @@ impl Cursor {
                 Some(waiting) => waiting,
                 None => {
                     let mut state = shared.lock();
-                    if state.job.is_none() {
+                    if is_ready(&state) {
                         return Poll::Ready(f(state));
                     }
                     state.next_key += 1;
@@ -137,16 +148,14 @@ impl Cursor {
                     waiting.insert(Waiting { shared, key })
                 }
             };
-            let is_idle = |state: &State| state.job.is_none();
-            shared.poll(cx, Waiter::Other(*key), is_idle).map(&mut f)
+            shared.poll(cx, Waiter::Other(*key), &is_ready).map(&mut f)
         })
         .await
     }
 
     /// Waits until there is no job, as the task that reads or seeks.
     fn poll_idle(&self, cx: &Context<'_>) -> Poll<MutexGuard<'_, State>> {
-        let is_idle = |state: &State| state.job.is_none();
-        self.shared.poll(cx, Waiter::Reader, is_idle)
+        self.shared.poll(cx, Waiter::Reader, State::is_idle)
     }
 
     fn enter(&self, mut state: MutexGuard<'_, State>, kind: Kind) -> Running {
@@ -156,6 +165,14 @@ impl Cursor {
             file: Some(self.file.clone()),
             shared: self.shared.clone(),
             began: false,
+        }
+    }
+
+    fn enter_beside(&self, mut state: MutexGuard<'_, State>) -> Beside {
+        state.beside += 1;
+        Beside {
+            file: Some(self.file.clone()),
+            shared: self.shared.clone(),
         }
     }
 
@@ -270,15 +287,14 @@ impl Cursor {
         Poll::Ready(sought.map_or(Ok(last), |(_, result)| result))
     }
 
-    /// Runs `job` once every job that was started has ended. If `reports` is true and a buffered
-    /// write has failed, returns that write's error and does not run `job`.
-    pub(super) async fn run<T: Send + 'static>(
+    /// Runs `job` once every job of a kind that was started has ended. If a buffered write has
+    /// failed, returns that write's error and does not run `job`.
+    async fn run<T: Send + 'static>(
         &self,
-        reports: bool,
         job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let running = self.when_idle(|mut state| {
-            let error = state.write_error.take_if(|_| reports);
+        let running = self.when(State::is_idle, |mut state| {
+            let error = state.write_error.take();
             error.map_or_else(|| Ok(self.enter(state, Kind::Other)), Err)
         });
         let running = running.await?;
@@ -286,11 +302,28 @@ impl Cursor {
         done.await.unwrap_or_else(|error| Err(no_thread(error)))
     }
 
+    /// Runs `job`, which needs no position, once all written bytes are in the file (rule 6). If
+    /// `reports` is true and a buffered write has failed, returns that write's error and does not
+    /// run `job`.
+    pub(super) async fn run_beside<T: Send + 'static>(
+        &self,
+        reports: bool,
+        job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let beside = self.when(State::is_settled, |mut state| {
+            let error = state.write_error.take_if(|_| reports);
+            error.map_or_else(|| Ok(self.enter_beside(state)), Err)
+        });
+        let beside = beside.await?;
+        let done = spawn_blocking(|| beside.run(job));
+        done.await.unwrap_or_else(|error| Err(no_thread(error)))
+    }
+
     /// Makes another descriptor of the file, at the position up to which tasks have read.
     pub(super) async fn try_clone(&self) -> io::Result<fs::File> {
         let shared = self.shared.clone();
         let clone = move |file: &fs::File| rewind(file, &shared).and_then(|()| file.try_clone());
-        self.run(true, clone).await
+        self.run(clone).await
     }
 
     /// Sets the file's length. A later read finds the contents that the file has then.
@@ -301,17 +334,17 @@ impl Cursor {
             shared.lock().read_nothing = None;
             file.set_len(size)
         };
-        self.run(true, set).await
+        self.run(set).await
     }
 
-    /// Waits until every job that was started has ended.
+    /// Waits until there is no job, also none beside.
     pub(super) async fn idle(&self) {
-        self.when_idle(|_| {}).await;
+        self.when(State::is_unused, |_| ()).await;
     }
 
     /// Returns the file, at the position up to which tasks have read, if there is no job.
     pub(super) fn into_file(self) -> Result<fs::File, Self> {
-        if !self.is_idle() {
+        if !self.shared.lock().is_unused() {
             return Err(self);
         }
         // This changes only the kernel's position of the file. A file that cannot seek stays as it
@@ -327,6 +360,23 @@ impl Running {
         self.began = true;
         let file = self.file.clone().expect("only the drop takes it");
         job(&file, &self.shared)
+    }
+}
+
+impl Beside {
+    fn run<T>(self, job: impl FnOnce(&fs::File) -> T) -> T {
+        job(self.file.as_ref().expect("only the drop takes it"))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.file = None;
+        let mut state = self.shared.lock();
+        state.beside -= 1;
+        if state.is_unused() {
+            wake_all(state);
+        }
     }
 }
 
@@ -405,6 +455,20 @@ fn wake_all(mut state: MutexGuard<'_, State>) {
 }
 
 impl State {
+    fn is_idle(&self) -> bool {
+        self.job.is_none()
+    }
+
+    /// Returns whether no job has the file (rule 4).
+    fn is_unused(&self) -> bool {
+        self.is_idle() && self.beside == 0
+    }
+
+    /// Returns whether no write is under way, and no change of the file's length.
+    fn is_settled(&self) -> bool {
+        !matches!(self.job, Some(Kind::Write | Kind::Other))
+    }
+
     fn waker(&self, of: Waiter) -> Option<&Waker> {
         match of {
             Waiter::Reader => self.reader.as_ref(),

@@ -65,6 +65,11 @@ const BUFFER: usize = 2 * 1024 * 1024;
 /// # Cancellation
 /// If the future of a seek is dropped, and the next operation is a seek with the same argument, the
 /// seek takes place once. Any other operation acts as if the first seek had ended before it.
+///
+/// A read of a pipe or a terminal may wait for ever, also after its future was dropped. The next
+/// operation that needs the file's position waits for it: a read, a write, a seek,
+/// [`set_len`](Self::set_len), [`try_clone`](Self::try_clone), [`into_std`](Self::into_std). The
+/// other operations do not: they wait for earlier writes alone.
 pub struct File {
     cursor: Cursor,
     limit: usize,
@@ -148,7 +153,7 @@ impl File {
     /// # Errors
     /// The error of a buffered write, or as [`std::fs::File::sync_all`].
     pub async fn sync_all(&self) -> io::Result<()> {
-        self.cursor.run(true, fs::File::sync_all).await
+        self.cursor.run_beside(true, fs::File::sync_all).await
     }
 
     /// Writes the contents to the disk, and the metadata that is needed to read them.
@@ -171,7 +176,7 @@ impl File {
     /// # Errors
     /// The error of a buffered write, or as [`std::fs::File::sync_data`].
     pub async fn sync_data(&self) -> io::Result<()> {
-        self.cursor.run(true, fs::File::sync_data).await
+        self.cursor.run_beside(true, fs::File::sync_data).await
     }
 
     /// Cuts the file off at `size` bytes, or adds zeros up to that length.
@@ -207,7 +212,7 @@ impl File {
     /// # Errors
     /// As [`std::fs::File::metadata`].
     pub async fn metadata(&self) -> io::Result<Metadata> {
-        self.cursor.run(false, fs::File::metadata).await
+        self.cursor.run_beside(false, fs::File::metadata).await
     }
 
     /// Returns another descriptor of the file. Both descriptors share one position.
@@ -293,7 +298,7 @@ impl File {
     /// As [`std::fs::File::set_permissions`].
     pub async fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
         let set = move |file: &fs::File| file.set_permissions(permissions);
-        self.cursor.run(false, set).await
+        self.cursor.run_beside(false, set).await
     }
 
     /// Sets the times of the last read and the last write.
@@ -318,7 +323,7 @@ impl File {
     /// As [`std::fs::File::set_times`].
     pub async fn set_times(&self, times: FileTimes) -> io::Result<()> {
         self.cursor
-            .run(false, move |file| file.set_times(times))
+            .run_beside(false, move |file| file.set_times(times))
             .await
     }
 
@@ -339,7 +344,7 @@ impl File {
     /// As [`std::fs::File::set_modified`].
     pub async fn set_modified(&self, time: SystemTime) -> io::Result<()> {
         self.cursor
-            .run(false, move |file| file.set_modified(time))
+            .run_beside(false, move |file| file.set_modified(time))
             .await
     }
 

@@ -116,17 +116,14 @@ impl Child {
 
     /// Sends `SIGKILL`, and does not wait for the end: call [`wait`](Self::wait) for that.
     ///
+    /// Does nothing if a wait has returned the child's status: another process may have the child's
+    /// id then.
+    ///
     /// # Errors
-    /// `InvalidInput` if a wait has returned the child's status. It is no error if the child has
-    /// ended and no wait has noticed this yet.
+    /// If the system call fails.
     pub fn start_kill(&mut self) -> io::Result<()> {
-        match self.process.status {
-            None => self.process.std().kill(),
-            Some(_) => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the child has ended",
-            )),
-        }
+        // std sends no signal once the child is reaped.
+        self.process.std().kill()
     }
 
     /// Sends `SIGKILL`, and waits for the end.
@@ -216,6 +213,10 @@ impl Process {
     fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.std().try_wait()?;
+            if self.status.is_some() {
+                // No later wait needs the descriptor.
+                drop(self.exit.take_pidfd());
+            }
         }
         Ok(self.status)
     }

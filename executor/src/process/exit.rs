@@ -64,7 +64,8 @@ impl Exit {
         }
     }
 
-    /// Takes the descriptor of the process, if there is one, for the thread that waits for orphans.
+    /// Takes the descriptor of the process, if there is one: the thread that waits for orphans
+    /// needs it, or nothing does any more.
     pub(super) fn take_pidfd(&mut self) -> Option<OwnedFd> {
         match std::mem::replace(self, Self::by_thread(0)) {
             Self::Pidfd(fd) => Some(fd.into_inner()),

@@ -4,7 +4,15 @@ use crate::{
     JoinHandle, LocalSet,
     current_thread::{Progress, RUNS},
 };
-use std::{fmt, future::Future, io, marker::PhantomData, mem, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    io,
+    marker::PhantomData,
+    mem,
+    panic::{RefUnwindSafe, UnwindSafe},
+    time::Duration,
+};
 
 /// Options of [`Builder::build_local`](super::Builder::build_local). There are none yet.
 ///
@@ -54,6 +62,11 @@ pub struct LocalRuntime {
     set: LocalSet,
     runtime: Runtime,
 }
+
+// The tasks and the queue are whole after a panic of the future of a `block_on`: no user code runs
+// amid a change of them.
+impl UnwindSafe for LocalRuntime {}
+impl RefUnwindSafe for LocalRuntime {}
 
 impl LocalRuntime {
     pub(super) fn of(runtime: Runtime) -> Self {

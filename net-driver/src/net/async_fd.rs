@@ -441,8 +441,8 @@ impl<T> AsyncFd<T> {
     /// [has hung up](Self#hang-ups).
     ///
     /// # Errors
-    /// `WouldBlock` if the descriptor is not ready, the error of `op` (also `Interrupted`), or an
-    /// error if the driver has shut down.
+    /// `WouldBlock` if the descriptor is not ready, or the error of `op` (also `Interrupted`).
+    /// After the driver's shutdown `op` is performed each time.
     pub fn try_io<R>(
         &self,
         interest: Interest,

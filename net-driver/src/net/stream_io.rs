@@ -212,8 +212,8 @@ macro_rules! readiness_methods {
             /// side has hung up: then it stays ready.
             ///
             /// # Errors
-            /// `WouldBlock` if the socket is not ready, the error of `op` (also `Interrupted`), or
-            /// an error if the driver has shut down.
+            /// `WouldBlock` if the socket is not ready, or the error of `op` (also `Interrupted`).
+            /// After the driver's shutdown `op` is performed each time.
             pub fn try_io<R>(
                 &self,
                 interest: crate::Interest,
@@ -272,8 +272,8 @@ macro_rules! readiness_methods {
 
 /// Implements reads and writes of a stream of std, for a type with a field `source` and a method
 /// `poll_receive`, which polls a read into one buffer. The expression `$poll` polls the other
-/// operations. For TCP it calls `poll_transfer`. For a Unix stream it calls `poll_io`: a read of
-/// such a stream may end early at passed descriptors, although more bytes follow.
+/// operations. For TCP it calls `poll_transfer`. For reads of a Unix stream it calls `poll_io`:
+/// such a read may end early at passed descriptors, although more bytes follow.
 macro_rules! duplex_methods {
     ($type:ty, |$registration:ident, $cx:ident, $direction:ident, $len:ident, $op:ident| $poll:expr) => {
         impl $type {

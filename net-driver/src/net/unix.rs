@@ -1,5 +1,8 @@
 //! The halves of a [`UnixStream`], addresses and credentials of Unix sockets, and [`pipe`]s.
 //!
+//! On Linux, a path that begins with a zero byte (`"\0name"`) is an *abstract* name: there is no
+//! file, and the name is free as soon as its socket is closed.
+//!
 //! ```
 //! use futures_lite::{AsyncReadExt, AsyncWriteExt};
 //! use net_driver::{Driver, net::{UnixStream, unix::SocketAddr}};
@@ -25,12 +28,31 @@ use crate::{Interest, Ready};
 use std::{
     io::{self, IoSlice, IoSliceMut},
     os::fd::{AsRawFd, BorrowedFd},
+    path::Path,
     sync::Arc,
 };
 
 pub mod pipe;
 
 pub use std::os::unix::net::SocketAddr;
+
+/// Returns the address that a path names. On Linux, a path that begins with a zero byte is an
+/// abstract name, for which there is no file.
+pub(super) fn address(path: &Path) -> io::Result<SocketAddr> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        #[cfg(target_os = "android")]
+        use std::os::android::net::SocketAddrExt;
+        #[cfg(target_os = "linux")]
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::ffi::OsStrExt;
+
+        if let Some(name) = path.as_os_str().as_bytes().strip_prefix(b"\0") {
+            return SocketAddr::from_abstract_name(name);
+        }
+    }
+    SocketAddr::from_pathname(path)
+}
 
 /// The credentials of the process at the other side: [`UnixStream::peer_cred`]. They are those that
 /// the process had when it called `connect`, `listen` or `socketpair`.

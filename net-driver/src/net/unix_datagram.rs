@@ -2,7 +2,7 @@
 use super::{
     source::{Source, current_driver},
     stream_io,
-    unix::SocketAddr,
+    unix::{self, SocketAddr},
 };
 use crate::{Interest, Ready, driver::WeakDriver, reactor::Removal, slot::Direction};
 use std::{
@@ -62,7 +62,8 @@ pub struct UnixDatagram {
 }
 
 impl UnixDatagram {
-    /// Binds a socket to `path`, at which no file may exist.
+    /// Binds a socket to `path`, at which no file may exist. On Linux it may be an
+    /// [abstract name](super::unix), also in the other methods.
     ///
     /// # Errors
     /// If the path is taken, too long, or out of reach.
@@ -71,7 +72,8 @@ impl UnixDatagram {
     /// Without a current driver.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::from_std(net::UnixDatagram::bind(path)?)
+        let address = unix::address(path.as_ref())?;
+        Self::from_std(net::UnixDatagram::bind_addr(&address)?)
     }
 
     /// Makes a socket without an address.
@@ -131,7 +133,8 @@ impl UnixDatagram {
     /// # Errors
     /// If no socket is at `path`.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.source.io().connect(path)
+        let address = unix::address(path.as_ref())?;
+        self.source.io().connect_addr(&address)
     }
 
     /// Returns the address of this side.
@@ -202,8 +205,8 @@ impl UnixDatagram {
     /// # Errors
     /// If no socket is at `path`, the datagram is too long, or the driver has shut down.
     pub async fn send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        let path = path.as_ref();
-        let send = || self.source.io().send_to(from, path);
+        let address = unix::address(path.as_ref())?;
+        let send = || self.source.io().send_to_addr(from, &address);
         self.source.send_to(&self.driver, send).await
     }
 
@@ -218,8 +221,9 @@ impl UnixDatagram {
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
     pub fn try_send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        self.source
-            .try_io(Interest::WRITABLE, || self.source.io().send_to(from, path))
+        let address = unix::address(path.as_ref())?;
+        let send = || self.source.io().send_to_addr(from, &address);
+        self.source.try_io(Interest::WRITABLE, send)
     }
 
     /// Receives a datagram. The part that does not fit into `to` is lost.

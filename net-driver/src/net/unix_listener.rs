@@ -3,7 +3,7 @@ use super::{
     UnixStream,
     accept::{Accepted, Attempt, Backoff},
     source::{Source, current_driver},
-    unix::SocketAddr,
+    unix::{self, SocketAddr},
 };
 use crate::{Ready, reactor::Removal};
 use std::{
@@ -51,7 +51,8 @@ pub struct UnixListener {
 }
 
 impl UnixListener {
-    /// Listens at `path`, where no file may be.
+    /// Listens at `path`, where no file may be. On Linux it may be an
+    /// [abstract name](super::unix).
     ///
     /// # Errors
     /// If the path is taken, too long, or out of reach.
@@ -60,7 +61,7 @@ impl UnixListener {
     /// Without a current driver.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        let listener = net::UnixListener::bind(path)?;
+        let listener = net::UnixListener::bind_addr(&unix::address(path.as_ref())?)?;
         listener.set_nonblocking(true)?;
         Self::new(listener, Removal::Close)
     }

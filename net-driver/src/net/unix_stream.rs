@@ -1,11 +1,12 @@
 //! A connection of Unix sockets.
 use super::{
+    receive_unix::Receive,
     source::Source,
     stream_io,
     unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, UCred, WriteHalf},
 };
 use crate::{Interest, Ready, reactor::Removal, slot::Direction};
-use socket2::{Domain, SockAddr, SockRef, Type};
+use socket2::{Domain, SockAddr, Type};
 use std::{
     io,
     mem::MaybeUninit,
@@ -16,8 +17,8 @@ use std::{
 
 /// A connection of Unix sockets.
 ///
-/// It works as a [`TcpStream`](super::TcpStream) does. But after a read or a write that moved fewer
-/// bytes than it could, the next read or write does not wait for an event.
+/// It works as a [`TcpStream`](super::TcpStream) does. A read into several buffers tells nothing of
+/// the bytes that are left: the next read does not wait for an event.
 ///
 /// ```
 /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -43,10 +44,11 @@ use std::{
 /// ```
 pub struct UnixStream {
     pub(super) source: Source<net::UnixStream>,
+    receive: Receive,
 }
 
 impl UnixStream {
-    /// Connects to the listener at `path`.
+    /// Connects to the listener at `path`. On Linux it may be an [abstract name](super::unix).
     ///
     /// # Errors
     /// If no socket listens at `path`, or too many connections wait there to be accepted
@@ -55,13 +57,15 @@ impl UnixStream {
     /// # Panics
     /// Without a current driver.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        // socket2 takes any path, and the kernel would cut it off at a zero byte.
+        unix::address(path.as_ref())?;
         let address = SockAddr::unix(path)?;
         let socket = super::socket(Domain::UNIX, Type::STREAM)?;
         socket.connect(&address)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
         let source = Source::new(socket.into(), ready, Removal::Close)?;
         source.ready(Interest::WRITABLE).await?;
-        Ok(Self { source })
+        Ok(Self::accepted(source))
     }
 
     /// Makes two connected streams.
@@ -89,7 +93,7 @@ impl UnixStream {
         stream.set_nonblocking(true)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
         let source = Source::new(stream, ready, Removal::Call)?;
-        Ok(Self { source })
+        Ok(Self::accepted(source))
     }
 
     /// Returns the credentials of the process at the other side, as of the time that [`UCred`]
@@ -120,7 +124,10 @@ impl UnixStream {
     }
 
     pub(crate) fn accepted(source: Source<net::UnixStream>) -> Self {
-        Self { source }
+        Self {
+            source,
+            receive: Receive::new(),
+        }
     }
 
     /// Returns the address of this side.
@@ -181,8 +188,11 @@ stream_io::readiness_methods!(
     /// }).unwrap();
     /// ```
 );
-stream_io::duplex_methods!(UnixStream, |registration, cx, direction, _len, op| {
-    registration.poll_io(cx, direction, op)
+stream_io::duplex_methods!(UnixStream, |registration, cx, direction, len, op| {
+    match direction {
+        Direction::Read => registration.poll_io(cx, direction, op),
+        Direction::Write => registration.poll_transfer(cx, direction, len, op),
+    }
 });
 
 impl UnixStream {
@@ -191,10 +201,10 @@ impl UnixStream {
         cx: &mut Context<'_>,
         to: &mut [MaybeUninit<u8>],
     ) -> Poll<io::Result<usize>> {
-        let receive = || SockRef::from(self.source.io()).recv(to);
+        let receive = || self.receive.receive(self.source.io(), to);
         self.source
             .registration()
-            .poll_io(cx, Direction::Read, receive)
+            .poll_moved(cx, Direction::Read, receive)
     }
 }
 

@@ -59,6 +59,19 @@ pub(crate) fn end() -> std::time::Instant {
     time_of(FAR - 1)
 }
 
+/// The time that an advance leaves before the end of the clock, for the sleeps after it: 36 years.
+#[cfg(feature = "test-util")]
+const ROOM: Duration = Duration::from_nanos(1 << 60);
+
+/// Returns by how much an advance by `span` moves a paused clock that shows `now`. An advance
+/// leaves at least [`ROOM`], or else half of the time that is left. So later sleeps can end,
+/// however often a test advances the clock without a limit.
+#[cfg(feature = "test-util")]
+pub(crate) fn limit_advance(now: std::time::Instant, span: Duration) -> Duration {
+    let left = end().saturating_duration_since(now);
+    span.min(left.saturating_sub(ROOM).max(left / 2))
+}
+
 /// Returns the time of a tick.
 #[cfg(feature = "test-util")]
 pub(crate) fn time_of(tick: u64) -> std::time::Instant {

@@ -21,7 +21,8 @@
 //!    compare-and-swap succeeds, the copy is the waker, and from then on the cell counts as empty.
 //! 4. The owner resets an armed timer to a later tick in one compare-and-swap, without the lock.
 //!    For an earlier tick, the owner takes the lock, and puts the entry into another slot of the
-//!    wheel.
+//!    wheel. If the new deadline has passed, the owner takes the entry out instead, and fires it:
+//!    the next poll then finds the timer fired, as a poll of an idle timer would.
 //! 5. The owner replaces the waker under the lock only, after it has seen under the lock that the
 //!    timer is armed. So the cell is written only while no firer reads it. The owner may read the
 //!    cell without the lock while the timer is armed: a firer also only reads it. A firer may just
@@ -32,6 +33,7 @@
 use super::wheels::WheelCell;
 use std::{
     mem::{self, ManuallyDrop, MaybeUninit},
+    panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
     ptr::NonNull,
     sync::Arc,
@@ -70,6 +72,10 @@ unsafe impl Sync for Timer {}
 // SAFETY: the wheel of an armed timer may be used from any thread, and wakers are `Send`.
 unsafe impl Send for Timer {}
 
+// A timer is whole after a panic: user code is a waker, and no function calls one amid a change.
+impl UnwindSafe for Timer {}
+impl RefUnwindSafe for Timer {}
+
 /// The result of [`Timer::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "an idle timer wakes nobody"]
@@ -79,6 +85,16 @@ pub(crate) enum State {
     /// The waker will be woken.
     Armed,
     Fired,
+}
+
+/// The result of [`Timer::reset`]: the duty of the caller.
+#[must_use = "a worker must look in time, or the task must be woken"]
+pub(crate) enum Reset<'a> {
+    Done,
+    /// The deadline is the next one of this wheel: ensure that a worker looks in time.
+    IsNext(&'a Arc<WheelCell>),
+    /// The timer has fired: wake its task.
+    Fired(Waker),
 }
 
 /// The driver has shut down. Hands the waker back.
@@ -189,12 +205,15 @@ impl Timer {
         Ok(locked.insert(handle, tick))
     }
 
-    /// Gives the timer another deadline. A timer that is not armed becomes idle. If the timer is
-    /// armed, and its deadline is now the next one of its wheel, returns the wheel: then the caller
-    /// must ensure that a worker looks in time.
+    /// Gives the timer another deadline. A timer that is not armed becomes idle. An armed timer for
+    /// whose new deadline `has_passed` returns true fires.
     ///
     /// Costs a compare-and-swap if the deadline is later than the one before (rule 4).
-    pub(crate) fn reset(self: Pin<&mut Self>, tick: u64) -> Option<&Arc<WheelCell>> {
+    pub(crate) fn reset(
+        self: Pin<&mut Self>,
+        tick: u64,
+        has_passed: impl FnOnce(&WheelCell) -> bool,
+    ) -> Reset<'_> {
         let tick = tick.min(LAST_TICK);
         // Ordering: Acquire, as in `poll`.
         let mut state = self.state.load(Acquire);
@@ -202,7 +221,7 @@ impl Timer {
             // Ordering: Relaxed: the firer takes the tick as a number. Acquire on failure, as in
             // `poll`.
             match self.state.compare_exchange(state, tick, Relaxed, Acquire) {
-                Ok(_) => return None,
+                Ok(_) => return Reset::Done,
                 Err(now) => state = now,
             }
         }
@@ -210,20 +229,30 @@ impl Timer {
         // SAFETY: the timer is not moved.
         let this = unsafe { self.get_unchecked_mut() };
         if let (true, Some(cell)) = (state <= LAST_TICK, &this.cell) {
+            let has_passed = has_passed(cell);
             let mut locked = cell.lock();
             // Ordering: Relaxed under the lock, as in `replace_waker`.
             if this.state.load(Relaxed) <= LAST_TICK {
                 // SAFETY: the timer is armed, so it is in this wheel.
                 let handle = unsafe { locked.remove(NonNull::from(&*this)) };
                 let handle = handle.expect("an armed timer is in its wheel");
+                if has_passed {
+                    drop(locked);
+                    // Ordering: Relaxed: no firer has the timer.
+                    this.state.store(FIRED, Relaxed);
+                    return Reset::Fired(this.take_waker());
+                }
                 // Ordering: Relaxed under the lock.
                 this.state.store(tick, Relaxed);
-                return locked.insert(handle, tick).then_some(cell);
+                return match locked.insert(handle, tick) {
+                    true => Reset::IsNext(cell),
+                    false => Reset::Done,
+                };
             }
         }
         // Ordering: Relaxed: no firer has the timer. An insertion publishes the next state.
         this.state.store(IDLE, Relaxed);
-        None
+        Reset::Done
     }
 
     /// Marks an idle timer as fired: its deadline has passed before it was armed.
@@ -266,12 +295,17 @@ impl Timer {
         let removed = unsafe { locked.remove(NonNull::from(self)) };
         debug_assert!(removed.is_some(), "an armed timer is in its wheel");
         drop(locked);
+        drop(self.take_waker());
+    }
+
+    /// Takes the waker of a timer that was armed until the owner took its entry out of the wheel.
+    fn take_waker(&self) -> Waker {
         let waker = self.waker.with_mut(|at| {
-            // SAFETY: rule 6: the entry has left the wheel, so the cell is the owner's.
+            // SAFETY: the entry has left the wheel, so the cell is the owner's (rules 4 and 6).
             mem::replace(unsafe { &mut *at }, MaybeUninit::uninit())
         });
         // SAFETY: an armed timer has a waker.
-        drop(unsafe { waker.assume_init() });
+        unsafe { waker.assume_init() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Models of owners of timers, which race firers, parks of workers and the shutdown.
 use super::{
-    entry::{State, Timer},
+    entry::{Reset, State, Timer},
     wheels::WheelCell,
 };
 use crate::Driver;
@@ -59,6 +59,11 @@ impl Scene {
             waker,
         }
     }
+}
+
+/// Says of a deadline that it has not passed.
+fn never(_: &WheelCell) -> bool {
+    false
 }
 
 /// Fires the timers that are due, and wakes their tasks.
@@ -134,7 +139,7 @@ fn reset_to_later_against_a_firing_is_not_lost() {
             waker,
         } = Scene::new();
         let firer = firer(&cell, 10);
-        assert!(timer.as_mut().reset(20).is_none());
+        assert!(matches!(timer.as_mut().reset(20, never), Reset::Done));
         let state = timer.as_mut().poll(&waker);
         firer.join().unwrap();
         match state {
@@ -162,12 +167,39 @@ fn reset_to_earlier_against_a_firing_is_not_lost() {
             waker,
         } = Scene::new();
         let firer = firer(&cell, 5);
-        timer.as_mut().reset(3);
+        let _ = timer.as_mut().reset(3, never);
         let state = timer.as_mut().poll(&waker);
         firer.join().unwrap();
         fire(&cell, 5);
         assert_eq!(count.get(), 1);
         assert_eq!(timer.is_fired(), state != State::Idle);
+    });
+}
+
+/// A timer is reset to a time that has passed while its wheel fires. Its task is woken once, by the
+/// reset or the firing, and the next poll need not wait.
+///
+/// Fails if `reset` fires the timer without a look under the lock.
+#[test]
+fn reset_to_the_past_against_a_firing_wakes_once() {
+    model(|| {
+        let Scene {
+            cell,
+            mut timer,
+            count,
+            waker,
+        } = Scene::new();
+        let firer = firer(&cell, 5);
+        if let Reset::Fired(woken) = timer.as_mut().reset(3, |_| true) {
+            woken.wake();
+        }
+        assert_ne!(timer.as_mut().poll(&waker), State::Armed);
+        firer.join().unwrap();
+        assert_eq!(count.get(), 1);
+        timer.touch();
+        // The waker of the scene is left.
+        drop(waker);
+        assert_eq!(Arc::strong_count(&count), 1);
     });
 }
 
@@ -253,7 +285,7 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
             thread::spawn(move || shutdown(&cell))
         };
         drop(timer);
-        reset.as_mut().reset(9);
+        let _ = reset.as_mut().reset(9, never);
         closer.join().unwrap();
         assert!(count.get() <= 1);
         assert_eq!(other.get(), 1);
@@ -299,7 +331,7 @@ fn reset_that_finds_a_fired_timer_owns_it() {
         // `ManuallyDrop`, so that a failure drops nothing.
         let mut timer = ManuallyDrop::new(timer);
         let firer = firer(&cell, 10);
-        assert!(timer.as_mut().reset(20).is_none());
+        assert!(matches!(timer.as_mut().reset(20, never), Reset::Done));
         if timer.as_mut().poll(&waker) == State::Idle {
             timer.touch();
         }

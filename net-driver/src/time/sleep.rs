@@ -1,7 +1,8 @@
 //! `sleep`: a future that waits until a time.
 use super::{
     Instant, clock,
-    entry::{Closed, State, Timer},
+    entry::{Closed, Reset, State, Timer},
+    wheels::WheelCell,
 };
 use crate::driver::{self, Inner};
 use pin_project_lite::pin_project;
@@ -131,8 +132,9 @@ impl Sleep {
     ///
     /// If the sleep waits, the task that polled it last is woken at the new time. Otherwise the
     /// sleep must be polled again. A reset to a later time costs one compare-and-swap, for example
-    /// in a timeout that each message restarts. A reset to an earlier time takes the lock of the
-    /// timer's wheel.
+    /// in a timeout that each message restarts. A reset to an earlier time reads the clock, and
+    /// takes the lock of the timer's wheel; if that time has passed, the sleep is ready at its next
+    /// poll.
     ///
     /// ```
     /// use net_driver::{Driver, time};
@@ -150,10 +152,16 @@ impl Sleep {
         let this = self.project();
         *this.deadline = deadline;
         let tick = clock::tick_of(deadline);
-        let driver = this.timer.reset(tick).and_then(|cell| cell.driver());
-        if let Some(driver) = driver {
-            if let Some(armed) = driver.armed(tick) {
-                driver.finish(armed);
+        let has_passed = |cell: &WheelCell| cell.driver().is_some_and(|d| d.now() >= deadline);
+        match this.timer.reset(tick, has_passed) {
+            Reset::Done => {}
+            Reset::Fired(waker) => waker.wake(),
+            Reset::IsNext(cell) => {
+                if let Some(driver) = cell.driver() {
+                    if let Some(armed) = driver.armed(tick) {
+                        driver.finish(armed);
+                    }
+                }
             }
         }
     }

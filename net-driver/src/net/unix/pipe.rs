@@ -14,7 +14,7 @@
 //!     std::io::Result::Ok(())
 //! }).unwrap();
 //! ```
-use super::super::source::Source;
+use super::super::{source::Source, stream_io::wanted};
 use crate::{Interest, Ready, reactor::Removal, slot::Direction};
 use std::{
     fs::{self, File},
@@ -164,8 +164,12 @@ impl OpenOptions {
     }
 }
 
+fn is_pipe(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.file_type().is_fifo())
+}
+
 fn check_pipe(file: &File) -> io::Result<()> {
-    if file.metadata()?.file_type().is_fifo() {
+    if is_pipe(file)? {
         Ok(())
     } else {
         Err(io::Error::new(io::ErrorKind::InvalidInput, "not a pipe"))
@@ -260,6 +264,20 @@ fn flags(file: &File) -> io::Result<libc::c_int> {
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) } {
         -1 => Err(io::Error::last_os_error()),
         flags => Ok(flags),
+    }
+}
+
+/// Asks the kernel, without a wait, for bytes to read (`POLLIN`) and for a hang-up (`POLLHUP`).
+fn look(file: &File) -> io::Result<libc::c_short> {
+    let mut entry = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: the pointer is valid for one entry.
+    match unsafe { libc::poll(&raw mut entry, 1, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(entry.revents),
     }
 }
 
@@ -407,6 +425,9 @@ impl tokio::io::AsyncWrite for Sender {
 
 /// The read end of a pipe.
 ///
+/// Before the first writer opens a pipe that has a name, a read waits. After the last writer has
+/// closed the pipe, a read returns 0, until another writer has opened the pipe.
+///
 /// ```
 /// use net_driver::{Driver, Interest, net::unix::pipe::{self, Receiver}};
 /// use std::io::{ErrorKind, IoSliceMut};
@@ -458,7 +479,7 @@ impl Receiver {
     /// # Errors
     /// `WouldBlock` if there is nothing to read yet.
     pub fn try_read(&self, to: &mut [u8]) -> io::Result<usize> {
-        let read = || self.source.io().read(to);
+        let read = || self.read(to.len(), |mut file| file.read(to));
         self.source.try_io(Interest::READABLE, read)
     }
 
@@ -467,16 +488,41 @@ impl Receiver {
     /// # Errors
     /// As [`try_read`](Self::try_read).
     pub fn try_read_vectored(&self, to: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let read = || self.source.io().read_vectored(to);
+        let wanted = wanted(to.iter().map(|part| part.len()));
+        let read = || self.read(wanted, |mut file| file.read_vectored(to));
         self.source.try_io(Interest::READABLE, read)
+    }
+
+    /// Performs `read`, which reads up to `wanted` bytes. If it returns none, looks whether that is
+    /// the end of the stream: before a pipe's first writer the kernel also returns none.
+    fn read(
+        &self,
+        wanted: usize,
+        mut read: impl FnMut(&File) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let file = self.source.io();
+        let count = read(file)?;
+        if count > 0 || wanted == 0 {
+            return Ok(count);
+        }
+        let seen = look(file)?;
+        if seen & libc::POLLIN != 0 {
+            // A writer has come since.
+            read(file)
+        } else if seen & libc::POLLHUP == 0 && is_pipe(file)? {
+            Err(io::ErrorKind::WouldBlock.into())
+        } else {
+            Ok(0)
+        }
     }
 
     fn poll(
         &self,
         cx: &mut Context<'_>,
-        mut read: impl FnMut(&mut &File) -> io::Result<usize>,
+        wanted: usize,
+        mut read: impl FnMut(&File) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let read = || read(&mut self.source.io());
+        let read = || self.read(wanted, &mut read);
         self.source
             .registration()
             .poll_io(cx, Direction::Read, read)
@@ -489,7 +535,7 @@ impl futures_io::AsyncRead for Receiver {
         cx: &mut Context<'_>,
         to: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll(cx, |file| file.read(to))
+        self.poll(cx, to.len(), |mut file| file.read(to))
     }
 
     fn poll_read_vectored(
@@ -497,7 +543,8 @@ impl futures_io::AsyncRead for Receiver {
         cx: &mut Context<'_>,
         to: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll(cx, |file| file.read_vectored(to))
+        let wanted = wanted(to.iter().map(|part| part.len()));
+        self.poll(cx, wanted, |mut file| file.read_vectored(to))
     }
 }
 
@@ -509,7 +556,7 @@ impl tokio::io::AsyncRead for Receiver {
         to: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let unfilled = to.initialize_unfilled();
-        let read = self.poll(cx, |file| file.read(unfilled));
+        let read = self.poll(cx, unfilled.len(), |mut file| file.read(unfilled));
         read.map_ok(|count| to.advance(count))
     }
 }

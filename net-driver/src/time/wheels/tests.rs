@@ -1,5 +1,8 @@
 //! Firings of a wheel by threads whose clocks differ.
-use super::{super::entry::Timer, NONE, WheelCell};
+use super::{
+    super::entry::{Reset, Timer},
+    NONE, WheelCell,
+};
 use std::{
     collections::VecDeque,
     pin::Pin,
@@ -42,7 +45,7 @@ fn firing_with_an_older_clock_ends() {
 #[test]
 fn older_clock_fires_a_reset_timer_at_its_tick() {
     let (cell, mut timer) = overtaken();
-    assert!(timer.as_mut().reset(106).is_none());
+    assert!(matches!(timer.as_mut().reset(106, |_| false), Reset::Done));
     assert_eq!(fire_some(&cell, 100), (true, 0));
     assert_eq!(cell.next(), 106);
     assert!(!timer.is_fired());
@@ -50,7 +53,7 @@ fn older_clock_fires_a_reset_timer_at_its_tick() {
     assert!(timer.is_fired());
 
     let (cell, mut timer) = overtaken();
-    assert!(timer.as_mut().reset(105).is_none());
+    assert!(matches!(timer.as_mut().reset(105, |_| false), Reset::Done));
     assert_eq!(fire_some(&cell, 100), (true, 1));
     assert!(timer.is_fired());
 }
