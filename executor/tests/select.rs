@@ -248,6 +248,48 @@ fn patterns_bind_as_in_a_match() {
     );
 }
 
+/// Fails to compile if the value that is matched is not a mutable place.
+#[test]
+#[allow(clippy::toplevel_ref_arg, reason = "as users write them")]
+fn pattern_with_ref_mut_changes_the_output_in_place() {
+    let point = || {
+        ready(Point {
+            x: "x".to_owned(),
+            y: 7,
+        })
+    };
+    let inner = now(async {
+        select! {
+            Some(ref mut text) = ready(Some("a".to_owned())) => {
+                text.push('b');
+                text.clone()
+            }
+            else => String::new(),
+        }
+    });
+    assert_eq!(inner, "ab");
+    let whole = now(async {
+        select! { ref mut n = ready(6) => { *n += 1; *n } }
+    });
+    assert_eq!(whole, 7);
+    let field = now(async {
+        select! { Point { ref mut x, ref y } = point() => { x.push('!'); (x.clone(), *y) } }
+    });
+    assert_eq!(field, ("x!".to_owned(), 7));
+    let bound = now(async {
+        select! {
+            ref mut all @ [1, ..] | ref mut all @ [.., 1] = ready([3, 1]) => { all[0] = 2; *all }
+            else => [0, 0],
+        }
+    });
+    assert_eq!(bound, [2, 1]);
+    let mut number = 3;
+    now(async {
+        select! { (&mut ref mut n, _) = ready((&mut number, ())) => *n += 1 }
+    });
+    assert_eq!(number, 4);
+}
+
 #[test]
 fn handler_borrows_what_the_futures_borrowed() {
     async fn pop(from: &mut Vec<u32>) -> u32 {

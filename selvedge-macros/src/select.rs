@@ -5,7 +5,7 @@
 //! ```text
 //! {
 //!     enum Selected<B0, B1> { B0(B0), B1(B1), Disabled }
-//!     let output = {
+//!     let mut output = {                     // mutable for `ref mut` in a pattern
 //!         let mut disabled = 0_u64;          // a bit for each branch
 //!         if !condition { disabled |= 1; }   // the preconditions, before any future is made
 //!         let futures = (a, b);
@@ -309,8 +309,8 @@ impl Select {
                 #(#variants(#variants),)*
                 Disabled,
             }
-            #[allow(clippy::all)]
-            let #output = {
+            #[allow(unused_mut, clippy::all)]
+            let mut #output = {
                 #[allow(unused_mut)]
                 let mut #disabled = 0_u64;
                 #(#conditions)*
