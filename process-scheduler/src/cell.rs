@@ -19,7 +19,9 @@
 //!    only through `core` and `related`.
 //! 3. A body is moved out of `inner` once, and is then closed and dropped. A body whose `init` has
 //!    not run, and which is no upgrade, is dropped without a close: its spawn was refused.
-//! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
+//! 4. The end for good drops what the process owns: its body, its handler, its events, and what its
+//!    supervisor would restart it from. So an address, a waker or a completer keeps only the cell.
+//! 5. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
 //!    and outside of every lock. Each value of the user is dropped under a guard of its own. The
 //!    closures of a spawn and of a child, the handlers and the relay are [`Guarded`], wherever they
 //!    are dropped. An [`Input`] guards its own value.
@@ -58,7 +60,6 @@ pub(crate) struct Cell<P: Process> {
     inner: UnsafeCell<Inner<P>>,
     related: Mutex<Related>,
     handle: Handle,
-    handler: Option<HandlerOf<P>>,
     pid: Pid,
     traps_exits: bool,
 }
@@ -74,6 +75,7 @@ struct Inner<P: Process> {
     pending: Pending<P::Message, P::Output, P::Error>,
     waits: Option<Wait>,
     cancelled: bool,
+    handler: Option<HandlerOf<P>>,
     restart: Option<Box<Restart<P>>>,
     span: ProcessSpan,
 }
@@ -115,12 +117,12 @@ impl<P: Process> Cell<P> {
                 },
                 waits: None,
                 cancelled: false,
+                handler: parts.handler,
                 restart: parts.restart,
                 span: ProcessSpan::none(),
             }),
             related: Mutex::new(related),
             handle: parts.handle,
-            handler: parts.handler,
             pid: Pid::none(parts.node),
             traps_exits: parts.traps_exits,
         })

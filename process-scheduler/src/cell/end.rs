@@ -119,6 +119,7 @@ impl<P: Process> Cell<P> {
         let restart = inner.restart.take();
         let supervisor = restart.as_ref().map(|restart| restart.supervisor);
         drop(restart);
+        drop(inner.handler.take());
         let related = mem::replace(&mut *self.related.lock(), Related::Ended);
         let mut watchers = Vec::new();
         let mut links = Vec::new();

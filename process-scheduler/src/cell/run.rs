@@ -8,7 +8,7 @@ use crate::{
     core::Core,
     error::ExitReason,
     guard::{drop_guarded, guarded},
-    handler::{CommandError, Complete, Completer},
+    handler::{CommandError, Complete, Completer, HandlerOf},
     process::{Events, Process, Step, StepOutput},
     state::Wait,
     worker::{Runnable, Slice},
@@ -84,7 +84,7 @@ impl<P: Process> Cell<P> {
             span.stepped(result, events.delivered, incarnation);
             let commands = output.commands;
             if !commands.is_empty() {
-                self.dispatch(commands, incarnation);
+                self.dispatch(inner.handler.as_ref(), commands, incarnation);
             }
             let reason = match stepped {
                 Ok(Step::Idle) => {
@@ -128,9 +128,14 @@ impl<P: Process> Cell<P> {
     }
 
     /// Hands the commands of a step to the handler.
-    fn dispatch(self: &Arc<Self>, commands: Vec<(u64, P::Cmd)>, incarnation: u32) {
+    fn dispatch(
+        self: &Arc<Self>,
+        handler: Option<&HandlerOf<P>>,
+        commands: Vec<(u64, P::Cmd)>,
+        incarnation: u32,
+    ) {
         for (tag, command) in commands {
-            let Some(handler) = &self.handler else {
+            let Some(handler) = handler else {
                 drop_guarded(command);
                 let result = Err(CommandError::NoHandler);
                 drop(Complete::complete(&**self, tag, incarnation, result));
