@@ -101,9 +101,20 @@ pub struct Injector<T: Linked, L: Lock = crate::DefaultLock> {
 /// an empty queue is two loads. No operation allocates.
 ///
 /// A node is aligned to 4 bytes at least; other nodes don't compile.
+///
+/// Without the feature `std` there is no default lock: name [one of your own](Lock), and make the
+/// queue by [`with_lock`](Self::with_lock).
+///
+/// ```compile_fail,E0107
+/// use queue_global::{Boxed, Injector};
+///
+/// fn push(queue: &Injector<Boxed<u32>>, item: Box<Boxed<u32>>) {
+///     queue.push(item).unwrap();
+/// }
+/// ```
 #[cfg(not(feature = "std"))]
-pub struct Injector<T: Linked, L: Lock> {
-    inner: Inner<T, L>,
+pub struct Injector<T: Linked, YourLock: Lock> {
+    inner: Inner<T, YourLock>,
 }
 
 struct Inner<T: Linked, L> {
@@ -321,11 +332,13 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// spared that work.
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// use queue_global::{Boxed, Injector};
     ///
     /// let queue = Injector::<Boxed<u32>>::new();
     /// (0..10).for_each(|n| queue.push(Box::new(Boxed::new(n))).unwrap());
     /// assert_eq!((queue.count(), queue.pop().unwrap().value, queue.count()), (10, 0, 9));
+    /// # }
     /// ```
     pub fn count(&self) -> usize {
         match self.inner.stack.look().holds() {
