@@ -295,8 +295,17 @@ impl Builder {
     }
 
     /// Sets the name of the worker threads.
+    ///
+    /// # Panics
+    /// If `name` contains a NUL character: the name of a thread cannot contain one.
+    #[track_caller]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        assert!(
+            !self.name.contains('\0'),
+            "a thread's name may not contain a NUL character: {:?}",
+            self.name
+        );
         self
     }
 

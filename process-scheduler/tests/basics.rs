@@ -266,6 +266,13 @@ fn commands_of_a_step_complete_with_their_tags() {
     assert_eq!(results, expected);
 }
 
+/// Fails if the name is checked when the threads start: `try_build` then panics instead.
+#[test]
+#[should_panic(expected = "may not contain a NUL character")]
+fn thread_name_with_a_nul_panics() {
+    let _ = Scheduler::builder().name("a\0b");
+}
+
 #[test]
 fn command_without_handler_is_an_error() {
     let scheduler = Scheduler::new();
