@@ -38,7 +38,6 @@ use crate::{
     trace::ProcessSpan,
     worker::Runnable,
 };
-use end::{close, panicked};
 use queue_global::mpsc::Batch;
 use related::{More, Related};
 use std::{any::type_name, panic::Location, sync::Arc};
@@ -166,7 +165,7 @@ impl<P: Process> Cell<P> {
             Ok(Err(InitError::UnknownMethod)) => Err(SpawnError::UnknownMethod(method.to_owned())),
             Ok(Err(InitError::Failed(why))) => Err(SpawnError::Init(why)),
             Err(panic) => {
-                let ExitReason::Panicked(why) = panicked(panic) else {
+                let ExitReason::Panicked(why) = self.panicked(panic) else {
                     unreachable!("it panicked")
                 };
                 Err(SpawnError::Panicked(why))
@@ -188,7 +187,7 @@ impl<P: Process> Cell<P> {
         inner.span = ProcessSpan::new(self.pid, spawn.own_name(), type_name::<P>(), at);
         if let Err(error) = self.init(inner, spawn.own_method(), input) {
             self.core.state.begin();
-            close(inner);
+            self.close_body(inner);
             // If `init` fails, the spawner gets the error, and the supervisor does not restart the
             // process.
             drop(inner.restart.take());

@@ -1,9 +1,6 @@
 //! The run of a process by a worker. The process steps until it waits, ends, or has used up its
 //! [`Slice`] of steps.
-use super::{
-    Body, Cell, Inner,
-    end::{close, panicked},
-};
+use super::{Body, Cell, Inner};
 use crate::{
     core::Core,
     error::ExitReason,
@@ -101,7 +98,7 @@ impl<P: Process> Cell<P> {
                     None
                 }
                 Ok(Step::Upgrade(body)) => {
-                    close(inner);
+                    self.close_body(inner);
                     inner.body = Body::Upgraded(body);
                     inner.waits = None;
                     must_step = true;
@@ -112,7 +109,7 @@ impl<P: Process> Cell<P> {
                 Ok(Step::Failed(reason)) => Some(reason),
                 Err(panic) => {
                     slice.count_panic();
-                    Some(panicked(panic))
+                    Some(self.panicked(panic))
                 }
             };
             if let Some(reason) = reason {
