@@ -1,10 +1,10 @@
 //! The code that `join!` and `try_join!` expand to.
 //!
 //! A *branch* has one future of a `join!`, and in its place that future's output once the future is
-//! ready. The branch is pinned in the frame of the code that awaits the `join!`. Nothing is allocated. A poll
-//! of the `join!` polls each branch that is not ready. Unless the macro is `biased`, each poll
-//! begins with another branch than the poll before. So no branch always uses the budget up before
-//! the others.
+//! ready. The branch is pinned in the frame of the code that awaits the `join!`. Nothing is
+//! allocated. A poll of the `join!` polls each branch that is not ready. Unless the macro is
+//! `biased`, each poll begins with another branch than the poll before. So no branch always uses
+//! the budget up before the others.
 #![doc(hidden)]
 
 use std::{

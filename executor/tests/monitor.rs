@@ -382,8 +382,8 @@ fn stall_of_a_named_task_has_its_name_and_place() {
     assert!(text.contains("\"stuck\", spawned at "), "{text}");
 }
 
-/// Ten tasks from outside, and one in the worker's slot, wait behind a poll. The report is repeated,
-/// so one of them comes after the spawns.
+/// Ten tasks from outside, and one in the worker's slot, wait behind a poll. The report is
+/// repeated, so one of them comes after the spawns.
 ///
 /// Never ends if a report leaves out the slot, or counts the injector's new tasks as one.
 #[test]

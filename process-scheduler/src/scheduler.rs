@@ -345,9 +345,10 @@ impl Builder {
         self
     }
 
-    /// Sets a hook for the panics of processes: in `init`, in a step, in `close`, and in the closures
-    /// from which a supervisor restarts a child. By default, a line on standard error names the
-    /// process: its pid, its names, its type, its supervisor and the number of its restarts.
+    /// Sets a hook for the panics of processes: in `init`, in a step, in `close`, and in the
+    /// closures from which a supervisor restarts a child. By default, a line on standard error
+    /// names the process: its pid, its names, its type, its supervisor and the number of its
+    /// restarts.
     ///
     /// The hook gets the state of the process and the text of the panic, or `a value that is not a
     /// string`. It runs on the thread of the process, which is usually a worker, after the panic

@@ -4,9 +4,9 @@
 //!
 //! 1. At the oldest processes, once it has made 61 steps since the last such look (rule 2).
 //! 2. In its own deque: the newest process, but the oldest one of a batch.
-//! 3. In the injector: it takes one process, and up to 16 more for its deque, the *batch*. The deque
-//!    is empty then, so the batch is below all processes that are made ready later, the *fresh*
-//!    ones. The oldest process of the batch is its uppermost one.
+//! 3. In the injector: it takes one process, and up to 16 more for its deque, the *batch*. The
+//!    deque is empty then, so the batch is below all processes that are made ready later, the
+//!    *fresh* ones. The oldest process of the batch is its uppermost one.
 //! 4. In the deques of the other workers, one after the other from a random one on: it steals half
 //!    of the processes there, claimed one at a time. A thief leaves the last process of a deque to
 //!    the owner (rule 4), unless the owner is stuck.
@@ -116,8 +116,8 @@ struct Local {
     index: usize,
     deque: Worker<Runnable>,
     /// The number of fresh processes in the deque, and that of the batch below them. Thieves take
-    /// from below and do not count, so either number may be too large. Both are 0 once the deque was
-    /// found empty.
+    /// from below and do not count, so either number may be too large. Both are 0 once the deque
+    /// was found empty.
     fresh: usize,
     batch: usize,
 }

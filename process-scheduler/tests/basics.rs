@@ -285,9 +285,9 @@ fn command_without_handler_is_an_error() {
     assert_eq!(result, Some(Err(CommandError::NoHandler)));
 }
 
-/// Three processes end: by a kill, by a failed `init`, and by a cancel. The address of the first one
-/// and a completer of the last one stay. The handler of the first one also owns a completer of its
-/// own process.
+/// Three processes end: by a kill, by a failed `init`, and by a cancel. The address of the first
+/// one and a completer of the last one stay. The handler of the first one also owns a completer of
+/// its own process.
 ///
 /// Fails if a cell keeps its handler after the end of its process.
 #[test]

@@ -36,8 +36,8 @@ impl Process for Busy {
     }
 }
 
-/// Holds the only worker in a step until the sender is dropped.
-fn hold(scheduler: &Scheduler) -> mpsc::Sender<()> {
+/// Blocks the only worker in a step until the sender is dropped.
+fn block_worker(scheduler: &Scheduler) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel();
     let gate = scheduler
@@ -59,7 +59,7 @@ fn one_worker(budget: u32) -> Scheduler {
 /// Runs `count` busy processes, and returns the lengths of the runs of steps of one process.
 fn runs_of_busy(scheduler: &Scheduler, count: usize, most: usize) -> Vec<(usize, usize)> {
     let (log, (done, ended)) = (Log::default(), mpsc::channel());
-    let release = hold(scheduler);
+    let release = block_worker(scheduler);
     for number in 0..count {
         let (log, done) = (log.clone(), done.clone());
         let busy = Busy {
@@ -111,7 +111,7 @@ fn queue_from_outside(scheduler: &Scheduler, count: usize, log: &mpsc::Sender<us
 fn processes_from_outside_run_in_the_order_of_their_wakes() {
     let scheduler = one_worker(32);
     let (log, order) = mpsc::channel();
-    let release = hold(&scheduler);
+    let release = block_worker(&scheduler);
     queue_from_outside(&scheduler, 200, &log);
     drop((release, log));
     assert!(order.iter().take(200).eq(0..200));
@@ -143,7 +143,7 @@ fn ping_pong(handle: &Handle, log: &Log, number: usize) -> [Address<u32>; 2] {
 fn processes_from_outside_keep_their_order_beside_wakes() {
     let scheduler = one_worker(32);
     let (log, order) = mpsc::channel();
-    let release = hold(&scheduler);
+    let release = block_worker(&scheduler);
     let [player, _] = ping_pong(&scheduler.handle(), &Log::default(), 0);
     player.try_send(100_000).unwrap();
     queue_from_outside(&scheduler, 100, &log);

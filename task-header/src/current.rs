@@ -3,8 +3,8 @@
 //! A thread-local word holds the id of the innermost task whose future or output the thread polls
 //! or drops, or 0. The word has no destructor, so destructors of other thread-locals may read it.
 //!
-//! 1. A poll begins with [`enter`], which sets the word, and ends with [`leave`], which clears it. A
-//!    panic does not skip [`leave`], because each panic in between is caught. The drops of a
+//! 1. A poll begins with [`enter`], which sets the word, and ends with [`leave`], which clears it.
+//!    A panic does not skip [`leave`], because each panic in between is caught. The drops of a
 //!    cancelled future and of an output are [`within`] the task.
 //! 2. A run may be nested in the poll of another task. So a run restores the word of the outer task
 //!    ([`Outer`]). The runs in a worker's loop need not restore it ([`Notified::run_in_loop`]),
