@@ -182,8 +182,17 @@ impl Builder {
     /// assert_eq!(runtime.handle().name(), Some("requests"));
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    ///
+    /// # Panics
+    /// If `name` is empty or has only white space.
+    #[track_caller]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.settings.name = Some(name.into());
+        let name = name.into();
+        assert!(
+            !name.trim().is_empty(),
+            "a runtime's name has a character that is not white space: {name:?}"
+        );
+        self.settings.name = Some(name);
         self
     }
 

@@ -1,84 +1,90 @@
 //! The code that `join!` and `try_join!` expand to.
 //!
-//! A *branch* has one future of a `join!`, and that future's output once the future is ready. The
-//! future is pinned in the frame of the code that awaits the `join!`. Nothing is allocated. A poll
-//! of the `join!` polls each branch that is not ready. Unless the macro is `biased`, each poll
-//! begins with another branch than the poll before. So no branch always uses the budget up before
-//! the others.
+//! A *branch* has one future of a `join!`, and in its place that future's output once the future is
+//! ready. The branch is pinned in the frame of the code that awaits the `join!`. Nothing is
+//! allocated. A poll of the `join!` polls each branch that is not ready. Unless the macro is
+//! `biased`, each poll begins with another branch than the poll before. So no branch always uses
+//! the budget up before the others.
 #![doc(hidden)]
 
 use std::{
     future::{Future, IntoFuture},
+    mem,
     ops::ControlFlow::{self, Break, Continue},
     pin::Pin,
     task::{Context, Poll},
 };
 
-/// Makes the future that a branch polls.
-#[doc(hidden)]
-pub fn some<F: IntoFuture>(future: F) -> Option<F::IntoFuture> {
-    Some(future.into_future())
-}
-
-/// A future, and then its output.
+/// A future, and then its output in the same place.
 #[derive(Debug)]
 #[doc(hidden)]
-pub struct Branch<'a, F: Future> {
-    future: Pin<&'a mut Option<F>>,
-    output: Option<F::Output>,
+pub enum Branch<F: Future> {
+    Pending(F),
+    Ready(F::Output),
+    /// The output was taken.
+    Taken,
 }
 
-impl<'a, F: Future> Branch<'a, F> {
+impl<F: Future> Branch<F> {
     /// Makes the branch of a future that was not polled.
     #[doc(hidden)]
-    pub fn new(future: Pin<&'a mut Option<F>>) -> Self {
-        let output = None;
-        Self { future, output }
+    pub fn new(future: impl IntoFuture<IntoFuture = F>) -> Self {
+        Self::Pending(future.into_future())
     }
 
     /// Polls the future unless it was ready. Returns whether it is pending.
     #[doc(hidden)]
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> ControlFlow<(), bool> {
-        if let Some(future) = self.future.as_mut().as_pin_mut() {
+    pub fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> ControlFlow<(), bool> {
+        // SAFETY: the future is not moved through this reference.
+        if let Self::Pending(future) = unsafe { self.as_mut().get_unchecked_mut() } {
+            // SAFETY: the branch is pinned, and its future with it. It is dropped in place, by the
+            // `set` below or with the branch.
+            let future = unsafe { Pin::new_unchecked(future) };
             let Poll::Ready(output) = future.poll(cx) else {
                 return Continue(true);
             };
-            self.output = Some(output);
-            self.future.set(None);
+            self.set(Self::Ready(output));
         }
         Continue(false)
     }
 
     /// Takes the output of a future that is ready.
     #[doc(hidden)]
-    pub fn output(&mut self) -> F::Output {
-        match self.output.take() {
-            Some(output) => output,
-            None => panic!("a join was polled after it was ready"),
+    pub fn output(self: Pin<&mut Self>) -> F::Output {
+        if let Self::Pending(_) = *self {
+            unreachable!("a branch is pending");
+        }
+        // SAFETY: the branch has no future any more, and an output is not pinned.
+        match mem::replace(unsafe { self.get_unchecked_mut() }, Self::Taken) {
+            Self::Ready(output) => output,
+            _ => panic!("a join was polled after it was ready"),
         }
     }
 }
 
-impl<T, E, F: Future<Output = Result<T, E>>> Branch<'_, F> {
+impl<T, E, F: Future<Output = Result<T, E>>> Branch<F> {
     /// As `poll`, and breaks at an error.
     #[doc(hidden)]
-    pub fn try_poll(&mut self, cx: &mut Context<'_>) -> ControlFlow<(), bool> {
-        let polled = self.poll(cx);
-        match self.output {
-            Some(Err(_)) => Break(()),
+    pub fn try_poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> ControlFlow<(), bool> {
+        let polled = self.as_mut().poll(cx);
+        match *self {
+            Self::Ready(Err(_)) => Break(()),
             _ => polled,
         }
     }
 
     /// Takes the output if it is an error.
     #[doc(hidden)]
-    pub fn error(&mut self) -> Option<E> {
-        self.output.take_if(|output| output.is_err())?.err()
+    pub fn error(self: Pin<&mut Self>) -> Option<E> {
+        match *self {
+            Self::Ready(Err(_)) => self.output().err(),
+            _ => None,
+        }
     }
 
     /// Takes the value of a future that is ready, and whose output is `Ok`.
     #[doc(hidden)]
-    pub fn value(&mut self) -> T {
+    pub fn value(self: Pin<&mut Self>) -> T {
         match self.output() {
             Ok(value) => value,
             Err(_) => unreachable!("errors were taken out"),

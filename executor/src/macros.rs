@@ -61,11 +61,11 @@ macro_rules! join {
         let outputs = ::core::future::poll_fn(move |cx| {
             let pending = $crate::join::poll(
                 &mut $turns,
-                &mut [$(&mut |cx: &mut ::core::task::Context<'_>| $branch.poll(cx)),+],
+                &mut [$(&mut |cx: &mut ::core::task::Context<'_>| $branch.as_mut().poll(cx)),+],
                 cx,
             );
             match pending {
-                false => ::core::task::Poll::Ready(($($branch.output(),)+)),
+                false => ::core::task::Poll::Ready(($($branch.as_mut().output(),)+)),
                 true => ::core::task::Poll::Pending,
             }
         })
@@ -73,8 +73,7 @@ macro_rules! join {
         outputs
     }};
     (@branches $turns:ident [$($branch:ident)*] $future:expr $(, $($rest:expr),*)?) => {{
-        let future = ::core::pin::pin!($crate::join::some($future));
-        let mut branch = $crate::join::Branch::new(future);
+        let mut branch = ::core::pin::pin!($crate::join::Branch::new($future));
         $crate::join!(@branches $turns [$($branch)* branch] $($($rest),*)?)
     }};
     (biased; $($future:expr),+ $(,)?) => {{
@@ -116,17 +115,17 @@ macro_rules! try_join {
         let outputs = ::core::future::poll_fn(move |cx| {
             let pending = $crate::join::poll(
                 &mut $turns,
-                &mut [$(&mut |cx: &mut ::core::task::Context<'_>| $branch.try_poll(cx)),+],
+                &mut [$(&mut |cx: &mut ::core::task::Context<'_>| $branch.as_mut().try_poll(cx)),+],
                 cx,
             );
             $(
-                if let ::core::option::Option::Some(error) = $branch.error() {
+                if let ::core::option::Option::Some(error) = $branch.as_mut().error() {
                     return ::core::task::Poll::Ready(::core::result::Result::Err(error));
                 }
             )+
             match pending {
                 false => ::core::task::Poll::Ready(
-                    ::core::result::Result::Ok(($($branch.value(),)+))
+                    ::core::result::Result::Ok(($($branch.as_mut().value(),)+))
                 ),
                 true => ::core::task::Poll::Pending,
             }
@@ -135,8 +134,7 @@ macro_rules! try_join {
         outputs
     }};
     (@branches $turns:ident [$($branch:ident)*] $future:expr $(, $($rest:expr),*)?) => {{
-        let future = ::core::pin::pin!($crate::join::some($future));
-        let mut branch = $crate::join::Branch::new(future);
+        let mut branch = ::core::pin::pin!($crate::join::Branch::new($future));
         $crate::try_join!(@branches $turns [$($branch)* branch] $($($rest),*)?)
     }};
     (biased; $($future:expr),+ $(,)?) => {{

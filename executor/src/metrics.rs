@@ -47,11 +47,12 @@ macro_rules! snapshots {
         /// counters of each worker.
         ///
         /// A snapshot adds nothing to the cost of a poll. It takes the lock of the blocking
-        /// threads, which [`block_in_place`](crate::block_in_place()) also takes, and a lock that a
-        /// thread takes when it first wakes a task of the runtime. Once a scheduling group was
-        /// built, a snapshot also takes the locks of the groups and of each worker's turns. While
-        /// the runtime runs, the counters may not quite agree with each other. `Display` writes one
-        /// line of words and numbers.
+        /// threads, which [`block_in_place`](crate::block_in_place()) also takes, a lock that a
+        /// thread takes when it first wakes a task of the runtime, and the injector's lock, under
+        /// which it counts the tasks that were pushed since a worker last looked. Once a scheduling
+        /// group was built, a snapshot also takes the locks of the groups and of each worker's
+        /// turns. While the runtime runs, the counters may not quite agree with each other.
+        /// `Display` writes one line of words and numbers.
         ///
         /// ```
         /// let runtime = selvedge::Builder::new().workers(1).build()?;
@@ -74,8 +75,7 @@ macro_rules! snapshots {
             pub live: u64,
             /// Wakes of tasks by threads that are not workers.
             pub remote_schedules: u64,
-            /// Tasks in the injector. The tasks that were pushed since a worker last looked may
-            /// count as one task.
+            /// Tasks in the injector.
             pub injector_depth: u64,
             /// Threads for blocking closures, whether they run one or wait for one.
             pub blocking_threads: u64,
@@ -171,7 +171,7 @@ impl Snapshot {
         self.ended += shared.ended_outside.load(Relaxed);
         self.live = self.spawned.saturating_sub(self.ended);
         self.remote_schedules = shared.announcements.announced();
-        self.injector_depth = shared.injected_depth() as u64;
+        self.injector_depth = shared.count_injected() as u64;
         #[cfg(feature = "groups")]
         {
             self.groups = shared.groups.snapshots();

@@ -273,6 +273,15 @@ impl Shared {
         self.injector.len()
     }
 
+    /// Counts the tasks from outside that are queued, of all groups, under the injector's lock. For
+    /// metrics and reports.
+    pub(crate) fn count_injected(&self) -> usize {
+        #[cfg(feature = "groups")]
+        return self.injector.count() + self.groups.injector.count();
+        #[cfg(not(feature = "groups"))]
+        self.injector.count()
+    }
+
     /// Takes a task from outside, of any group: for shutdown.
     pub(crate) fn pop_injected(&self) -> Option<Task> {
         #[cfg(feature = "groups")]

@@ -47,7 +47,8 @@ pub struct Stall {
     pub cause: Cause,
     /// The CPU time of the thread, and its wait for a CPU, in about the second half of `lasted`.
     pub times: Option<Times>,
-    /// Tasks that wait in the worker's own queue.
+    /// Tasks that are ready and wait: those in the worker's own queue, and those in the injector,
+    /// which any worker takes that has time.
     pub waiting: u64,
     /// The number of reports that the monitor has held back since its last report. The monitor
     /// makes at most five a minute, or as many as

@@ -387,6 +387,25 @@ fn thread_name_with_a_nul_panics() {
     let _ = Builder::new().thread_name("a\0b");
 }
 
+#[test]
+fn blank_name_of_a_runtime_panics_at_the_caller() {
+    for name in ["", " ", "\t\n"] {
+        let panics: [fn(&str); 2] = [
+            |name| drop(Builder::new().name(name)),
+            |name| {
+                crate::runtime::Builder::new_multi_thread().name(name);
+            },
+        ];
+        for panics in panics {
+            let caught = std::panic::catch_unwind(|| panics(name)).unwrap_err();
+            let message = caught.downcast::<String>().unwrap();
+            assert!(message.contains("not white space"), "{message}");
+        }
+    }
+    let runtime = Builder::new().name(" a ").workers(1).build().unwrap();
+    assert_eq!(runtime.handle().name(), Some(" a "));
+}
+
 /// The second spawn displaces the first from the slot. Only the other worker can run the first
 /// while the parent computes.
 #[test]

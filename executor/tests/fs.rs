@@ -472,6 +472,13 @@ impl Wake for PanickingWake {
     }
 }
 
+#[test]
+#[should_panic(expected = "at least 1 byte, not 0")]
+fn buffer_of_no_byte_panics() {
+    let null = std::fs::File::open("/dev/null").unwrap();
+    File::from_std(null).set_max_buf_size(0);
+}
+
 /// Fails if a waker that panics ends the job of a write, or keeps other tasks waiting.
 #[test]
 fn panicking_wakers_lose_no_bytes_and_no_wakes() {

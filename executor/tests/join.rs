@@ -19,6 +19,32 @@ async fn logs(log: &RefCell<String>, letter: char) {
     }
 }
 
+/// A large future with a large output.
+async fn large(n: u8) -> Result<[u8; 1000], ()> {
+    let output = [n; 1000];
+    yield_now().await;
+    Ok(std::hint::black_box(output))
+}
+
+/// Fails if the frame has room for an output beside that of its future.
+#[test]
+fn join_has_room_for_each_future_or_its_output() {
+    let futures = 3 * size_of_val(&large(0));
+    let joins = async { join!(large(0), large(1), large(2)) };
+    let size = size_of_val(&joins);
+    assert!(size < futures + 120, "{size}, of which {futures}");
+    let [one, two, three] = block_on(joins).into();
+    let firsts = [one, two, three].map(|output| output.unwrap()[0]);
+    assert_eq!(firsts, [0, 1, 2]);
+    let joins = async { try_join!(large(0), large(1), large(2)) };
+    let size = size_of_val(&joins);
+    assert!(size < futures + 120, "{size}, of which {futures}");
+    let (one, two, three) = block_on(joins).unwrap();
+    assert_eq!([one, two, three].map(|output| output[0]), [0, 1, 2]);
+    let joins = async { join!(biased; ready([7_u64; 9]), ready(8)) };
+    assert!(size_of_val(&joins) < 80 + 16 + 120);
+}
+
 #[test]
 fn join_returns_the_outputs_in_the_order_of_its_arguments() {
     let late = async {

@@ -394,6 +394,30 @@ fn stall_of_a_named_task_has_its_name_and_place() {
     assert!(text.contains("\"stuck\", spawned at "), "{text}");
 }
 
+/// Ten tasks from outside, and one in the worker's slot, wait behind a poll. The report is
+/// repeated, so one of them comes after the spawns.
+///
+/// Never ends if a report leaves out the slot, or counts the injector's new tasks as one.
+#[test]
+fn stall_counts_all_tasks_that_wait() {
+    let threshold = Duration::from_millis(5);
+    let (runtime, reports) = reporting_all(Builder::new().stall_threshold(threshold));
+    let (sender, receiver) = mpsc::channel::<()>();
+    let (begin, begun) = mpsc::channel();
+    let stalled = runtime.spawn(async move {
+        spawn_detached(async {});
+        begin.send(()).unwrap();
+        receiver.recv().is_ok()
+    });
+    begun.recv().unwrap();
+    (0..10).for_each(|_| runtime.spawn_detached(async {}));
+    assert_eq!(runtime.metrics().injector_depth, 10);
+    let stall = reports.iter().find(|stall| stall.waiting == 11).unwrap();
+    assert!(stall.to_string().contains(", 11 tasks wait"), "{stall}");
+    drop(sender);
+    runtime.block_on(stalled).unwrap();
+}
+
 #[test]
 #[cfg(feature = "groups")]
 fn stall_of_a_task_in_a_group_names_the_group() {

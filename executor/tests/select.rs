@@ -248,6 +248,71 @@ fn patterns_bind_as_in_a_match() {
     );
 }
 
+/// Fails to compile if the value that is matched is not a mutable place.
+#[test]
+#[allow(clippy::toplevel_ref_arg, reason = "as users write them")]
+fn pattern_with_ref_mut_changes_the_output_in_place() {
+    let point = || {
+        ready(Point {
+            x: "x".to_owned(),
+            y: 7,
+        })
+    };
+    let inner = now(async {
+        select! {
+            Some(ref mut text) = ready(Some("a".to_owned())) => {
+                text.push('b');
+                text.clone()
+            }
+            else => String::new(),
+        }
+    });
+    assert_eq!(inner, "ab");
+    let whole = now(async {
+        select! { ref mut n = ready(6) => { *n += 1; *n } }
+    });
+    assert_eq!(whole, 7);
+    let field = now(async {
+        select! { Point { ref mut x, ref y } = point() => { x.push('!'); (x.clone(), *y) } }
+    });
+    assert_eq!(field, ("x!".to_owned(), 7));
+    let bound = now(async {
+        select! {
+            ref mut all @ [1, ..] | ref mut all @ [.., 1] = ready([3, 1]) => { all[0] = 2; *all }
+            else => [0, 0],
+        }
+    });
+    assert_eq!(bound, [2, 1]);
+    let mut number = 3;
+    now(async {
+        select! { (&mut ref mut n, _) = ready((&mut number, ())) => *n += 1 }
+    });
+    assert_eq!(number, 4);
+}
+
+/// A large future with a large output.
+async fn large(n: u8) -> [u8; 1000] {
+    let output = [n; 1000];
+    task::yield_now().await;
+    std::hint::black_box(output)
+}
+
+/// Fails if the frame has room for a future before it is pinned, and again for the pinned one.
+#[test]
+fn select_has_room_for_each_future_once() {
+    let selects = async {
+        select! { a = large(0) => a[0], b = large(1) => b[0], c = large(2) => c[0] }
+    };
+    let (size, futures) = (size_of_val(&selects), 3 * size_of_val(&large(0)));
+    assert!(size < futures + 1200, "{size}, of which {futures}");
+    let selects = async {
+        select! { () = task::consume_budget() => 0, n = ready([7_u64; 9]) => n[0] }
+    };
+    let futures = size_of_val(&task::consume_budget()) + size_of_val(&ready([7_u64; 9]));
+    let size = size_of_val(&selects);
+    assert!(size < futures + 130, "{size}, of which {futures}");
+}
+
 #[test]
 fn handler_borrows_what_the_futures_borrowed() {
     async fn pop(from: &mut Vec<u32>) -> u32 {

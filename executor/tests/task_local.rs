@@ -130,6 +130,52 @@ fn id_in_a_task_is_that_of_its_handle() {
     assert_eq!(local.block_on(task).unwrap(), id);
 }
 
+/// Sends the id of the current task when it is dropped.
+struct SendsId(Sender<Option<task::Id>>);
+
+impl Drop for SendsId {
+    fn drop(&mut self) {
+        self.0.send(task::try_id()).unwrap();
+    }
+}
+
+#[test]
+fn id_in_the_drop_of_an_output_is_that_of_its_task() {
+    let (sender, receiver) = channel();
+    let output = || SendsId(sender.clone());
+    let runtime = runtime();
+
+    // A task that ends after its handle, one that ends before, and a closure.
+    let (begin, begun) = tokio::sync::oneshot::channel::<()>();
+    let late = output();
+    let task = runtime.spawn(async move { begun.await.map(|()| late) });
+    let id = task.id();
+    drop(task);
+    begin.send(()).unwrap();
+    assert_eq!(receiver.recv().unwrap(), Some(id));
+
+    let [of_task, of_closure] = [output(), output()];
+    let tasks = [
+        runtime.spawn(async { of_task }),
+        runtime.spawn_blocking(|| of_closure),
+    ];
+    for task in tasks {
+        let id = task.id();
+        runtime.block_on(async {
+            while !task.is_finished() {
+                yield_now().await;
+            }
+        });
+        drop(task);
+        assert_eq!(receiver.recv().unwrap(), Some(id));
+    }
+
+    let (local, output) = (LocalRuntime::new(), output());
+    let id = local.block_on(async { task::spawn_local(async { output }).id() });
+    drop(local);
+    assert_eq!(receiver.recv().unwrap(), Some(id));
+}
+
 #[test]
 fn try_id_outside_of_tasks_is_none() {
     let runtime = runtime();

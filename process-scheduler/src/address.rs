@@ -37,8 +37,10 @@ pub(crate) trait Receive<M>: Send + Sync {
 /// The address of a process that takes messages of type `M`.
 ///
 /// A send through an address looks nothing up. An address stays valid when its process is restarted
-/// or upgraded. An address does not keep its process from ending, but it keeps the memory of a
-/// process that has ended.
+/// or upgraded. An address does not keep its process from ending. Of a process that has ended, it
+/// keeps the memory of the cell, and nothing that the process owned: its value, its handler and its
+/// messages are dropped at its end. It also keeps the shared part of the scheduler, with the
+/// handlers of [`Builder::handler`](crate::Builder::handler).
 ///
 /// ```
 /// use process_scheduler::Scheduler;

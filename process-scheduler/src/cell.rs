@@ -19,7 +19,9 @@
 //!    only through `core` and `related`.
 //! 3. A body is moved out of `inner` once, and is then closed and dropped. A body whose `init` has
 //!    not run, and which is no upgrade, is dropped without a close: its spawn was refused.
-//! 4. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
+//! 4. The end for good drops what the process owns: its body, its handler, its events, and what its
+//!    supervisor would restart it from. So an address, a waker or a completer keeps only the cell.
+//! 5. User code (a step, a close, a drop, a handler, a waker, a relay) runs under `catch_unwind`,
 //!    and outside of every lock. Each value of the user is dropped under a guard of its own. The
 //!    closures of a spawn and of a child, the handlers and the relay are [`Guarded`], wherever they
 //!    are dropped. An [`Input`] guards its own value.
@@ -36,7 +38,6 @@ use crate::{
     trace::ProcessSpan,
     worker::Runnable,
 };
-use end::{close, panicked};
 use queue_global::mpsc::Batch;
 use related::{More, Related};
 use std::{any::type_name, panic::Location, sync::Arc};
@@ -58,7 +59,6 @@ pub(crate) struct Cell<P: Process> {
     inner: UnsafeCell<Inner<P>>,
     related: Mutex<Related>,
     handle: Handle,
-    handler: Option<HandlerOf<P>>,
     pid: Pid,
     traps_exits: bool,
 }
@@ -74,6 +74,7 @@ struct Inner<P: Process> {
     pending: Pending<P::Message, P::Output, P::Error>,
     waits: Option<Wait>,
     cancelled: bool,
+    handler: Option<HandlerOf<P>>,
     restart: Option<Box<Restart<P>>>,
     span: ProcessSpan,
 }
@@ -115,12 +116,12 @@ impl<P: Process> Cell<P> {
                 },
                 waits: None,
                 cancelled: false,
+                handler: parts.handler,
                 restart: parts.restart,
                 span: ProcessSpan::none(),
             }),
             related: Mutex::new(related),
             handle: parts.handle,
-            handler: parts.handler,
             pid: Pid::none(parts.node),
             traps_exits: parts.traps_exits,
         })
@@ -164,7 +165,7 @@ impl<P: Process> Cell<P> {
             Ok(Err(InitError::UnknownMethod)) => Err(SpawnError::UnknownMethod(method.to_owned())),
             Ok(Err(InitError::Failed(why))) => Err(SpawnError::Init(why)),
             Err(panic) => {
-                let ExitReason::Panicked(why) = panicked(panic) else {
+                let ExitReason::Panicked(why) = self.panicked(panic) else {
                     unreachable!("it panicked")
                 };
                 Err(SpawnError::Panicked(why))
@@ -186,7 +187,7 @@ impl<P: Process> Cell<P> {
         inner.span = ProcessSpan::new(self.pid, spawn.own_name(), type_name::<P>(), at);
         if let Err(error) = self.init(inner, spawn.own_method(), input) {
             self.core.state.begin();
-            close(inner);
+            self.close_body(inner);
             // If `init` fails, the spawner gets the error, and the supervisor does not restart the
             // process.
             drop(inner.restart.take());

@@ -282,6 +282,10 @@ impl Handle {
         &self.shared.registry
     }
 
+    pub(crate) fn report_panic(&self, process: &Info, text: &str) {
+        self.shared.report_panic(process, text);
+    }
+
     pub(crate) fn counters(&self) -> &Counters {
         &self.shared.counters
     }

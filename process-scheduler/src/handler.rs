@@ -85,8 +85,8 @@ pub(crate) trait Complete<O, E>: Send + Sync {
 /// Completes one command, once, from any thread. The drop of an unused completer completes the
 /// command with [`CommandError::Dropped`].
 ///
-/// A completer does not keep its process from ending, but it keeps the memory of a process that has
-/// ended.
+/// A completer does not keep its process from ending. Of a process that has ended, it keeps as much
+/// as an [`Address`](crate::Address) does.
 ///
 /// ```
 /// use process_scheduler::Completer;

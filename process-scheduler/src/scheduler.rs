@@ -20,10 +20,10 @@
 //!    once, the last end stops the workers, and nobody joins the workers. Workers that stopped
 //!    before the last end would leave processes that never end.
 use crate::{
-    CancelReason, ExitReason, Handle, Mailbox, Pid, Relay, Signal,
+    CancelReason, ExitReason, Handle, Info, Mailbox, Pid, Relay, Signal,
     cell::AnyCell,
     group::Group,
-    guard::Guarded,
+    guard::{Guarded, guarded},
     handler::guarded_handler,
     metrics::Counters,
     registry::Registry,
@@ -39,7 +39,8 @@ use queue_spmc::{
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
-    fmt, io,
+    fmt,
+    io::{self, Write},
     ops::Deref,
     sync::Arc,
     thread::{self, JoinHandle},
@@ -64,6 +65,9 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How long a forced shutdown waits at most while workers are free (rule 4).
 const FREE_LIMIT: Duration = Duration::from_secs(10);
 
+/// Gets each panic of a process: see [`Builder::on_panic`].
+type PanicHook = dyn Fn(&Info, &str) + Send + Sync;
+
 pub(crate) struct Config {
     pub(crate) step_budget: u32,
     pub(crate) messages: u32,
@@ -87,6 +91,7 @@ pub(crate) struct Shared {
     pub(crate) relay: Option<Arc<dyn Relay>>,
     pub(crate) remote: RemoteTable,
     pub(crate) handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    on_panic: Guarded<Box<PanicHook>>,
     /// `begun` counts the spawns. `gone` counts the processes that have ended for good, and the
     /// spawns that were refused. There are two counts, so that a thread that spawns processes and
     /// a thread that ends processes write to different cache lines. The counts have 64 bits on each
@@ -138,6 +143,11 @@ impl Shared {
         // begins of all ends in `gone`. Later begins count as live, so the result is zero only if
         // nothing was live.
         self.begun.load(Relaxed).wrapping_sub(gone) as usize
+    }
+
+    /// Calls the hook for a panic of a process.
+    pub(crate) fn report_panic(&self, process: &Info, text: &str) {
+        guarded(|| (self.on_panic)(process, text));
     }
 
     /// Returns the number of spawns, including those that were refused.
@@ -200,6 +210,24 @@ impl Shared {
     }
 }
 
+/// Writes the panic of a process to standard error, in one line.
+fn write_panic(process: &Info, text: &str) {
+    // A program without a standard error goes on.
+    let _ = writeln!(io::stderr().lock(), "{}", panic_line(process, text));
+}
+
+fn panic_line(process: &Info, text: &str) -> String {
+    let mut line = format!("process {}", process.pid);
+    for name in &process.names {
+        line += &format!(" {name:?}");
+    }
+    line += &format!(" ({}", process.kind);
+    if let Some(supervisor) = process.supervisor {
+        line += &format!(", child of {supervisor}, {} restarts", process.restarts);
+    }
+    line + ") panicked: " + text
+}
+
 /// Steals the oldest process of a deque, unless the deque is empty.
 fn steal_one(stealer: &Stealer<Runnable>) -> Option<Runnable> {
     loop {
@@ -237,6 +265,7 @@ pub struct Builder {
     node: u32,
     relay: Option<Arc<dyn Relay>>,
     handlers: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    on_panic: Box<PanicHook>,
 }
 
 impl Builder {
@@ -254,6 +283,7 @@ impl Builder {
             node: 0,
             relay: None,
             handlers: HashMap::new(),
+            on_panic: Box::new(write_panic),
         }
     }
 
@@ -295,14 +325,50 @@ impl Builder {
     }
 
     /// Sets the name of the worker threads.
+    ///
+    /// # Panics
+    /// If `name` contains a NUL character: the name of a thread cannot contain one.
+    #[track_caller]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        assert!(
+            !self.name.contains('\0'),
+            "a thread's name may not contain a NUL character: {:?}",
+            self.name
+        );
         self
     }
 
     /// Sets the number of this node, which is in the pids of all its processes: 0 by default.
     pub fn node(mut self, node: u32) -> Self {
         self.node = node;
+        self
+    }
+
+    /// Sets a hook for the panics of processes: in `init`, in a step, in `close`, and in the
+    /// closures from which a supervisor restarts a child. By default, a line on standard error
+    /// names the process: its pid, its names, its type, its supervisor and the number of its
+    /// restarts.
+    ///
+    /// The hook gets the state of the process and the text of the panic, or `a value that is not a
+    /// string`. It runs on the thread of the process, which is usually a worker, after the panic
+    /// hook of std. That hook knows only the thread, and prints before. A panic of the hook is
+    /// dropped.
+    ///
+    /// ```
+    /// use process_scheduler::{Scheduler, Spawn};
+    ///
+    /// let (sender, panics) = std::sync::mpsc::channel();
+    /// let scheduler = Scheduler::builder()
+    ///     .on_panic(move |process, text| drop(sender.send((process.names.clone(), text.to_owned()))))
+    ///     .build();
+    /// let spawn = Spawn::new().name("clerk");
+    /// let clerk = scheduler.spawn_with(spawn, |n: u32, _| assert!(n > 0, "no number")).unwrap();
+    /// clerk.try_send(0).unwrap();
+    /// assert_eq!(panics.recv().unwrap(), (vec!["clerk".to_owned()], "no number".to_owned()));
+    /// ```
+    pub fn on_panic(mut self, hook: impl Fn(&Info, &str) + Send + Sync + 'static) -> Self {
+        self.on_panic = Box::new(hook);
         self
     }
 
@@ -375,6 +441,7 @@ impl Builder {
             relay: self.relay,
             remote: RemoteTable::new(),
             handlers: self.handlers,
+            on_panic: Guarded::new(self.on_panic),
             begun: CachePadded::new(count::shared(AtomicU64::new(0))),
             gone: CachePadded::new(count::shared(AtomicU64::new(0))),
             is_closed: AtomicBool::new(false),

@@ -2,9 +2,11 @@
 //!
 //! # Where a worker looks
 //!
-//! 1. Every 61 steps: in the injector, and then at the oldest end of its own deque.
-//! 2. In its own deque: the newest process.
-//! 3. In the injector: it takes one process, and up to 16 more for its deque.
+//! 1. At the oldest processes, once it has made 61 steps since the last such look (rule 2).
+//! 2. In its own deque: the newest process, but the oldest one of a batch.
+//! 3. In the injector: it takes one process, and up to 16 more for its deque, the *batch*. The
+//!    deque is empty then, so the batch is below all processes that are made ready later, the
+//!    *fresh* ones. The oldest process of the batch is its uppermost one.
 //! 4. In the deques of the other workers, one after the other from a random one on: it steals half
 //!    of the processes there, claimed one at a time. A thief leaves the last process of a deque to
 //!    the owner (rule 4), unless the owner is stuck.
@@ -15,9 +17,16 @@
 //!    injector. A process that has used its slice (its steps in a row, `Builder::step_budget`) goes
 //!    to the back of the injector. But if the worker's deque and the injector are empty, the
 //!    process continues.
-//! 2. So a process that always continues is behind all others after each slice. However the
-//!    processes wake each other, the oldest process of the deque and that of the injector get their
-//!    turn every 61 steps, by the first of the looks above.
+//! 2. So a process that always continues is behind all others after each slice, and makes no more
+//!    steps in a row than its slice has while others wait. However the processes wake each other,
+//!    the oldest ones get their turn by a look. A slice is never cut short for a look. The look
+//!    depends on the deque:
+//!
+//!    | the deque has | the worker takes next |
+//!    |---|---|
+//!    | no fresh process | what it would take anyway: the batch is older than the injector's processes |
+//!    | fresh processes above a batch | the batch, the oldest first |
+//!    | only fresh processes | the oldest one, and then the oldest one of the injector, unless that one has just used its slice |
 //! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: a
 //!    worker's push to its own empty deque, because the worker takes that process next. The deque
 //!    is then a *filled place*: if the worker's step takes long, the watcher finds the process
@@ -47,7 +56,7 @@ use queue_spmc::{
 };
 use std::{
     cell::{Cell, RefCell},
-    mem, ptr,
+    iter, mem, ptr,
     sync::Arc,
     thread,
 };
@@ -68,6 +77,13 @@ const TIGHT: u32 = 4;
 
 /// The right to run a process: its token (`core.rs`). Each process has one.
 pub(crate) struct Runnable(pub(crate) Arc<dyn AnyCell>);
+
+impl Runnable {
+    /// The address of the process, to be compared.
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}
 
 /// The steps of a process before the worker looks for another.
 pub(crate) struct Slice<'a> {
@@ -99,6 +115,41 @@ struct Local {
     shared: *const Shared,
     index: usize,
     deque: Worker<Runnable>,
+    /// The number of fresh processes in the deque, and that of the batch below them. Thieves take
+    /// from below and do not count, so either number may be too large. Both are 0 once the deque
+    /// was found empty.
+    fresh: usize,
+    batch: usize,
+}
+
+impl Local {
+    /// Takes the newest fresh process, or the oldest of the batch if no process is fresh.
+    #[inline]
+    fn pop(&mut self) -> Option<Runnable> {
+        let popped = self.deque.pop();
+        if popped.is_none() {
+            (self.fresh, self.batch) = (0, 0);
+        } else if self.fresh > 0 {
+            self.fresh -= 1;
+        } else {
+            self.batch = self.batch.saturating_sub(1);
+        }
+        popped
+    }
+
+    /// Lifts the batch above the fresh processes, where it counts as fresh.
+    fn lift_batch(&mut self, own: &Stealer<Runnable>) {
+        let batch = mem::take(&mut self.batch);
+        let steal = || match own.steal() {
+            Steal::Success { first, .. } => Some(first),
+            _ => None,
+        };
+        // The newest of the batch is stolen first. The oldest is pushed last, so the worker pops it
+        // first.
+        let lifted: Vec<_> = iter::from_fn(steal).take(batch).collect();
+        self.fresh += lifted.len();
+        self.deque.extend(lifted);
+    }
 }
 
 thread_local! {
@@ -122,6 +173,7 @@ pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
             let was_empty = local.deque.is_empty();
             if let Some(runnable) = runnable.take() {
                 local.deque.push(runnable);
+                local.fresh += 1;
             }
             was_empty
         }
@@ -145,8 +197,10 @@ pub(crate) struct Work {
     random: u32,
     /// Steps since the last look at the oldest processes.
     steps: u32,
-    /// True while the look at the deque's oldest process is still to come.
-    looks_at_own: bool,
+    /// True while the look at the injector's oldest process is still to come.
+    looks_at_injector: bool,
+    /// The address of the process that was run last, if it went to the back of the injector, or 0.
+    requeued: usize,
     own: Stealer<Runnable>,
     searching: bool,
     /// The count of each worker's steps when this worker last looked at the counts.
@@ -164,7 +218,8 @@ impl Work {
             park,
             random: index as u32 * 2 + 1,
             steps: 0,
-            looks_at_own: false,
+            looks_at_injector: false,
+            requeued: 0,
             searching: false,
             seen: vec![Cell::default(); shared.stealers.len()],
             takes_last: false,
@@ -178,6 +233,8 @@ impl Work {
             shared: Arc::as_ptr(&self.shared),
             index: self.index,
             deque,
+            fresh: 0,
+            batch: 0,
         }));
         timer::keep_entries(true);
         // Ordering: Relaxed: the load of `take_left` orders what comes after the loop.
@@ -197,26 +254,56 @@ impl Work {
     }
 
     #[inline]
-    fn with_deque<R>(f: impl FnOnce(&mut Worker<Runnable>) -> R) -> Option<R> {
-        LOCAL.with_borrow_mut(|local| local.as_mut().map(|local| f(&mut local.deque)))
+    fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> Option<R> {
+        LOCAL.with_borrow_mut(|local| local.as_mut().map(f))
     }
 
     fn find(&mut self) -> Option<Runnable> {
-        if self.looks_at_own {
-            self.looks_at_own = false;
-            if let Steal::Success { first, .. } = self.own.steal() {
-                return Some(first);
+        if mem::take(&mut self.looks_at_injector) {
+            if let Some(oldest) = self.oldest_injected() {
+                return Some(oldest);
             }
         }
         if self.steps >= LOOK {
             self.steps = 0;
-            self.looks_at_own = true;
-            if let Some(oldest) = self.shared.injector.pop() {
+            if let Some(oldest) = self.look() {
                 return Some(oldest);
             }
         }
-        let newest = Self::with_deque(Worker::pop).flatten();
-        newest.or_else(|| self.find_elsewhere().0)
+        let next = Self::with_local(Local::pop).flatten();
+        next.or_else(|| self.find_elsewhere().0)
+    }
+
+    /// Looks at the oldest processes (rule 2).
+    fn look(&mut self) -> Option<Runnable> {
+        Self::with_local(|local| {
+            if local.fresh == 0 {
+                return None;
+            }
+            if local.batch > 0 {
+                local.lift_batch(&self.own);
+                return None;
+            }
+            self.looks_at_injector = true;
+            match self.own.steal() {
+                Steal::Success { first, .. } => {
+                    local.fresh -= 1;
+                    Some(first)
+                }
+                _ => None,
+            }
+        })
+        .flatten()
+    }
+
+    /// Takes the oldest process of the injector, unless it is the one that was run last.
+    fn oldest_injected(&mut self) -> Option<Runnable> {
+        let oldest = self.shared.injector.pop()?;
+        if oldest.address() == self.requeued {
+            self.shared.injector.requeue(oldest);
+            return None;
+        }
+        Some(oldest)
     }
 
     /// Looks in the injector and in the other workers' deques. Also returns whether to look again,
@@ -227,7 +314,10 @@ impl Work {
             // The oldest of the rest is pushed last, so the worker pops it first.
             let rest: Vec<_> = batch.collect();
             let more = !rest.is_empty();
-            Self::with_deque(|deque| deque.extend(rest.into_iter().rev()));
+            Self::with_local(|local| {
+                (local.fresh, local.batch) = (0, rest.len());
+                local.deque.extend(rest.into_iter().rev());
+            });
             if more {
                 self.shared.notify();
             }
@@ -256,8 +346,12 @@ impl Work {
             if victim.len() < 2 && !is_stuck {
                 continue;
             }
-            let stolen =
-                Self::with_deque(|deque| victim.steal_into_and_pop(deque, StealLimit::Half));
+            let stolen = Self::with_local(|local| {
+                let stolen = victim.steal_into_and_pop(&mut local.deque, StealLimit::Half);
+                // The oldest of them is the lowest, as with fresh processes.
+                (local.fresh, local.batch) = (local.deque.len(), 0);
+                stolen
+            });
             match stolen {
                 Some(Steal::Success { first, .. }) => {
                     metrics::add(&self.counters().steals, 1);
@@ -307,13 +401,9 @@ impl Work {
                 self.shared.notify();
             }
         }
+        self.requeued = 0;
+        let budget = self.shared.config.step_budget;
         loop {
-            let budget = self
-                .shared
-                .config
-                .step_budget
-                .min(LOOK - self.steps.min(LOOK));
-            let budget = budget.max(1);
             let mut slice = Slice {
                 steps_left: budget,
                 messages: self.shared.config.messages,
@@ -327,10 +417,11 @@ impl Work {
                 return;
             };
             // Rule 1: the process continues if no other process is ready here.
-            let alone = Self::with_deque(|deque| deque.is_empty()) == Some(true)
+            let alone = Self::with_local(|local| local.deque.is_empty()) == Some(true)
                 && self.shared.injector.is_empty();
             // Ordering: Relaxed, as in `run`.
             if !alone || self.shared.stop.load(Relaxed) {
+                self.requeued = left.address();
                 self.shared.injector.requeue(left);
                 self.shared.notify();
                 return;

@@ -266,6 +266,13 @@ fn commands_of_a_step_complete_with_their_tags() {
     assert_eq!(results, expected);
 }
 
+/// Fails if the name is checked when the threads start: `try_build` then panics instead.
+#[test]
+#[should_panic(expected = "may not contain a NUL character")]
+fn thread_name_with_a_nul_panics() {
+    let _ = Scheduler::builder().name("a\0b");
+}
+
 #[test]
 fn command_without_handler_is_an_error() {
     let scheduler = Scheduler::new();
@@ -276,6 +283,61 @@ fn command_without_handler_is_an_error() {
         _ => None,
     });
     assert_eq!(result, Some(Err(CommandError::NoHandler)));
+}
+
+/// Three processes end: by a kill, by a failed `init`, and by a cancel. The address of the first
+/// one and a completer of the last one stay. The handler of the first one also owns a completer of
+/// its own process.
+///
+/// Fails if a cell keeps its handler after the end of its process.
+#[test]
+fn end_of_a_process_drops_its_handler_and_what_that_owns() {
+    quiet();
+    let scheduler = Scheduler::builder().workers(1).build();
+    let handler = || {
+        let (owned, held) = (Arc::new(()), Mutex::new(Vec::new()));
+        let weak = Arc::downgrade(&owned);
+        let handler = move |_: u32, completer: Completer<u32, u32>| {
+            let _owned = &owned;
+            held.lock().unwrap().push(completer);
+        };
+        (Spawn::new().handler(handler), weak)
+    };
+
+    let (spawn, owned) = handler();
+    let (killed, events, _) = script([]);
+    let address = scheduler.spawn_process(killed, spawn).unwrap();
+    address.try_send(100).unwrap();
+    assert!(matches!(events.recv(), Ok(Event::Message(100))));
+    assert!(owned.upgrade().is_some());
+    scheduler.kill(address.pid());
+    scheduler.wait(address.pid());
+    assert!(owned.upgrade().is_none(), "killed");
+
+    let (spawn, owned) = handler();
+    let (failed, _, _) = script([]);
+    let refused = scheduler.spawn_process(failed, spawn.method("fail"));
+    assert!(matches!(refused, Err(SpawnError::Init(_))));
+    assert!(owned.upgrade().is_none(), "failed");
+
+    // A completer outside keeps the cell, too.
+    let (owned, (sender, completers)) = (Arc::new(()), mpsc::channel());
+    let weak = Arc::downgrade(&owned);
+    let sender = Mutex::new(sender);
+    let handler = move |_: u32, completer: Completer<u32, u32>| {
+        let _owned = &owned;
+        sender.lock().unwrap().send(completer).unwrap();
+    };
+    let (cancelled, _, _) = script([]);
+    let spawn = Spawn::new().handler(handler);
+    let address = scheduler.spawn_process(cancelled, spawn).unwrap();
+    address.try_send(100).unwrap();
+    let _completer = completers.recv().unwrap();
+    let pid = address.pid();
+    drop(address);
+    scheduler.cancel(pid);
+    scheduler.wait(pid);
+    assert!(weak.upgrade().is_none(), "cancelled");
 }
 
 #[test]
@@ -647,9 +709,9 @@ fn processes_that_always_continue_starve_no_other() {
         })
         .unwrap();
     spawner.try_send(()).unwrap();
-    // Every 61 steps the worker takes the oldest process of the injector, and then that of its
-    // deque. At most 100 processes are before a process in either queue, so the process runs within
-    // 101 such looks.
+    // After 61 steps the worker takes the oldest process of its deque. At most 100 processes are
+    // before a process in either queue, and each makes 32 steps, so the process runs within 101
+    // such looks.
     let first = seen.recv().unwrap();
     assert!(first <= 61 * 101, "the witness waited for {first} steps");
     // A message from this thread makes a process ready through the injector. The thread may be slow

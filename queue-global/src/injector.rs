@@ -4,7 +4,7 @@
 //! # Actors
 //!
 //! A *pusher* pushes one item or a batch. A *consumer* pops. A *looker* calls `len`, `is_empty` or
-//! `is_closed`. Any thread may be any of them.
+//! `is_closed`. A *counter* calls `count`. Any thread may be any of them.
 //!
 //! # States
 //!
@@ -34,7 +34,8 @@
 //! 2. Items in the list are older than those in the stack, so a consumer takes from the list first.
 //!    If the list holds fewer items than the consumer wants, the consumer moves all nodes of the
 //!    stack, in order, to the list. So each item is moved at most once. But if the queue holds one
-//!    item, in the stack, the consumer takes it with one exchange, and needs no lock for that.
+//!    item, in the stack, the consumer takes it with one exchange, and needs no lock for that. A
+//!    counter moves the nodes as a consumer does, and takes none, so the stack must be MORE.
 //! 3. The queue is a FIFO: the list followed by the stack. At every moment `top` says whether the
 //!    queue is empty. A push takes effect with its exchange. A pop that leaves items takes effect
 //!    under the lock, while `top` is MORE or LISTED. A pop that leaves none takes effect with the
@@ -100,9 +101,20 @@ pub struct Injector<T: Linked, L: Lock = crate::DefaultLock> {
 /// an empty queue is two loads. No operation allocates.
 ///
 /// A node is aligned to 4 bytes at least; other nodes don't compile.
+///
+/// Without the feature `std` there is no default lock: name [one of your own](Lock), and make the
+/// queue by [`with_lock`](Self::with_lock).
+///
+/// ```compile_fail,E0107
+/// use queue_global::{Boxed, Injector};
+///
+/// fn push(queue: &Injector<Boxed<u32>>, item: Box<Boxed<u32>>) {
+///     queue.push(item).unwrap();
+/// }
+/// ```
 #[cfg(not(feature = "std"))]
-pub struct Injector<T: Linked, L: Lock> {
-    inner: Inner<T, L>,
+pub struct Injector<T: Linked, YourLock: Lock> {
+    inner: Inner<T, YourLock>,
 }
 
 struct Inner<T: Linked, L> {
@@ -299,6 +311,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// Returns the number of items in the queue, without the lock. This is a hint, but it is 0
     /// exactly if [`is_empty`](Self::is_empty) is true. The items that no consumer has moved to the
     /// list yet count as one item together. While a consumer moves them, `len` may return one more.
+    /// [`count`](Self::count) counts each.
     pub fn len(&self) -> usize {
         // Ordering: Relaxed; a hint.
         let listed = || self.inner.listed.load(Relaxed);
@@ -308,6 +321,42 @@ impl<T: Linked, L: Lock> Injector<T, L> {
             Holds::Listed => listed().max(1),
             Holds::More(_) => listed() + 1,
         }
+    }
+
+    /// Counts the items in the queue. Exact: the queue had this many items at some moment of the
+    /// call. For metrics and reports.
+    ///
+    /// Costs a load if there is at most one item. Otherwise it takes the lock. If items were pushed
+    /// since a consumer last moved the stack's items, it moves them in the consumer's place: it
+    /// costs one read-modify-write, and follows the links of these items. The next consumer is
+    /// spared that work.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use queue_global::{Boxed, Injector};
+    ///
+    /// let queue = Injector::<Boxed<u32>>::new();
+    /// (0..10).for_each(|n| queue.push(Box::new(Boxed::new(n))).unwrap());
+    /// assert_eq!((queue.count(), queue.pop().unwrap().value, queue.count()), (10, 0, 9));
+    /// # }
+    /// ```
+    pub fn count(&self) -> usize {
+        match self.inner.stack.look().holds() {
+            Holds::Empty => return 0,
+            Holds::One(_) => return 1,
+            Holds::More(_) | Holds::Listed => {}
+        }
+        self.with(0, |list| match self.inner.stack.look().holds() {
+            // The list is empty.
+            Holds::Empty => 0,
+            Holds::One(_) => 1,
+            Holds::Listed => list.len(),
+            Holds::More(_) => {
+                // SAFETY: this thread holds the lock, and the nodes go into the list.
+                list.append(&mut unsafe { self.inner.stack.take_more() });
+                list.len()
+            }
+        })
     }
 
     /// Returns whether the queue is empty, without the lock. The answer is exact, as is that of a

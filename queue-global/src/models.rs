@@ -280,6 +280,50 @@ fn len_after_a_pop_n_counts_one_push_as_one() {
     });
 }
 
+/// A thread counts the items, while another one pushes an item and pops one.
+///
+/// Fails if a count moves the items without the lock, or leaves EMPTY behind.
+#[test]
+fn count_beside_a_push_and_a_pop_is_exact() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push(node(0)).unwrap();
+        queue.push(node(1)).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                queue.push(node(2)).unwrap();
+                queue.pop().map(|node| node.value)
+            })
+        };
+        assert!((2..=3).contains(&queue.count()));
+        assert!(!queue.is_empty());
+        assert_eq!(other.join().unwrap(), Some(0));
+        assert_eq!(queue.count(), 2);
+        assert_eq!(drain(&queue), [1, 2]);
+    });
+}
+
+/// Counts of a queue with one item do not put it into the list: the item is taken without the lock.
+///
+/// Fails if a count takes the only node of the stack.
+#[test]
+fn count_beside_the_pop_of_the_only_item_is_exact() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        queue.push(node(0)).unwrap();
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().map(|node| node.value))
+        };
+        queue.push(node(1)).unwrap();
+        assert!((1..=2).contains(&queue.count()));
+        assert_eq!(other.join().unwrap(), Some(0));
+        assert_eq!(queue.count(), 1);
+        assert_eq!(drain(&queue), [1]);
+    });
+}
+
 /// A thread closes the queue while a consumer moves the stack's items: the close is not lost.
 ///
 /// Fails if `close` does not lock.

@@ -135,6 +135,16 @@ impl<T: Linked> Stack<T> {
                 return unsafe { List::from_parts((only, only), 1) };
             }
         }
+        // SAFETY: the caller holds the lock, and `top` was MORE.
+        unsafe { self.take_more() }
+    }
+
+    /// Takes all nodes of a stack that is MORE, oldest first, and leaves LISTED.
+    ///
+    /// # Safety
+    /// The caller holds the lock, and has read MORE under it (rule 3). It puts the nodes into the
+    /// list, unless it takes nodes of the list and of these.
+    pub(crate) unsafe fn take_more(&self) -> List<T> {
         // Ordering: Acquire pairs with all pushes (rule 4). The swap loses no CLOSED: `close` needs
         // the lock, which this thread holds.
         let top = self.0.swap(self.look().listed().word(), Acquire);

@@ -112,9 +112,26 @@ pub struct ValueInjector<T, L: Lock = crate::DefaultLock> {
 ///
 /// Blocks are allocated and freed as values come and go. The queue keeps at most two blocks that
 /// hold no value.
+///
+/// Without the feature `std` there is no default lock: name [one of your own](Lock), and make the
+/// queue by [`with_locks`](Self::with_locks).
+///
+/// ```compile_fail,E0107
+/// fn push(queue: &queue_global::ValueInjector<u32>) {
+///     queue.push(7).unwrap();
+/// }
+/// ```
+///
+/// ```
+/// use queue_global::{Lock, ValueInjector};
+///
+/// fn push<L: Lock>(queue: &ValueInjector<u32, L>) {
+///     queue.push(7).unwrap();
+/// }
+/// ```
 #[cfg(not(feature = "std"))]
-pub struct ValueInjector<T, L: Lock> {
-    inner: Inner<T, L>,
+pub struct ValueInjector<T, YourLock: Lock> {
+    inner: Inner<T, YourLock>,
 }
 
 struct Inner<T, L: Lock> {

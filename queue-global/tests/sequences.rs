@@ -14,6 +14,7 @@ enum Op {
     Requeue,
     RequeueBatch(u8),
     Close,
+    Count,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -26,6 +27,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Requeue),
         2 => (0..6u8).prop_map(Op::RequeueBatch),
         1 => Just(Op::Close),
+        1 => Just(Op::Count),
     ]
 }
 
@@ -77,6 +79,10 @@ proptest! {
                     queue.requeue_batch(list);
                 }
                 Op::Close => { prop_assert_eq!(queue.close(), !closed); closed = true; }
+                Op::Count => {
+                    prop_assert_eq!(queue.count(), model.len());
+                    prop_assert_eq!(queue.len(), model.len());
+                }
             }
             // All pushed items count as one until a consumer has moved them.
             prop_assert!(queue.len() <= model.len());

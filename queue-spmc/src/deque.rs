@@ -41,10 +41,9 @@
 //! 3. *A batch by one exchange would be unsound.* As long as the owner sees two or more items, it
 //!    takes the newest without an exchange. So the owner may have taken items that the thief
 //!    counted. The model `batch_by_one_exchange_takes_an_item_twice` shows that.
-use crate::{
-    Steal, StealLimit,
-    growable::{Arc, Claim, Head, MIN_CAPACITY, Owner, Queue},
-};
+pub use crate::steal::{Steal, StealLimit};
+
+use crate::growable::{Arc, Claim, Head, MIN_CAPACITY, Owner, Queue};
 use core::fmt;
 use sync_shim::atomic::{
     Ordering::{Acquire, Release, SeqCst},
@@ -61,7 +60,7 @@ use sync_shim::atomic::{
 /// freed.
 ///
 /// ```
-/// use queue_spmc::{Steal, deque::Worker};
+/// use queue_spmc::deque::{Steal, Worker};
 ///
 /// let mut worker = Worker::new();
 /// worker.extend([1, 2, 3]);

@@ -23,10 +23,9 @@
 //!    read, no item was taken since, so all items that the thief counted are there.
 //! 3. *No fence is needed.* A `bottom` that is out of date only shows the thief fewer items.
 //! 4. *Nothing can panic during a claim*, and a claim lasts only for the copies (rule 3).
-use crate::{
-    Steal, StealLimit,
-    growable::{Arc, Claim, MIN_CAPACITY, Owner, Queue, Slots},
-};
+pub use crate::steal::{Steal, StealLimit};
+
+use crate::growable::{Arc, Claim, MIN_CAPACITY, Owner, Queue, Slots};
 use core::fmt;
 use sync_shim::atomic::Ordering::Acquire;
 
@@ -38,7 +37,7 @@ use sync_shim::atomic::Ordering::Acquire;
 /// freed.
 ///
 /// ```
-/// use queue_spmc::{Steal, fifo::Worker};
+/// use queue_spmc::fifo::{Steal, Worker};
 ///
 /// let mut worker = Worker::new();
 /// worker.extend([1, 2, 3]);

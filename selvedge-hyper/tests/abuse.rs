@@ -240,6 +240,44 @@ fn head_of_the_limit_is_answered_with_431() {
     server.end().unwrap();
 }
 
+/// The README names both bounds, for hyper's default limit.
+#[test]
+fn head_below_the_limit_passes_and_one_of_twice_it_does_not() {
+    let server = Server::new();
+    let head = |bytes: usize| {
+        let begin = "GET / HTTP/1.1\r\na: ";
+        let end = "\r\n\r\n";
+        let value = "b".repeat(bytes - begin.len() - end.len());
+        format!("{begin}{value}{end}")
+    };
+    let mut client = server.connect();
+    client.send(&head(HEAD - 1));
+    let (answer, _) = client.response();
+    assert!(answer.starts_with("http/1.1 200 "), "{answer}");
+
+    // The server's close may reset the connection, so the client gets the refusal or nothing.
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let _ = stream.write_all(head(2 * HEAD + 1).as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431 "));
+    server.expect_hello();
+    server.end().unwrap();
+}
+
+/// The README says that the service must check `Host`.
+#[test]
+fn requests_with_no_host_and_with_two_reach_the_service() {
+    let server = Server::new();
+    for hosts in ["", "host: a\r\nhost: b\r\n"] {
+        let mut client = server.connect();
+        client.send(&format!("GET / HTTP/1.1\r\n{hosts}\r\n"));
+        let (answer, _) = client.response();
+        assert!(answer.starts_with("http/1.1 200 "), "{hosts:?}: {answer}");
+    }
+    server.end().unwrap();
+}
+
 /// Sends bytes of a body until the server takes no more, and returns their number.
 fn send_body(stream: &mut TcpStream, mut left: u64) -> u64 {
     let mut sent = 0;

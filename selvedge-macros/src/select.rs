@@ -5,12 +5,13 @@
 //! ```text
 //! {
 //!     enum Selected<B0, B1> { B0(B0), B1(B1), Disabled }
-//!     let output = {
+//!     let mut output = {                     // mutable for `ref mut` in a pattern
 //!         let mut disabled = 0_u64;          // a bit for each branch
 //!         if !condition { disabled |= 1; }   // the preconditions, before any future is made
-//!         let futures = (a, b);
-//!         let mut future1 = pin!(futures.1); // in reverse, so that `a` is dropped first
-//!         let mut future0 = pin!(futures.0);
+//!         let future0 = a;
+//!         let future1 = b;
+//!         let mut future1 = pin!(future1);   // in reverse, so that `a` is dropped first
+//!         let mut future0 = pin!(future0);   // a whole local moves, so its room is free again
 //!         poll_fn(|cx| ...).await            // polls each branch that is not disabled
 //!     };                                     // the futures are dropped
 //!     match output { Selected::B0(pattern) => handler, ... }
@@ -231,7 +232,7 @@ impl Select {
         let here = Span::mixed_site();
         let name = |text: &str| Ident::new(text, here);
         let (selected, output) = (name("__SelvedgeSelected"), name("output"));
-        let (disabled, pending, futures) = (name("disabled"), name("pending"), name("futures"));
+        let (disabled, pending) = (name("disabled"), name("pending"));
         let (cx, turn, branch) = (name("cx"), name("turn"), name("branch"));
         let enabled = name("enabled");
         let count = self.branches.len();
@@ -252,12 +253,15 @@ impl Select {
                 }
             })
         });
-        let made = self.branches.iter().map(|branch| &branch.future);
+        let made = self.branches.iter().zip(&pinned).map(|(branch, name)| {
+            let future = &branch.future;
+            quote! { let #name = #future; }
+        });
         let pins = (0..count).rev().map(|n| {
-            let (name, index) = (&pinned[n], syn::Index::from(n));
+            let name = &pinned[n];
             let span = self.branches[n].future.span().resolved_at(here);
             let future = quote_spanned! { span =>
-                ::core::future::IntoFuture::into_future(#futures.#index)
+                ::core::future::IntoFuture::into_future(#name)
             };
             quote! { let mut #name = ::core::pin::pin!(#future); }
         });
@@ -309,12 +313,12 @@ impl Select {
                 #(#variants(#variants),)*
                 Disabled,
             }
-            #[allow(clippy::all)]
-            let #output = {
+            #[allow(unused_mut, clippy::all)]
+            let mut #output = {
                 #[allow(unused_mut)]
                 let mut #disabled = 0_u64;
                 #(#conditions)*
-                let #futures = (#(#made,)*);
+                #(#made)*
                 #(#pins)*
                 let #output = ::core::future::poll_fn(|#cx| {
                     if #path::select::must_yield(#cx) {

@@ -53,6 +53,14 @@ use core::{
 use sync_shim::alloc::Layout;
 use waker_vtable::WakerRef;
 
+/// Without `std` no task is current.
+#[cfg(not(feature = "std"))]
+mod current {
+    pub(super) fn within<R>(_: crate::Id, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+}
+
 /// Step 1. Polls the future, and drops it if it is ready.
 ///
 /// # Safety
@@ -123,20 +131,15 @@ impl<F: Future> Drop for Unwinds<F> {
 /// As for [`poll`].
 pub(crate) unsafe fn cancel<F: Future, K: Kind>(task: TaskPtr) -> Polled {
     let ended = Ended::<F, K>::new(task);
-    #[cfg(feature = "std")]
-    let outer = current::Outer::new();
-    #[cfg(feature = "std")]
-    current::enter(id(task));
     // SAFETY: a running task of this type is live.
     let dropped = unsafe { stage::<F, K::Scheduler>(task) }.with_mut(|stage| {
-        panics::catch(|| {
+        let drop_future = || {
             // SAFETY: only the running thread touches the stage, which holds the future (rule 6);
             // this is its only drop, in place.
             unsafe { stage.cast::<F>().drop_in_place() }
-        })
+        };
+        current::within(id(task), || panics::catch(drop_future))
     });
-    #[cfg(feature = "std")]
-    drop(outer);
     match dropped {
         Ok(()) => ended.with(Err(JoinError::cancelled(id(task)))),
         Err(payload) => {
@@ -191,9 +194,9 @@ impl<F: Future, K: Kind> Ended<F, K> {
                 unsafe { panics::discard_in(self.task, again) };
             }
         }
-        // SAFETY: as above.
-        unsafe { panics::contain_in(self.task, || drop(output)) };
         let id = id(self.task);
+        // SAFETY: as above.
+        unsafe { panics::contain_in(self.task, || current::within(id, || drop(output))) };
         self.with(Err(JoinError::panicked(id, payload)))
     }
 
@@ -214,8 +217,9 @@ impl<F: Future, K: Kind> Ended<F, K> {
             Polled::Output
         } else {
             if needs_drop::<F::Output>() || output.is_err() {
+                let drop_output = || current::within(id(self.task), || drop(output));
                 // SAFETY: the run holds a reference.
-                unsafe { panics::contain_in(self.task, || drop(output)) };
+                unsafe { panics::contain_in(self.task, drop_output) };
             }
             Polled::NoOutput
         };
@@ -322,7 +326,7 @@ pub(crate) unsafe fn drop_output<F: Future, S>(task: TaskPtr) {
             unsafe { stage.cast::<Output<F::Output>>().drop_in_place() }
         };
         // SAFETY: the owner of the slot has a reference.
-        unsafe { panics::contain_in(task, drop) };
+        unsafe { panics::contain_in(task, || current::within(id(task), drop)) };
     });
 }
 

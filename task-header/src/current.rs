@@ -1,11 +1,11 @@
 //! The task that this thread polls: its id, for code inside the task, and whether it has yielded.
 //!
-//! A thread-local word holds the id of the innermost task whose future the thread polls or drops,
-//! or 0. The word has no destructor, so destructors of other thread-locals may read it.
+//! A thread-local word holds the id of the innermost task whose future or output the thread polls
+//! or drops, or 0. The word has no destructor, so destructors of other thread-locals may read it.
 //!
-//! 1. A poll, and the drop of a cancelled future, begin with [`enter`], which sets the word, and
-//!    end with [`leave`], which clears it. A panic does not skip [`leave`], because each panic in
-//!    between is caught.
+//! 1. A poll begins with [`enter`], which sets the word, and ends with [`leave`], which clears it.
+//!    A panic does not skip [`leave`], because each panic in between is caught. The drops of a
+//!    cancelled future and of an output are [`within`] the task.
 //! 2. A run may be nested in the poll of another task. So a run restores the word of the outer task
 //!    ([`Outer`]). The runs in a worker's loop need not restore it ([`Notified::run_in_loop`]),
 //!    because the loop as a whole restores it ([`without_current`]).
@@ -27,11 +27,11 @@ const YIELDED: usize = 1;
 
 /// Returns the id of the task that this thread runs, if it runs one.
 ///
-/// A thread runs a task while it polls the task's future, and while a run or an abort drops that
-/// future. If a task's poll runs another task, this returns the id of the inner one. From the end
-/// of a poll to the end of that run no task is current, also if the run is nested in the poll of an
-/// outer task: in the scheduler's hooks, in the drop of the output, in a wake of the join handle.
-/// Costs a load of a thread-local.
+/// A thread runs a task while it polls the task's future, while a run or an abort drops that
+/// future, and while a run or the drop of the join handle drops the output. If a task's poll runs
+/// another task, this returns the id of the inner one. From the end of a poll to the end of that
+/// run no task is current otherwise, also if the run is nested in the poll of an outer task: in the
+/// scheduler's hooks, in a wake of the join handle. Costs a load of a thread-local.
 ///
 /// ```
 /// use task_header::{Builder, current};
@@ -126,6 +126,14 @@ impl Drop for Outer {
     }
 }
 
+/// Runs `f`, a drop of a part of the task `id`, with that task as the current one.
+#[inline]
+pub(crate) fn within<R>(id: Id, f: impl FnOnce() -> R) -> R {
+    let _outer = Outer::new();
+    enter(id);
+    f()
+}
+
 /// Makes `id` the current task.
 #[inline(always)]
 pub(crate) fn enter(id: Id) {
@@ -157,7 +165,8 @@ mod tests {
     use super::{current, without_current, yield_now};
     use crate::{Builder, Id, Notified, Ran, Schedule, WakeKind, spawn};
     use std::{
-        future::{pending, poll_fn},
+        future::{Future, pending, poll_fn},
+        pin::Pin,
         sync::mpsc::{Sender, channel},
         task::{Context, Poll, Waker},
     };
@@ -183,6 +192,23 @@ mod tests {
     impl Drop for LogsDrop {
         fn drop(&mut self) {
             self.0.send(current()).unwrap();
+        }
+    }
+
+    /// A future that is ready at once, and whose drop panics.
+    struct PanicsInDrop(Option<LogsDrop>);
+
+    impl Future for PanicsInDrop {
+        type Output = LogsDrop;
+
+        fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<LogsDrop> {
+            Poll::Ready(self.0.take().unwrap())
+        }
+    }
+
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            panic!("on purpose");
         }
     }
 
@@ -226,6 +252,52 @@ mod tests {
         let id = task.id();
         drop(task);
         assert_eq!(receiver.recv().unwrap(), Some(id));
+    }
+
+    // Each of the cases below fails without its `within` in `complete`.
+    #[test]
+    fn current_in_the_drop_of_an_output_is_its_task() {
+        let (sender, receiver) = channel();
+        let outer = move || {
+            let logs = || LogsDrop(sender.clone());
+            let in_task = |id| assert_eq!(receiver.recv().unwrap(), Some(id));
+
+            // The run drops the output, as there is no handle.
+            let output = logs();
+            let task = Builder::new().spawn_detached(async { output }, Nowhere);
+            let id = task.id();
+            let _ = task.run();
+            in_task(id);
+
+            // The handle drops the output, or the payload of a panic.
+            let [output, payload] = [logs(), logs()];
+            let ends = spawn(async { output }, drop);
+            let panics = spawn(async { std::panic::panic_any(payload) }, drop);
+            for (task, join) in [ends, panics] {
+                let id = task.id();
+                let _ = task.run();
+                drop(join);
+                in_task(id);
+            }
+
+            // The drop of the ready future panics, so the run drops the output.
+            let future = PanicsInDrop(Some(logs()));
+            let (task, mut join) = spawn(future, drop);
+            let id = task.id();
+            let _ = task.run();
+            in_task(id);
+            assert!(join.try_join().unwrap().is_err());
+        };
+        let (task, mut join) = spawn(
+            async move {
+                let before = current();
+                outer();
+                before == current()
+            },
+            drop,
+        );
+        let _ = task.run();
+        assert!(join.try_join().unwrap().unwrap());
     }
 
     #[test]

@@ -348,8 +348,7 @@ impl File {
             .await
     }
 
-    /// Sets how many bytes one system call reads or writes at most. 2 MiB by default. Zero counts
-    /// as one.
+    /// Sets how many bytes one system call reads or writes at most. 2 MiB by default.
     ///
     /// ```
     /// # selvedge::Runtime::new()?.block_on(async {
@@ -360,8 +359,13 @@ impl File {
     /// # })?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    ///
+    /// # Panics
+    /// If `bytes` is 0.
+    #[track_caller]
     pub fn set_max_buf_size(&mut self, bytes: usize) {
-        self.limit = bytes.max(1);
+        assert!(bytes > 0, "a file's buffer has at least 1 byte, not 0");
+        self.limit = bytes;
     }
 
     /// Returns how many bytes one system call reads or writes at most.

@@ -69,6 +69,12 @@ impl GroupStealer {
         !is_empty
     }
 
+    /// The number of tasks in the worker's queue, with that in its slot.
+    #[cfg(feature = "monitor")]
+    pub(crate) fn waiting(&self) -> usize {
+        self.len() + usize::from(!self.ring.slot_is_empty())
+    }
+
     /// The number of tasks in the worker's lists.
     fn queued(&self) -> usize {
         if self.groups.is_used() {

@@ -89,8 +89,8 @@ impl Drop for Reports {
     }
 }
 
-/// Describes the stalled poll. Takes the lock of the list of tasks. With groups, also takes the
-/// lock of the worker's turns and that of the group's name.
+/// Describes the stalled poll. Takes the lock of the list of tasks and that of the injector. With
+/// groups, also takes the lock of the worker's turns and that of the group's name.
 fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     let listed = stall.subject.task.and_then(|task| shared.tasks.find(task));
     let location = listed.as_ref().map(|entry| entry.location);
@@ -99,6 +99,11 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     let group = shared.groups.name_of_turn(stall.worker);
     #[cfg(not(feature = "groups"))]
     let group = None;
+    let stealer = &shared.remotes[stall.worker].stealer;
+    #[cfg(feature = "groups")]
+    let own = stealer.waiting();
+    #[cfg(not(feature = "groups"))]
+    let own = stealer.len() + usize::from(!stealer.slot_is_empty());
     // The stack belongs to the stalled poll only if the worker is still in that poll.
     #[cfg(feature = "backtrace")]
     let is_same_poll = shared.remotes[stall.worker].counters.polls.get() == stall.poll;
@@ -112,7 +117,7 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
         lasted: stall.lasted,
         cause: stall.cause.clone(),
         times: stall.times,
-        waiting: shared.remotes[stall.worker].stealer.len() as u64,
+        waiting: (own + shared.count_injected()) as u64,
         held_back: stall.held_back,
         #[cfg(feature = "backtrace")]
         stack: stall.stack.clone().filter(|_| is_same_poll),

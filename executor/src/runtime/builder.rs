@@ -192,8 +192,13 @@ impl Builder {
 /// ```
 impl Builder {
     /// Sets the runtime's name. See [`crate::Builder::name`].
+    ///
+    /// # Panics
+    /// If `name` is empty or has only white space.
+    #[track_caller]
     pub fn name(&mut self, name: impl Into<String>) -> &mut Self {
-        self.set(|builder| builder.name(name))
+        self.0 = self.0.clone().name(name);
+        self
     }
 
     /// Sets the number of workers. See [`crate::Builder::workers`].

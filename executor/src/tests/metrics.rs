@@ -26,6 +26,41 @@ fn end<const N: usize>(runtime: Runtime, workers: [Worker<ThreadPark>; N]) -> Sn
     metrics
 }
 
+/// No worker runs, as if each were in a long poll.
+///
+/// Fails if the tasks that were pushed since a worker last looked count as one.
+#[test]
+fn injector_depth_counts_each_task_that_waits() {
+    let (runtime, mut workers) = driven::<2>(Builder::new());
+    let depths = || {
+        let metrics = runtime.handle().runtime_metrics();
+        let depth = metrics.global_queue_depth() as u64;
+        assert_eq!(runtime.metrics().injector_depth, depth);
+        depth
+    };
+    assert_eq!(depths(), 0);
+    for n in 1..=10 {
+        runtime.spawn_detached(async {});
+        assert_eq!(depths(), n);
+    }
+    // The worker polls the oldest task.
+    assert_eq!(workers[0].tick(), Tick::Ran);
+    let taken = depths() + runtime.metrics().per_worker[0].ring_depth;
+    assert_eq!(taken, 9);
+    (0..10).for_each(|_| drop(runtime.handle().spawn(async {})));
+    assert_eq!(depths() + runtime.metrics().per_worker[0].ring_depth, 19);
+    #[cfg(feature = "groups")]
+    {
+        let before = depths();
+        let group = runtime.group("batch").build().unwrap();
+        (0..10).for_each(|_| drop(crate::spawn_in(&group, async {}).unwrap()));
+        assert_eq!(depths(), before + 10);
+    }
+    tick_until_idle(&mut workers);
+    assert_eq!(depths(), 0);
+    end(runtime, workers);
+}
+
 /// Task that sends its waker and waits for a wake.
 fn once_woken(wakers: mpsc::Sender<Waker>) -> impl Future<Output = ()> + Send {
     let mut polled = false;

@@ -1,6 +1,6 @@
 //! The end of an incarnation, and the end for good.
 use super::{
-    Body, Cell, Inner,
+    AnyCell, Body, Cell, Inner,
     related::{Related, Watcher},
 };
 use crate::{
@@ -77,7 +77,7 @@ impl<P: Process> Cell<P> {
         if !matches!(inner.body, Body::Closed) {
             self.report_end(inner, reason);
         }
-        close(inner);
+        self.close_body(inner);
         let supervised = inner.restart.as_mut();
         let restart = supervised.filter(|restart| restart.policy != Policy::Temporary)?;
         if self.core.state.is_final() {
@@ -95,6 +95,42 @@ impl<P: Process> Cell<P> {
         // incarnation, as do the events in the urgent lane. `Events` skips the events that were for
         // this incarnation only.
         Some(supervisor)
+    }
+
+    /// Closes and drops the body, once (rule 3).
+    pub(super) fn close_body(&self, inner: &mut Inner<P>) {
+        let span = &inner.span;
+        let close = |close: &mut dyn FnMut()| {
+            span.run_guarded(|| {
+                if let Err(panic) = panics::catch(close) {
+                    self.panicked(panic);
+                }
+            });
+        };
+        match mem::replace(&mut inner.body, Body::Closed) {
+            Body::Own(mut body) => {
+                close(&mut || body.close());
+                drop_guarded(body);
+            }
+            Body::Upgraded(mut body) => {
+                close(&mut || body.close());
+                drop_guarded(body);
+            }
+            Body::Closed => {}
+        }
+    }
+
+    /// Reports a panic of the process's code to the scheduler's hook. Returns the exit reason, and
+    /// drops the panic's payload. If this drop panics too, the payload of the second panic is
+    /// leaked.
+    #[cold]
+    pub(super) fn panicked(&self, panic: panics::Payload) -> ExitReason {
+        let reason = ExitReason::panicked(&*panic);
+        panics::discard(panic);
+        if let ExitReason::Panicked(text) = &reason {
+            self.handle.report_panic(&self.info(), text);
+        }
+        reason
     }
 
     /// Counts and records the end of an incarnation, once.
@@ -119,6 +155,7 @@ impl<P: Process> Cell<P> {
         let restart = inner.restart.take();
         let supervisor = restart.as_ref().map(|restart| restart.supervisor);
         drop(restart);
+        drop(inner.handler.take());
         let related = mem::replace(&mut *self.related.lock(), Related::Ended);
         let mut watchers = Vec::new();
         let mut links = Vec::new();
@@ -161,28 +198,4 @@ impl<P: Process> Cell<P> {
         }
         self.handle.ended();
     }
-}
-
-/// Closes and drops the body, once (rule 3).
-pub(super) fn close<P: Process>(inner: &mut Inner<P>) {
-    let span = &inner.span;
-    match mem::replace(&mut inner.body, Body::Closed) {
-        Body::Own(mut body) => {
-            span.run_guarded(|| body.close());
-            drop_guarded(body);
-        }
-        Body::Upgraded(mut body) => {
-            span.run_guarded(|| body.close());
-            drop_guarded(body);
-        }
-        Body::Closed => {}
-    }
-}
-
-/// Returns the exit reason of a panic, and drops the panic's payload. If this drop panics too, the
-/// payload of the second panic is leaked.
-pub(super) fn panicked(panic: panics::Payload) -> ExitReason {
-    let reason = ExitReason::panicked(&*panic);
-    panics::discard(panic);
-    reason
 }

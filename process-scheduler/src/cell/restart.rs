@@ -1,5 +1,5 @@
 //! The restart of a stopped process, as the next incarnation.
-use super::{Body, Cell, end::panicked};
+use super::{Body, Cell};
 use crate::{ExitReason, Input, Pid, Process, guard::Guarded, supervisor::Policy};
 use std::sync::Arc;
 use sync_shim::panics;
@@ -50,7 +50,7 @@ impl<P: Process> Cell<P> {
                 started.map_err(|error| ExitReason::failed(&error))
             }
             Err(panic) => {
-                let reason = panicked(panic);
+                let reason = self.panicked(panic);
                 // There is no body, so `finish` does not report this end.
                 self.report_end(inner, &reason);
                 Err(reason)

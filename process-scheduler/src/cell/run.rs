@@ -1,14 +1,11 @@
 //! The run of a process by a worker. The process steps until it waits, ends, or has used up its
 //! [`Slice`] of steps.
-use super::{
-    Body, Cell, Inner,
-    end::{close, panicked},
-};
+use super::{Body, Cell, Inner};
 use crate::{
     core::Core,
     error::ExitReason,
     guard::{drop_guarded, guarded},
-    handler::{CommandError, Complete, Completer},
+    handler::{CommandError, Complete, Completer, HandlerOf},
     process::{Events, Process, Step, StepOutput},
     state::Wait,
     worker::{Runnable, Slice},
@@ -84,7 +81,7 @@ impl<P: Process> Cell<P> {
             span.stepped(result, events.delivered, incarnation);
             let commands = output.commands;
             if !commands.is_empty() {
-                self.dispatch(commands, incarnation);
+                self.dispatch(inner.handler.as_ref(), commands, incarnation);
             }
             let reason = match stepped {
                 Ok(Step::Idle) => {
@@ -101,7 +98,7 @@ impl<P: Process> Cell<P> {
                     None
                 }
                 Ok(Step::Upgrade(body)) => {
-                    close(inner);
+                    self.close_body(inner);
                     inner.body = Body::Upgraded(body);
                     inner.waits = None;
                     must_step = true;
@@ -112,7 +109,7 @@ impl<P: Process> Cell<P> {
                 Ok(Step::Failed(reason)) => Some(reason),
                 Err(panic) => {
                     slice.count_panic();
-                    Some(panicked(panic))
+                    Some(self.panicked(panic))
                 }
             };
             if let Some(reason) = reason {
@@ -128,9 +125,14 @@ impl<P: Process> Cell<P> {
     }
 
     /// Hands the commands of a step to the handler.
-    fn dispatch(self: &Arc<Self>, commands: Vec<(u64, P::Cmd)>, incarnation: u32) {
+    fn dispatch(
+        self: &Arc<Self>,
+        handler: Option<&HandlerOf<P>>,
+        commands: Vec<(u64, P::Cmd)>,
+        incarnation: u32,
+    ) {
         for (tag, command) in commands {
-            let Some(handler) = &self.handler else {
+            let Some(handler) = handler else {
                 drop_guarded(command);
                 let result = Err(CommandError::NoHandler);
                 drop(Complete::complete(&**self, tag, incarnation, result));

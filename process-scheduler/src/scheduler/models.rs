@@ -27,6 +27,7 @@ pub(crate) fn with_relay(relay: Option<Arc<dyn Relay>>) -> Handle {
         relay,
         remote: RemoteTable::new(),
         handlers: HashMap::new(),
+        on_panic: Guarded::new(Box::new(write_panic)),
         begun: CachePadded::new(AtomicU64::new(0)),
         gone: CachePadded::new(AtomicU64::new(0)),
         is_closed: AtomicBool::new(false),

@@ -120,14 +120,10 @@ impl RuntimeMetrics {
         outside + self.sum(|remote| remote.counters.spawned.get())
     }
 
-    /// Returns the number of tasks in the injector. Tasks that were pushed since a worker last
-    /// looked at the injector may count as one task together.
+    /// Returns the number of tasks in the injector. Takes the injector's lock for the count, and
+    /// follows the links of the tasks that were pushed since a worker last looked.
     pub fn global_queue_depth(&self) -> usize {
-        let shared = self.0.shared();
-        #[cfg(feature = "groups")]
-        return shared.injector.len() + shared.groups.injector.len();
-        #[cfg(not(feature = "groups"))]
-        shared.injector.len()
+        self.0.shared().count_injected()
     }
 
     /// Returns how often threads that are not workers have woken or spawned a task.
