@@ -535,8 +535,10 @@ fn into_std_waits_for_the_write() {
 /// Nobody writes to the pipe before the operation has ended. The reader is the pipe's only one.
 fn beside_a_cancelled_read<R>(operation: impl AsyncFnOnce(&File) -> R) -> R {
     run(async {
-        let (reader, mut writer) = io::pipe().unwrap();
-        let mut file = File::from_std(OwnedFd::from(reader).into());
+        let (sender, receiver) = selvedge::net::unix::pipe::pipe().unwrap();
+        let reader = receiver.into_blocking_fd().unwrap();
+        let mut writer = std::fs::File::from(sender.into_blocking_fd().unwrap());
+        let mut file = File::from_std(reader.into());
         let mut to = [0; 4];
         assert!(cancel(file.read(&mut to)).is_none(), "nothing to read");
         let result = operation(&file).await;

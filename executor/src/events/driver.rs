@@ -86,8 +86,11 @@ impl Events {
     pub(crate) fn bind(&self, shared: &Arc<Shared>) {
         let shared = Arc::downgrade(shared);
         self.0.on_first_use(move || {
-            if let Some(shared) = shared.upgrade() {
-                shared.first_used();
+            let Some(shared) = shared.upgrade().filter(|shared| !shared.is_closing()) else {
+                return;
+            };
+            if !shared.monitor.start(&shared) {
+                shared.notify_standby();
             }
         });
     }

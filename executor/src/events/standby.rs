@@ -18,16 +18,8 @@
 //! 5. If all workers are in blocked polls, there is no monitor, and no thread is in `block_on`,
 //!    then timers and sockets wait.
 use crate::shared::Shared;
-use sync_shim::sync::Arc;
 
 impl Shared {
-    /// Called at the first timer or socket of this runtime.
-    pub(super) fn first_used(self: &Arc<Self>) {
-        if !self.is_closing() && !self.monitor.start(self) {
-            self.notify_standby();
-        }
-    }
-
     /// Wakes another thread, if a thread must stand by and none does (rule 2). Costs a load in a
     /// runtime with a monitor.
     #[inline]

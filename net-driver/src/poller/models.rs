@@ -215,7 +215,7 @@ fn event_racing_the_drop_of_the_pollers_park_wakes_its_task() {
                 second.deliver();
             }
         });
-        driver.inner().role.leave();
+        let _ = driver.inner().role.leave();
         drop(first);
         other.join().unwrap();
         drop(registration);
