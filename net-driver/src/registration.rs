@@ -317,11 +317,11 @@ impl<S: Sys> Drop for Registration<S> {
             let _ = self.reactor.sys().deregister(self.fd);
         };
         match self.removal {
-            Removal::CheckedCall => return slab.remove(self.id, self.fd, deregister),
+            Removal::CheckedCall => return slab.remove_checked(self.id, self.fd, deregister),
             Removal::Close if S::CLOSE_DEREGISTERS => {}
             Removal::Close | Removal::Call => deregister(),
         }
-        slab.remove(self.id, self.fd, || ());
+        slab.remove(self.id, self.fd);
     }
 }
 
