@@ -8,13 +8,33 @@ use crate::{
     slab::{Refused, Slab, SourceId},
     sys::{Fd, Sys},
 };
-use std::{collections::VecDeque, io, task::Waker, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    task::Waker,
+    time::Duration,
+};
 use sync_shim::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Reactor<S> {
     sys: S,
     slab: Slab,
+    serial: Serial,
+}
+
+/// A number that no other reactor of this process has had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Serial(u64);
+
+impl Serial {
+    fn next() -> Self {
+        // An atomic of std, so that models need not explore it.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Ordering: Relaxed, as only the numbers must differ.
+        Self(NEXT.fetch_add(1, Relaxed))
+    }
 }
 
 /// The action that takes a source out of the kernel when its registration ends.
@@ -37,6 +57,7 @@ impl<S: Sys> Reactor<S> {
         Ok(Self {
             sys: S::open()?,
             slab: Slab::new(),
+            serial: Serial::next(),
         })
     }
 
@@ -187,6 +208,10 @@ impl<S: Sys> Reactor<S> {
 
     pub(crate) fn slab(&self) -> &Slab {
         &self.slab
+    }
+
+    pub(crate) fn serial(&self) -> Serial {
+        self.serial
     }
 }
 

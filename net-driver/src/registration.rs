@@ -14,7 +14,7 @@
 //! error of a user's operation goes to the user: nothing here knows whether that operation ends.
 use crate::{
     Interest,
-    reactor::{Reactor, Removal, shut_down_error},
+    reactor::{Reactor, Removal, Serial, shut_down_error},
     readiness::Snapshot,
     slab::SourceId,
     slot::{Direction, Slot, WaiterKey},
@@ -44,7 +44,7 @@ pub(crate) struct Registration<S: Sys> {
 /// Tells registrations apart, also those of different reactors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegistrationId {
-    reactor: usize,
+    reactor: Serial,
     id: SourceId,
 }
 
@@ -84,7 +84,7 @@ impl<S: Sys> Registration<S> {
 
     pub(crate) fn id(&self) -> RegistrationId {
         RegistrationId {
-            reactor: Arc::as_ptr(&self.reactor).addr(),
+            reactor: self.reactor.serial(),
             id: self.id,
         }
     }

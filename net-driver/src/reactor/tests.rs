@@ -428,6 +428,22 @@ fn refused_registration_leaves_the_owner_in_place() {
     left.expect_err("the first registration has left its entry");
 }
 
+/// Fails if an id is the address of the reactor, which a later one may have.
+#[test]
+fn registrations_of_two_reactors_in_turn_have_two_ids() {
+    let (one, _other) = pair();
+    let id = || {
+        let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+        let registered =
+            Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap();
+        registered.id()
+    };
+    let ids: Vec<_> = (0..16).map(|_| id()).collect();
+    for (n, id) in ids.iter().enumerate() {
+        assert!(!ids[..n].contains(id));
+    }
+}
+
 /// The last waker of an `AsyncFd` owns another one. Fails if it is dropped under a lock that the
 /// drop of the other one takes.
 #[test]
