@@ -124,6 +124,7 @@ pub struct AsyncFdRegisterError<T> {
 /// let second = AsyncFd::try_with_interest(one.as_fd(), Interest::READABLE);
 /// let (_fd, cause) = second.unwrap_err().into_parts();
 /// assert_eq!(cause.kind(), std::io::ErrorKind::AlreadyExists);
+/// drop(AsyncFd::try_new_in(&Driver::new(1), one.as_fd())?);
 /// # drop(first);
 /// # std::io::Result::Ok(())
 /// ```
@@ -201,7 +202,11 @@ impl<T: AsFd> AsyncFd<T> {
         Self::try_new(fd)
     }
 
-    fn try_new_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+    /// Does the same as [`new_in`](Self::new_in). The error hands `fd` back.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn try_new_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
         let number = fd.as_fd().as_raw_fd();
         Self::registered(driver, fd, number)
     }
@@ -222,6 +227,9 @@ impl<T: AsFd> AsyncFd<T> {
 /// // SAFETY: as above.
 /// let other_number =
 ///     unsafe { AsyncFd::register_with_interest(other.as_raw_fd(), Interest::WRITABLE) }?;
+/// drop(number);
+/// // SAFETY: as above.
+/// let number = unsafe { AsyncFd::register_in(&Driver::new(1), one.as_raw_fd()) }?;
 /// drop((number, other_number));
 /// # std::io::Result::Ok(())
 /// ```
@@ -240,8 +248,20 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// Without a current driver.
     #[track_caller]
     pub unsafe fn register(fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+        // SAFETY: the caller vouches for the same.
+        unsafe { Self::register_in(&current_driver(), fd) }
+    }
+
+    /// Does the same as [`register`](Self::register), with this driver in place of the current one.
+    ///
+    /// # Safety
+    /// As [`register`](Self::register).
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub unsafe fn register_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
         let number = fd.as_raw_fd();
-        Self::registered(&current_driver(), fd, number)
+        Self::registered(driver, fd, number)
     }
 
     /// Does the same as [`register`](Self::register): `interest` has no effect, as in
