@@ -42,6 +42,11 @@ pub use guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
 /// tries again and again in place of a wait, with a yield after each try. A
 /// [`pipe::Receiver`](crate::net::unix::pipe::Receiver) waits for the next writer.
 ///
+/// The other side may also close one direction and keep the other one open. After such a half-close
+/// name only the direction that you need. An operation for `READABLE | WRITABLE` that says
+/// `WouldBlock` is called again in each poll, although only an event of the open direction can help
+/// it.
+///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
 /// use std::{future::poll_fn, io::{Read, Write}, os::{fd::AsRawFd, unix::net::UnixStream}};
@@ -486,8 +491,9 @@ impl<T> AsyncFd<T> {
     }
 
     /// Performs `op` when the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
-    /// waits again and then repeats `op`. After a [hang-up](Self#hang-ups) it repeats `op` without
-    /// a wait, once in each poll.
+    /// waits again and then repeats `op`. After a [hang-up](Self#hang-ups) of a direction of
+    /// `interest` it repeats `op` without a wait, once in each poll. So after a half-close name
+    /// only the direction that `op` needs.
     ///
     /// # Errors
     /// Any error of `op` other than `WouldBlock` (also `Interrupted`), or an error if the driver
