@@ -140,6 +140,9 @@ pub struct AsyncFdRegisterError<T> {
 impl<T: AsFd> AsyncFd<T> {
     /// Registers a descriptor for reading and writing.
     ///
+    /// This costs two system calls: the registration, and an `fstat`. The latter recognises a pipe,
+    /// whose last reader leaves no other sign than an error.
+    ///
     /// # Errors
     /// If the kernel's poller does not take the descriptor: `EPERM` for a file, and `EEXIST` if
     /// this descriptor is registered with the driver already. Also if the driver has shut down.
@@ -298,6 +301,7 @@ impl<T> AsyncFd<T> {
         number: RawFd,
     ) -> Result<Self, AsyncFdRegisterError<T>> {
         let register = |reactor| {
+            // This asks now: when an event shows an error, the number may have passed on.
             let ready = if is_pipe(number) {
                 Ready::PIPE
             } else {
