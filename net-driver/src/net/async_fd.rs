@@ -25,7 +25,7 @@ pub use guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
 ///
 /// The caller makes the descriptor non-blocking first. `T` owns or borrows the descriptor, such as
 /// an [`OwnedFd`](std::os::fd::OwnedFd). A forgotten `AsyncFd` stays registered until its descriptor
-/// is closed. Any number of tasks may wait.
+/// is closed ([not in kqueue](#other-systems-than-linux)). Any number of tasks may wait.
 ///
 /// A wait returns a guard. If the operation that follows says `WouldBlock`, the task must clear the
 /// readiness: otherwise the next wait returns at once. The guard's
@@ -46,6 +46,13 @@ pub use guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
 /// name only the direction that you need. An operation for `READABLE | WRITABLE` that says
 /// `WouldBlock` is called again in each poll, although only an event of the open direction can help
 /// it.
+///
+/// # Other systems than Linux
+/// There the poller, such as kqueue, keeps the number of a descriptor that was closed while its
+/// `AsyncFd` was registered, because a value was [replaced](Self::get_mut) or an `AsyncFd` was
+/// forgotten. Another `AsyncFd` with that number is refused with `AlreadyExists` as long as the old
+/// one lives, and after a forgotten one as long as the driver lives. A socket of this crate with
+/// that number is not refused, and ends this state.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
@@ -328,7 +335,8 @@ impl<T> AsyncFd<T> {
     ///
     /// Do not replace the owner by a value with another descriptor: the registration would stay
     /// with the old descriptor, so waits for the new one may never end. (Nothing else is disturbed:
-    /// once the old descriptor is closed, its number is free for another registration.)
+    /// once the old descriptor is closed, its number is free for another registration, [except in
+    /// kqueue](Self#other-systems-than-linux).)
     pub fn get_mut(&mut self) -> &mut T {
         self.source.parts_mut().1
     }
