@@ -292,13 +292,13 @@ fn number_that_two_register(is_left_over: bool) {
     }
 }
 
-/// Fails if the socket replaces the entry of a checked registration that has become the owner.
+/// Fails if either one replaces the other one's entry.
 #[test]
 fn two_registrations_of_a_number_make_one() {
     model(|| number_that_two_register(false));
 }
 
-/// Fails if either one replaces the other one's entry.
+/// Fails if the socket replaces the entry that a checked registration has taken over.
 #[test]
 fn two_registrations_of_a_leftover_number_make_one() {
     model(|| number_that_two_register(true));
