@@ -3,7 +3,9 @@
 //! A number may pass to another descriptor while its registration lives: safe code can replace the
 //! value inside of an `AsyncFd`, and drop the old one. The next registration of that number then
 //! becomes its owner. An entry of the kernel under this number is the owner's, so no other
-//! registration may delete it. The lock of the slab guards this table (rule 3 of `slab.rs`).
+//! registration may delete it. The lock of the slab guards this table (rule 4 of `slab.rs`). Where
+//! the close of a number leaves its entry, such as in kqueue, only a socket of this crate becomes
+//! the next owner while the old registration lives.
 use crate::sys::Fd;
 
 /// For each number, the index of the slot whose registration was made last.
@@ -19,6 +21,11 @@ impl Owners {
         self.get(fd).is_some_and(|owner| *owner != NONE)
     }
 
+    /// Returns whether the registration in the slot `index` owns the number.
+    pub(crate) fn is(&self, fd: Fd, index: u32) -> bool {
+        self.get(fd).is_some_and(|owner| *owner == index)
+    }
+
     /// Makes the registration in the slot `index` the owner of a number. The descriptor is open:
     /// the table has room for each number up to the highest one that was ever open.
     pub(crate) fn set(&mut self, fd: Fd, index: u32) {
@@ -31,17 +38,12 @@ impl Owners {
         self.0[at] = index;
     }
 
-    /// Ends the ownership of the registration in the slot `index`. Returns false if it does not own
-    /// the number.
-    pub(crate) fn remove(&mut self, fd: Fd, index: u32) -> bool {
+    /// Ends the ownership of the registration in the slot `index`, if it owns the number.
+    pub(crate) fn remove(&mut self, fd: Fd, index: u32) {
         let at = usize::try_from(fd).ok();
         let owner = at.and_then(|at| self.0.get_mut(at));
-        match owner.filter(|owner| **owner == index) {
-            Some(owner) => {
-                *owner = NONE;
-                true
-            }
-            None => false,
+        if let Some(owner) = owner.filter(|owner| **owner == index) {
+            *owner = NONE;
         }
     }
 
@@ -57,13 +59,16 @@ mod tests {
     #[test]
     fn number_belongs_to_its_last_registration() {
         let mut owners = Owners::default();
-        assert!(!owners.has(3) && !owners.remove(3, 0));
+        owners.remove(3, 0);
+        assert!(!owners.has(3) && !owners.is(3, 0));
         owners.set(3, 0);
         owners.set(3, 7);
         assert!(owners.has(3) && !owners.has(2) && !owners.has(4));
-        assert!(!owners.remove(3, 0), "the number has passed on");
-        assert!(owners.remove(3, 7) && !owners.remove(3, 7));
-        assert!(!owners.has(3));
+        owners.remove(3, 0);
+        assert!(!owners.is(3, 0), "the number has passed on");
+        assert!(owners.is(3, 7));
+        owners.remove(3, 7);
+        assert!(!owners.has(3) && !owners.is(3, 7));
     }
 
     /// Fails if a number that no open descriptor has panics.
@@ -71,7 +76,8 @@ mod tests {
     fn impossible_number_has_no_owner() {
         let mut owners = Owners::default();
         for fd in [-1, Fd::MIN, Fd::MAX] {
-            assert!(!owners.has(fd) && !owners.remove(fd, NONE));
+            owners.remove(fd, 0);
+            assert!(!owners.has(fd) && !owners.is(fd, 0));
         }
         owners.set(-1, 0);
         assert!(!owners.has(-1));

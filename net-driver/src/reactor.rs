@@ -8,13 +8,33 @@ use crate::{
     slab::{Refused, Slab, SourceId},
     sys::{Fd, Sys},
 };
-use std::{collections::VecDeque, io, task::Waker, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    task::Waker,
+    time::Duration,
+};
 use sync_shim::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Reactor<S> {
     sys: S,
     slab: Slab,
+    serial: Serial,
+}
+
+/// A number that no other reactor of this process has had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Serial(u64);
+
+impl Serial {
+    fn next() -> Self {
+        // An atomic of std, so that models need not explore it.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Ordering: Relaxed, as only the numbers must differ.
+        Self(NEXT.fetch_add(1, Relaxed))
+    }
 }
 
 /// The action that takes a source out of the kernel when its registration ends.
@@ -26,8 +46,9 @@ pub(crate) enum Removal {
     Close,
     /// A call of [`Sys::deregister`], since descriptors of the source may stay open.
     Call,
-    /// The same, but only if the registration still owns its number (rule 3 of `slab.rs`): safe
-    /// code may have dropped the descriptor of an `AsyncFd`.
+    /// A call of [`Sys::deregister`], but only if the registration still owns its number (rule 4
+    /// of `slab.rs`). Such a registration is *checked*. This is for an `AsyncFd`, whose descriptor
+    /// safe code may have dropped.
     CheckedCall,
 }
 
@@ -36,6 +57,7 @@ impl<S: Sys> Reactor<S> {
         Ok(Self {
             sys: S::open()?,
             slab: Slab::new(),
+            serial: Serial::next(),
         })
     }
 
@@ -44,9 +66,10 @@ impl<S: Sys> Reactor<S> {
     /// [checked](Removal::CheckedCall), the caller owns the descriptor, and closes it only after
     /// the registration.
     ///
-    /// A descriptor may be registered already. If a live registration owns the number, and the
-    /// close of the descriptor would have ended its entry, the entry is in use: this fails with
-    /// `AlreadyExists`. Otherwise the entry is left over, and this takes it over.
+    /// A descriptor may be registered already. If that entry is left over from a registration that
+    /// has lost its number, or has ended, this takes the entry over. Otherwise this fails with
+    /// `AlreadyExists`. Where the close of a descriptor leaves its entry, a checked registration
+    /// also fails while the one that has lost the number lives, or if it was forgotten.
     pub(crate) fn register(
         this: &Arc<Self>,
         fd: Fd,
@@ -59,39 +82,66 @@ impl<S: Sys> Reactor<S> {
             Refused::Closed => shut_down_error(),
             Refused::Full => io::Error::other("the driver has no room for another socket"),
         })?;
-        let has_owner = slab.has_owner(fd);
-        let takes_over = !has_owner || !is_checked && !S::CLOSE_DEREGISTERS;
-        // The entry is made without the lock where rule 3 of `slab.rs` allows it, and where the
-        // descriptor is open for certain: `Owners::set` makes room for its number.
-        let entered = if has_owner || is_checked {
-            let entered = this.enter(fd, id, takes_over);
-            if entered.is_ok() {
-                slab.set_owner(fd, id);
-            }
+        let added = if is_checked || slab.has_owner(fd) {
             drop(slab);
-            entered
+            this.add_entry_first(fd, id, is_checked)
         } else {
             slab.set_owner(fd, id);
             drop(slab);
-            this.enter(fd, id, takes_over)
+            this.add_entry_of_owner(fd, id)
         };
-        match entered {
+        match added {
             Ok(()) => Ok(Registration::new(this.clone(), id, fd, removal)),
             Err(error) => {
-                this.slab.remove(id, fd, || ());
+                this.slab.remove(id, fd);
                 Err(error)
             }
         }
     }
 
-    /// Makes the kernel's entry of a source. If there is one and `takes_over`, replaces it.
-    fn enter(&self, fd: Fd, id: SourceId, takes_over: bool) -> io::Result<()> {
+    /// Makes the kernel's entry of a registration, which then becomes the owner of its number
+    /// (rule 4 of `slab.rs`).
+    fn add_entry_first(&self, fd: Fd, id: SourceId, is_checked: bool) -> io::Result<()> {
+        let _entries = self.slab.lock_entries();
+        self.add_entry(fd, id, || self.is_left_over(fd, is_checked))?;
+        self.slab.lock().set_owner(fd, id);
+        Ok(())
+    }
+
+    /// Makes the kernel's entry of a registration that has become the owner of its number (rule 5
+    /// of `slab.rs`).
+    fn add_entry_of_owner(&self, fd: Fd, id: SourceId) -> io::Result<()> {
+        let mut entries = None;
+        self.add_entry(fd, id, || {
+            entries = Some(self.slab.lock_entries());
+            self.slab.lock().is_owner(fd, id)
+        })
+    }
+
+    /// Makes the kernel's entry of a source. If there is an entry already, and `may_replace` then
+    /// returns true, replaces it.
+    fn add_entry(
+        &self,
+        fd: Fd,
+        id: SourceId,
+        may_replace: impl FnOnce() -> bool,
+    ) -> io::Result<()> {
         match self.sys.register(fd, id.to_bits()) {
-            Err(error) if takes_over && error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && may_replace() => {
                 self.sys.replace(fd, id.to_bits())
             }
-            entered => entered,
+            added => added,
         }
+    }
+
+    /// Returns whether the kernel's entry of a number is left over, and so free for a registration
+    /// that is about to own the number. The caller holds the lock of the entries.
+    ///
+    /// Without an owner, the registration of the entry has ended. With one, the entry is in use
+    /// where the close of a number ends its entry. Elsewhere the owner may have lost the number. It
+    /// certainly has if the new registration is not checked, as its caller owns the descriptor.
+    fn is_left_over(&self, fd: Fd, is_checked: bool) -> bool {
+        !self.slab.lock().has_owner(fd) || !is_checked && !S::CLOSE_DEREGISTERS
     }
 
     /// Waits for events, and moves the wakers of the tasks that waited for them to `out`. Returns
@@ -158,6 +208,10 @@ impl<S: Sys> Reactor<S> {
 
     pub(crate) fn slab(&self) -> &Slab {
         &self.slab
+    }
+
+    pub(crate) fn serial(&self) -> Serial {
+        self.serial
     }
 }
 

@@ -14,7 +14,7 @@
 //! error of a user's operation goes to the user: nothing here knows whether that operation ends.
 use crate::{
     Interest,
-    reactor::{Reactor, Removal, shut_down_error},
+    reactor::{Reactor, Removal, Serial, shut_down_error},
     readiness::Snapshot,
     slab::SourceId,
     slot::{Direction, Slot, WaiterKey},
@@ -44,7 +44,7 @@ pub(crate) struct Registration<S: Sys> {
 /// Tells registrations apart, also those of different reactors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegistrationId {
-    reactor: usize,
+    reactor: Serial,
     id: SourceId,
 }
 
@@ -84,7 +84,7 @@ impl<S: Sys> Registration<S> {
 
     pub(crate) fn id(&self) -> RegistrationId {
         RegistrationId {
-            reactor: Arc::as_ptr(&self.reactor).addr(),
+            reactor: self.reactor.serial(),
             id: self.id,
         }
     }
@@ -318,11 +318,11 @@ impl<S: Sys> Drop for Registration<S> {
             let _ = self.reactor.sys().deregister(self.fd);
         };
         match self.removal {
-            Removal::CheckedCall => return slab.remove(self.id, self.fd, deregister),
+            Removal::CheckedCall => return slab.remove_checked(self.id, self.fd, deregister),
             Removal::Close if S::CLOSE_DEREGISTERS => {}
             Removal::Close | Removal::Call => deregister(),
         }
-        slab.remove(self.id, self.fd, || ());
+        slab.remove(self.id, self.fd);
     }
 }
 

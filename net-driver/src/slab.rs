@@ -7,12 +7,24 @@
 //! 1. The lock guards the list of free slots, and the growth. A slot is occupied and released under
 //!    the lock. So a shutdown finds every registered slot, and a later registration is refused.
 //! 2. A lookup by index takes no lock.
-//! 3. The lock guards the owners of numbers. A registration may lose its number (see `owners.rs`).
-//!    The next registration of that number makes its entry in the kernel, and becomes the owner, in
-//!    one hold of the lock. The first one, at its end, looks whether it is still the owner, and
-//!    deletes the entry, in one hold. So it never deletes the next one's: either that entry is not
-//!    made yet, or the first one is no longer the owner. Where a number has no owner, nobody can
-//!    have lost it. Then the entry is made without the lock.
+//! 3. The lock guards the owners of numbers.
+//! 4. The lock of the entries, which a thread takes before the other one, is for numbers that may
+//!    pass on. A *checked* registration does not own its descriptor, so it may lose its number (see
+//!    `owners.rs`). A registration that is checked, or that finds an owner, makes its entry in the
+//!    kernel and then becomes the owner, in one hold. A checked registration, at its end, looks
+//!    whether it is the owner, and deletes the entry, in one hold. Two things follow:
+//!    - Say that B registers the number that A has lost, while A ends. Either A deletes an entry
+//!      before B makes its own, or A finds that it is no longer the owner. So A never deletes B's.
+//!      If the kernel refuses B, A stays the owner, as it must if it has not lost the number.
+//!    - Say that A and B register one open number. One makes its entry first and is the owner. The
+//!      other one finds an entry and an owner, and is refused.
+//! 5. Any other registration A becomes the owner first, and then makes its entry without a lock. In
+//!    between, a checked registration B of the same open number may make its entry and become the
+//!    owner. So if A finds an entry, it takes the lock of the entries, and replaces the entry only
+//!    if it is still the owner.
+//! 6. The kernel's calls for entries may sleep, as they ask the file. So none runs under the slab's
+//!    lock, for which each socket waits when it is made and dropped. Under the lock of the entries
+//!    only the registrations of rule 4 wait for each other.
 use crate::{Ready, owners::Owners, slot::Slot, sys::Fd};
 use std::{collections::VecDeque, sync::OnceLock, task::Waker};
 use sync_shim::sync::{Mutex, MutexGuard};
@@ -49,6 +61,8 @@ impl SourceId {
 #[derive(Debug)]
 pub(crate) struct Slab {
     chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
+    /// The lock of the entries (rule 4).
+    entries: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -79,8 +93,14 @@ impl Slab {
     pub(crate) fn new() -> Self {
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
+            entries: Mutex::new(()),
             state: Mutex::new(State::default()),
         }
+    }
+
+    /// Takes the lock of the entries (rule 4). The caller does not hold the slab's lock.
+    pub(crate) fn lock_entries(&self) -> MutexGuard<'_, ()> {
+        self.entries.lock()
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -101,19 +121,35 @@ impl Slab {
     }
 
     /// Releases the slot of `id`, whose registration was made with the number `fd`. Each
-    /// registration does this once. First calls `delete`, under the lock, if the registration still
-    /// owns its number (rule 3).
-    pub(crate) fn remove(&self, id: SourceId, fd: Fd, delete: impl FnOnce()) {
-        let slot = self.get(id.index);
-        let mut state = self.state.lock();
-        if state.owners.remove(fd, id.index) {
+    /// registration does this once.
+    pub(crate) fn remove(&self, id: SourceId, fd: Fd) {
+        drop(self.release(id, fd));
+    }
+
+    /// Does the same for a checked registration. First calls `delete` if the registration still
+    /// owns its number (rule 4).
+    pub(crate) fn remove_checked(&self, id: SourceId, fd: Fd, delete: impl FnOnce()) {
+        let entries = self.lock_entries();
+        let is_owner = self.lock().is_owner(fd, id);
+        if is_owner {
             delete();
         }
+        let wakers = self.release(id, fd);
+        drop(entries);
+        drop(wakers);
+    }
+
+    /// Releases a slot. Returns the wakers that are left, for the caller to drop outside of every
+    /// lock (rule 4 of `slot.rs`).
+    #[must_use = "drop it outside of every lock"]
+    fn release(&self, id: SourceId, fd: Fd) -> impl Sized + use<> {
+        let slot = self.get(id.index);
+        let mut state = self.state.lock();
+        state.owners.remove(fd, id.index);
         let wakers = slot.release();
         state.registered -= 1;
         state.free.push(id.index);
-        drop(state);
-        drop(wakers);
+        wakers
     }
 
     /// Returns the slot with an index that [`insert`](Self::insert) returned.
@@ -157,6 +193,11 @@ impl Locked<'_> {
     /// Returns whether a live registration owns the number.
     pub(crate) fn has_owner(&self, fd: Fd) -> bool {
         self.state.owners.has(fd)
+    }
+
+    /// Returns whether the live registration of `id` owns the number.
+    pub(crate) fn is_owner(&self, fd: Fd, id: SourceId) -> bool {
+        self.state.owners.is(fd, id.index)
     }
 
     /// Makes the registration of `id` the owner of the number.

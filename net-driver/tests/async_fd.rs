@@ -84,14 +84,20 @@ fn guard_of_a_swapped_async_fd_clears_nothing() {
     });
 }
 
+/// Duplicates a descriptor. The duplicate has this number, or a higher one if this is in use.
+fn duplicate_at(number: RawFd, fd: &OwnedFd) -> OwnedFd {
+    // SAFETY: the call takes no pointers.
+    let duplicate = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) };
+    assert!(duplicate >= number);
+    // SAFETY: the call has just opened the descriptor, and no other code knows it.
+    unsafe { OwnedFd::from_raw_fd(duplicate) }
+}
+
 /// Moves a descriptor to a number that no other test uses. No duplicate is left.
 fn moved_to(number: RawFd, fd: impl Into<OwnedFd>) -> OwnedFd {
-    let fd = fd.into();
-    // SAFETY: the call takes no pointers.
-    let moved = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) };
-    assert_eq!(moved, number, "the number is in use");
-    // SAFETY: the call has just opened the descriptor, and no other code knows it.
-    unsafe { OwnedFd::from_raw_fd(moved) }
+    let moved = duplicate_at(number, &fd.into());
+    assert_eq!(moved.as_raw_fd(), number, "the number is in use");
+    moved
 }
 
 /// Makes two streams; the first one has this number, and is non-blocking.
@@ -196,17 +202,18 @@ fn number_of_a_socket_with_a_duplicate_is_taken_over() {
         let listener = net_driver::net::TcpListener::bind("127.0.0.1:0")
             .await
             .unwrap();
-        let peer = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (socket, _) = listener.accept().await.unwrap();
-        // The socket keeps its number, which other tests may take as soon as it is free.
-        let number = socket.as_raw_fd();
-        let duplicate = moved_to(841, socket.as_fd().try_clone_to_owned().unwrap());
-        drop(socket);
-        // SAFETY: the call takes no pointers.
-        let again = unsafe { libc::fcntl(duplicate.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) };
-        assert!(again >= number);
-        // SAFETY: the call has just opened the descriptor, and no other code knows it.
-        let again = unsafe { OwnedFd::from_raw_fd(again) };
+        let (again, peer) = loop {
+            let peer = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (socket, _) = listener.accept().await.unwrap();
+            let number = socket.as_raw_fd();
+            let duplicate = moved_to(841, socket.as_fd().try_clone_to_owned().unwrap());
+            drop(socket);
+            let again = duplicate_at(number, &duplicate);
+            // Another test may have taken the number as soon as it was free.
+            if again.as_raw_fd() == number {
+                break (again, peer);
+            }
+        };
         let second = AsyncFd::new(again).unwrap();
         let mut wait = pin!(second.readable());
         assert!(future::poll_once(wait.as_mut()).await.is_none());

@@ -13,7 +13,7 @@ use std::{
     future::poll_fn,
     io::{self, ErrorKind, Read, Write},
     mem, net,
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::net::UnixStream},
     pin::pin,
 };
 use support::{in_time, run};
@@ -238,6 +238,43 @@ fn async_io_after_the_hang_up_yields_between_its_calls() {
         });
         assert!(ended.await);
         assert!((11..=40).contains(&calls.get()), "{calls:?}");
+    });
+}
+
+/// The peer closes one half and lets the other one fill. Fails if an operation for the open half
+/// alone is called again and again. One for both halves is: it may be about the closed one.
+#[test]
+fn async_io_of_the_open_half_waits_after_a_half_close() {
+    run(async {
+        let (one, mut peer) = UnixStream::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        peer.shutdown(net::Shutdown::Write).unwrap();
+        let one = AsyncFd::new(one).unwrap();
+        while !one.readable().await.unwrap().ready().is_read_closed() {
+            future::yield_now().await;
+        }
+        while one.get_ref().write(&[0; 4096]).is_ok() {}
+
+        let calls = Cell::new(0);
+        let write = |mut one: &UnixStream| {
+            calls.set(calls.get() + 1);
+            one.write(&[0])
+        };
+        let mut of_both = pin!(one.async_io(Interest::READABLE | Interest::WRITABLE, write));
+        for n in 1..=10 {
+            assert!(future::poll_once(of_both.as_mut()).await.is_none());
+            assert_eq!(calls.get(), n);
+        }
+        let mut of_one = pin!(one.async_io(Interest::WRITABLE, write));
+        assert!(future::poll_once(of_one.as_mut()).await.is_none());
+        let before = calls.get();
+        for _ in 0..10 {
+            assert!(future::poll_once(of_one.as_mut()).await.is_none());
+        }
+        assert_eq!(calls.get(), before);
+        peer.set_nonblocking(true).unwrap();
+        while peer.read(&mut [0; 4096]).is_ok() {}
+        assert_eq!(in_time("the write", of_one).await.unwrap(), 1);
     });
 }
 

@@ -25,7 +25,7 @@ pub use guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
 ///
 /// The caller makes the descriptor non-blocking first. `T` owns or borrows the descriptor, such as
 /// an [`OwnedFd`](std::os::fd::OwnedFd). A forgotten `AsyncFd` stays registered until its descriptor
-/// is closed. Any number of tasks may wait.
+/// is closed ([not in kqueue](#other-systems-than-linux)). Any number of tasks may wait.
 ///
 /// A wait returns a guard. If the operation that follows says `WouldBlock`, the task must clear the
 /// readiness: otherwise the next wait returns at once. The guard's
@@ -41,6 +41,18 @@ pub use guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
 /// a socket was registered before it was connected. Until the `AsyncFd` is made anew, such a task
 /// tries again and again in place of a wait, with a yield after each try. A
 /// [`pipe::Receiver`](crate::net::unix::pipe::Receiver) waits for the next writer.
+///
+/// The other side may also close one direction and keep the other one open. After such a half-close
+/// name only the direction that you need. An operation for `READABLE | WRITABLE` that says
+/// `WouldBlock` is called again in each poll, although only an event of the open direction can help
+/// it.
+///
+/// # Other systems than Linux
+/// There the poller, such as kqueue, keeps the number of a descriptor that was closed while its
+/// `AsyncFd` was registered, because a value was [replaced](Self::get_mut) or an `AsyncFd` was
+/// forgotten. Another `AsyncFd` with that number is refused with `AlreadyExists` as long as the old
+/// one lives, and after a forgotten one as long as the driver lives. A socket of this crate with
+/// that number is not refused, and ends this state.
 ///
 /// ```
 /// use net_driver::{Driver, Interest, Ready, net::{AsyncFd, TryIoError}};
@@ -124,6 +136,7 @@ pub struct AsyncFdRegisterError<T> {
 /// let second = AsyncFd::try_with_interest(one.as_fd(), Interest::READABLE);
 /// let (_fd, cause) = second.unwrap_err().into_parts();
 /// assert_eq!(cause.kind(), std::io::ErrorKind::AlreadyExists);
+/// drop(AsyncFd::try_new_in(&Driver::new(1), one.as_fd())?);
 /// # drop(first);
 /// # std::io::Result::Ok(())
 /// ```
@@ -133,6 +146,9 @@ pub struct AsyncFdRegisterError<T> {
 /// ```
 impl<T: AsFd> AsyncFd<T> {
     /// Registers a descriptor for reading and writing.
+    ///
+    /// This costs two system calls: the registration, and an `fstat`. The latter recognises a pipe,
+    /// whose last reader leaves no other sign than an error.
     ///
     /// # Errors
     /// If the kernel's poller does not take the descriptor: `EPERM` for a file, and `EEXIST` if
@@ -201,7 +217,11 @@ impl<T: AsFd> AsyncFd<T> {
         Self::try_new(fd)
     }
 
-    fn try_new_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+    /// Does the same as [`new_in`](Self::new_in). The error hands `fd` back.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn try_new_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
         let number = fd.as_fd().as_raw_fd();
         Self::registered(driver, fd, number)
     }
@@ -222,6 +242,9 @@ impl<T: AsFd> AsyncFd<T> {
 /// // SAFETY: as above.
 /// let other_number =
 ///     unsafe { AsyncFd::register_with_interest(other.as_raw_fd(), Interest::WRITABLE) }?;
+/// drop(number);
+/// // SAFETY: as above.
+/// let number = unsafe { AsyncFd::register_in(&Driver::new(1), one.as_raw_fd()) }?;
 /// drop((number, other_number));
 /// # std::io::Result::Ok(())
 /// ```
@@ -240,8 +263,20 @@ impl<T: AsRawFd> AsyncFd<T> {
     /// Without a current driver.
     #[track_caller]
     pub unsafe fn register(fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
+        // SAFETY: the caller vouches for the same.
+        unsafe { Self::register_in(&current_driver(), fd) }
+    }
+
+    /// Does the same as [`register`](Self::register), with this driver in place of the current one.
+    ///
+    /// # Safety
+    /// As [`register`](Self::register).
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub unsafe fn register_in(driver: &Driver, fd: T) -> Result<Self, AsyncFdRegisterError<T>> {
         let number = fd.as_raw_fd();
-        Self::registered(&current_driver(), fd, number)
+        Self::registered(driver, fd, number)
     }
 
     /// Does the same as [`register`](Self::register): `interest` has no effect, as in
@@ -273,6 +308,7 @@ impl<T> AsyncFd<T> {
         number: RawFd,
     ) -> Result<Self, AsyncFdRegisterError<T>> {
         let register = |reactor| {
+            // This asks now: when an event shows an error, the number may have passed on.
             let ready = if is_pipe(number) {
                 Ready::PIPE
             } else {
@@ -299,7 +335,8 @@ impl<T> AsyncFd<T> {
     ///
     /// Do not replace the owner by a value with another descriptor: the registration would stay
     /// with the old descriptor, so waits for the new one may never end. (Nothing else is disturbed:
-    /// once the old descriptor is closed, its number is free for another registration.)
+    /// once the old descriptor is closed, its number is free for another registration, [except in
+    /// kqueue](Self#other-systems-than-linux).)
     pub fn get_mut(&mut self) -> &mut T {
         self.source.parts_mut().1
     }
@@ -466,8 +503,9 @@ impl<T> AsyncFd<T> {
     }
 
     /// Performs `op` when the descriptor is ready for `interest`. If `op` fails with `WouldBlock`,
-    /// waits again and then repeats `op`. After a [hang-up](Self#hang-ups) it repeats `op` without
-    /// a wait, once in each poll.
+    /// waits again and then repeats `op`. After a [hang-up](Self#hang-ups) of a direction of
+    /// `interest` it repeats `op` without a wait, once in each poll. So after a half-close name
+    /// only the direction that `op` needs.
     ///
     /// # Errors
     /// Any error of `op` other than `WouldBlock` (also `Interrupted`), or an error if the driver

@@ -36,7 +36,11 @@ impl Source {
     }
 
     fn register(&self) -> Registration<Kernel> {
-        Reactor::register(&self.reactor, FD, Ready::EMPTY, Removal::Call).unwrap()
+        self.try_register(Removal::Call).unwrap()
+    }
+
+    fn try_register(&self, removal: Removal) -> io::Result<Registration<Kernel>> {
+        Reactor::register(&self.reactor, FD, Ready::EMPTY, removal)
     }
 
     fn arrive(&self, bytes: usize) {
@@ -223,27 +227,28 @@ fn shutdown_racing_a_read_ends_it() {
             Poll::Pending => assert!(flag.0.load(SeqCst), "nobody woke the reader"),
             Poll::Ready(done) => assert!(done.is_err()),
         }
-        Reactor::register(&source.reactor, FD, Ready::EMPTY, Removal::Call).unwrap_err();
+        source.try_register(Removal::Call).unwrap_err();
     });
+}
+
+/// Asserts that an event of the source reaches this registration.
+fn assert_has_the_entry(source: &Source, registration: &Registration<Kernel>) {
+    source.arrive(1);
+    source.collect();
+    let ready = registration.snapshot().is_ready_for(Interest::READABLE);
+    assert!(ready, "no event reaches the registration");
 }
 
 /// The descriptor of a registration is closed, and its number passes on to another source, while
 /// the registration is dropped. Fails if the drop ends the other source's registration.
 fn number_that_passes_on(first: Removal, second: Removal) {
     let source = Source::new();
-    let register = |removal| {
-        let ready = Ready::EMPTY;
-        Reactor::register(&source.reactor, FD, ready, removal).unwrap()
-    };
-    let first = register(first);
+    let first = source.try_register(first).unwrap();
     source.reactor.sys().close(FD);
     let dropper = thread::spawn(move || drop(first));
-    let second = register(second);
+    let second = source.try_register(second).unwrap();
     dropper.join().unwrap();
-    source.arrive(1);
-    source.collect();
-    let ready = second.snapshot().is_ready_for(Interest::READABLE);
-    assert!(ready, "the other source has no registration");
+    assert_has_the_entry(&source, &second);
 }
 
 #[test]
@@ -259,7 +264,61 @@ fn drop_racing_the_next_async_fd_leaves_its_entry() {
 /// The same with a drop that does not look whose the number is.
 #[test]
 fn unchecked_drop_ends_the_next_owners_registration() {
-    model_must_fail("has no registration", || {
+    model_must_fail("no event reaches", || {
         number_that_passes_on(Removal::Call, Removal::Close);
+    });
+}
+
+/// A socket is registered while a checked registration of the same open number is made. One of them
+/// is refused, and the other one has the kernel's entry. An earlier registration may have left an
+/// entry.
+fn number_that_two_register(is_left_over: bool) {
+    let source = Source::new();
+    if is_left_over {
+        drop(source.try_register(Removal::Close).unwrap());
+    }
+    let other = {
+        let source = source.clone();
+        thread::spawn(move || source.try_register(Removal::Close))
+    };
+    let checked = source.try_register(Removal::CheckedCall);
+    let socket = other.join().unwrap();
+    match (&checked, &socket) {
+        (Ok(one), Err(refused)) | (Err(refused), Ok(one)) => {
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            assert_has_the_entry(&source, one);
+        }
+        _ => panic!("one registration of two"),
+    }
+}
+
+/// Fails if either one replaces the other one's entry.
+#[test]
+fn two_registrations_of_a_number_make_one() {
+    model(|| number_that_two_register(false));
+}
+
+/// Fails if the socket replaces the entry that a checked registration has taken over.
+#[test]
+fn two_registrations_of_a_leftover_number_make_one() {
+    model(|| number_that_two_register(true));
+}
+
+/// A checked registration is made while another one of the same open number is made and dropped. If
+/// it succeeds, it owns the number. Fails if a later registration is not refused.
+#[test]
+fn checked_registration_racing_another_one_is_the_owner() {
+    model(|| {
+        let source = Source::new();
+        let other = {
+            let source = source.clone();
+            thread::spawn(move || drop(source.try_register(Removal::CheckedCall)))
+        };
+        let first = source.try_register(Removal::CheckedCall);
+        other.join().unwrap();
+        if let Ok(first) = first {
+            source.try_register(Removal::CheckedCall).unwrap_err();
+            assert_has_the_entry(&source, &first);
+        }
     });
 }

@@ -8,7 +8,9 @@ use std::{
     io::{Read, Write},
     os::{fd::AsRawFd, unix::net::UnixStream},
     pin::pin,
-    task::{Context, Poll},
+    sync::{OnceLock, mpsc},
+    task::{Context, Poll, Wake},
+    thread,
 };
 use sync_shim::sync::Mutex;
 
@@ -61,6 +63,72 @@ impl Sys for Faulty {
         }
         late.extend(new.into_inner());
         Ok(was_woken)
+    }
+
+    fn wake(&self) {
+        self.os.wake();
+    }
+}
+
+/// A wait that takes longer would never end.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// A kernel whose calls for one number sleep until the test wakes them.
+struct Slow {
+    os: Os,
+    sleeper: OnceLock<Sleeper>,
+}
+
+struct Sleeper {
+    fd: Fd,
+    asleep: mpsc::Sender<()>,
+    wake: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Slow {
+    fn sleep(&self, fd: Fd) {
+        let sleeper = self.sleeper.get();
+        if let Some(sleeper) = sleeper.filter(|sleeper| sleeper.fd == fd) {
+            sleeper.asleep.send(()).unwrap();
+            let woken = sleeper.wake.lock().recv_timeout(LIMIT);
+            woken.expect("another socket waits for the sleeping call");
+        }
+    }
+}
+
+impl Sys for Slow {
+    const CLOSE_DEREGISTERS: bool = Os::CLOSE_DEREGISTERS;
+    const REPORTS_CLOSE: bool = Os::REPORTS_CLOSE;
+
+    fn open() -> io::Result<Self> {
+        Ok(Self {
+            os: Os::open()?,
+            sleeper: OnceLock::new(),
+        })
+    }
+
+    fn register(&self, fd: Fd, token: u64) -> io::Result<()> {
+        self.sleep(fd);
+        self.os.register(fd, token)
+    }
+
+    fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
+        self.sleep(fd);
+        self.os.replace(fd, token)
+    }
+
+    fn deregister(&self, fd: Fd) -> io::Result<()> {
+        self.sleep(fd);
+        self.os.deregister(fd)
+    }
+
+    fn wait(
+        &self,
+        limit: Option<Duration>,
+        max: usize,
+        on_event: impl FnMut(u64, Ready),
+    ) -> io::Result<bool> {
+        self.os.wait(limit, max, on_event)
     }
 
     fn wake(&self) {
@@ -314,4 +382,90 @@ fn number_in_use_is_refused_until_its_registration_ends() {
         collect(&reactor);
         assert!(next.poll_ready(&mut cx, Direction::Write).is_ready());
     }
+}
+
+/// The kernel's calls for an `AsyncFd` sleep. Fails if a socket cannot be registered and dropped
+/// meanwhile.
+#[test]
+fn sleeping_call_for_a_checked_entry_delays_no_socket() {
+    let reactor = Arc::new(Reactor::<Slow>::open().unwrap());
+    let ((one, _peer), (socket, _other)) = (pair(), pair());
+    let register = |fd, removal| Reactor::register(&reactor, fd, Ready::EMPTY, removal);
+    let (asleep, fell_asleep) = mpsc::channel();
+    let (waker, wake) = mpsc::channel();
+    let fd = one.as_raw_fd();
+    // An entry is left over, so that the registration replaces it. Its drop deletes it.
+    reactor.sys().register(fd, 1).unwrap();
+    let wake = Mutex::new(wake);
+    let sleeper = Sleeper { fd, asleep, wake };
+    assert!(reactor.sys().sleeper.set(sleeper).is_ok());
+    thread::scope(|scope| {
+        let checked = scope.spawn(|| drop(register(fd, Removal::CheckedCall).unwrap()));
+        for _ in ["register", "replace", "deregister"] {
+            fell_asleep.recv_timeout(LIMIT).unwrap();
+            drop(register(socket.as_raw_fd(), Removal::Call).unwrap());
+            waker.send(()).unwrap();
+        }
+        checked.join().unwrap();
+    });
+}
+
+/// A checked registration is refused. Fails if the owner of the number then leaves its entry, or if
+/// the number has no owner.
+#[test]
+fn refused_registration_leaves_the_owner_in_place() {
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let (one, _other) = pair();
+    let fd = one.as_raw_fd();
+    let register = || Reactor::register(&reactor, fd, Ready::EMPTY, Removal::CheckedCall);
+    let first = register().unwrap();
+    for _ in 0..2 {
+        let refused = register().map(drop).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+    }
+    drop(first);
+    let left = reactor.sys().deregister(fd);
+    left.expect_err("the first registration has left its entry");
+}
+
+/// Fails if an id is the address of the reactor, which a later one may have.
+#[test]
+fn registrations_of_two_reactors_in_turn_have_two_ids() {
+    let (one, _other) = pair();
+    let id = || {
+        let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+        let registered =
+            Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap();
+        registered.id()
+    };
+    let ids: Vec<_> = (0..16).map(|_| id()).collect();
+    for (n, id) in ids.iter().enumerate() {
+        assert!(!ids[..n].contains(id));
+    }
+}
+
+/// The last waker of an `AsyncFd` owns another one. Fails if it is dropped under a lock that the
+/// drop of the other one takes.
+#[test]
+fn drop_of_a_waker_that_owns_a_registration_ends() {
+    struct Owner(#[allow(dead_code, reason = "it is dropped")] Registration<Os>);
+    impl Wake for Owner {
+        fn wake(self: std::sync::Arc<Self>) {}
+    }
+    let reactor = Arc::new(Reactor::<Os>::open().unwrap());
+    let ((one, _peer), (two, _other)) = (pair(), pair());
+    let register =
+        |fd| Reactor::register(&reactor, fd, Ready::EMPTY, Removal::CheckedCall).unwrap();
+    let (first, second) = (register(one.as_raw_fd()), register(two.as_raw_fd()));
+    let waker = Waker::from(std::sync::Arc::new(Owner(second)));
+    let mut cx = Context::from_waker(&waker);
+    assert!(first.poll_ready(&mut cx, Direction::Read).is_pending());
+    drop(waker);
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        drop(first);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(LIMIT).unwrap();
+    assert_eq!(reactor.registered(), 0);
 }

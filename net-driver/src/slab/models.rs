@@ -31,7 +31,7 @@ fn inserts_of_two_threads_get_two_slots() {
             thread::spawn(move || slab.lock().insert(Ready::EMPTY).unwrap())
         };
         let mine = slab.lock().insert(Ready::EMPTY).unwrap();
-        slab.remove(mine, FD, || ());
+        slab.remove(mine, FD);
         let again = slab.lock().insert(Ready::EMPTY).unwrap();
         let other = other.join().unwrap();
         assert_ne!(again.index, other.index);

@@ -31,7 +31,7 @@ fn token_survives_its_bits_and_is_never_the_wake() {
 fn released_slot_returns_with_another_generation() {
     let slab = Slab::new();
     let first = slab.lock().insert(Ready::EMPTY).unwrap();
-    slab.remove(first, FD, || ());
+    slab.remove(first, FD);
     let second = slab.lock().insert(Ready::EMPTY).unwrap();
     assert_eq!(first.index, second.index);
     assert_ne!(first.generation, second.generation);
@@ -39,7 +39,7 @@ fn released_slot_returns_with_another_generation() {
         .map(|_| slab.lock().insert(Ready::EMPTY).unwrap())
         .collect();
     assert_eq!(slab.registered(), 1_001);
-    ids.into_iter().for_each(|id| slab.remove(id, FD, || ()));
+    ids.into_iter().for_each(|id| slab.remove(id, FD));
     assert_eq!(slab.registered(), 1);
 }
 
@@ -51,6 +51,6 @@ fn closed_slab_refuses_and_shuts_its_slots_down() {
     slab.shut_down(&mut VecDeque::new());
     assert!(slab.get(id.index).load().is_shutdown());
     assert_eq!(slab.lock().insert(Ready::EMPTY), Err(Refused::Closed));
-    slab.remove(id, FD, || ());
+    slab.remove(id, FD);
     assert_eq!(slab.lock().insert(Ready::EMPTY), Err(Refused::Closed));
 }

@@ -39,9 +39,7 @@ impl Kernel {
             self.changed.notify_all();
         }
     }
-}
 
-impl Kernel {
     /// Closes the only descriptor of a source: its entry ends.
     pub(crate) fn close(&self, fd: Fd) {
         self.state.lock().registered.retain(|entry| entry.fd != fd);

@@ -142,8 +142,8 @@ macro_rules! guard_methods {
             /// Does nothing: the readiness stays until another call clears it. The name is tokio's.
             pub fn retain_ready(&mut self) {}
 
-            /// Returns the readiness that the wait found, without the states that this guard has
-            /// cleared.
+            /// Returns the readiness that the wait found, without the states that this guard was
+            /// asked to clear.
             pub fn ready(&self) -> Ready {
                 self.found.ready
             }
