@@ -37,7 +37,7 @@
 use sync_shim::{
     atomic::{
         AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
-        Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
         fence,
     },
     count::shared,
@@ -147,10 +147,11 @@ impl Role {
             self.holder.store(0, Release);
             return Left::Done;
         }
-        // Ordering: Release pairs with `try_take`. Acquire pairs with the Release of
-        // `request_unpark`: this thread then sees that standby, or a later one.
-        let unparks = self.holder.swap(0, AcqRel) & UNPARKS_STANDBY != 0;
-        // Ordering: SeqCst pairs with the fence of `stop_standing_by` (rule 3 of `standby.rs`).
+        // Ordering: Release pairs with `try_take`.
+        let unparks = self.holder.swap(0, Release) & UNPARKS_STANDBY != 0;
+        // Ordering: SeqCst pairs with the fence of `stop_standing_by` (rule 3 of `standby.rs`). It
+        // also acquires the Release of `request_unpark`: this thread then sees that standby, or a
+        // later one.
         fence(SeqCst);
         // Ordering: Relaxed, after the fence.
         match self.standby.load(Relaxed).checked_sub(1) {
@@ -170,9 +171,11 @@ impl Role {
     /// Lets parked threads stand by. `is_new` says that no thread has parked yet. Otherwise the
     /// caller unparks all threads.
     pub(crate) fn let_stand_by(&self, is_new: bool) {
-        let since = if is_new { FROM_THE_START } else { LATE };
-        // Ordering: Relaxed, as in `may_stand_by`.
-        let _ = (self.stands_by).compare_exchange(NEVER, since, Relaxed, Relaxed);
+        if !self.may_stand_by() {
+            let since = if is_new { FROM_THE_START } else { LATE };
+            // Ordering: Relaxed, as in `may_stand_by`.
+            self.stands_by.store(since, Relaxed);
+        }
     }
 
     /// Begins to stand by, unless a thread does.
@@ -212,7 +215,7 @@ impl Role {
         if self.stands_by.load(Relaxed) == LATE {
             return false;
         }
-        // Ordering: Release pairs with the Acquire of `leave`. Relaxed for the loads: if the role
+        // Ordering: Release pairs with the fence of `leave`. Relaxed for the loads: if the role
         // was left and taken again, the new poller finds the bit.
         self.holder
             .fetch_update(Release, Relaxed, |holder| {

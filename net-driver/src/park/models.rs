@@ -273,3 +273,19 @@ fn leave_that_recruits_no_standby_strands_a_worker() {
         waits.join().unwrap();
     });
 }
+
+/// Two threads that wait begin to stand by: one of them does.
+///
+/// Fails if `try_stand_by` loads and then stores, instead of its exchange.
+#[test]
+fn two_threads_that_wait_have_one_standby() {
+    model(|| {
+        let driver = with_standby();
+        let other = {
+            let driver = driver.clone();
+            thread::spawn(move || driver.inner().role.try_stand_by(1))
+        };
+        let stands_by = driver.inner().role.try_stand_by(2);
+        assert!(stands_by != other.join().unwrap(), "one standby");
+    });
+}

@@ -450,34 +450,43 @@ fn poller_that_does_not_look_again_misses_a_timer() {
 /// gets the role, it sees the timer that is armed meanwhile, or is unparked.
 #[test]
 fn timer_against_a_change_of_the_poller_is_seen() {
-    model(|| {
-        let driver = Driver::new(2);
-        let _ = driver.inner().role.activate();
-        assert!(driver.inner().role.try_take(0));
-        driver.inner().role.publish_until(u64::MAX);
-        let next = {
-            let driver = driver.clone();
-            thread::spawn(move || {
-                let inner = driver.inner();
-                if !inner.role.try_take(1) {
-                    return;
-                }
-                if inner.until_next_deadline().is_none() {
-                    inner.tokens[1].wait_in_thread(None);
-                }
-                let _ = inner.role.leave();
-            })
-        };
-        let _ = driver.inner().role.leave();
-        let mut timer = Box::pin(Timer::new());
-        let inner = driver.inner();
-        let (_, waker) = Count::new();
-        let is_next = timer.as_mut().arm(inner.timers.wheel(0), 1 << 40, waker);
-        if is_next.unwrap() {
-            if let Some(armed) = inner.armed(1 << 40) {
-                inner.finish(armed);
+    model(|| change_of_the_poller(&Driver::new(2)));
+}
+
+/// The same where a parked thread stands by, so that the poller leaves the role by a swap.
+///
+/// Fails if that swap is Relaxed.
+#[test]
+fn timer_against_a_change_with_standby_is_seen() {
+    model(|| change_of_the_poller(&Driver::new(2).with_standby()));
+}
+
+fn change_of_the_poller(driver: &Driver) {
+    let _ = driver.inner().role.activate();
+    assert!(driver.inner().role.try_take(0));
+    driver.inner().role.publish_until(u64::MAX);
+    let next = {
+        let driver = driver.clone();
+        thread::spawn(move || {
+            let inner = driver.inner();
+            if !inner.role.try_take(1) {
+                return;
             }
+            if inner.until_next_deadline().is_none() {
+                inner.tokens[1].wait_in_thread(None);
+            }
+            let _ = inner.role.leave();
+        })
+    };
+    let _ = driver.inner().role.leave();
+    let mut timer = Box::pin(Timer::new());
+    let inner = driver.inner();
+    let (_, waker) = Count::new();
+    let is_next = timer.as_mut().arm(inner.timers.wheel(0), 1 << 40, waker);
+    if is_next.unwrap() {
+        if let Some(armed) = inner.armed(1 << 40) {
+            inner.finish(armed);
         }
-        next.join().unwrap();
-    });
+    }
+    next.join().unwrap();
 }
