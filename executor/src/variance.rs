@@ -5,7 +5,7 @@ sync_shim::invariant! {
     local_key_slot: "selvedge::task::Slot<P>",
     local_key_scope: "selvedge::task::futures::TaskLocalFuture<P, ()>",
     // These hold an output of a type that depends on the future's.
-    join_branch: "selvedge::join::Branch<'static, std::future::Ready<P>>",
+    join_branch: "selvedge::join::Branch<std::future::Ready<P>>",
 }
 
 #[cfg(feature = "groups")]

@@ -138,7 +138,7 @@ mod tests {
             let needs = if needs.is_empty() { "" } else { &dependency };
             let json = format!(
                 r#"{{"name": "{name}", "manifest_path": "/r/{name}-folder/Cargo.toml",
-                "version": "1.0.0", "dependencies": [{needs}],
+                "version": "1.0.0", "features": {{}}, "dependencies": [{needs}],
                 "targets": [{{"name": "{test}", "kind": ["test"], "src_path": ""}}]}}"#
             );
             serde_json::from_str(&json).unwrap()
