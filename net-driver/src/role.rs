@@ -203,6 +203,7 @@ impl Role {
     /// Returns whether a thread stands by, for a thread that has published its wait (rule 3 of
     /// `standby.rs`).
     pub(crate) fn is_still_stood_by(&self) -> bool {
+        // Ordering: SeqCst pairs with the fences of `stop_standing_by` and `recruit_standby`.
         fence(SeqCst);
         self.has_standby()
     }
@@ -227,6 +228,7 @@ impl Role {
     /// Returns the index of the poller, if the poller parks beyond `tick`. A wheel has just
     /// published `tick` as its next deadline (rule 2).
     pub(crate) fn must_unpark(&self, tick: u64) -> Option<usize> {
+        // Ordering: SeqCst pairs with the fence of `publish_until` (rule 2).
         fence(SeqCst);
         // Ordering: Relaxed; the fence pairs with the one in `publish_until`.
         if self.until.load(Relaxed) <= tick {
