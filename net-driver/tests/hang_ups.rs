@@ -159,8 +159,8 @@ fn wait_for_priority_data_ends_at_the_hang_up() {
 #[test]
 fn writer_of_a_pipe_without_a_reader_waits_no_more() {
     run(async {
-        let (reader, writer) = io::pipe().unwrap();
-        let writer = AsyncFd::new(writer).unwrap();
+        let (sender, reader) = pipe::pipe().unwrap();
+        let writer = AsyncFd::new(sender.into_nonblocking_fd().unwrap()).unwrap();
         writer.writable().await.unwrap().clear_ready();
         assert!(future::poll_once(writer.writable()).await.is_none());
         drop(reader);

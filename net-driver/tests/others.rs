@@ -555,16 +555,16 @@ fn try_recv_after_the_shutdown_returns_a_datagram() {
     assert_eq!(other.try_recv(&mut to).unwrap(), 3);
 }
 
-/// Fails if bytes in a pipe, or those of a descriptor of other code, are lost when the driver ends.
+/// Fails if bytes in a pipe, or those of a stream of other code, are lost when the driver ends.
 #[test]
 fn pipe_after_the_shutdown_returns_received_bytes() {
     let (sender, receiver) = after_the_shutdown(|| net_driver::net::unix::pipe::pipe().unwrap());
     sender.try_write(b"ab").unwrap();
     assert_eq!(receiver.try_read(&mut [0; 8]).unwrap(), 2);
 
-    let (read, mut write) = std::io::pipe().unwrap();
+    let (read, mut write) = std::os::unix::net::UnixStream::pair().unwrap();
     write.write_all(b"ab").unwrap();
     let read = after_the_shutdown(|| AsyncFd::new(read).unwrap());
-    let count = read.try_io(Interest::READABLE, |mut pipe| pipe.read(&mut [0; 8]));
+    let count = read.try_io(Interest::READABLE, |mut stream| stream.read(&mut [0; 8]));
     assert_eq!(count.unwrap(), 2);
 }
