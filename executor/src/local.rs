@@ -1,8 +1,13 @@
 //! Tasks that stay on their thread: `LocalSet` and `LocalRuntime`.
 //!
-//! A set is polled as one future. Yet each poll of one of its tasks, and of the future that is
-//! awaited with them, has a budget of its own. That budget is as large as the current runtime says,
-//! or else the default. Such a poll takes nothing from the budget of the task that polls the set.
+//! A set is polled as one future. Yet each poll of one of its tasks has a budget of its own, and
+//! takes nothing from the budget of the task that polls the set. That budget is as large as the
+//! current runtime says, or else the default.
+//!
+//! The future that is awaited with the tasks has the budget of the task that polls the set. With
+//! more than that, a loop of short awaits would never yield to the other tasks of the runtime. Such
+//! a future has a budget of its own only where there is no budget around it, so that it yields to
+//! the set's tasks.
 use crate::{
     JoinHandle, Runtime, UnhandledPanic,
     current_thread::{LOOKS, Progress, RUNS},
@@ -75,10 +80,12 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is ready, and returns its output.
     ///
+    /// The operations of `future` are charged to the budget of the task that awaits this call.
+    ///
     /// # Panics
     /// If the future waits, and a task's panic has [ended the set](Self::unhandled_panic).
     pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
-        let until = pin!(Some(self.tasks.run_until(Budgeted { future })));
+        let until = pin!(Some(self.tasks.run_until(Awaited { future })));
         let mut until = DropsInSet(self, until);
         poll_fn(|cx| {
             let until = until.1.as_mut().as_pin_mut();
@@ -280,9 +287,32 @@ impl<F: Future> Future for Budgeted<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let future = self.project().future;
-        coop_budget::Scope::own(scope::budget()).run(|| future.poll(cx))
+        poll_budgeted(self.project().future, cx)
     }
+}
+
+pin_project! {
+    /// Future that is awaited with the tasks of a set.
+    struct Awaited<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Awaited<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let future = self.project().future;
+        match coop_budget::remaining() {
+            Some(_) => future.poll(cx),
+            None => poll_budgeted(future, cx),
+        }
+    }
+}
+
+fn poll_budgeted<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    coop_budget::Scope::own(scope::budget()).run(|| future.poll(cx))
 }
 
 pin_project! {

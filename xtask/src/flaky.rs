@@ -336,7 +336,7 @@ impl Binary {
 
 /// Waits for a process. When the limit has passed, kills the process and its group, and returns
 /// `None`.
-fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+pub(crate) fn end_of(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {

@@ -18,6 +18,7 @@ mod public;
 mod syntax;
 mod test;
 mod tokio_items;
+mod tokio_tests;
 mod trace;
 mod verify;
 
@@ -57,6 +58,10 @@ enum Command {
     TraceView(trace::Options),
     /// Compares tokio's public items with the table docs/from-tokio.md.
     TokioItems(tokio_items::Options),
+    /// Runs tokio's own tests with selvedge in the place of tokio.
+    ///
+    /// It copies them into target/tokio-tests, and downloads what they depend on.
+    TokioTests(tokio_tests::Options),
     /// Runs the tests with the oldest Rust, and on other machines, with Debian's compiler.
     ///
     /// It downloads that compiler into target/platforms. The platforms are msrv and i686.
@@ -76,6 +81,7 @@ fn main() -> ExitCode {
         Command::Guide(options) => guide::run(&options),
         Command::TraceView(options) => trace::run(&options),
         Command::TokioItems(options) => tokio_items::run(&options),
+        Command::TokioTests(options) => tokio_tests::run(&options),
         Command::Platforms(options) => platforms::run(&options),
         Command::Flaky(options) => flaky::run(&options),
         Command::Loom

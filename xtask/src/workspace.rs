@@ -71,6 +71,11 @@ impl Package {
         self.rust_version.as_deref()
     }
 
+    /// Returns the version of the package.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
     /// Returns the name and the version of the package, with a hyphen between them.
     pub fn name_and_version(&self) -> String {
         format!("{}-{}", self.name, self.version)

@@ -62,6 +62,7 @@ fn number_out_of_range_is_refused_with_a_message() {
     for (arguments, what) in [
         ("flaky --runs 0", "0 is not in 1.."),
         ("flaky --limit 0", "--limit is at least 1"),
+        ("tokio-tests --limit 0", "--limit is at least 1"),
         ("bench --disturbance=-1", "--disturbance is a number from 0"),
         (
             "bench --disturbance nan",

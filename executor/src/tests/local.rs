@@ -149,6 +149,42 @@ fn a_poll_in_a_local_set_has_the_budget_of_its_runtime() {
     assert_eq!(left, (Some(7), Some(9)));
 }
 
+/// Fails if each call has a budget of its own: then the loop never waits.
+#[test]
+fn loop_of_run_until_calls_uses_up_the_budget_around_it() {
+    let runtime = workers(1);
+    let set = LocalSet::new();
+    runtime.block_on(async {
+        let calls = Cell::new(0);
+        let mut many = pin!(async {
+            while calls.get() < 1000 {
+                set.run_until(coop_budget::consume()).await;
+                calls.set(calls.get() + 1);
+            }
+        });
+        let polled = poll_fn(|cx| Poll::Ready(many.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+        assert_eq!(calls.get(), 128);
+    });
+}
+
+/// A foreign executor has no budget. So the future in `run_until` has one of its own there.
+///
+/// Fails if that future has only the budget around it: then it starves the set's task.
+#[test]
+fn run_until_outside_of_a_runtime_lets_a_local_task_run() {
+    let set = LocalSet::new();
+    let ran = Rc::new(Cell::new(false));
+    let runs = ran.clone();
+    futures::executor::block_on(set.run_until(async {
+        crate::spawn_local(async move { runs.set(true) });
+        for _ in 0..1000 {
+            coop_budget::consume().await;
+        }
+    }));
+    assert!(ran.get());
+}
+
 /// Calls `spawn_local` and `block_in_place` in its drop, and counts the calls that behave as in a
 /// poll.
 struct InDrop(Rc<Cell<usize>>);

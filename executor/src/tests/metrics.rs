@@ -111,6 +111,25 @@ fn each_task_of_a_stolen_batch_is_counted() {
     assert_eq!((metrics.local_schedules, metrics.overflows), (0, 0));
 }
 
+/// Fails if tokio's count leaves out the spawns, or counts those from outside.
+#[test]
+fn tokios_local_schedule_count_has_spawns_and_wakes() {
+    let (runtime, mut workers) = driven::<1>(Builder::new());
+    let (sender, wakers) = mpsc::channel();
+    runtime.spawn_detached(once_woken(sender));
+    tick_until_idle(&mut workers);
+    let waker = wakers.recv().unwrap();
+    runtime.spawn_detached(async move {
+        (0..3).for_each(|_| spawn_detached(async {}));
+        waker.wake();
+    });
+    tick_until_idle(&mut workers);
+    let metrics = runtime.handle().runtime_metrics();
+    assert_eq!(metrics.worker_local_schedule_count(0), 3 + 1);
+    assert_eq!(metrics.remote_schedule_count(), 2);
+    end(runtime, workers);
+}
+
 #[test]
 fn polls_equal_spawns_plus_wakes_plus_yields() {
     let (runtime, mut workers) = driven::<1>(Builder::new());

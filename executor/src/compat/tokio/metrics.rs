@@ -225,10 +225,11 @@ impl RuntimeMetrics {
         self.worker(worker).counters.polls.get()
     }
 
-    /// Returns the number of wakes of tasks by the worker.
+    /// Returns how often the worker has woken or spawned a task.
     #[track_caller]
     pub fn worker_local_schedule_count(&self, worker: usize) -> u64 {
-        self.worker(worker).counters.local_schedules.get()
+        let counters = &self.worker(worker).counters;
+        counters.local_schedules.get() + counters.spawned.get()
     }
 
     /// Returns how often a push found the worker's ring full.
