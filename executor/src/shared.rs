@@ -108,6 +108,8 @@ pub(crate) struct Settings {
     pub(crate) name: Option<String>,
     /// Whether the thread in `block_on` is the only worker.
     pub(crate) current_thread: bool,
+    /// The most events that a worker with tasks to run takes from its parker at once.
+    pub(crate) max_busy_events: usize,
 }
 
 /// The state that all workers share.

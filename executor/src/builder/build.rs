@@ -144,6 +144,8 @@ impl Builder {
         let events_after = self.event_interval.unwrap_or(u32::MAX);
         settings.global_interval = settings.global_interval.min(events_after);
         settings.special_spawns = self.hooks.observe_spawns() || settings.lists_tasks;
+        let busy_events = self.max_busy_io_events.or(self.max_io_events);
+        settings.max_busy_events = busy_events.unwrap_or(settings.max_busy_events);
         settings.observed =
             self.hooks.observe_polls() || settings.poll_times || settings.lists_tasks;
         #[cfg(feature = "groups")]
@@ -182,7 +184,12 @@ impl Builder {
         });
         let remotes: Vec<_> = remotes.collect();
         #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-        events.set_blocking(crate::net::run_blocking);
+        {
+            events.set_blocking(crate::net::run_blocking);
+            if let Some(max) = self.max_io_events {
+                events.set_max_events(max);
+            }
+        }
         let events = match self.monitor.is_on() {
             true => events,
             false => events.with_standby(),

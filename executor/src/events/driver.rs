@@ -111,6 +111,12 @@ impl Events {
         self.0.waker(worker)
     }
 
+    /// Sets how many events of sockets a thread collects at once.
+    #[cfg(all(feature = "net", unix))]
+    pub(crate) fn set_max_events(&self, max: usize) {
+        self.0.set_max_events(max);
+    }
+
     /// Sets how the driver runs closures that block.
     #[cfg(all(feature = "net", unix))]
     pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {
