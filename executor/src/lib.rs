@@ -36,6 +36,8 @@ mod handle;
 mod hooks;
 mod identity;
 mod interval;
+#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+pub mod io;
 pub mod join;
 mod join_set;
 mod local;
