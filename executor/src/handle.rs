@@ -203,7 +203,7 @@ impl Handle {
         driven: Option<&CurrentThread>,
         future: F,
     ) -> F::Output {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(Some(&self.shared));
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
@@ -223,7 +223,7 @@ impl Handle {
     /// Runs `f` in the scope of a `block_on`. Panics where `block_on` may not be called.
     #[track_caller]
     pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(Some(&self.shared));
         scope::within(In::BlockOn(self.shared.clone()), f)
     }
 
@@ -363,8 +363,9 @@ impl fmt::Display for TryCurrentError {
             "this thread is in no runtime with workers, only in a LocalSet or LocalRuntime: \
              call `spawn_local` to spawn a task there, or enter a runtime by `Handle::enter` first"
         } else {
-            "this thread is in no runtime: call this in a task, inside a runtime's block_on, \
-             or while a guard of `Handle::enter` is held"
+            "this thread is in no runtime of selvedge (one of another crate, such as tokio, does \
+             not count): call this in a task of selvedge, inside a runtime's block_on, or while a \
+             guard of `Handle::enter` is held"
         })
     }
 }

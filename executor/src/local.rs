@@ -364,7 +364,7 @@ impl LocalRuntime {
     /// runtime calls the waker because of a timer or a socket.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(None);
         self.events.block_on(self.set.run_until(future))
     }
 
@@ -390,7 +390,7 @@ impl LocalRuntime {
     /// has left with a timer or a socket.
     #[track_caller]
     pub fn run_until_stalled(&self) {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(None);
         self.run_ready(false);
     }
 
@@ -410,7 +410,7 @@ impl LocalRuntime {
     /// Where [`block_on`](Self::block_on) does.
     #[track_caller]
     pub fn try_run_one(&self) -> bool {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(None);
         self.run_ready(true)
     }
 
@@ -462,8 +462,12 @@ pub(crate) fn current() -> Tasks {
     match scope::local_set() {
         Some(tasks) => tasks,
         None => panic!(
-            "this thread is in no LocalSet or LocalRuntime: call spawn_local inside \
-             `LocalSet::run_until` or `LocalRuntime::block_on`, or call it on the set itself"
+            "this thread is in no LocalSet or LocalRuntime{}: call spawn_local inside \
+             `LocalSet::run_until` or `LocalRuntime::block_on`, or call it on the set itself",
+            scope::current().map_or(String::new(), |runtime| format!(
+                " (it is in {}, whose `spawn` takes a future that is `Send`)",
+                runtime.title()
+            )),
         ),
     }
 }

@@ -271,12 +271,13 @@ impl Runtime {
 
     #[track_caller]
     fn run_ready(&self, one: bool, ticks: usize) -> Progress {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(Some(self.handle.shared()));
         match &self.current_thread {
             Some(driven) => driven.run_ready(one, ticks),
             None => panic!(
-                "the tasks of this runtime run in threads of their own: only a runtime of \
-                 Builder::new_current_thread runs them in its caller's thread"
+                "the tasks of {} run in threads of their own: only a runtime of \
+                 Builder::new_current_thread runs them in its caller's thread",
+                self.handle.shared().title(),
             ),
         }
     }

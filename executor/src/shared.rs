@@ -222,6 +222,14 @@ impl Shared {
         self.process != std::process::id()
     }
 
+    /// Returns the words by which a message names this runtime.
+    pub(crate) fn title(&self) -> String {
+        match &self.settings.name {
+            Some(name) => format!("runtime {} ({name:?})", self.id),
+            None => format!("runtime {}", self.id),
+        }
+    }
+
     /// The address of this runtime, which tasks and groups keep.
     pub(crate) fn address(&self) -> RuntimePtr {
         RuntimePtr(NonNull::from(self).cast())

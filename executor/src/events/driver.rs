@@ -321,7 +321,7 @@ impl LocalEvents {
                 Box::new((driver, park))
             }
             LocalPark::Idle(park) => park,
-            LocalPark::Taken => scope::refuse_nested_block_on(),
+            LocalPark::Taken => scope::refuse_nested_block_on(None),
         };
         let mut put_back = PutBack(&self.0, Some(park));
         let (driver, park) = &mut **put_back.1.as_mut().expect("only the drop takes it");
