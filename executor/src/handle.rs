@@ -142,6 +142,9 @@ impl Handle {
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    ///
+    /// # Panics
+    /// In a child made by [`fork`](crate::Runtime#fork).
     #[track_caller]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
@@ -151,6 +154,7 @@ impl Handle {
         self.spawn_blocking_as(None, f, Location::caller())
     }
 
+    #[track_caller]
     pub(crate) fn spawn_blocking_as<F, R>(
         &self,
         name: Option<Cow<'static, str>>,
@@ -190,6 +194,7 @@ impl Handle {
     ///   or for parking, inside another `block_on`, or while a local set is polled.
     /// - If the future waits, and a panic shuts the runtime down or has done so: see
     ///   [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
+    /// - In a child made by [`fork`](crate::Runtime#fork).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.block_on_in(None, future)
@@ -204,17 +209,24 @@ impl Handle {
         future: F,
     ) -> F::Output {
         scope::assert_may_block_on(Some(&self.shared));
+        self.shared.assert_is_no_copy("block_on");
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
             // The budget of an outer poll would not be renewed before this `block_on` returns. So
             // the future has a budget of its own.
-            let polls =
-                poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
+            let polls = poll_fn(|cx| {
+                let polled = coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx));
+                if polled.is_pending() {
+                    // The future itself may have called `fork`.
+                    self.shared.assert_is_no_copy("a poll of block_on's future");
+                }
+                polled
+            });
             let polls = pin!(polls);
             let polls = unhandled::or_panic(&self.shared, polls);
             match driven {
-                None => self.shared.events.block_on(polls, || self.shared.is_copy()),
+                None => self.shared.events.block_on(polls),
                 Some(driven) => driven.block_on(&self.shared, pin!(polls)),
             }
         })
@@ -224,6 +236,7 @@ impl Handle {
     #[track_caller]
     pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
         scope::assert_may_block_on(Some(&self.shared));
+        self.shared.assert_is_no_copy("block_on");
         scope::within(In::BlockOn(self.shared.clone()), f)
     }
 

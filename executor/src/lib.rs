@@ -28,6 +28,7 @@ mod driver;
 mod events;
 mod exits;
 mod extensions;
+mod fork;
 #[cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
 pub mod fs;
 #[cfg(feature = "groups")]

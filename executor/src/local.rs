@@ -324,6 +324,9 @@ impl fmt::Debug for LocalSet {
 
 /// Runtime of one thread: the thread that calls [`block_on`](Self::block_on). It starts no thread.
 ///
+/// In a child made by `fork`, neither use nor drop it after it has had a socket: the socket and its
+/// poller are those of the parent.
+///
 /// ```
 /// let runtime = selvedge::LocalRuntime::new();
 /// let seven = runtime.block_on(async { selvedge::spawn_local(async { 7 }).await.unwrap() });

@@ -9,6 +9,7 @@ use crate::{
     core::Core,
     driver::Parker,
     events::{Events, EventsPark},
+    fork::Process,
     metrics::Counters,
     monitor::Monitor,
     park::{self, Park},
@@ -143,9 +144,9 @@ impl Builder {
         let mut settings = self.settings;
         let events_after = self.event_interval.unwrap_or(u32::MAX);
         settings.global_interval = settings.global_interval.min(events_after);
-        settings.special_spawns = self.hooks.observe_spawns() || settings.lists_tasks;
         let busy_events = self.max_busy_io_events.or(self.max_io_events);
         settings.max_busy_events = busy_events.unwrap_or(settings.max_busy_events);
+        settings.special_spawns = self.hooks.observe_spawns() || settings.lists_tasks;
         settings.observed =
             self.hooks.observe_polls() || settings.poll_times || settings.lists_tasks;
         #[cfg(feature = "groups")]
@@ -225,7 +226,10 @@ impl Builder {
         }));
         threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));
         let first = settings.backoff;
-        threads.before_park = Some(std::sync::Arc::new(move || blocking::backoff(first)));
+        let process = Process::this();
+        threads.before_park = Some(std::sync::Arc::new(move || {
+            blocking::backoff(first, process)
+        }));
         let pool = Pool::new(threads);
         let monitor = Monitor::new(self.monitor, remotes.len(), attributes);
         let shared = Arc::new(Shared::new(

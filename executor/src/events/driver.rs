@@ -149,14 +149,9 @@ impl Events {
     }
 
     /// Blocks this thread, which is not a worker, on a future. The caller has made the driver the
-    /// thread's current one. `is_copy` says whether `fork` has made this process: a thread of it
-    /// must not take events from the parent's poller.
-    pub(crate) fn block_on<F: Future>(
-        &self,
-        future: F,
-        is_copy: impl FnOnce() -> bool,
-    ) -> F::Output {
-        if (cfg!(feature = "test-util") || self.0.may_stand_by()) && !is_copy() {
+    /// thread's current one.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        if cfg!(feature = "test-util") || self.0.may_stand_by() {
             self.0.block_on(future)
         } else {
             park::ThreadPark::block_on(future)
