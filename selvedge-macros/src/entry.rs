@@ -26,7 +26,7 @@ enum Flavor {
     MultiThread,
 }
 
-/// What a panic of a task does to the runtime.
+/// The effect of a panic of a task on the runtime.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnhandledPanic {
     Ignore,

@@ -541,7 +541,7 @@ fn items() -> Result<BTreeMap<String, Marks>> {
             path.strip_prefix(*item)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
         };
-        !path.starts_with("io::") || IO.iter().any(|item| is_in(&item))
+        !path.starts_with("io::") || IO.iter().any(is_in)
     };
     found.items.retain(|path, _| is_compared(path));
     for path in MADE {
@@ -679,11 +679,12 @@ fn compare(
         }
         let module = module_of(&row.path);
         let test = tests.iter().find(|test| test.module == module);
-        if let Some(test) = test.filter(|_| is_same && marks.is_stable()) {
-            if !test.names(&row.path) {
-                let (path, file) = (&row.path, test.file);
-                complaints.push(format!("`{path}` is the same, but is not in {file}"));
-            }
+        if let Some(test) = test.filter(|test| !test.names(&row.path))
+            && is_same
+            && marks.is_stable()
+        {
+            let (path, file) = (&row.path, test.file);
+            complaints.push(format!("`{path}` is the same, but is not in {file}"));
         }
         if marks.is_stable() {
             let (same, all) = counts.entry(module).or_default();

@@ -65,7 +65,18 @@ impl UnixListener {
     }
 
     /// Listens at this address, as [`bind`](Self::bind) does at a path.
-    /// [`UnixStream::connect_addr`] has an example.
+    ///
+    /// ```
+    /// use net_driver::{Driver, net::{UnixListener, unix::SocketAddr}};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("bind-addr-{}", std::process::id()));
+    /// let driver = Driver::new(1);
+    /// let _entered = driver.enter(None);
+    /// let listener = UnixListener::bind_addr(&SocketAddr::from_pathname(&path)?)?;
+    /// assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path));
+    /// # std::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
     ///
     /// # Errors
     /// As `bind`.
