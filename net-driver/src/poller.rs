@@ -310,7 +310,8 @@ pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
 }
 
 impl Inner {
-    /// Collects up to `max` events without a wait, if a busy worker is to poll now (rule 2).
+    /// Collects up to `max` events without a wait, and no more than a wait takes, if a busy worker is
+    /// to poll now (rule 2).
     pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
         let poller = &self.poller;
         let Some(reactor) = poller.workers_reactor() else {
@@ -322,7 +323,7 @@ impl Inner {
         }
         // Two workers that come at once may both poll: each event goes to one of them.
         poller.record(now);
-        self.look_beside(reactor, max, out);
+        self.look_beside(reactor, max.min(poller.max_events()), out);
     }
 
     /// Collects all events that have come, without a wait, even if a thread has just polled.
@@ -447,7 +448,7 @@ impl Driver {
     /// counts as that number.
     ///
     /// A small number lets the tasks of the first events run earlier, and a large one saves system
-    /// calls. [`poll`](crate::Park::poll) of a parker takes a number of its own.
+    /// calls. A [`poll`](crate::Park::poll) of a parker has a limit of its own, and takes no more.
     ///
     /// ```
     /// net_driver::Driver::new(1).set_max_events(1_024);
@@ -484,7 +485,7 @@ impl Driver {
         if !driver.role.is_active() || !driver.is_due_for(late) {
             return 0;
         }
-        driver.poll_if_due(driver.poller.max_events(), &mut out);
+        driver.poll_if_due(usize::MAX, &mut out);
         let no_worker = driver.tokens.len();
         driver
             .timers

@@ -1,7 +1,7 @@
 //! Tests of `Driver::set_max_events`: how many events one wait in the kernel takes.
 #![cfg(unix)]
 use net_driver::{
-    Driver, Park,
+    Driver, Park, WorkerPark,
     net::unix::pipe::{self, Receiver, Sender},
 };
 use std::{
@@ -35,8 +35,8 @@ fn readable(pipes: usize, waker: &Waker) -> Vec<(Sender, Receiver)> {
     (0..pipes).map(make).collect()
 }
 
-/// Returns how many of `pipes` receivers are woken after each park.
-fn wakes(max: Option<usize>, pipes: usize) -> Vec<usize> {
+/// Returns how many of `pipes` receivers are woken after each call of `collect`.
+fn wakes(max: Option<usize>, pipes: usize, collect: fn(&mut WorkerPark)) -> Vec<usize> {
     let driver = Driver::new(1);
     if let Some(max) = max {
         driver.set_max_events(max);
@@ -46,7 +46,7 @@ fn wakes(max: Option<usize>, pipes: usize) -> Vec<usize> {
     let _pipes = readable(pipes, &Waker::from(count.clone()));
     let (mut wakes, mut before) = (Vec::new(), 0);
     while before < pipes {
-        park.park();
+        collect(&mut park);
         park.deliver();
         let now = count.0.load(SeqCst);
         wakes.push(now - before);
@@ -61,16 +61,23 @@ fn wakes(max: Option<usize>, pipes: usize) -> Vec<usize> {
 #[test]
 fn wait_takes_few_events_at_once() {
     // Each sender has an event, too, and so has the wake of the poller.
-    let wakes = wakes(Some(2), 7);
+    let wakes = wakes(Some(2), 7, WorkerPark::park);
     assert!(wakes.iter().all(|woken| *woken <= 2), "{wakes:?}");
 }
 
 /// Fails if a wait takes at most 64 events, the default, whatever the driver's number is.
 #[test]
 fn wait_takes_many_events_at_once() {
-    let all = |max| wakes(max, 200).len() == 1;
-    assert!(all(Some(1_000)), "{:?}", wakes(Some(1_000), 200));
+    let all = |max| wakes(max, 200, WorkerPark::park).len() == 1;
+    assert!(all(Some(1_000)));
     assert!(!all(None));
+}
+
+/// Fails if the look of a busy worker has no other limit than its own.
+#[test]
+fn look_takes_no_more_events_than_a_wait() {
+    let wakes = wakes(Some(2), 7, |park| park.poll(usize::MAX));
+    assert!(wakes.iter().all(|woken| *woken <= 2), "{wakes:?}");
 }
 
 #[test]
