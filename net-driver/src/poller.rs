@@ -310,8 +310,8 @@ pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
 }
 
 impl Inner {
-    /// Collects up to `max` events without a wait, and no more than a wait takes, if a busy worker is
-    /// to poll now (rule 2).
+    /// Collects up to `max` events without a wait, and no more than a wait takes, if a busy worker
+    /// is to poll now (rule 2).
     pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
         let poller = &self.poller;
         let Some(reactor) = poller.workers_reactor() else {
