@@ -7,6 +7,7 @@
 //! that runs a core drops the core's tasks.
 use crate::{
     core::Core,
+    fork::Process,
     shared::{Job, PanicReporter, Shared},
     threads,
     trace::{self, TaskKind},
@@ -22,6 +23,10 @@ use worker_idle::Backoff;
 ///
 /// The pool refuses the closure if the pool is closed, or if the pool can start no thread at all.
 /// Then this function drops the closure, and the handle returns that the closure was cancelled.
+///
+/// # Panics
+/// In a child made by `fork`.
+#[track_caller]
 pub(crate) fn spawn<F, R>(
     shared: &Arc<Shared>,
     name: Option<Cow<'static, str>>,
@@ -32,6 +37,7 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
+    shared.assert_is_no_copy("spawn_blocking");
     let (span, future) = trace::trace(TaskKind::Blocking, name.as_deref(), at, Once::new(f));
     let on_panic = PanicReporter::by(shared);
     let (task, join) = match name {
@@ -90,8 +96,9 @@ fn name(shared: &Shared, index: usize) -> String {
 
 /// Makes a thread's hook, by which the thread waits a moment for the next closure before it parks,
 /// if such waits have paid so far.
-pub(crate) fn backoff(mut backoff: Backoff) -> Box<blocking_threads::BeforePark> {
+pub(crate) fn backoff(mut backoff: Backoff, process: Process) -> Box<blocking_threads::BeforePark> {
     Box::new(move |look| {
+        process.end_in_child();
         if backoff.is_due() {
             backoff.wait(look);
         }

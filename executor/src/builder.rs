@@ -11,8 +11,13 @@ mod monitor;
 #[cfg(feature = "groups")]
 use crate::groups::GroupSettings;
 use crate::{
-    driver::MakeDriver, events::Polling, extensions::Extensions, hooks::Hooks,
-    monitor::Settings as MonitorSettings, park::Park, shared::Settings,
+    driver::MakeDriver,
+    events::Polling,
+    extensions::Extensions,
+    hooks::Hooks,
+    monitor::Settings as MonitorSettings,
+    park::{MAX_EVENTS, Park},
+    shared::Settings,
 };
 use coop_budget::Budget;
 use std::{fmt, time::Duration};
@@ -46,6 +51,10 @@ pub struct Builder {
     hooks: Hooks,
     driver: Option<MakeDriver>,
     polling: Polling,
+    /// The most events of sockets that a worker takes at once, if the program has set that number.
+    max_io_events: Option<usize>,
+    /// The same for a worker that has tasks to run.
+    max_busy_io_events: Option<usize>,
     pub(crate) enable_io: bool,
     extensions: Extensions,
     #[cfg(feature = "groups")]
@@ -99,12 +108,15 @@ impl Builder {
                 thread_name: "selvedge".into(),
                 name: None,
                 current_thread: false,
+                max_busy_events: MAX_EVENTS,
             },
             threads: blocking_threads::Settings::default(),
             monitor: MonitorSettings::new(),
             hooks: Hooks::default(),
             driver: None,
             polling: Polling::default(),
+            max_io_events: None,
+            max_busy_io_events: None,
             enable_io: false,
             extensions: Extensions::default(),
             #[cfg(feature = "groups")]
@@ -615,6 +627,59 @@ impl Builder {
     #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
     pub fn poller(mut self, polling: crate::events::Polling) -> Self {
         self.polling = polling;
+        self
+    }
+
+    /// Sets how many events of sockets a worker takes from the kernel at once. 64 by default (1,024
+    /// in tokio).
+    ///
+    /// Further events wait for the next look. The tasks of all events that a worker takes go to its
+    /// own queue. So a small number keeps the queue short under load, and a large one saves system
+    /// calls. A number above 65,536 counts as that number.
+    ///
+    /// ```
+    /// use selvedge::{Builder, net::UnixStream};
+    ///
+    /// let runtime = Builder::new().workers(1).max_io_events_per_tick(1).build()?;
+    /// runtime.block_on(async {
+    ///     let (one, other) = UnixStream::pair()?;
+    ///     one.try_write(b"a")?;
+    ///     other.readable().await
+    /// })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Panics
+    /// If `events` is 0.
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+    #[track_caller]
+    pub fn max_io_events_per_tick(mut self, events: usize) -> Self {
+        assert!(events > 0, "a worker takes at least 1 event at once, not 0");
+        self.max_io_events = Some(events);
+        self
+    }
+
+    /// Sets how many events a worker that has tasks to run takes at once. The default is the number
+    /// of [`max_io_events_per_tick`](Self::max_io_events_per_tick). A larger number counts as that
+    /// one.
+    ///
+    /// The number is also the argument of [`Park::poll`] of a [driver](Self::driver) of your own.
+    ///
+    /// ```
+    /// use selvedge::Builder;
+    ///
+    /// let runtime = Builder::new().workers(1).max_io_events_per_busy_tick(8).build()?;
+    /// # drop(runtime);
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Panics
+    /// If `events` is 0.
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+    #[track_caller]
+    pub fn max_io_events_per_busy_tick(mut self, events: usize) -> Self {
+        assert!(events > 0, "a worker takes at least 1 event at once, not 0");
+        self.max_busy_io_events = Some(events);
         self
     }
 }

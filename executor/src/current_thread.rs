@@ -124,7 +124,7 @@ impl CurrentThread {
             let polled = waiting.poll(cx.waker(), || future.as_mut().poll(cx));
             polled.map_err(|worker| Driver::new(self, worker))
         });
-        let ended = shared.events.block_on(polls, || shared.is_copy());
+        let ended = shared.events.block_on(polls);
         drop(waiting);
         ended.unwrap_or_else(|driver| driver.run(future))
     }
@@ -237,7 +237,11 @@ impl<'a> Driver<'a> {
             }
             match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
                 Tick::Ran => {}
-                Tick::Idle => worker.contained(Worker::park).unwrap_or_default(),
+                Tick::Idle => {
+                    // A task may have called `fork`. This panic is for the caller of `block_on`.
+                    worker.core.shared.assert_is_no_copy("the park of block_on");
+                    worker.contained(Worker::park).unwrap_or_default();
+                }
                 // A panic has shut the runtime down. This thread waits for its future without the
                 // runtime's driver.
                 Tick::Ended => return ThreadPark::block_on(future),

@@ -212,7 +212,9 @@ impl<P: Park> Worker<P> {
     /// may rely on this worker to run the task, and wake no other worker.
     ///
     /// # Panics
-    /// If the [`Park`] panics. The worker can still be used after the panic.
+    /// If the [`Park`] panics. The worker can still be used after the panic. Also in a child made
+    /// by [`fork`](crate::Runtime#fork).
+    #[track_caller]
     pub fn park(&mut self) {
         self.park_for(None);
     }
@@ -235,14 +237,17 @@ impl<P: Park> Worker<P> {
     ///
     /// # Panics
     /// As [`park`](Self::park).
+    #[track_caller]
     pub fn park_timeout(&mut self, limit: Duration) {
         self.park_for(Some(limit));
     }
 
+    #[track_caller]
     fn park_for(&mut self, limit: Option<Duration>) {
         if self.stage == Stage::Ended || self.found.is_some() {
             return;
         }
+        self.core.shared.assert_is_no_copy("the park of a worker");
         let unwinding = LeaveSearch(&self.core);
         let mut park = self.events.over(&mut self.park);
         if self.core.shared.is_closing() {

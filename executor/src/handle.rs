@@ -142,6 +142,9 @@ impl Handle {
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    ///
+    /// # Panics
+    /// In a child made by [`fork`](crate::Runtime#fork).
     #[track_caller]
     pub fn spawn_blocking<F, R>(&self, f: F) -> JoinHandle<R>
     where
@@ -151,6 +154,7 @@ impl Handle {
         self.spawn_blocking_as(None, f, Location::caller())
     }
 
+    #[track_caller]
     pub(crate) fn spawn_blocking_as<F, R>(
         &self,
         name: Option<Cow<'static, str>>,
@@ -190,6 +194,7 @@ impl Handle {
     ///   or for parking, inside another `block_on`, or while a local set is polled.
     /// - If the future waits, and a panic shuts the runtime down or has done so: see
     ///   [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
+    /// - In a child made by [`fork`](crate::Runtime#fork).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.block_on_in(None, future)
@@ -203,18 +208,25 @@ impl Handle {
         driven: Option<&CurrentThread>,
         future: F,
     ) -> F::Output {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(Some(&self.shared));
+        self.shared.assert_is_no_copy("block_on");
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
             let mut future = pin!(future);
             // The budget of an outer poll would not be renewed before this `block_on` returns. So
             // the future has a budget of its own.
-            let polls =
-                poll_fn(|cx| coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx)));
+            let polls = poll_fn(|cx| {
+                let polled = coop_budget::Scope::own(budget).run(|| future.as_mut().poll(cx));
+                if polled.is_pending() {
+                    // The future itself may have called `fork`.
+                    self.shared.assert_is_no_copy("a poll of block_on's future");
+                }
+                polled
+            });
             let polls = pin!(polls);
             let polls = unhandled::or_panic(&self.shared, polls);
             match driven {
-                None => self.shared.events.block_on(polls, || self.shared.is_copy()),
+                None => self.shared.events.block_on(polls),
                 Some(driven) => driven.block_on(&self.shared, pin!(polls)),
             }
         })
@@ -223,7 +235,8 @@ impl Handle {
     /// Runs `f` in the scope of a `block_on`. Panics where `block_on` may not be called.
     #[track_caller]
     pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(Some(&self.shared));
+        self.shared.assert_is_no_copy("block_on");
         scope::within(In::BlockOn(self.shared.clone()), f)
     }
 
@@ -363,8 +376,9 @@ impl fmt::Display for TryCurrentError {
             "this thread is in no runtime with workers, only in a LocalSet or LocalRuntime: \
              call `spawn_local` to spawn a task there, or enter a runtime by `Handle::enter` first"
         } else {
-            "this thread is in no runtime: call this in a task, inside a runtime's block_on, \
-             or while a guard of `Handle::enter` is held"
+            "this thread is in no runtime of selvedge (one of another crate, such as tokio, does \
+             not count): call this in a task of selvedge, inside a runtime's block_on, or while a \
+             guard of `Handle::enter` is held"
         })
     }
 }

@@ -28,6 +28,7 @@ mod driver;
 mod events;
 mod exits;
 mod extensions;
+mod fork;
 #[cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
 pub mod fs;
 #[cfg(feature = "groups")]
@@ -36,6 +37,8 @@ mod handle;
 mod hooks;
 mod identity;
 mod interval;
+#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+pub mod io;
 pub mod join;
 mod join_set;
 mod local;

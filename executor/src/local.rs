@@ -354,6 +354,9 @@ impl fmt::Debug for LocalSet {
 
 /// Runtime of one thread: the thread that calls [`block_on`](Self::block_on). It starts no thread.
 ///
+/// In a child made by `fork`, neither use nor drop it after it has had a socket: the socket and its
+/// poller are those of the parent.
+///
 /// ```
 /// let runtime = selvedge::LocalRuntime::new();
 /// let seven = runtime.block_on(async { selvedge::spawn_local(async { 7 }).await.unwrap() });
@@ -394,7 +397,7 @@ impl LocalRuntime {
     /// runtime calls the waker because of a timer or a socket.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(None);
         self.events.block_on(self.set.run_until(future))
     }
 
@@ -420,7 +423,7 @@ impl LocalRuntime {
     /// has left with a timer or a socket.
     #[track_caller]
     pub fn run_until_stalled(&self) {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(None);
         self.run_ready(false);
     }
 
@@ -440,7 +443,7 @@ impl LocalRuntime {
     /// Where [`block_on`](Self::block_on) does.
     #[track_caller]
     pub fn try_run_one(&self) -> bool {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(None);
         self.run_ready(true)
     }
 
@@ -492,8 +495,12 @@ pub(crate) fn current() -> Tasks {
     match scope::local_set() {
         Some(tasks) => tasks,
         None => panic!(
-            "this thread is in no LocalSet or LocalRuntime: call spawn_local inside \
-             `LocalSet::run_until` or `LocalRuntime::block_on`, or call it on the set itself"
+            "this thread is in no LocalSet or LocalRuntime{}: call spawn_local inside \
+             `LocalSet::run_until` or `LocalRuntime::block_on`, or call it on the set itself",
+            scope::current().map_or(String::new(), |runtime| format!(
+                " (it is in {}, whose `spawn` takes a future that is `Send`)",
+                runtime.title()
+            )),
         ),
     }
 }

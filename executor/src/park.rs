@@ -233,7 +233,7 @@ impl Core {
 
     /// A busy worker's look at its driver (rule 2 of [`driver`](crate::driver)).
     pub(crate) fn poll_park(&self, park: &mut impl Park) {
-        park.poll(MAX_EVENTS);
+        park.poll(self.shared.settings.max_busy_events);
         self.deliver(park);
     }
 

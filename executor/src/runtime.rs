@@ -59,14 +59,19 @@ use task_header::JoinHandle;
 /// each of two runtimes is dropped in such a place of the other one, both drops wait forever.
 ///
 /// # Fork
-/// After a `fork` by an outside thread, the child process has a copy of the runtime without
-/// threads. Tasks that the child spawns there never run. The drop of the copy does nothing: it
-/// drops no task, and leaks the memory. If a thread of the runtime held a lock at the `fork`, the
-/// child may wait for that lock forever, as for any lock.
+/// After a `fork` the child process has a copy of the runtime: without the runtime's threads, and
+/// with sockets that are those of the parent. So in the child, build another runtime after the
+/// `fork`, or call `exec`. With the copy,
+/// - `block_on` panics, also if its future has called `fork` and then waits;
+/// - a spawn by a thread that is not a worker panics, and so does `spawn_blocking`;
+/// - [`run_until_stalled`](Self::run_until_stalled), [`try_run_one`](Self::try_run_one) and the
+///   park of a driven [`Worker`](crate::Worker) panic;
+/// - the drop does nothing: it drops no task, and leaks the memory.
 ///
-/// In the child, do not run the tasks of a runtime that has no threads of its own: their sockets
-/// are those of the parent. A `block_on` there waits forever if another thread of the parent ran
-/// the tasks at the `fork`.
+/// A task or a closure may itself call `fork`. If it then returns in the child, the thread of the
+/// runtime ends the child by `abort`, with a message, before it would wait. If another thread of
+/// the runtime held a lock at the `fork`, the child may wait for that lock forever, as for any
+/// lock. A child that was made by the bare system call, without the C library, is not noticed.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
@@ -271,12 +276,16 @@ impl Runtime {
 
     #[track_caller]
     fn run_ready(&self, one: bool, ticks: usize) -> Progress {
-        scope::assert_may_block_on();
+        scope::assert_may_block_on(Some(self.handle.shared()));
+        self.handle
+            .shared()
+            .assert_is_no_copy("a call that runs tasks");
         match &self.current_thread {
             Some(driven) => driven.run_ready(one, ticks),
             None => panic!(
-                "the tasks of this runtime run in threads of their own: only a runtime of \
-                 Builder::new_current_thread runs them in its caller's thread"
+                "the tasks of {} run in threads of their own: only a runtime of \
+                 Builder::new_current_thread runs them in its caller's thread",
+                self.handle.shared().title(),
             ),
         }
     }

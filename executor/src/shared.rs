@@ -22,6 +22,7 @@ use crate::{
     events::{ClockHold, Events},
     exits::Exits,
     extensions::Extensions,
+    fork::Process,
     hooks::Hooks,
     identity::{Id, RuntimePtr},
     metrics::Counters,
@@ -108,6 +109,8 @@ pub(crate) struct Settings {
     pub(crate) name: Option<String>,
     /// Whether the thread in `block_on` is the only worker.
     pub(crate) current_thread: bool,
+    /// The most events that a worker with tasks to run takes from its parker at once.
+    pub(crate) max_busy_events: usize,
 }
 
 /// The state that all workers share.
@@ -133,8 +136,8 @@ pub(crate) struct Shared {
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
     pub(crate) id: Id,
-    /// Id of the process that owns the threads (checked after `fork`).
-    pub(crate) process: u32,
+    /// The process that owns the threads (checked after `fork`).
+    pub(crate) process: Process,
     pub(crate) closing: CachePadded<AtomicBool>,
     /// Whether spawns are refused: while the runtime is exiting, and from its close on.
     pub(crate) refuses_spawns: AtomicBool,
@@ -206,7 +209,7 @@ impl Shared {
             spawned_outside: CachePadded::new(count::shared(AtomicU64::new(0))),
             ended_outside: count::shared(AtomicU64::new(0)),
             id: Id::next(),
-            process: std::process::id(),
+            process: Process::this(),
             closing: CachePadded::new(AtomicBool::new(false)),
             refuses_spawns: AtomicBool::new(false),
             exits: Exits::new(),
@@ -217,7 +220,38 @@ impl Shared {
     /// Whether `fork` has made this process. The runtime is a copy then: its threads are those of
     /// the parent process.
     pub(crate) fn is_copy(&self) -> bool {
-        self.process != std::process::id()
+        self.process.is_gone()
+    }
+
+    /// Panics in a child made by `fork`, where `call` would wait for the threads of the parent.
+    ///
+    /// # Panics
+    /// If `fork` has made this process since the runtime was built.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn assert_is_no_copy(&self, call: &str) {
+        if self.is_copy() {
+            self.refuse_in_copy(call);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse_in_copy(&self, call: &str) -> ! {
+        panic!(
+            "{call} was called in a child made by fork, on {} of the parent, whose threads and \
+             sockets the child has not: build a runtime after the fork, or call exec first",
+            self.title(),
+        )
+    }
+
+    /// Returns the words by which a message names this runtime.
+    pub(crate) fn title(&self) -> String {
+        match &self.settings.name {
+            Some(name) => format!("runtime {} ({name:?})", self.id),
+            None => format!("runtime {}", self.id),
+        }
     }
 
     /// The address of this runtime, which tasks and groups keep.
@@ -294,7 +328,12 @@ impl Shared {
     }
 
     /// Queues a task that was spawned by a thread that is not a worker of this runtime.
+    ///
+    /// # Panics
+    /// In a child made by `fork`.
+    #[track_caller]
     pub(crate) fn inject(&self, task: Task) {
+        self.assert_is_no_copy("spawn");
         // A refused task is dropped here, which cancels it.
         if self.injector_of(&task).push(task).is_ok() {
             // Ordering: Relaxed, as it is only a count.

@@ -23,6 +23,9 @@ impl Handle {
     /// handle detaches the task. From a thread that is not a worker of the runtime, a spawn costs
     /// one allocation, two read-modify-writes and a fence. To wake a sleeper costs two more
     /// read-modify-writes and an unpark.
+    ///
+    /// # Panics
+    /// In a child made by [`fork`](crate::Runtime#fork).
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -119,6 +122,7 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let (shared, at) = (self.shared(), Location::caller());
+        shared.assert_is_no_copy("spawn_many");
         let mut batch = Batch {
             shared,
             to: &shared.injector,
@@ -138,6 +142,7 @@ impl Handle {
     /// Spawns a task that has a name or is listed, or that a hook or a subscriber of `tracing`
     /// observes.
     #[cold]
+    #[track_caller]
     pub(crate) fn spawn_special<F>(
         &self,
         name: Option<Cow<'static, str>>,
@@ -151,6 +156,7 @@ impl Handle {
         self.spawn_special_to(to, name, future, at)
     }
 
+    #[track_caller]
     fn spawn_special_to<F>(
         &self,
         to: impl FnOnce() -> Scheduler,
@@ -161,6 +167,7 @@ impl Handle {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
+        self.shared().assert_is_no_copy("spawn");
         let (span, future) = trace::trace(TaskKind::Task, name.as_deref(), at, future);
         let (shared, to) = (self.shared(), to());
         let is_listed = name.is_some() || shared.settings.lists_tasks;
@@ -231,6 +238,7 @@ impl Drop for Batch<'_> {
 impl Shared {
     /// Queues a task in the slot if this thread is a worker, or else in the injector. Once the
     /// runtime is closing, the task is cancelled here.
+    #[track_caller]
     fn submit(&self, task: Task) {
         if let Some(task) = self.accept_on_worker(task) {
             self.inject(task);

@@ -99,6 +99,7 @@ impl Core {
     }
 
     fn sleep_in_thread(&self) -> Option<Task> {
+        self.shared.process.end_in_child();
         if self.backoff() {
             return None;
         }

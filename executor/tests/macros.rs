@@ -44,6 +44,39 @@ async fn attributes_of_the_test_stay() {
     panic!("in the body");
 }
 
+#[selvedge::test(flavor = "local", name = "near")]
+async fn local_flavor_spawns_tasks_that_are_not_send() {
+    assert_eq!(selvedge::Handle::current().name(), Some("near"));
+    let count = Rc::new(Cell::new(1));
+    let counted = count.clone();
+    let task = selvedge::task::spawn_local(async move { counted.set(2) });
+    task.await.unwrap();
+    assert_eq!(count.get(), 2);
+    let here = std::thread::current().id();
+    let shared = selvedge::spawn(async { std::thread::current().id() });
+    assert_eq!(shared.await.unwrap(), here);
+}
+
+#[selvedge::main(flavor = "local")]
+async fn local_seven() -> u32 {
+    let seven = Rc::new(7);
+    selvedge::task::spawn_local(async move { *seven })
+        .await
+        .unwrap()
+}
+
+#[selvedge::test(name = "named", flavor = "multi_thread")]
+async fn name_is_that_of_the_runtime() {
+    assert_eq!(selvedge::Handle::current().name(), Some("named"));
+}
+
+#[selvedge::test(unhandled_panic = "shutdown_runtime")]
+#[should_panic(expected = "a task")]
+async fn unhandled_panic_ends_the_function() {
+    selvedge::spawn_detached(async { panic!("of the task") });
+    std::future::pending::<()>().await;
+}
+
 mod renamed {
     pub(crate) use selvedge as other;
 }
@@ -66,6 +99,7 @@ async fn never() -> ! {
 #[test]
 fn function_with_the_attribute_is_called_without_await() {
     assert_eq!(seven(), 7);
+    assert_eq!(local_seven(), 7);
     let _ = opaque();
     let unwound = std::panic::catch_unwind(|| never()).unwrap_err();
     assert_eq!(*unwound.downcast::<&str>().unwrap(), "never returns");

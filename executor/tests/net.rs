@@ -5,7 +5,8 @@
 use futures::{AsyncReadExt, AsyncWriteExt};
 use selvedge::{
     Builder, Handle, LocalRuntime, Runtime,
-    net::{TcpListener, TcpStream, UnixStream, lookup_host},
+    net::{TcpListener, TcpStream, UnixStream, lookup_host, unix::pipe},
+    park::{Park, ThreadPark, ThreadUnpark},
     spawn,
 };
 use std::{
@@ -359,4 +360,110 @@ fn program_chat_ends_gracefully_at_an_interrupt() {
     server.output.read_to_string(&mut said).unwrap();
     assert_eq!(said, "ends\n");
     assert!(server.child.wait().unwrap().success());
+}
+
+/// Lets 100 tasks wait for a pipe each, makes all pipes readable, and returns how many tasks are
+/// queued when the first of them runs.
+fn queued_beside_the_first(events: Option<usize>) -> u64 {
+    let mut builder = Builder::new_current_thread();
+    if let Some(events) = events {
+        builder = builder.max_io_events_per_tick(events);
+    }
+    let runtime = builder.build().unwrap();
+    let (sender, depths) = mpsc::channel();
+    let (mut senders, mut tasks) = (Vec::new(), Vec::new());
+    for _ in 0..100 {
+        let (near, far) = {
+            let _entered = runtime.enter();
+            pipe::pipe().unwrap()
+        };
+        let sender = sender.clone();
+        senders.push(near);
+        tasks.push(runtime.spawn(async move {
+            assert!(far.try_read(&mut [0]).is_err());
+            far.readable().await.unwrap();
+            let metrics = Handle::current().metrics();
+            sender.send(metrics.per_worker[0].ring_depth).unwrap();
+        }));
+    }
+    runtime.run_until_stalled();
+    for sender in &senders {
+        sender.try_write(b"a").unwrap();
+    }
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    depths.recv().unwrap()
+}
+
+/// Fails if a wait, or a look of a busy worker, takes another number of events.
+#[test]
+fn worker_takes_as_many_events_as_the_builder_says() {
+    assert_eq!(queued_beside_the_first(Some(1)), 0);
+    assert!(queued_beside_the_first(Some(8)) < 8);
+    assert!(queued_beside_the_first(None) < 64);
+    assert_eq!(queued_beside_the_first(Some(1_000)), 99);
+}
+
+/// A parker that records the limits of its polls.
+struct Recorder(ThreadPark, mpsc::Sender<usize>);
+
+impl Park for Recorder {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        self.0.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.0.park_timeout(limit);
+    }
+
+    fn poll(&mut self, max: usize) {
+        self.1.send(max).unwrap();
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.0.unparker()
+    }
+}
+
+#[test]
+fn busy_worker_polls_for_as_many_events_as_the_builder_says() {
+    let polled = |builder: Builder| {
+        let (sender, limits) = mpsc::channel();
+        let builder = builder.global_interval(1);
+        let (runtime, mut workers) = builder.build_driven([Recorder(ThreadPark::new(), sender)]);
+        let task = runtime.spawn(async {
+            for _ in 0..9 {
+                selvedge::yield_now().await;
+            }
+        });
+        while !task.is_finished() {
+            let _ = workers[0].tick();
+        }
+        limits.try_iter().next().unwrap()
+    };
+    assert_eq!(polled(Builder::new()), 64);
+    assert_eq!(polled(Builder::new().max_io_events_per_tick(9)), 9);
+    let builder = Builder::new().max_io_events_per_tick(9);
+    assert_eq!(polled(builder.max_io_events_per_busy_tick(3)), 3);
+}
+
+#[test]
+fn builder_refuses_to_take_no_events() {
+    for build in [
+        Builder::max_io_events_per_tick,
+        Builder::max_io_events_per_busy_tick,
+    ] {
+        let refused = catch_unwind(|| drop(build(Builder::new(), 0))).unwrap_err();
+        assert!(
+            refused
+                .downcast::<&str>()
+                .unwrap()
+                .contains("at least 1 event")
+        );
+    }
 }

@@ -75,6 +75,8 @@ macro_rules! same {
                 let _ = $rt::runtime::Builder::event_interval(any(), any());
                 let _ = $rt::runtime::Builder::global_queue_interval(any(), any());
                 let _ = $rt::runtime::Builder::max_blocking_threads(any(), any());
+                let _ = $rt::runtime::Builder::max_io_events_per_busy_tick(any(), any());
+                let _ = $rt::runtime::Builder::max_io_events_per_tick(any(), any());
                 let _ = $rt::runtime::Builder::name(any(), "name");
                 let _ = $rt::runtime::Builder::new_current_thread();
                 let _ = $rt::runtime::Builder::new_multi_thread();

@@ -45,11 +45,20 @@
 //!
 //! # Fork
 //! A child made by `fork` shares the kernel's poller with its parent. The child must neither use
-//! nor drop the sockets of the parent's runtime: it should call `exec`, or end by `_exit`. All
-//! descriptors are close-on-exec.
+//! nor drop the sockets of the parent's runtime: it should call `exec`, or end by `_exit`, or leave
+//! those sockets alone and make a driver of its own. All descriptors are close-on-exec.
+//!
+//! # tokio's buffers
+//! With the feature `tokio`, the methods that poll a receive have tokio's signatures: `poll_recv`,
+//! `poll_recv_from`, `poll_peek` and `poll_peek_from` take a `ReadBuf` of tokio. There are also the
+//! methods that take a `BufMut` of the crate `bytes`, as `recv_buf` and `try_read_buf`. The methods
+//! whose names end in `_slice` take a slice, and need no feature.
 mod accept;
 mod async_fd;
+#[cfg(feature = "tokio")]
+mod bufs;
 mod lookup;
+mod options;
 mod pause;
 mod receive;
 mod receive_unix;
@@ -65,6 +74,7 @@ mod udp;
 pub mod unix;
 mod unix_datagram;
 mod unix_listener;
+mod unix_socket;
 mod unix_stream;
 
 pub use async_fd::{
@@ -77,6 +87,7 @@ pub use tcp_stream::TcpStream;
 pub use udp::UdpSocket;
 pub use unix_datagram::UnixDatagram;
 pub use unix_listener::UnixListener;
+pub use unix_socket::UnixSocket;
 pub use unix_stream::UnixStream;
 
 /// Makes a socket that is non-blocking and close-on-exec.

@@ -406,7 +406,7 @@ impl WorkerPark {
     ///
     /// [`poll`](Park::poll) collects no events of sockets if somebody has just looked for them
     /// ([`Driver::is_due`] says when). This function looks nevertheless. It costs one system call
-    /// for each 64 events, and one more. With [`Polling::Thread`](crate::Polling::Thread) it
+    /// for each 64 events ([`Driver::set_max_events`]), and one more. With [`Polling::Thread`](crate::Polling::Thread) it
     /// collects timers alone.
     ///
     /// ```
@@ -508,7 +508,7 @@ impl WorkerPark {
                 let waited = self.token.wait_in_reactor(|| poller.wait(left, out));
                 if !waited {
                     // Without this, a worker that is unparked before each park would never look.
-                    driver.poll_if_due(MAX_EVENTS, out);
+                    driver.poll_if_due(usize::MAX, out);
                 }
             }
             self.batch.record(out.len() - before);
@@ -522,7 +522,7 @@ impl WorkerPark {
         }
         drop(role);
         self.collect(MAX_TIMERS);
-        self.was_full = self.collected.len() >= MAX_EVENTS;
+        self.was_full = self.collected.len() >= self.driver.inner().poller.max_events();
         if hands_over && !self.collected.is_empty() {
             self.driver.inner().hand_over();
         }

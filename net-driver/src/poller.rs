@@ -37,7 +37,7 @@ use std::{
     collections::VecDeque,
     io,
     panic::resume_unwind,
-    sync::OnceLock,
+    sync::{OnceLock, atomic::AtomicUsize},
     task::Waker,
     time::{Duration, Instant},
 };
@@ -56,8 +56,8 @@ const INTERVAL: Duration = Duration::from_micros(500);
 /// `http_50` is then three times as long.
 const INTERVAL_OF_ONLY_WORKER: Duration = Duration::from_micros(100);
 
-/// The largest number of events that a parked worker collects at once. Further events wait for the
-/// next look.
+/// The largest number of events that a thread collects at once, unless
+/// [`Driver::set_max_events`] sets another. Further events wait for the next look.
 pub(crate) const MAX_EVENTS: usize = 64;
 
 /// How a driver's sockets are polled: see [`Driver::with_polling`].
@@ -107,6 +107,9 @@ pub(crate) struct Poller {
     polling: Polling,
     /// The time without a poll by any thread after which a busy worker polls (rule 2).
     interval: Duration,
+    /// The largest number of events that a thread collects at once. It is an atomic of std, so that
+    /// models need not explore it.
+    max_events: AtomicUsize,
     /// The function that the executor has set by [`Driver::set_blocking`].
     blocking: OnceLock<Blocking>,
 }
@@ -127,8 +130,14 @@ impl Poller {
             is_shut_down: Arc::new(AtomicBool::new(false)),
             polled_at: AtomicU64::new(0),
             start: Instant::now(),
+            max_events: AtomicUsize::new(MAX_EVENTS),
             blocking: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn max_events(&self) -> usize {
+        // Ordering: Relaxed, as the number is only a setting.
+        self.max_events.load(Relaxed)
     }
 
     /// Returns the reactor, if it was opened.
@@ -175,7 +184,7 @@ impl Poller {
         let Some(reactor) = self.reactor() else {
             return;
         };
-        if reactor.collect(limit, MAX_EVENTS, out).is_err() {
+        if reactor.collect(limit, self.max_events(), out).is_err() {
             // Other code has closed a descriptor of the driver. The worker must not spin on the
             // error.
             std::thread::sleep(Duration::from_millis(1));
@@ -187,7 +196,7 @@ impl Poller {
     pub(crate) fn look(&self, out: &mut VecDeque<Waker>) {
         if let Some(reactor) = self.reactor() {
             // This ignores an error: the wait that follows gets it too.
-            let _ = reactor.collect(Some(Duration::ZERO), MAX_EVENTS, out);
+            let _ = reactor.collect(Some(Duration::ZERO), self.max_events(), out);
         }
     }
 
@@ -254,12 +263,12 @@ impl Poller {
         #[cfg(all(test, target_os = "linux", not(selvedge_loom)))]
         tests::refuse_thread()?;
         let builder = std::thread::Builder::new().name("net-poller".into());
-        let is_shut_down = self.is_shut_down.clone();
+        let (is_shut_down, max) = (self.is_shut_down.clone(), self.max_events());
         let handle = builder.spawn(move || {
             let mut wakers = VecDeque::new();
             // Ordering: Relaxed: `shut_down` wakes the reactor after its store.
             while !is_shut_down.load(Relaxed) {
-                if reactor.collect(None, MAX_EVENTS, &mut wakers).is_err() {
+                if reactor.collect(None, max, &mut wakers).is_err() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 // The panic hook reports a panic of a waker. This thread goes on.
@@ -301,7 +310,8 @@ pub(crate) fn wake_all(wakers: &mut VecDeque<Waker>) {
 }
 
 impl Inner {
-    /// Collects up to `max` events without a wait, if a busy worker is to poll now (rule 2).
+    /// Collects up to `max` events without a wait, and no more than a wait takes, if a busy worker
+    /// is to poll now (rule 2).
     pub(crate) fn poll_if_due(&self, max: usize, out: &mut VecDeque<Waker>) {
         let poller = &self.poller;
         let Some(reactor) = poller.workers_reactor() else {
@@ -313,14 +323,14 @@ impl Inner {
         }
         // Two workers that come at once may both poll: each event goes to one of them.
         poller.record(now);
-        self.look_beside(reactor, max, out);
+        self.look_beside(reactor, max.min(poller.max_events()), out);
     }
 
     /// Collects all events that have come, without a wait, even if a thread has just polled.
     pub(crate) fn poll_all(&self, out: &mut VecDeque<Waker>) {
         if let Some(reactor) = self.poller.workers_reactor() {
             self.poller.note_end();
-            let was_woken = reactor.collect_all(MAX_EVENTS, out);
+            let was_woken = reactor.collect_all(self.poller.max_events(), out);
             self.pass_wake_on(reactor, was_woken);
         }
     }
@@ -433,6 +443,26 @@ impl Driver {
         let _ = self.inner().poller.blocking.set(Box::new(run));
     }
 
+    /// Sets how many events of sockets a thread collects at once: the length of the list that the
+    /// kernel fills. 64 by default. Further events wait for the next look. A number above 65,536
+    /// counts as that number.
+    ///
+    /// A small number lets the tasks of the first events run earlier, and a large one saves system
+    /// calls. A [`poll`](crate::Park::poll) of a parker has a limit of its own, and takes no more.
+    ///
+    /// ```
+    /// net_driver::Driver::new(1).set_max_events(1_024);
+    /// ```
+    ///
+    /// # Panics
+    /// If `max` is 0.
+    #[track_caller]
+    pub fn set_max_events(&self, max: usize) {
+        assert!(max > 0, "a look takes at least 1 event, not 0");
+        // Ordering: Relaxed, as the number is only a setting.
+        self.inner().poller.max_events.store(max, Relaxed);
+    }
+
     /// Does nothing unless the driver [is due](Self::is_due), and has been so for the time `late`:
     /// a timer is due for that long, or no thread has polled the sockets for that long. Collects
     /// the timers that are due, and the events of sockets. Wakes the tasks of both on this thread,
@@ -455,7 +485,7 @@ impl Driver {
         if !driver.role.is_active() || !driver.is_due_for(late) {
             return 0;
         }
-        driver.poll_if_due(MAX_EVENTS, &mut out);
+        driver.poll_if_due(usize::MAX, &mut out);
         let no_worker = driver.tokens.len();
         driver
             .timers

@@ -256,6 +256,19 @@ impl Interest {
         Self(self.0 | other.0)
     }
 
+    /// Returns this interest without the states of `other`, or `None` if nothing is left.
+    ///
+    /// ```
+    /// use net_driver::Interest;
+    /// let both = Interest::READABLE | Interest::WRITABLE;
+    /// assert_eq!(both.remove(Interest::READABLE), Some(Interest::WRITABLE));
+    /// assert_eq!(both.remove(both), None);
+    /// ```
+    pub fn remove(self, other: Self) -> Option<Self> {
+        let left = self.0 & !other.0;
+        (left != 0).then_some(Self(left))
+    }
+
     /// Returns the part of this interest that names a state of `ready`.
     pub(crate) const fn intersection(self, ready: Ready) -> Self {
         Self(self.0 & ready.0)

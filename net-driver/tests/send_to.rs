@@ -6,7 +6,7 @@ mod support;
 use futures_lite::future;
 use net_driver::{Driver, net::UnixDatagram};
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     io::ErrorKind,
     os::unix::net,
     path::{Path, PathBuf},
@@ -99,6 +99,30 @@ fn send_to_a_full_queue_tries_again_after_pauses() {
         drain(&receiver);
         assert_eq!(send.await.unwrap(), 4);
         assert_eq!(receiver.recv(&mut [0; 8]).unwrap(), 4);
+    });
+    workers.block_on(task);
+}
+
+/// The same for the method that polls, whose state is in the socket. Fails if a poll forgets the
+/// pause of the poll before.
+#[test]
+fn polled_send_to_a_full_queue_tries_again_after_pauses() {
+    let workers = Workers::new(1);
+    let task = workers.spawn(async move {
+        let (_folder, path, receiver) = bind();
+        fill(&path);
+        let sender = UnixDatagram::unbound().unwrap();
+        let mut send = pin!(poll_fn(|cx| sender.poll_send_to(cx, b"last", &path)));
+        let begun = Instant::now();
+        poll_times(send.as_mut(), 12).await;
+        assert!(begun.elapsed() > Duration::from_millis(50), "it spins");
+        drain(&receiver);
+        assert_eq!(send.await.unwrap(), 4);
+        assert_eq!(receiver.recv(&mut [0; 8]).unwrap(), 4);
+        // The next send begins anew.
+        let mut cx = Context::from_waker(Waker::noop());
+        let sent = sender.poll_send_to(&mut cx, b"next", &path);
+        assert!(matches!(sent, Poll::Ready(Ok(4))));
     });
     workers.block_on(task);
 }

@@ -18,13 +18,33 @@ pub(crate) enum Kind {
     Test,
 }
 
+/// The kind of runtime that runs the function.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flavor {
+    CurrentThread,
+    Local,
+    MultiThread,
+}
+
+/// The effect of a panic of a task on the runtime.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnhandledPanic {
+    Ignore,
+    ShutdownRuntime,
+}
+
 /// The arguments of the attribute.
 struct Settings {
-    multi_thread: bool,
+    flavor: Flavor,
     workers: Option<(usize, Span)>,
     start_paused: Option<(bool, Span)>,
+    unhandled_panic: Option<UnhandledPanic>,
+    name: Option<LitStr>,
     path: Path,
 }
+
+/// The names of the arguments, for the messages of errors.
+const ARGUMENTS: &str = "flavor, worker_threads, start_paused, unhandled_panic, name and crate";
 
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream, kind: Kind) -> TokenStream {
     let expanded = syn::parse2::<ItemFn>(item.clone())
@@ -49,16 +69,33 @@ fn in_a_runtime(arguments: TokenStream, mut function: ItemFn, kind: Kind) -> Res
     }
     let settings = Settings::parse(arguments, kind)?;
     let path = &settings.path;
-    let mut builder = if settings.multi_thread {
-        quote! { #path::runtime::Builder::new_multi_thread() }
-    } else {
-        quote! { #path::runtime::Builder::new_current_thread() }
+    let mut builder = match settings.flavor {
+        Flavor::MultiThread => quote! { #path::runtime::Builder::new_multi_thread() },
+        Flavor::CurrentThread | Flavor::Local => {
+            quote! { #path::runtime::Builder::new_current_thread() }
+        }
+    };
+    let build = match settings.flavor {
+        Flavor::Local => quote! { build_local(::core::default::Default::default()) },
+        Flavor::CurrentThread | Flavor::MultiThread => quote! { build() },
     };
     if let Some((workers, _)) = settings.workers {
         builder = quote! { #builder.worker_threads(#workers) };
     }
     if let Some((paused, span)) = settings.start_paused {
         builder = quote_spanned! { span => #builder.start_paused(#paused) };
+    }
+    if let Some(policy) = settings.unhandled_panic {
+        let policy = match policy {
+            UnhandledPanic::Ignore => quote! { Ignore },
+            UnhandledPanic::ShutdownRuntime => quote! { ShutdownRuntime },
+        };
+        builder = quote! {
+            #builder.unhandled_panic(#path::runtime::UnhandledPanic::#policy)
+        };
+    }
+    if let Some(name) = &settings.name {
+        builder = quote! { #builder.name(#name) };
     }
     let body = &function.block;
     let made = quote! { async #body };
@@ -71,7 +108,7 @@ fn in_a_runtime(arguments: TokenStream, mut function: ItemFn, kind: Kind) -> Res
     function.block = parse_quote! {{
         let #runtime = #builder
             .enable_all()
-            .build()
+            .#build
             .expect("the runtime of this function cannot be started");
         #future_is_made
         #runtime.block_on(#future)
@@ -115,18 +152,21 @@ fn can_be_named(output: &Type) -> bool {
 impl Settings {
     fn parse(arguments: TokenStream, kind: Kind) -> Result<Self> {
         let mut settings = Self {
-            multi_thread: kind == Kind::Main,
+            flavor: match kind {
+                Kind::Main => Flavor::MultiThread,
+                Kind::Test => Flavor::CurrentThread,
+            },
             workers: None,
             start_paused: None,
+            unhandled_panic: None,
+            name: None,
             path: parse_quote! { ::selvedge },
         };
         let arguments = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(arguments)?;
         let mut seen: Vec<String> = Vec::new();
         for argument in &arguments {
             let Meta::NameValue(MetaNameValue { path, value, .. }) = argument else {
-                let what = "an argument is `name = value`: flavor, worker_threads, start_paused \
-                            or crate";
-                return Err(Error::new(argument.span(), what));
+                return Err(Error::new(argument.span(), no_value(argument)));
             };
             let name = path.segments.last().map(|last| last.ident.to_string());
             let name = name
@@ -136,21 +176,24 @@ impl Settings {
                 return Err(Error::new(path.span(), format!("`{name}` is set twice")));
             }
             match name.as_str() {
-                "flavor" => settings.multi_thread = flavor(value)?,
+                "flavor" => settings.flavor = flavor(value)?,
                 "worker_threads" => settings.workers = Some((workers(value)?, path.span())),
                 "start_paused" => settings.start_paused = Some((flag(value)?, path.span())),
+                "unhandled_panic" => settings.unhandled_panic = Some(unhandled_panic(value)?),
+                "name" => settings.name = Some(runtime_name(value)?),
                 "crate" => settings.path = text(value)?.parse()?,
                 _ => {
-                    let what = "unknown argument: there are flavor, worker_threads, start_paused \
-                                and crate";
+                    let what = format!("unknown argument: there are {ARGUMENTS}");
                     return Err(Error::new(path.span(), what));
                 }
             }
             seen.push(name);
         }
-        if let (Some((_, span)), false) = (settings.workers, settings.multi_thread) {
-            let what = "worker_threads needs `flavor = \"multi_thread\"`";
-            return Err(Error::new(span, what));
+        if let Some((_, span)) = settings.workers {
+            if settings.flavor != Flavor::MultiThread {
+                let what = "worker_threads needs `flavor = \"multi_thread\"`";
+                return Err(Error::new(span, what));
+            }
         }
         Ok(settings)
     }
@@ -166,15 +209,54 @@ fn text(value: &Expr) -> Result<&LitStr> {
     }
 }
 
-fn flavor(value: &Expr) -> Result<bool> {
+/// Returns the message for an argument that is not `name = value`.
+fn no_value(argument: &Meta) -> String {
+    match argument.path().get_ident() {
+        Some(flavor) if Flavor::named(&flavor.to_string()).is_some() => {
+            format!("write `flavor = \"{flavor}\"`")
+        }
+        _ => format!("an argument is `name = value`: there are {ARGUMENTS}"),
+    }
+}
+
+impl Flavor {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "multi_thread" => Some(Self::MultiThread),
+            "current_thread" => Some(Self::CurrentThread),
+            "local" => Some(Self::Local),
+            _ => None,
+        }
+    }
+}
+
+fn flavor(value: &Expr) -> Result<Flavor> {
+    let name = text(value)?.value();
+    Flavor::named(&name).ok_or_else(|| {
+        let what = format!("no flavor `{name}`: there are multi_thread, current_thread and local");
+        Error::new(value.span(), what)
+    })
+}
+
+fn unhandled_panic(value: &Expr) -> Result<UnhandledPanic> {
     match text(value)?.value().as_str() {
-        "multi_thread" => Ok(true),
-        "current_thread" => Ok(false),
+        "ignore" => Ok(UnhandledPanic::Ignore),
+        "shutdown_runtime" => Ok(UnhandledPanic::ShutdownRuntime),
         other => {
-            let what = format!("no flavor `{other}`: there are multi_thread and current_thread");
+            let what = format!("no policy `{other}`: there are ignore and shutdown_runtime");
             Err(Error::new(value.span(), what))
         }
     }
+}
+
+/// Returns the name of the runtime. The builder would panic at a blank name.
+fn runtime_name(value: &Expr) -> Result<LitStr> {
+    let name = text(value)?;
+    if name.value().trim().is_empty() {
+        let what = "a runtime's name has a character that is not white space";
+        return Err(Error::new(value.span(), what));
+    }
+    Ok(name.clone())
 }
 
 fn workers(value: &Expr) -> Result<usize> {

@@ -102,10 +102,10 @@ impl Crates {
 
     /// Checks the items that a `pub use` in the module `here` makes public.
     fn used(&self, here: &Place, tree: &UseTree, survey: &mut Survey) -> Result<()> {
-        // The examples of std's items are in std's own docs.
+        // The examples of std's items are in std's own docs, and the types of libc are numbers.
         let ours = imports(tree)
             .into_iter()
-            .filter(|used| used.path[0] != "std");
+            .filter(|used| !["std", "libc"].contains(&used.path[0].as_str()));
         for used in ours {
             match (used.name, used.path.split_last()) {
                 (Some(_), Some((name, path))) => {

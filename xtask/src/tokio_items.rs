@@ -12,8 +12,8 @@
 //! 1. each item has one row, and each row is an item;
 //! 2. a row that is not `same` says why;
 //! 3. at least 95 % of the stable items of `runtime` and `task` are `same`;
-//! 4. the test that compiles against both crates names each stable item of `runtime` and `task`
-//!    that is `same`, as `$rt::task::spawn`.
+//! 4. a test that compiles against both crates names each stable item that is `same`, as
+//!    `$rt::task::spawn`: [`TESTS`] says in which file.
 use crate::syntax::{Import, attributes, imports, is_public, member_parts, parts};
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{TokenStream, TokenTree};
@@ -27,8 +27,18 @@ use std::{
 };
 use syn::{Attribute, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility};
 
-/// The modules that the table compares.
-const MODULES: &[&str] = &["runtime", "task", "net", "time", "signal", "fs", "process"];
+/// The modules that the table compares. Of `io` it compares the items of [`IO`] alone.
+const MODULES: &[&str] = &[
+    "runtime", "task", "net", "time", "signal", "fs", "process", "io",
+];
+
+/// The items of `io` that need a runtime. The others are traits, and functions over these traits:
+/// they work with sockets and files of any runtime.
+const IO: &[&str] = &["io::Interest", "io::Ready", "io::unix"];
+
+/// The attributes. Their arguments are items of the table, as `main(name)` and
+/// `main(flavor = "local")`.
+const ATTRIBUTES: &[&str] = &["main", "test"];
 
 /// Methods that tokio makes by a macro that this command does not expand.
 const MADE: &[&str] = &[
@@ -38,7 +48,21 @@ const MADE: &[&str] = &[
 ];
 
 const TABLE: &str = "docs/from-tokio.md";
-const TEST: &str = "guide/tests/same_as_tokio.rs";
+
+/// The file of the test that names each stable item of a module that is the same.
+/// The first two are only compiled, and the others run on both.
+const TESTS: &[(&str, &str)] = &[
+    ("runtime", "guide/tests/same_as_tokio.rs"),
+    ("task", "guide/tests/same_as_tokio.rs"),
+    ("net", "guide/tests/runs_the_same/net.rs"),
+    ("time", "guide/tests/runs_the_same/time.rs"),
+    ("signal", "guide/tests/runs_the_same/signal.rs"),
+    ("fs", "guide/tests/runs_the_same/fs.rs"),
+    ("process", "guide/tests/runs_the_same/process.rs"),
+    ("io", "guide/tests/runs_the_same/io.rs"),
+    ("main", "guide/tests/runs_the_same/attributes.rs"),
+    ("test", "guide/tests/runs_the_same/attributes.rs"),
+];
 
 /// Options of `cargo xtask tokio-items`.
 #[derive(clap::Args)]
@@ -165,7 +189,7 @@ impl Tokio {
     fn read(root: &Path) -> Result<Self> {
         let mut tokio = Self::default();
         let source = root.join("src");
-        for module in MODULES.iter().chain(&["util", "io", "sync", "future"]) {
+        for module in MODULES.iter().chain(&["util", "sync", "future"]) {
             let place = vec![(*module).to_owned()];
             tokio.file(&source, &place, module, Marks::default())?;
         }
@@ -496,9 +520,14 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
 /// Returns the public items of tokio, by their paths.
 fn items() -> Result<BTreeMap<String, Marks>> {
     let packages = workspace::load_all()?;
-    let tokio = packages.iter().find(|package| package.name == "tokio");
-    let manifest = &tokio.context("the workspace uses tokio")?.manifest_path;
-    let tokio = Tokio::read(manifest.parent().context("a folder")?)?;
+    let folder = |name: &str| {
+        let package = packages.iter().find(|package| package.name == name);
+        let manifest = &package
+            .with_context(|| format!("no package {name}"))?
+            .manifest_path;
+        manifest.parent().context("a folder")
+    };
+    let tokio = Tokio::read(folder("tokio")?)?;
     let mut found = Found {
         methods: tokio.methods(),
         items: BTreeMap::new(),
@@ -507,10 +536,51 @@ fn items() -> Result<BTreeMap<String, Marks>> {
         let place = vec![(*module).to_owned()];
         tokio.walk(&place, module, Marks::default(), &mut found);
     }
+    let is_compared = |path: &str| {
+        let is_in = |item: &&str| {
+            path.strip_prefix(*item)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        };
+        !path.starts_with("io::") || IO.iter().any(is_in)
+    };
+    found.items.retain(|path, _| is_compared(path));
     for path in MADE {
         found.add((*path).to_owned(), Marks::default());
     }
+    let macros = fs::read_to_string(folder("tokio-macros")?.join("src/entry.rs"))?;
+    for argument in arguments(&macros)? {
+        let unstable = argument == "unhandled_panic";
+        for attribute in ATTRIBUTES {
+            let marks = Marks {
+                unstable,
+                ..Marks::default()
+            };
+            found.add(format!("{attribute}({argument})"), marks);
+        }
+    }
     Ok(found.items)
+}
+
+/// Returns the arguments of tokio's attributes, and the flavors. They come from two messages of
+/// errors, which list them.
+fn arguments(source: &str) -> Result<Vec<String>> {
+    let listed = |before: &str| {
+        let (_, rest) = source
+            .split_once(before)
+            .with_context(|| before.to_owned())?;
+        let (list, _) = rest.split_once(".\"").context("the list ends a message")?;
+        let quoted = list.split('`').skip(1).step_by(2);
+        Ok::<_, anyhow::Error>(quoted.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let mut all = listed("expected one of: ")?;
+    let flavors = listed("The runtime flavors are ")?;
+    all.extend(
+        flavors
+            .iter()
+            .map(|flavor| format!("flavor = \"{flavor}\"")),
+    );
+    ensure!(all.len() > 6, "{all:?} are not all");
+    Ok(all)
 }
 
 /// A row of the table.
@@ -537,8 +607,12 @@ pub(crate) fn check() -> Result<bool> {
     let (_, root) = workspace::load()?;
     let items = items()?;
     let table = fs::read_to_string(root.join(TABLE)).context(TABLE)?;
-    let test = fs::read_to_string(root.join(TEST)).context(TEST)?;
-    let (complaints, summary) = compare(&items, &rows(&table), &test);
+    let mut tests = Vec::new();
+    for (module, file) in TESTS {
+        let text = fs::read_to_string(root.join(file)).context(*file)?;
+        tests.push(Test { module, file, text });
+    }
+    let (complaints, summary) = compare(&items, &rows(&table), &tests);
     for line in &summary {
         say!("{line}");
     }
@@ -548,20 +622,44 @@ pub(crate) fn check() -> Result<bool> {
     Ok(complaints.is_empty())
 }
 
+/// A test that names the items of a module.
+struct Test {
+    module: &'static str,
+    file: &'static str,
+    text: String,
+}
+
+impl Test {
+    /// Returns whether the test names an item: by its path, or an argument in an attribute.
+    fn names(&self, path: &str) -> bool {
+        if let Some((attribute, argument)) = path.split_once('(') {
+            let (attribute, argument) =
+                (format!("$rt::{attribute}("), argument.trim_end_matches(')'));
+            let mut lines = self.text.lines();
+            return lines.any(|line| line.contains(&attribute) && line.contains(argument));
+        }
+        let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$';
+        let mut words = self.text.split(|c| !is_of_path(c));
+        let path = format!("$rt::{path}");
+        words.any(|word| word.trim_end_matches(':') == path)
+    }
+}
+
+/// Returns the module of an item. That of an attribute's argument is the attribute.
+fn module_of(path: &str) -> &str {
+    path.split([':', '(']).next().unwrap_or_default()
+}
+
 /// Returns the faults of the table, and a line for each module that counts its stable items which
 /// are the same.
 fn compare(
     items: &BTreeMap<String, Marks>,
     rows: &[Row],
-    test: &str,
+    tests: &[Test],
 ) -> (Vec<String>, Vec<String>) {
     let mut complaints = Vec::new();
     let mut seen = BTreeSet::new();
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    let words: BTreeSet<_> = test
-        .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':' || c == '$'))
-        .map(|word| word.trim_end_matches(':'))
-        .collect();
     for row in rows {
         let Some(marks) = items.get(&row.path) else {
             complaints.push(format!("`{}` is no public item of tokio", row.path));
@@ -579,10 +677,14 @@ fn compare(
                 row.path, row.status
             ));
         }
-        let module = row.path.split("::").next().unwrap_or_default();
-        let is_tested = ["runtime", "task"].contains(&module) && marks.is_stable();
-        if is_same && is_tested && !words.contains(&*format!("$rt::{}", row.path)) {
-            complaints.push(format!("`{}` is the same, but is not in {TEST}", row.path));
+        let module = module_of(&row.path);
+        let test = tests.iter().find(|test| test.module == module);
+        if let Some(test) = test.filter(|test| !test.names(&row.path))
+            && is_same
+            && marks.is_stable()
+        {
+            let (path, file) = (&row.path, test.file);
+            complaints.push(format!("`{path}` is the same, but is not in {file}"));
         }
         if marks.is_stable() {
             let (same, all) = counts.entry(module).or_default();
@@ -636,6 +738,10 @@ mod tests {
             "fs::symlink",
             "fs::OpenOptions::mode",
             "process::ChildStdin::into_owned_fd",
+            "io::unix::AsyncFd::readable",
+            "io::Interest::remove",
+            "main(flavor)",
+            "test(flavor = \"local\")",
         ] {
             assert_eq!(marks(path), stable, "{path}");
         }
@@ -645,6 +751,7 @@ mod tests {
         assert!(marks(counted).unwrap().unstable);
         assert_eq!(marks("runtime::Builder::is_current_thread"), None);
         assert_eq!(marks("net::unix::datagram"), None);
+        assert_eq!(marks("io::AsyncReadExt"), None);
         assert!(items.len() > 400, "{} items are not all", items.len());
     }
 
@@ -654,7 +761,18 @@ mod tests {
         let items = ["task::a", "task::b"]
             .map(|path| (path.to_owned(), stable))
             .into();
-        let complaints = |table: &str| compare(&items, &rows(table), "$rt::task::a;").0;
+        let test = |module, text: &str| Test {
+            module,
+            file: "test.rs",
+            text: text.to_owned(),
+        };
+        let tests = [
+            test("task", "$rt::task::a;"),
+            test("main", "#[$rt::main(name = 1)]"),
+        ];
+        let complaints = |table: &str| compare(&items, &rows(table), &tests).0;
+        assert!(tests[1].names("main(name)") && !tests[1].names("main(flavor)"));
+        assert!(!tests[0].names("task::aa") && !tests[0].names("task"));
         let right = "| `task::a` | same | |\n";
         let b = |rest: &str| complaints(&format!("{right}| `task::b` | {rest} |\n"));
         assert_eq!(

@@ -9,6 +9,7 @@ use crate::{
     core::Core,
     driver::Parker,
     events::{Events, EventsPark},
+    fork::Process,
     metrics::Counters,
     monitor::Monitor,
     park::{self, Park},
@@ -143,6 +144,8 @@ impl Builder {
         let mut settings = self.settings;
         let events_after = self.event_interval.unwrap_or(u32::MAX);
         settings.global_interval = settings.global_interval.min(events_after);
+        let busy_events = self.max_busy_io_events.or(self.max_io_events);
+        settings.max_busy_events = busy_events.unwrap_or(settings.max_busy_events);
         settings.special_spawns = self.hooks.observe_spawns() || settings.lists_tasks;
         settings.observed =
             self.hooks.observe_polls() || settings.poll_times || settings.lists_tasks;
@@ -182,7 +185,12 @@ impl Builder {
         });
         let remotes: Vec<_> = remotes.collect();
         #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-        events.set_blocking(crate::net::run_blocking);
+        {
+            events.set_blocking(crate::net::run_blocking);
+            if let Some(max) = self.max_io_events {
+                events.set_max_events(max);
+            }
+        }
         let events = match self.monitor.is_on() {
             true => events,
             false => events.with_standby(),
@@ -218,7 +226,10 @@ impl Builder {
         }));
         threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));
         let first = settings.backoff;
-        threads.before_park = Some(std::sync::Arc::new(move || blocking::backoff(first)));
+        let process = Process::this();
+        threads.before_park = Some(std::sync::Arc::new(move || {
+            blocking::backoff(first, process)
+        }));
         let pool = Pool::new(threads);
         let monitor = Monitor::new(self.monitor, remotes.len(), attributes);
         let shared = Arc::new(Shared::new(

@@ -111,6 +111,12 @@ impl Events {
         self.0.waker(worker)
     }
 
+    /// Sets how many events of sockets a thread collects at once.
+    #[cfg(all(feature = "net", unix))]
+    pub(crate) fn set_max_events(&self, max: usize) {
+        self.0.set_max_events(max);
+    }
+
     /// Sets how the driver runs closures that block.
     #[cfg(all(feature = "net", unix))]
     pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {
@@ -143,14 +149,9 @@ impl Events {
     }
 
     /// Blocks this thread, which is not a worker, on a future. The caller has made the driver the
-    /// thread's current one. `is_copy` says whether `fork` has made this process: a thread of it
-    /// must not take events from the parent's poller.
-    pub(crate) fn block_on<F: Future>(
-        &self,
-        future: F,
-        is_copy: impl FnOnce() -> bool,
-    ) -> F::Output {
-        if (cfg!(feature = "test-util") || self.0.may_stand_by()) && !is_copy() {
+    /// thread's current one.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        if cfg!(feature = "test-util") || self.0.may_stand_by() {
             self.0.block_on(future)
         } else {
             park::ThreadPark::block_on(future)
@@ -315,7 +316,7 @@ impl LocalEvents {
                 Box::new((driver, park))
             }
             LocalPark::Idle(park) => park,
-            LocalPark::Taken => scope::refuse_nested_block_on(),
+            LocalPark::Taken => scope::refuse_nested_block_on(None),
         };
         let mut put_back = PutBack(&self.0, Some(park));
         let (driver, park) = &mut **put_back.1.as_mut().expect("only the drop takes it");

@@ -91,7 +91,7 @@ impl Events {
 
     pub(crate) fn bind(&self, _: &Arc<Shared>) {}
 
-    pub(crate) fn block_on<F: Future>(&self, future: F, _: impl FnOnce() -> bool) -> F::Output {
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         ThreadPark::block_on(future)
     }
 

@@ -122,7 +122,10 @@ impl Builder {
 /// # let mut builder =
 /// Builder::new_current_thread().enable_all();
 /// # #[cfg(all(feature = "net", unix))]
-/// Builder::new_current_thread().enable_io();
+/// Builder::new_current_thread()
+///     .enable_io()
+///     .max_io_events_per_tick(128)
+///     .max_io_events_per_busy_tick(8);
 /// # #[cfg(feature = "time")]
 /// Builder::new_current_thread().enable_time();
 /// ```
@@ -139,6 +142,32 @@ impl Builder {
     #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
     pub fn enable_io(&mut self) -> &mut Self {
         self.0.enable_io = true;
+        self
+    }
+
+    /// Sets how many events of sockets a worker takes at once. See
+    /// [`crate::Builder::max_io_events_per_tick`].
+    ///
+    /// # Panics
+    /// If `events` is 0.
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
+    #[track_caller]
+    pub fn max_io_events_per_tick(&mut self, events: usize) -> &mut Self {
+        self.0 = self.0.clone().max_io_events_per_tick(events);
+        self
+    }
+
+    /// Sets how many events a worker that has tasks to run takes at once. See
+    /// [`crate::Builder::max_io_events_per_busy_tick`].
+    ///
+    /// # Panics
+    /// If `events` is 0.
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
+    #[track_caller]
+    pub fn max_io_events_per_busy_tick(&mut self, events: usize) -> &mut Self {
+        self.0 = self.0.clone().max_io_events_per_busy_tick(events);
         self
     }
 

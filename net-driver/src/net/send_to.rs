@@ -20,7 +20,8 @@ use crate::{
     Interest,
     driver::WeakDriver,
     readiness::Snapshot,
-    registration::{CALL, Registration, Wait, uninterrupted},
+    registration::{CALL, Registration, uninterrupted},
+    slot::Direction,
     sys::Os,
 };
 use std::{
@@ -29,15 +30,13 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
+use sync_shim::sync::Mutex;
 
 const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// One send.
-struct Sending<'a> {
-    registration: &'a Registration<Os>,
-    driver: &'a WeakDriver,
-    wait: Wait<'a, Os>,
+/// How far one send has come.
+pub(crate) struct Turns {
     pause: Pause,
     /// The length of the next pause.
     length: Duration,
@@ -45,28 +44,40 @@ struct Sending<'a> {
     trusts_events: bool,
 }
 
-impl<'a> Sending<'a> {
-    fn new(registration: &'a Registration<Os>, driver: &'a WeakDriver) -> Self {
+impl Default for Turns {
+    fn default() -> Self {
         Self {
-            registration,
-            driver,
-            wait: registration.wait(Interest::WRITABLE),
             pause: Pause::default(),
             length: SHORTEST,
             trusts_events: true,
         }
     }
+}
 
+impl Turns {
+    /// Polls the send `op`. `poll_ready` polls whether the sender is writable.
     fn poll<R>(
         &mut self,
+        registration: &Registration<Os>,
+        driver: &WeakDriver,
         cx: &mut Context<'_>,
+        mut poll_ready: impl FnMut(&mut Context<'_>) -> Poll<io::Result<Snapshot>>,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         let progress = ready!(coop_budget::poll_proceed_n(cx, CALL));
         loop {
-            let seen = ready!(self.poll_turn(cx))?;
+            let seen = if self.pause.poll(driver, cx)?.is_ready() {
+                registration.current()?
+            } else if self.trusts_events {
+                let seen = ready!(poll_ready(cx))?;
+                // Rule 3: if the call that follows succeeds, this send ends.
+                self.trusts_events = false;
+                seen
+            } else {
+                return Poll::Pending;
+            };
             let op = || uninterrupted(&mut op);
-            if let Some(done) = self.registration.attempt(seen, Interest::WRITABLE, op) {
+            if let Some(done) = registration.attempt(seen, Interest::WRITABLE, op) {
                 progress.made_progress();
                 return Poll::Ready(done);
             }
@@ -74,32 +85,40 @@ impl<'a> Sending<'a> {
             self.length = (self.length * 2).min(LONGEST);
         }
     }
-
-    /// Polls whether the next call is due.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Snapshot>> {
-        if self.pause.poll(self.driver, cx)?.is_ready() {
-            return Poll::Ready(self.registration.current());
-        }
-        if !self.trusts_events {
-            return Poll::Pending;
-        }
-        let seen = ready!(self.wait.poll_ready(cx))?;
-        // Rule 3: if the call that follows succeeds, this send ends.
-        self.trusts_events = false;
-        Poll::Ready(Ok(seen))
-    }
 }
 
 impl<T> Source<T> {
     /// Performs `op`, which sends to a socket that may have a full queue. The pauses are timers of
-    /// `driver`.
+    /// `driver`. Any number of tasks may call this at a time.
     pub(crate) async fn send_to<R>(
         &self,
         driver: &WeakDriver,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut sending = Sending::new(self.registration(), driver);
-        poll_fn(|cx| sending.poll(cx, &mut op)).await
+        let (mut turns, registration) = (Turns::default(), self.registration());
+        let mut wait = registration.wait(Interest::WRITABLE);
+        poll_fn(|cx| turns.poll(registration, driver, cx, |cx| wait.poll_ready(cx), &mut op)).await
+    }
+
+    /// Polls for a [`send_to`](Self::send_to), whose state is in `turns` from one poll to the next.
+    /// Only the last task that polled is woken.
+    pub(crate) fn poll_send_to<R>(
+        &self,
+        driver: &WeakDriver,
+        turns: &Mutex<Turns>,
+        cx: &mut Context<'_>,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let mut mine = std::mem::take(&mut *turns.lock());
+        let registration = self.registration();
+        let poll_ready = |cx: &mut Context<'_>| registration.poll_ready(cx, Direction::Write);
+        let polled = mine.poll(registration, driver, cx, poll_ready, op);
+        if polled.is_pending() {
+            // The lock is not held while the other state is dropped: its timer has a waker.
+            let other = std::mem::replace(&mut *turns.lock(), mine);
+            drop(other);
+        }
+        polled
     }
 }
 

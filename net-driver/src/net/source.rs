@@ -27,8 +27,9 @@ pub(crate) struct Source<T> {
 #[track_caller]
 pub(crate) fn current_driver() -> Driver {
     Driver::current().expect(
-        "this thread has no driver: make sockets inside a runtime, or enter one first \
-         (`Handle::enter`, or `Driver::enter`)",
+        "this thread has no driver of net-driver, which a socket, a pipe or a child process needs \
+         (a runtime of another crate, such as tokio, has none): make it inside a runtime with such \
+         a driver, as selvedge's, or enter one first (`Handle::enter`, or `Driver::enter`)",
     )
 }
 

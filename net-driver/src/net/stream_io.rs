@@ -155,9 +155,10 @@ macro_rules! impl_write {
     };
 }
 
-/// Implements methods that wait for readiness, for a type with a field `source`.
+/// Implements methods that wait for readiness, for a type with a field `source`. `$poll_read` and
+/// `$poll_write` are the names of the methods that poll.
 macro_rules! readiness_methods {
-    ($type:ty, $(#[$doc:meta])*) => {
+    ($type:ty, $poll_read:ident, $poll_write:ident, $(#[$doc:meta])*) => {
         $(#[$doc])*
         impl $type {
             /// Waits until the socket is ready for any state of `interest`. The next operation may
@@ -189,7 +190,7 @@ macro_rules! readiness_methods {
             ///
             /// # Errors
             /// As [`ready`](Self::ready).
-            pub fn poll_read_ready(
+            pub fn $poll_read(
                 &self,
                 cx: &mut std::task::Context<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
@@ -200,7 +201,7 @@ macro_rules! readiness_methods {
             ///
             /// # Errors
             /// As [`ready`](Self::ready).
-            pub fn poll_write_ready(
+            pub fn $poll_write(
                 &self,
                 cx: &mut std::task::Context<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
@@ -332,6 +333,18 @@ macro_rules! duplex_methods {
                 to: &mut [std::io::IoSliceMut<'_>],
             ) -> std::io::Result<usize> {
                 let read = || std::io::Read::read_vectored(&mut self.source.io(), to);
+                self.source.try_io(crate::Interest::READABLE, read)
+            }
+
+            /// Reads into the next free memory of a buffer without a wait, and advances the buffer.
+            /// Zero bytes mean the end of the stream, or that `to` is full. The feature `tokio`
+            /// adds this method.
+            ///
+            /// # Errors
+            /// As [`try_read`](Self::try_read).
+            #[cfg(feature = "tokio")]
+            pub fn try_read_buf<B: bytes::BufMut>(&self, to: &mut B) -> std::io::Result<usize> {
+                let read = || crate::net::bufs::recv(to, self.source.io().into());
                 self.source.try_io(crate::Interest::READABLE, read)
             }
 

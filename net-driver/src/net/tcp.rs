@@ -41,6 +41,7 @@ split::halves!(
     /// ```
     /// # use net_driver::{Driver, net::{TcpListener, TcpStream}};
     /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # use std::future::poll_fn;
     /// # Driver::new(1).park(0).block_on(async {
     /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
     /// # let mut stream = TcpStream::connect(listener.local_addr()?).await?;
@@ -50,11 +51,18 @@ split::halves!(
     /// read.readable().await?;
     /// let mut peeked = [0; 8];
     /// assert_eq!(read.peek(&mut peeked).await?, 5);
+    /// assert_eq!(poll_fn(|cx| read.poll_peek_slice(cx, &mut peeked)).await?, 5);
+    /// # #[cfg(feature = "tokio")] {
+    /// let mut buf = tokio::io::ReadBuf::new(&mut peeked);
+    /// assert_eq!(poll_fn(|cx| read.poll_peek(cx, &mut buf)).await?, 5);
+    /// # }
     /// let mut to = [0; 2];
     /// assert_eq!(read.try_read(&mut to)?, 2);
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
+    /// # #[cfg(feature = "tokio")]
+    /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert_eq!(read.peer_addr()?, write.peer_addr()?);
     /// assert_eq!(read.local_addr()?, write.local_addr()?);
     /// # let _ = read.ready(net_driver::Interest::READABLE);
@@ -90,6 +98,7 @@ split::halves!(
     /// ```
     /// # use net_driver::{Driver, Interest, net::{TcpListener, TcpStream}};
     /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # use std::future::poll_fn;
     /// # Driver::new(1).park(0).block_on(async {
     /// # let listener = TcpListener::bind("127.0.0.1:0").await?;
     /// # let stream = TcpStream::connect(listener.local_addr()?).await?;
@@ -100,10 +109,17 @@ split::halves!(
     /// assert!(read.ready(Interest::READABLE).await?.is_readable());
     /// let mut to = [0; 2];
     /// assert_eq!(read.peek(&mut to).await?, 2);
+    /// assert_eq!(poll_fn(|cx| read.poll_peek_slice(cx, &mut to)).await?, 2);
+    /// # #[cfg(feature = "tokio")] {
+    /// let mut buf = tokio::io::ReadBuf::new(&mut to);
+    /// assert_eq!(poll_fn(|cx| read.poll_peek(cx, &mut buf)).await?, 2);
+    /// # }
     /// assert_eq!(read.try_read(&mut to)?, 2);
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
+    /// # #[cfg(feature = "tokio")]
+    /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert_eq!(read.peer_addr()?, peer.local_addr()?);
     /// assert_eq!(read.local_addr()?, peer.peer_addr()?);
     /// let stream: TcpStream = read.reunite(write).unwrap();
@@ -162,14 +178,32 @@ impl ReadHalf<'_> {
     /// # Errors
     /// As a read.
     pub async fn peek(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        std::future::poll_fn(|cx| self.poll_peek(cx, to)).await
+        std::future::poll_fn(|cx| self.poll_peek_slice(cx, to)).await
     }
 
     /// Polls for a [`peek`](Self::peek).
     ///
     /// # Errors
     /// As a read.
-    pub fn poll_peek(&mut self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_peek_slice(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_peek_slice(cx, to)
+    }
+
+    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. The
+    /// feature `tokio` adds this method.
+    ///
+    /// # Errors
+    /// As a read.
+    #[cfg(feature = "tokio")]
+    pub fn poll_peek(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
         self.0.poll_peek(cx, to)
     }
 }
@@ -180,14 +214,32 @@ impl OwnedReadHalf {
     /// # Errors
     /// As a read.
     pub async fn peek(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        std::future::poll_fn(|cx| self.poll_peek(cx, to)).await
+        std::future::poll_fn(|cx| self.poll_peek_slice(cx, to)).await
     }
 
     /// Polls for a [`peek`](Self::peek).
     ///
     /// # Errors
     /// As a read.
-    pub fn poll_peek(&mut self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_peek_slice(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_peek_slice(cx, to)
+    }
+
+    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. The
+    /// feature `tokio` adds this method.
+    ///
+    /// # Errors
+    /// As a read.
+    #[cfg(feature = "tokio")]
+    pub fn poll_peek(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
         self.0.poll_peek(cx, to)
     }
 }
@@ -197,8 +249,26 @@ impl TcpStream {
     ///
     /// # Errors
     /// As a read.
-    pub fn poll_peek(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_peek_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
         let (registration, stream) = (self.source.registration(), self.source.io());
         registration.poll_io(cx, Direction::Read, || stream.peek(to))
+    }
+
+    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. Only
+    /// the last task that polled is woken. The feature `tokio` adds this method.
+    ///
+    /// # Errors
+    /// As a read.
+    #[cfg(feature = "tokio")]
+    pub fn poll_peek(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let peeked = self.poll_peek_slice(cx, to.initialize_unfilled());
+        peeked.map_ok(|count| {
+            to.advance(count);
+            count
+        })
     }
 }

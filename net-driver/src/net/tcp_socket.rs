@@ -1,5 +1,5 @@
 //! A TCP socket before it connects or listens.
-use super::{TcpListener, TcpStream};
+use super::{TcpListener, TcpStream, options};
 use crate::reactor::Removal;
 use socket2::{Domain, SockRef, Socket, Type};
 use std::{
@@ -149,7 +149,9 @@ impl TcpSocket {
 /// assert!(socket.keepalive()?);
 /// socket.set_nodelay(true)?;
 /// assert!(socket.nodelay()?);
-/// socket.set_linger(Some(Duration::ZERO))?;
+/// socket.set_linger(Some(Duration::from_secs(1)))?;
+/// assert_eq!(socket.linger()?, Some(Duration::from_secs(1)));
+/// socket.set_zero_linger()?;
 /// assert_eq!(socket.linger()?, Some(Duration::ZERO));
 /// socket.set_send_buffer_size(8_192)?;
 /// assert!(socket.send_buffer_size()? >= 8_192);
@@ -239,6 +241,14 @@ impl TcpSocket {
         self.socket.set_linger(limit)
     }
 
+    /// Sets a linger of zero: the drop of the connection then resets it.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.set_linger(Some(Duration::ZERO))
+    }
+
     /// Returns the size of the send buffer (`SO_SNDBUF`). Linux reports twice the size that was
     /// set.
     ///
@@ -273,6 +283,29 @@ impl TcpSocket {
         self.socket.set_recv_buffer_size(size as usize)
     }
 }
+
+options::ip_options!(
+    TcpSocket,
+    |this| this.socket,
+    /// Options of IP.
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")] {
+    /// use net_driver::net::TcpSocket;
+    ///
+    /// let socket = TcpSocket::new_v4()?;
+    /// socket.set_tos_v4(0x10)?;
+    /// assert_eq!(socket.tos_v4()?, 0x10);
+    /// assert_eq!(socket.device()?, None);
+    /// socket.bind_device(None)?;
+    /// if let Ok(socket) = TcpSocket::new_v6() {
+    ///     socket.set_tclass_v6(0x10)?;
+    ///     assert_eq!(socket.tclass_v6()?, 0x10);
+    /// }
+    /// # }
+    /// # std::io::Result::Ok(())
+    /// ```
+);
 
 /// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes,
 /// unless the socket is exempt: see [duplicates](super#duplicates).

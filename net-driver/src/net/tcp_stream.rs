@@ -45,7 +45,11 @@ use std::{
 ///
 ///     let mut to = [0; 5];
 ///     assert_eq!(peer.peek(&mut to).await?, 5);
-///     assert_eq!(poll_fn(|cx| peer.poll_peek(cx, &mut to)).await?, 5);
+///     assert_eq!(poll_fn(|cx| peer.poll_peek_slice(cx, &mut to)).await?, 5);
+/// #   #[cfg(feature = "tokio")] {
+///     let mut buf = tokio::io::ReadBuf::new(&mut to);
+///     assert_eq!(poll_fn(|cx| peer.poll_peek(cx, &mut buf)).await?, 5);
+/// #   }
 ///     peer.read_exact(&mut to).await?;
 ///     assert_eq!(&to, b"hello");
 ///     assert_eq!(peer.peer_addr()?, stream.local_addr()?);
@@ -175,6 +179,10 @@ impl TcpStream {
 ///     assert_eq!(stream.linger()?, Some(Duration::ZERO));
 ///     stream.set_ttl(9)?;
 ///     assert_eq!(stream.ttl()?, 9);
+/// #   #[cfg(target_os = "linux")] {
+///     stream.set_quickack(true)?;
+///     assert!(stream.quickack()?);
+/// #   }
 ///     std::io::Result::Ok(())
 /// }).unwrap();
 /// ```
@@ -193,6 +201,25 @@ impl TcpStream {
     /// If the system call fails.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.source.io().set_nodelay(nodelay)
+    }
+
+    /// Returns whether the system acknowledges packets at once (`TCP_QUICKACK`).
+    ///
+    /// # Errors
+    /// If the system call fails.
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    pub fn quickack(&self) -> io::Result<bool> {
+        SockRef::from(self.source.io()).tcp_quickack()
+    }
+
+    /// Sets whether the system acknowledges packets at once (`TCP_QUICKACK`). The system may change
+    /// this again by itself.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
+        SockRef::from(self.source.io()).set_tcp_quickack(quickack)
     }
 
     /// Returns how long a close waits for unsent bytes (`SO_LINGER`).
@@ -240,6 +267,8 @@ impl TcpStream {
 
 stream_io::readiness_methods!(
     TcpStream,
+    poll_read_ready,
+    poll_write_ready,
     /// Readiness, and operations without a wait.
     ///
     /// ```
@@ -267,6 +296,8 @@ stream_io::readiness_methods!(
     ///     assert_eq!(poll_fn(|cx| peer.poll_read_uninit(cx, &mut uninit)).await?, 1);
     ///     assert_eq!(peer.try_read(&mut to)?, 1);
     ///     assert_eq!(peer.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
+    /// #   #[cfg(feature = "tokio")]
+    ///     assert!(peer.try_read_buf(&mut vec![]).is_err());
     ///     assert!(peer.take_error()?.is_none());
     ///     std::io::Result::Ok(())
     /// }).unwrap();

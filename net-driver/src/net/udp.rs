@@ -1,7 +1,9 @@
 //! A UDP socket.
-use super::{ToSocketAddrs, lookup, source::Source, stream_io};
+#[cfg(feature = "tokio")]
+use super::bufs;
+use super::{ToSocketAddrs, lookup, options, source::Source, stream_io};
 use crate::{Interest, Ready, reactor::Removal, slot::Direction};
-use socket2::{Domain, Type};
+use socket2::{Domain, SockAddr, SockRef, Type};
 use std::{
     io, net,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -40,9 +42,9 @@ use std::{
 ///     assert_eq!(other.try_recv(&mut to)?, 1);
 ///
 ///     poll_fn(|cx| one.poll_send_to(cx, b"e", at)).await?;
-///     assert_eq!(poll_fn(|cx| other.poll_recv_from(cx, &mut to)).await?.0, 1);
+///     assert_eq!(poll_fn(|cx| other.poll_recv_from_slice(cx, &mut to)).await?.0, 1);
 ///     poll_fn(|cx| one.poll_send(cx, b"f")).await?;
-///     assert_eq!(poll_fn(|cx| other.poll_recv(cx, &mut to)).await?, 1);
+///     assert_eq!(poll_fn(|cx| other.poll_recv_slice(cx, &mut to)).await?, 1);
 ///     let one = UdpSocket::from_std(one.into_std()?)?;
 /// #   drop(one);
 ///     std::io::Result::Ok(())
@@ -125,6 +127,15 @@ impl UdpSocket {
         self.source.registration().io(Interest::READABLE, op).await
     }
 
+    fn poll_reading<R>(
+        &self,
+        cx: &mut Context<'_>,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Read, op)
+    }
+
     async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         self.source.registration().io(Interest::WRITABLE, op).await
     }
@@ -200,9 +211,8 @@ impl UdpSocket {
     ///
     /// # Errors
     /// As `recv`.
-    pub fn poll_recv(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Read, || self.source.io().recv(to))
+    pub fn poll_recv_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.poll_reading(cx, || self.source.io().recv(to))
     }
 
     /// Receives without a wait.
@@ -226,13 +236,12 @@ impl UdpSocket {
     ///
     /// # Errors
     /// As `recv_from`.
-    pub fn poll_recv_from(
+    pub fn poll_recv_from_slice(
         &self,
         cx: &mut Context<'_>,
         to: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Read, || self.source.io().recv_from(to))
+        self.poll_reading(cx, || self.source.io().recv_from(to))
     }
 
     /// Receives without a wait.
@@ -261,6 +270,174 @@ impl UdpSocket {
     }
 }
 
+/// Peeks: a datagram that they read stays in the queue.
+///
+/// ```
+/// use net_driver::{Driver, net::UdpSocket};
+/// use std::future::poll_fn;
+///
+/// Driver::new(1).park(0).block_on(async {
+///     let socket = UdpSocket::bind("127.0.0.1:0").await?;
+///     let (at, mut to) = (socket.local_addr()?, [0; 8]);
+///     socket.connect(at).await?;
+///     socket.send(b"ab").await?;
+///     assert_eq!(socket.peek_sender().await?, at);
+///     assert_eq!(poll_fn(|cx| socket.poll_peek_sender(cx)).await?, at);
+///     assert_eq!(socket.try_peek_sender()?, at);
+///     assert_eq!(socket.try_peek(&mut to)?, 2);
+///     assert_eq!(socket.try_peek_from(&mut to)?, (2, at));
+///     assert_eq!(poll_fn(|cx| socket.poll_peek_slice(cx, &mut to)).await?, 2);
+///     assert_eq!(poll_fn(|cx| socket.poll_peek_from_slice(cx, &mut to)).await?, (2, at));
+/// #   #[cfg(feature = "tokio")] {
+///     let mut buf = tokio::io::ReadBuf::new(&mut to);
+///     poll_fn(|cx| socket.poll_peek(cx, &mut buf)).await?;
+///     assert_eq!(poll_fn(|cx| socket.poll_peek_from(cx, &mut buf)).await?, at);
+///     assert_eq!(buf.filled(), b"abab");
+/// #   }
+///     std::io::Result::Ok(())
+/// }).unwrap();
+/// ```
+impl UdpSocket {
+    /// Polls for a [`peek`](Self::peek). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `peek`.
+    pub fn poll_peek_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.poll_reading(cx, || self.source.io().peek(to))
+    }
+
+    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Only the last task that polled is
+    /// woken. The feature `tokio` adds this method.
+    ///
+    /// # Errors
+    /// As `peek`.
+    #[cfg(feature = "tokio")]
+    pub fn poll_peek(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let peeked = self.poll_peek_slice(cx, to.initialize_unfilled());
+        peeked.map_ok(|count| to.advance(count))
+    }
+
+    /// Peeks without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no datagram; else as [`peek`](Self::peek).
+    pub fn try_peek(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.source
+            .try_io(Interest::READABLE, || self.source.io().peek(to))
+    }
+
+    /// Polls for a [`peek_from`](Self::peek_from). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `peek_from`.
+    pub fn poll_peek_from_slice(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        self.poll_reading(cx, || self.source.io().peek_from(to))
+    }
+
+    /// Polls for a [`peek_from`](Self::peek_from) into a buffer of tokio. Returns the address of
+    /// the sender. Only the last task that polled is woken. The feature `tokio` adds this method.
+    ///
+    /// # Errors
+    /// As `peek_from`.
+    #[cfg(feature = "tokio")]
+    pub fn poll_peek_from(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<SocketAddr>> {
+        let peeked = self.poll_peek_from_slice(cx, to.initialize_unfilled());
+        peeked.map_ok(|(count, from)| {
+            to.advance(count);
+            from
+        })
+    }
+
+    /// Peeks without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no datagram; else as [`peek_from`](Self::peek_from).
+    pub fn try_peek_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.source
+            .try_io(Interest::READABLE, || self.source.io().peek_from(to))
+    }
+
+    /// Returns the sender of the next datagram.
+    ///
+    /// # Errors
+    /// As [`peek_from`](Self::peek_from).
+    pub async fn peek_sender(&self) -> io::Result<SocketAddr> {
+        self.reading(|| self.sender()).await
+    }
+
+    /// Polls for a [`peek_sender`](Self::peek_sender). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `peek_sender`.
+    pub fn poll_peek_sender(&self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
+        self.poll_reading(cx, || self.sender())
+    }
+
+    /// Returns the sender of the next datagram without a wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no datagram; else as [`peek_sender`](Self::peek_sender).
+    pub fn try_peek_sender(&self) -> io::Result<SocketAddr> {
+        self.source.try_io(Interest::READABLE, || self.sender())
+    }
+
+    fn sender(&self) -> io::Result<SocketAddr> {
+        address(&SockRef::from(self.source.io()).peek_sender()?)
+    }
+}
+
+/// Returns std's address for one of socket2.
+fn address(of: &SockAddr) -> io::Result<SocketAddr> {
+    of.as_socket().ok_or(io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(feature = "tokio")]
+bufs::datagram_methods!(
+    UdpSocket,
+    SocketAddr,
+    address,
+    /// Receives into buffers, as tokio has them.
+    ///
+    /// ```
+    /// use net_driver::{Driver, net::UdpSocket};
+    /// use std::future::poll_fn;
+    /// use tokio::io::ReadBuf;
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let socket = UdpSocket::bind("127.0.0.1:0").await?;
+    ///     let (at, mut to) = (socket.local_addr()?, [0; 8]);
+    ///     socket.connect(at).await?;
+    ///     for byte in b"abcdef" {
+    ///         socket.send(&[*byte]).await?;
+    ///     }
+    ///     let mut buf = ReadBuf::new(&mut to);
+    ///     poll_fn(|cx| socket.poll_recv(cx, &mut buf)).await?;
+    ///     assert_eq!(poll_fn(|cx| socket.poll_recv_from(cx, &mut buf)).await?, at);
+    ///     assert_eq!(buf.filled(), b"ab");
+    ///
+    ///     let mut bytes = Vec::with_capacity(8);
+    ///     assert_eq!(socket.recv_buf(&mut bytes).await?, 1);
+    ///     assert_eq!(socket.recv_buf_from(&mut bytes).await?, (1, at));
+    ///     assert_eq!(socket.try_recv_buf(&mut bytes)?, 1);
+    ///     assert_eq!(socket.try_recv_buf_from(&mut bytes)?, (1, at));
+    ///     assert_eq!(bytes, b"cdef");
+    ///     std::io::Result::Ok(())
+    /// }).unwrap();
+    /// ```
+);
+
 /// Options of the socket.
 ///
 /// ```
@@ -283,6 +460,10 @@ impl UdpSocket {
 ///     let group = "ff02::114".parse().unwrap();
 ///     assert!(socket.join_multicast_v6(&group, 0).is_err(), "it is a socket of IPv4");
 ///     assert!(socket.leave_multicast_v6(&group, 0).is_err());
+///     if let Ok(socket) = UdpSocket::bind("[::1]:0").await {
+///         socket.set_multicast_loop_v6(false)?;
+///         assert!(!socket.multicast_loop_v6()?);
+///     }
 ///     std::io::Result::Ok(())
 /// }).unwrap();
 /// ```
@@ -335,6 +516,22 @@ impl UdpSocket {
         self.source.io().set_multicast_loop_v4(on)
     }
 
+    /// Returns whether this host gets its own multicast packets, of IPv6.
+    ///
+    /// # Errors
+    /// If the system call fails, as on a socket of IPv4.
+    pub fn multicast_loop_v6(&self) -> io::Result<bool> {
+        self.source.io().multicast_loop_v6()
+    }
+
+    /// Sets whether this host gets its own multicast packets, of IPv6.
+    ///
+    /// # Errors
+    /// If the system call fails, as on a socket of IPv4.
+    pub fn set_multicast_loop_v6(&self, on: bool) -> io::Result<()> {
+        self.source.io().set_multicast_loop_v6(on)
+    }
+
     /// Returns the time to live of multicast packets.
     ///
     /// # Errors
@@ -384,8 +581,34 @@ impl UdpSocket {
     }
 }
 
+options::ip_options!(
+    UdpSocket,
+    |this| SockRef::from(this.source.io()),
+    /// Options of IP.
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")]
+    /// # net_driver::Driver::new(1).park(0).block_on(async {
+    /// use net_driver::net::UdpSocket;
+    ///
+    /// let socket = UdpSocket::bind("127.0.0.1:0").await?;
+    /// socket.set_tos_v4(0x10)?;
+    /// assert_eq!(socket.tos_v4()?, 0x10);
+    /// assert_eq!(socket.device()?, None);
+    /// socket.bind_device(None)?;
+    /// if let Ok(socket) = UdpSocket::bind("[::1]:0").await {
+    ///     socket.set_tclass_v6(0x10)?;
+    ///     assert_eq!(socket.tclass_v6()?, 0x10);
+    /// }
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+);
+
 stream_io::readiness_methods!(
     UdpSocket,
+    poll_recv_ready,
+    poll_send_ready,
     /// Readiness.
     ///
     /// ```
@@ -396,11 +619,11 @@ stream_io::readiness_methods!(
     ///     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     ///     socket.writable().await?;
     ///     assert!(socket.ready(Interest::WRITABLE).await?.is_writable());
-    ///     poll_fn(|cx| socket.poll_write_ready(cx)).await?;
+    ///     poll_fn(|cx| socket.poll_send_ready(cx)).await?;
     ///     let at = socket.local_addr()?;
     ///     socket.try_io(Interest::WRITABLE, || socket.try_send_to(b"a", at))?;
     ///     socket.readable().await?;
-    ///     poll_fn(|cx| socket.poll_read_ready(cx)).await?;
+    ///     poll_fn(|cx| socket.poll_recv_ready(cx)).await?;
     ///     let mut to = [0; 1];
     ///     socket.async_io(Interest::READABLE, || socket.try_recv_from(&mut to)).await?;
     ///     assert!(socket.take_error()?.is_none());

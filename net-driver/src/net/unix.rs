@@ -25,6 +25,7 @@
 //! ```
 use super::{UnixStream, split, stream_io, stream_io::Duplex};
 use crate::{Interest, Ready};
+use socket2::SockAddr;
 use std::{
     io::{self, IoSlice, IoSliceMut},
     os::fd::{AsRawFd, BorrowedFd},
@@ -35,6 +36,19 @@ use std::{
 pub mod pipe;
 
 pub use std::os::unix::net::SocketAddr;
+
+/// The ids of [`UCred`], under tokio's names.
+///
+/// ```
+/// # net_driver::Driver::new(1).park(0).block_on(async {
+/// use net_driver::net::unix::{gid_t, pid_t, uid_t};
+///
+/// let peer = net_driver::net::UnixStream::pair()?.0.peer_cred()?;
+/// let _: (uid_t, gid_t, Option<pid_t>) = (peer.uid(), peer.gid(), peer.pid());
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub use libc::{gid_t, pid_t, uid_t};
 
 /// Returns the address that a path names. On Linux, a path that begins with a zero byte is an
 /// abstract name, for which there is no file.
@@ -52,6 +66,38 @@ pub(super) fn address(path: &Path) -> io::Result<SocketAddr> {
         }
     }
     SocketAddr::from_pathname(path)
+}
+
+/// Returns socket2's address for one of std.
+pub(super) fn to_socket2(address: &SocketAddr) -> io::Result<SockAddr> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        #[cfg(target_os = "android")]
+        use std::os::android::net::SocketAddrExt;
+        #[cfg(target_os = "linux")]
+        use std::os::linux::net::SocketAddrExt;
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+        if let Some(name) = address.as_abstract_name() {
+            return SockAddr::unix(OsStr::from_bytes(&[b"\0", name].concat()));
+        }
+    }
+    match address.as_pathname() {
+        Some(path) => SockAddr::unix(path),
+        None => {
+            let why = "an address without a name";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+    }
+}
+
+/// Returns std's address for one of socket2.
+#[cfg(feature = "tokio")]
+pub(super) fn from_socket2(address: &SockAddr) -> io::Result<SocketAddr> {
+    // `as_unix` returns `None` for an address without a name. The empty path makes such an address.
+    address
+        .as_unix()
+        .map_or_else(|| SocketAddr::from_pathname(""), Ok)
 }
 
 /// The credentials of the process at the other side: [`UnixStream::peer_cred`]. They are those that
@@ -138,6 +184,8 @@ split::halves!(
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
+    /// # #[cfg(feature = "tokio")]
+    /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert!(read.peer_addr()?.is_unnamed());
     /// assert!(read.local_addr()?.is_unnamed());
     /// # let _ = read.ready(net_driver::Interest::READABLE);
@@ -182,6 +230,8 @@ split::halves!(
     /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
     /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
     /// read.read_exact(&mut to[..1]).await?;
+    /// # #[cfg(feature = "tokio")]
+    /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
     /// assert!(read.peer_addr()?.is_unnamed());
     /// assert!(read.local_addr()?.is_unnamed());
     /// let stream: UnixStream = read.reunite(write).unwrap();

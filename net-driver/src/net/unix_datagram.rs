@@ -1,5 +1,8 @@
 //! A Unix socket for datagrams.
+#[cfg(feature = "tokio")]
+use super::bufs;
 use super::{
+    send_to::Turns,
     source::{Source, current_driver},
     stream_io,
     unix::{self, SocketAddr},
@@ -12,6 +15,7 @@ use std::{
     path::Path,
     task::{Context, Poll},
 };
+use sync_shim::sync::Mutex;
 
 /// A Unix socket for datagrams.
 ///
@@ -36,7 +40,7 @@ use std::{
 ///     other.readable().await?;
 ///     assert_eq!(other.try_recv(&mut to)?, 1);
 ///     poll_fn(|cx| one.poll_send(cx, b"d")).await?;
-///     assert_eq!(poll_fn(|cx| other.poll_recv(cx, &mut to)).await?, 1);
+///     assert_eq!(poll_fn(|cx| other.poll_recv_slice(cx, &mut to)).await?, 1);
 ///     one.shutdown(Shutdown::Both)?;
 ///
 ///     let bound = UnixDatagram::bind(&path)?;
@@ -47,6 +51,8 @@ use std::{
 ///     unbound.try_send_to(b"f", &path)?;
 ///     bound.readable().await?;
 ///     assert_eq!(bound.try_recv_from(&mut to)?.0, 1);
+///     poll_fn(|cx| unbound.poll_send_to(cx, b"g", &path)).await?;
+///     assert_eq!(poll_fn(|cx| bound.poll_recv_from_slice(cx, &mut to)).await?.0, 1);
 ///     unbound.connect(&path)?;
 ///     assert_eq!(unbound.peer_addr()?.as_pathname(), bound.local_addr()?.as_pathname());
 ///     let bound = UnixDatagram::from_std(bound.into_std()?)?;
@@ -59,6 +65,8 @@ pub struct UnixDatagram {
     source: Source<net::UnixDatagram>,
     /// The driver whose timers `send_to` uses.
     driver: WeakDriver,
+    /// The state of `poll_send_to`.
+    turns: Mutex<Turns>,
 }
 
 impl UnixDatagram {
@@ -116,6 +124,7 @@ impl UnixDatagram {
         Ok(Self {
             source: Source::new_in(&driver, socket, ready, Removal::Call)?,
             driver: driver.downgrade(),
+            turns: Mutex::default(),
         })
     }
 
@@ -165,6 +174,15 @@ impl UnixDatagram {
         self.source.registration().io(Interest::READABLE, op).await
     }
 
+    fn poll_reading<R>(
+        &self,
+        cx: &mut Context<'_>,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let registration = self.source.registration();
+        registration.poll_io(cx, Direction::Read, op)
+    }
+
     async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         self.source.registration().io(Interest::WRITABLE, op).await
     }
@@ -210,6 +228,23 @@ impl UnixDatagram {
         self.source.send_to(&self.driver, send).await
     }
 
+    /// Polls for a [`send_to`](Self::send_to). Only the last task that polled is woken. A poll that
+    /// follows one that was pending goes on with its pause, also if it sends something else.
+    ///
+    /// # Errors
+    /// As `send_to`.
+    pub fn poll_send_to(
+        &self,
+        cx: &mut Context<'_>,
+        from: &[u8],
+        path: impl AsRef<Path>,
+    ) -> Poll<io::Result<usize>> {
+        let address = unix::address(path.as_ref())?;
+        let send = || self.source.io().send_to_addr(from, &address);
+        self.source
+            .poll_send_to(&self.driver, &self.turns, cx, send)
+    }
+
     /// Sends without a wait.
     ///
     /// Do not repeat this in a loop with [`writable`](Self::writable) or another wait for
@@ -238,9 +273,8 @@ impl UnixDatagram {
     ///
     /// # Errors
     /// As `recv`.
-    pub fn poll_recv(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Read, || self.source.io().recv(to))
+    pub fn poll_recv_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.poll_reading(cx, || self.source.io().recv(to))
     }
 
     /// Receives without a wait.
@@ -260,6 +294,18 @@ impl UnixDatagram {
         self.reading(|| self.source.io().recv_from(to)).await
     }
 
+    /// Polls for a [`recv_from`](Self::recv_from). Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// As `recv_from`.
+    pub fn poll_recv_from_slice(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        self.poll_reading(cx, || self.source.io().recv_from(to))
+    }
+
     /// Receives without a wait.
     ///
     /// # Errors
@@ -270,8 +316,43 @@ impl UnixDatagram {
     }
 }
 
+#[cfg(feature = "tokio")]
+bufs::datagram_methods!(
+    UnixDatagram,
+    SocketAddr,
+    unix::from_socket2,
+    /// Receives into buffers, as tokio has them.
+    ///
+    /// ```
+    /// use net_driver::{Driver, net::UnixDatagram};
+    /// use std::future::poll_fn;
+    /// use tokio::io::ReadBuf;
+    ///
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let ((one, other), mut to) = (UnixDatagram::pair()?, [0; 8]);
+    ///     for byte in b"abcdef" {
+    ///         one.send(&[*byte]).await?;
+    ///     }
+    ///     let mut buf = ReadBuf::new(&mut to);
+    ///     poll_fn(|cx| other.poll_recv(cx, &mut buf)).await?;
+    ///     assert!(poll_fn(|cx| other.poll_recv_from(cx, &mut buf)).await?.is_unnamed());
+    ///     assert_eq!(buf.filled(), b"ab");
+    ///
+    ///     let mut bytes = Vec::with_capacity(8);
+    ///     assert_eq!(other.recv_buf(&mut bytes).await?, 1);
+    ///     assert!(other.recv_buf_from(&mut bytes).await?.1.is_unnamed());
+    ///     assert_eq!(other.try_recv_buf(&mut bytes)?, 1);
+    ///     assert!(other.try_recv_buf_from(&mut bytes)?.1.is_unnamed());
+    ///     assert_eq!(bytes, b"cdef");
+    ///     std::io::Result::Ok(())
+    /// }).unwrap();
+    /// ```
+);
+
 stream_io::readiness_methods!(
     UnixDatagram,
+    poll_recv_ready,
+    poll_send_ready,
     /// Readiness.
     ///
     /// ```
@@ -282,10 +363,10 @@ stream_io::readiness_methods!(
     ///     let (one, other) = UnixDatagram::pair()?;
     ///     one.writable().await?;
     ///     assert!(one.ready(Interest::WRITABLE).await?.is_writable());
-    ///     poll_fn(|cx| one.poll_write_ready(cx)).await?;
+    ///     poll_fn(|cx| one.poll_send_ready(cx)).await?;
     ///     one.try_io(Interest::WRITABLE, || one.try_send(b"a"))?;
     ///     other.readable().await?;
-    ///     poll_fn(|cx| other.poll_read_ready(cx)).await?;
+    ///     poll_fn(|cx| other.poll_recv_ready(cx)).await?;
     ///     let mut to = [0; 1];
     ///     other.async_io(Interest::READABLE, || other.try_recv(&mut to)).await?;
     ///     assert!(one.take_error()?.is_none());

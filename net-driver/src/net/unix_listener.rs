@@ -61,7 +61,31 @@ impl UnixListener {
     /// Without a current driver.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        let listener = net::UnixListener::bind_addr(&unix::address(path.as_ref())?)?;
+        Self::bind_addr(&unix::address(path.as_ref())?)
+    }
+
+    /// Listens at this address, as [`bind`](Self::bind) does at a path.
+    ///
+    /// ```
+    /// use net_driver::{Driver, net::{UnixListener, unix::SocketAddr}};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("bind-addr-{}", std::process::id()));
+    /// let driver = Driver::new(1);
+    /// let _entered = driver.enter(None);
+    /// let listener = UnixListener::bind_addr(&SocketAddr::from_pathname(&path)?)?;
+    /// assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path));
+    /// # std::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// As `bind`.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn bind_addr(address: &SocketAddr) -> io::Result<Self> {
+        let listener = net::UnixListener::bind_addr(address)?;
         listener.set_nonblocking(true)?;
         Self::new(listener, Removal::Close)
     }
@@ -80,7 +104,7 @@ impl UnixListener {
     }
 
     #[track_caller]
-    fn new(listener: net::UnixListener, removal: Removal) -> io::Result<Self> {
+    pub(super) fn new(listener: net::UnixListener, removal: Removal) -> io::Result<Self> {
         let driver = current_driver();
         Ok(Self {
             source: Source::new_in(&driver, listener, Ready::EMPTY, removal)?,

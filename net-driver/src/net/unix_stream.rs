@@ -6,7 +6,7 @@ use super::{
     unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, UCred, WriteHalf},
 };
 use crate::{Interest, Ready, reactor::Removal, slot::Direction};
-use socket2::{Domain, SockAddr, Type};
+use socket2::{Domain, SockAddr, Socket, Type};
 use std::{
     io,
     mem::MaybeUninit,
@@ -57,11 +57,39 @@ impl UnixStream {
     /// # Panics
     /// Without a current driver.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        // socket2 takes any path, and the kernel would cut it off at a zero byte.
-        unix::address(path.as_ref())?;
-        let address = SockAddr::unix(path)?;
+        Self::connect_addr(&unix::address(path.as_ref())?).await
+    }
+
+    /// Connects to the listener at this address.
+    ///
+    /// ```
+    /// use net_driver::{Driver, net::{UnixListener, UnixStream, unix::SocketAddr}};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("unix-address-{}", std::process::id()));
+    /// Driver::new(1).park(0).block_on(async {
+    ///     let address = SocketAddr::from_pathname(&path)?;
+    ///     let _listener = UnixListener::bind_addr(&address)?;
+    ///     let stream = UnixStream::connect_addr(&address).await?;
+    ///     assert_eq!(stream.peer_addr()?.as_pathname(), address.as_pathname());
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # std::fs::remove_file(path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and if the address has no name.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    pub async fn connect_addr(address: &SocketAddr) -> io::Result<Self> {
         let socket = super::socket(Domain::UNIX, Type::STREAM)?;
-        socket.connect(&address)?;
+        Self::connect_by(socket, &unix::to_socket2(address)?).await
+    }
+
+    /// Connects a socket that this crate has made.
+    pub(super) async fn connect_by(socket: Socket, address: &SockAddr) -> io::Result<Self> {
+        socket.connect(address)?;
         let ready = Ready::READABLE | Ready::WRITABLE;
         let source = Source::new(socket.into(), ready, Removal::Close)?;
         source.ready(Interest::WRITABLE).await?;
@@ -159,6 +187,8 @@ impl UnixStream {
 
 stream_io::readiness_methods!(
     UnixStream,
+    poll_read_ready,
+    poll_write_ready,
     /// Readiness, and operations without a wait.
     ///
     /// ```
@@ -183,6 +213,8 @@ stream_io::readiness_methods!(
     ///     assert_eq!(poll_fn(|cx| peer.poll_read_uninit(cx, &mut uninit)).await?, 1);
     ///     assert_eq!(peer.try_read(&mut to)?, 1);
     ///     assert_eq!(peer.try_read(&mut to).unwrap_err().kind(), ErrorKind::WouldBlock);
+    /// #   #[cfg(feature = "tokio")]
+    ///     assert!(peer.try_read_buf(&mut vec![]).is_err());
     ///     assert!(peer.take_error()?.is_none());
     ///     std::io::Result::Ok(())
     /// }).unwrap();

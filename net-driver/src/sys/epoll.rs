@@ -16,8 +16,11 @@ use std::{
 };
 use sync_shim::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The largest number of events of one wait. Their array is on the stack.
-const MOST: usize = 64;
+/// The largest number of events of a wait whose array is on the stack.
+const FEW: usize = 64;
+
+/// The largest number of events of one wait.
+const MOST: usize = 1 << 16;
 
 /// The token of the eventfd. No registration has it.
 const WAKE: u64 = u64::MAX;
@@ -95,8 +98,15 @@ impl Sys for Epoll {
         mut on_event: impl FnMut(u64, Ready),
     ) -> io::Result<bool> {
         const EMPTY: libc::epoll_event = libc::epoll_event { events: 0, u64: 0 };
-        let mut events = [EMPTY; MOST];
-        let count = self.wait_for(&mut events[..max.clamp(1, MOST)], limit);
+        let (mut few, mut many) = ([EMPTY; FEW], Vec::new());
+        let max = max.clamp(1, MOST);
+        let events = if max <= FEW {
+            &mut few[..max]
+        } else {
+            many.resize(max, EMPTY);
+            &mut many[..]
+        };
+        let count = self.wait_for(events, limit);
         if count < 0 {
             let error = io::Error::last_os_error();
             return match error.kind() {

@@ -29,8 +29,11 @@ use std::{
 };
 use sync_shim::atomic::{AtomicBool, Ordering::SeqCst};
 
+/// The number of events for which a new driver has room. A wait for more events makes more room.
+const FEW: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
 /// The largest number of events of one wait.
-const MOST: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+const MOST: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 
 pub(crate) struct Portable {
     poller: polling::Poller,
@@ -65,7 +68,7 @@ impl Sys for Portable {
             poller,
             is_woken: AtomicBool::new(false),
             waiting: Mutex::new(Waiting {
-                events: Events::with_capacity(MOST),
+                events: Events::with_capacity(FEW),
                 rest: VecDeque::new(),
             }),
         })
@@ -121,6 +124,10 @@ impl Sys for Portable {
         let mut was_woken = false;
         if rest.is_empty() {
             events.clear();
+            let max = NonZeroUsize::new(max).unwrap_or(FEW).min(MOST);
+            if max > events.capacity() {
+                *events = Events::with_capacity(max);
+            }
             self.poller.wait(events, limit)?;
             // Ordering: SeqCst pairs with `wake`. If this wait took the notification of a wake,
             // that wake's store comes before this swap. A wake sends no notification if it finds

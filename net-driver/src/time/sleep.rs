@@ -241,12 +241,13 @@ impl Unarmed {
     fn panic(self) -> ! {
         match self {
             Self::NoDriver => panic!(
-                "a sleep was polled outside of a runtime, so nothing would wake it: poll it in a \
-                 task, inside the runtime's block_on, or after Handle::enter"
+                "a sleep was polled outside of a runtime with a driver of net-driver, so nothing \
+                 would wake it (a runtime of another crate, such as tokio, has none): poll it in a \
+                 task of selvedge, inside the runtime's block_on, or after Handle::enter"
             ),
             Self::ShutDown => panic!(
                 "a sleep was polled in a runtime that has shut down, so nothing would wake it: \
-                 end the futures that sleep before their runtime"
+                 end the futures that sleep before their runtime, or poll them in another one"
             ),
         }
     }

@@ -292,7 +292,7 @@ fn current() -> Driver {
     match Driver::current() {
         Some(driver) => driver,
         None => panic!(
-            "this thread is in no runtime, so there is no clock to pause: call this in a task, \
+            "this thread is in no runtime of ours, so there is no clock to pause: call this in a task, \
              inside the runtime's block_on, or after Handle::enter"
         ),
     }

@@ -19,6 +19,16 @@ fn wrong_argument_is_an_error_that_lists_the_right_ones() {
         ("flavor = \"many\"", "no flavor `many`"),
         ("flavor = 1", "expected a string"),
         ("flavor", "an argument is `name = value`"),
+        ("local", "write `flavor = \"local\"`"),
+        ("unhandled_panic = \"abort\"", "no policy `abort`"),
+        ("unhandled_panic = true", "expected a string"),
+        ("name = 7", "expected a string"),
+        ("name = \" \"", "not white space"),
+        ("name = \"a\", name = \"b\"", "set twice"),
+        (
+            "flavor = \"local\", worker_threads = 2",
+            "worker_threads needs",
+        ),
         ("worker_threads = 0", "1 to 65,535"),
         ("worker_threads = \"2\"", "expected a number"),
         ("start_paused = 1", "expected true or false"),
@@ -61,4 +71,44 @@ fn test_runs_on_its_own_thread_unless_a_flavor_is_set() {
     assert!(expanded(TokenStream::new(), Kind::Main).contains("new_multi_thread"));
     let multi = quote! { flavor = "multi_thread", worker_threads = 3 };
     assert!(expanded(multi, Kind::Test).contains("worker_threads (3usize)"));
+}
+
+/// Returns the place of the error, as the compiler shows it.
+fn place(arguments: &str) -> (usize, usize) {
+    let function = syn::parse_str::<ItemFn>("async fn main() {}").unwrap();
+    let error = in_a_runtime(arguments.parse().unwrap(), function, Kind::Main).unwrap_err();
+    let span = error.span();
+    (span.start().column, span.end().column)
+}
+
+/// Fails if an error points at the whole attribute, or at another argument.
+#[test]
+fn error_points_at_its_argument() {
+    for arguments in [
+        "flavor = \"many\"",
+        "flavor = \"local\", name = \"\"",
+        "name = \"a\", local",
+        "name = \"a\", worker_threads = 0",
+    ] {
+        let last = arguments.rsplit([' ', ',']).next().unwrap();
+        let wanted = (arguments.len() - last.len(), arguments.len());
+        assert_eq!(place(arguments), wanted, "{arguments}");
+    }
+}
+
+#[test]
+fn local_flavor_builds_a_local_runtime() {
+    let expanded = |arguments: TokenStream| {
+        let item = quote! { async fn a() {} };
+        expand(arguments, item, Kind::Test).to_string()
+    };
+    let local = expanded(quote! { flavor = "local", name = "near" });
+    assert!(local.contains("new_current_thread") && local.contains("build_local"));
+    assert!(local.contains("name (\"near\")"), "{local}");
+    let policy = expanded(quote! { unhandled_panic = "shutdown_runtime" });
+    assert!(
+        policy.contains("UnhandledPanic :: ShutdownRuntime"),
+        "{policy}"
+    );
+    assert!(!policy.contains("build_local"));
 }

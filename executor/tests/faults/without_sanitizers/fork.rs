@@ -1,8 +1,11 @@
 //! Tests of `fork`, whose child has none of the runtime's threads.
-use crate::process::is_child;
-use selvedge::{Builder, Tick, park::ThreadPark, runtime::LocalRuntime};
+use crate::process::{is_child, role, run};
+use selvedge::{Builder, Runtime, Tick, park::ThreadPark, runtime::LocalRuntime};
 use std::{
+    any::Any,
     future::pending,
+    panic::{self, AssertUnwindSafe},
+    sync::mpsc,
     time::{Duration, Instant},
 };
 
@@ -16,6 +19,11 @@ fn fork(f: impl FnOnce()) -> i32 {
         f();
         std::process::exit(7);
     }
+    status_of(pid)
+}
+
+/// Waits for a child's end, and returns its status.
+fn status_of(pid: libc::pid_t) -> i32 {
     // A child that takes longer hangs, even on the busiest machine.
     let end = Instant::now() + Duration::from_secs(600);
     let mut status = 0;
@@ -47,8 +55,7 @@ fn forked_child_ends_without_threads_and_its_parent_goes_on() {
     let seven = || runtime.block_on(runtime.spawn(async { 7 })).unwrap();
     assert_eq!(seven(), 7);
     assert_eq!(fork(|| ()), EXITED_WITH_7);
-    let spawns = || drop((runtime.spawn(async { 8 }), runtime.metrics()));
-    assert_eq!(fork(spawns), EXITED_WITH_7);
+    assert_eq!(fork(|| drop(runtime.metrics())), EXITED_WITH_7);
     assert_eq!(seven(), 7);
     // The child drops its copy of the runtime, which has no thread to wait for. The parent's
     // runtime is untouched.
@@ -61,23 +68,174 @@ fn forked_child_ends_without_threads_and_its_parent_goes_on() {
         assert!(!copy.shutdown_timeout(Duration::from_secs(3_600)));
     });
     assert_eq!(in_time, EXITED_WITH_7);
-    // The child also starts no thread for the unstarted worker.
-    let (gate, held) = std::sync::mpsc::channel::<()>();
-    let (begin, begun) = std::sync::mpsc::channel();
-    runtime.spawn_detached(async move {
-        begin.send(()).unwrap();
-        let _ = held.recv();
-    });
-    begun.recv().unwrap();
-    let nothing_runs = fork(|| {
-        let task = runtime.spawn(async {});
-        std::thread::sleep(Duration::from_millis(100));
-        assert!(!task.is_finished());
-    });
-    assert_eq!(nothing_runs, EXITED_WITH_7);
-    drop(gate);
     assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 7)).unwrap(), 7);
     drop(runtime);
+}
+
+/// Returns the message of the panic of `f`, without a report of the panic.
+fn message(f: impl FnOnce()) -> String {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let payload = panic::catch_unwind(AssertUnwindSafe(f)).expect_err("it does not panic");
+    panic::set_hook(hook);
+    text(&*payload)
+}
+
+fn text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().cloned();
+    text.unwrap_or_else(|| payload.downcast_ref::<&str>().unwrap().to_string())
+}
+
+/// Asserts that `f` panics in a child with a message about the fork. The message has `words`.
+fn panics_in_child(words: &str, f: impl FnOnce()) {
+    let status = fork(|| {
+        let said = message(f);
+        let about = [
+            "child made by fork",
+            "build a runtime after the fork",
+            words,
+        ];
+        assert!(about.iter().all(|words| said.contains(words)), "{said}");
+    });
+    assert_eq!(status, EXITED_WITH_7, "{words}");
+}
+
+/// Fails if a call in the child waits for the threads of the parent.
+#[test]
+fn call_in_a_forked_child_panics_with_words() {
+    if !is_child("without_sanitizers::fork::call_in_a_forked_child_panics_with_words") {
+        return;
+    }
+    let runtime = Builder::new().workers(2).name("parent").build().unwrap();
+    let handle = runtime.handle();
+    let waits = runtime.spawn(pending::<()>());
+    panics_in_child("block_on was called", || runtime.block_on(waits).unwrap());
+    panics_in_child("(\"parent\")", || runtime.block_on(async {}));
+    panics_in_child("spawn was called", || drop(handle.spawn(async {})));
+    panics_in_child("spawn was called", || handle.spawn_detached(async {}));
+    panics_in_child("spawn_many was called", || {
+        handle.spawn_many([async {}], &mut Vec::new());
+    });
+    panics_in_child("spawn_blocking was called", || {
+        drop(handle.spawn_blocking(|| ()));
+    });
+    let entered = runtime.enter();
+    panics_in_child("spawn was called", || drop(selvedge::spawn(async {})));
+    drop(entered);
+    panics_in_child("spawn was called", || {
+        drop(
+            selvedge::task::Builder::new()
+                .name("named")
+                .spawn_on(async {}, handle),
+        );
+    });
+    assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+}
+
+#[test]
+fn runtime_of_one_thread_panics_in_a_forked_child() {
+    if !is_child("without_sanitizers::fork::runtime_of_one_thread_panics_in_a_forked_child") {
+        return;
+    }
+    let runtime = Builder::new_current_thread().build().unwrap();
+    panics_in_child("block_on was called", || runtime.block_on(pending::<()>()));
+    panics_in_child("runs tasks", || runtime.run_until_stalled());
+    let local = LocalRuntime::new().unwrap();
+    panics_in_child("block_on was called", || local.block_on(async {}));
+    let (_runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
+    panics_in_child("the park of a worker", || workers[0].park());
+    assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+}
+
+/// A child that builds a runtime of its own uses that one, and so does the child's child.
+#[test]
+fn forked_child_may_build_a_runtime_of_its_own() {
+    if !is_child("without_sanitizers::fork::forked_child_may_build_a_runtime_of_its_own") {
+        return;
+    }
+    let seven = |runtime: &Runtime| runtime.block_on(runtime.spawn(async { 7 })).unwrap();
+    let runtime = Builder::new().workers(2).build().unwrap();
+    let status = fork(|| {
+        let own = Builder::new().workers(2).build().unwrap();
+        assert_eq!(seven(&own), 7);
+        panics_in_child("block_on was called", || own.block_on(async {}));
+        assert_eq!(seven(&own), 7);
+    });
+    assert_eq!(status, EXITED_WITH_7);
+    assert_eq!(seven(&runtime), 7);
+}
+
+/// Forks, and does not wait for the child. Returns 0 in the child.
+fn fork_raw() -> libc::pid_t {
+    // SAFETY: as in `fork`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    pid
+}
+
+/// The future of `block_on` forks, and then waits in the child for a thread that is not there.
+#[test]
+fn fork_inside_block_on_panics_in_the_child() {
+    if !is_child("without_sanitizers::fork::fork_inside_block_on_panics_in_the_child") {
+        return;
+    }
+    for builder in [Builder::new().workers(1), Builder::new_current_thread()] {
+        let runtime = builder.build().unwrap();
+        let waits = runtime.spawn(pending::<()>());
+        let abort = waits.abort_handle();
+        let forks = async {
+            let pid = fork_raw();
+            if pid == 0 {
+                drop(waits.await);
+            }
+            abort.abort();
+            pid
+        };
+        match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(forks))) {
+            Ok(pid) => assert_eq!(status_of(pid), EXITED_WITH_7),
+            Err(payload) => {
+                let said = text(&*payload);
+                assert!(said.contains("child made by fork"), "{said}");
+                std::process::exit(7);
+            }
+        }
+    }
+}
+
+/// A task, or a closure, forks and returns in the child: the thread of the runtime is the child's
+/// only one.
+#[test]
+fn worker_of_a_forked_child_aborts_with_words() {
+    const TEST: &str = "without_sanitizers::fork::worker_of_a_forked_child_aborts_with_words";
+    let Some(role) = role() else {
+        for role in ["task", "closure"] {
+            let ended = run(TEST, role);
+            assert!(ended.status.success(), "{ended:?}");
+            let said = ended
+                .said
+                .contains("the child went on as a thread of the runtime");
+            assert!(said, "{ended:?}");
+        }
+        return;
+    };
+    let runtime = Builder::new().workers(1).build().unwrap();
+    // Meanwhile no other thread uses the runtime, and so none holds a lock.
+    let (go, gate) = mpsc::channel();
+    let forks = move || {
+        gate.recv().unwrap();
+        fork_raw()
+    };
+    let pid = match &*role {
+        "task" => runtime.spawn(async move { forks() }),
+        _ => runtime.spawn_blocking(forks),
+    };
+    go.send(()).unwrap();
+    while !pid.is_finished() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let status = status_of(runtime.block_on(pid).unwrap());
+    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGABRT);
+    assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
 }
 
 /// Ends a process other than its own with status 9 when it is dropped there.

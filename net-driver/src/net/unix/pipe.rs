@@ -14,6 +14,8 @@
 //!     std::io::Result::Ok(())
 //! }).unwrap();
 //! ```
+#[cfg(feature = "tokio")]
+use super::super::bufs;
 use super::super::{source::Source, stream_io::wanted};
 use crate::{Interest, Ready, reactor::Removal, slot::Direction};
 use std::{
@@ -178,7 +180,7 @@ fn check_pipe(file: &File) -> io::Result<()> {
 
 /// Defines the methods that both ends have.
 macro_rules! end {
-    ($end:ident, $wrong:ident) => {
+    ($end:ident, $ready:ident, $wrong:ident) => {
         impl $end {
             #[track_caller]
             fn new(file: File) -> io::Result<Self> {
@@ -203,6 +205,31 @@ macro_rules! end {
                 }
                 set_blocking(&file, false)?;
                 Self::new(file)
+            }
+
+            /// Takes over a file without a check that it is this end of a pipe, and that it is
+            /// non-blocking.
+            ///
+            /// # Errors
+            /// If the kernel refuses the file, or the driver has shut down.
+            ///
+            /// # Panics
+            /// Without a current driver.
+            #[track_caller]
+            pub fn from_file_unchecked(file: File) -> io::Result<Self> {
+                Self::new(file)
+            }
+
+            /// Takes over a descriptor, as [`from_file_unchecked`](Self::from_file_unchecked) does.
+            ///
+            /// # Errors
+            /// As [`from_file_unchecked`](Self::from_file_unchecked).
+            ///
+            /// # Panics
+            /// Without a current driver.
+            #[track_caller]
+            pub fn from_owned_fd_unchecked(fd: OwnedFd) -> io::Result<Self> {
+                Self::new(fd.into())
             }
 
             /// Takes over an end of a pipe, as [`from_file`](Self::from_file) does.
@@ -233,6 +260,15 @@ macro_rules! end {
             /// None so far.
             pub fn into_nonblocking_fd(self) -> io::Result<OwnedFd> {
                 Ok(self.source.into_inner().into())
+            }
+
+            /// Performs `op` once if this end is ready. If `op` fails with `WouldBlock`, this end
+            /// counts as not ready until the next event.
+            ///
+            /// # Errors
+            /// `WouldBlock` if this end is not ready, or the error of `op`.
+            pub fn try_io<R>(&self, op: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+                self.source.registration().try_user_io(Interest::$ready, op)
             }
 
             /// Waits until this end is ready for any state of `interest`. Any number of tasks may
@@ -304,8 +340,12 @@ fn set_blocking(file: &File, on: bool) -> io::Result<()> {
 ///     assert_eq!(sender.try_write(b"ab")?, 2);
 ///     assert_eq!(sender.try_write_vectored(&[std::io::IoSlice::new(b"c")])?, 1);
 ///
+///     assert_eq!(sender.try_io(|| Ok(7))?, 7);
+///
 ///     let sender = Sender::from_owned_fd(sender.into_blocking_fd()?)?;
 ///     let sender = Sender::from_file(sender.into_nonblocking_fd()?.into())?;
+///     let sender = Sender::from_owned_fd_unchecked(sender.into_nonblocking_fd()?)?;
+///     let sender = Sender::from_file_unchecked(sender.into_nonblocking_fd()?.into())?;
 ///     drop(receiver);
 ///     assert!(sender.try_write(b"d").is_err());
 ///     std::io::Result::Ok(())
@@ -316,7 +356,7 @@ pub struct Sender {
     source: Source<File>,
 }
 
-end!(Sender, O_RDONLY);
+end!(Sender, WRITABLE, O_RDONLY);
 
 impl Sender {
     /// Waits until there is room, or the other end is gone.
@@ -443,8 +483,18 @@ impl tokio::io::AsyncWrite for Sender {
 ///     assert_eq!(receiver.try_read(&mut to)?, 1);
 ///     assert_eq!(receiver.try_read_vectored(&mut [IoSliceMut::new(&mut to)])?, 1);
 ///
+///     sender.try_write(b"c")?;
+///     assert_eq!(receiver.try_io(|| Ok(7))?, 7);
+/// #   #[cfg(not(feature = "tokio"))] receiver.try_read(&mut to)?;
+/// #   #[cfg(feature = "tokio")] {
+///     let mut bytes = Vec::with_capacity(8);
+///     assert_eq!(receiver.try_read_buf(&mut bytes)?, 1); // With the feature `tokio`.
+/// #   }
+///
 ///     let receiver = Receiver::from_owned_fd(receiver.into_blocking_fd()?)?;
 ///     let receiver = Receiver::from_file(receiver.into_nonblocking_fd()?.into())?;
+///     let receiver = Receiver::from_owned_fd_unchecked(receiver.into_nonblocking_fd()?)?;
+///     let receiver = Receiver::from_file_unchecked(receiver.into_nonblocking_fd()?.into())?;
 ///     drop(sender);
 ///     assert_eq!(receiver.try_read(&mut to)?, 0);
 ///     std::io::Result::Ok(())
@@ -455,7 +505,7 @@ pub struct Receiver {
     source: Source<File>,
 }
 
-end!(Receiver, O_WRONLY);
+end!(Receiver, READABLE, O_WRONLY);
 
 impl Receiver {
     /// Waits until there is something to read, or the other end is gone.
@@ -480,6 +530,19 @@ impl Receiver {
     /// `WouldBlock` if there is nothing to read yet.
     pub fn try_read(&self, to: &mut [u8]) -> io::Result<usize> {
         let read = || self.read(to.len(), |mut file| file.read(to));
+        self.source.try_io(Interest::READABLE, read)
+    }
+
+    /// Reads into the next free memory of a buffer without a wait, and advances the buffer. Zero
+    /// bytes mean that the other end is gone, or that `to` is full. The feature `tokio` adds this
+    /// method.
+    ///
+    /// # Errors
+    /// As [`try_read`](Self::try_read).
+    #[cfg(feature = "tokio")]
+    pub fn try_read_buf<B: bytes::BufMut>(&self, to: &mut B) -> io::Result<usize> {
+        let wanted = to.chunk_mut().len();
+        let read = || self.read(wanted, |file| bufs::read(to, file));
         self.source.try_io(Interest::READABLE, read)
     }
 

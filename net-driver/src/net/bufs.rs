@@ -1,0 +1,146 @@
+//! Receives and reads into the buffers of tokio's functions: a `ReadBuf` of tokio, or a `BufMut` of
+//! the crate `bytes`.
+//!
+//! A `BufMut` has memory that need not be initialised, and a system call writes there. The memory
+//! of a `ReadBuf` is initialised before the call, once for each buffer.
+use bytes::BufMut;
+use socket2::{SockAddr, SockRef};
+use std::{fs::File, io, mem::MaybeUninit, os::fd::AsRawFd, slice};
+
+/// Lets `read` write into the next free memory of `to`, and advances `to` by the count of bytes
+/// that `read` returns.
+///
+/// # Safety
+/// If `read` returns a count, it has initialised that many bytes at the start of the memory. It
+/// makes no initialised byte uninitialised.
+unsafe fn fill<B: BufMut, R>(
+    to: &mut B,
+    read: impl FnOnce(&mut [MaybeUninit<u8>]) -> io::Result<(usize, R)>,
+) -> io::Result<(usize, R)> {
+    let free = to.chunk_mut();
+    let (start, len) = (free.as_mut_ptr().cast(), free.len());
+    // SAFETY: the memory is that of `to`, which no other code uses until `read` has returned. An
+    // element need not be initialised. By the caller's promise, `read` makes no byte uninitialised.
+    let (count, more) = read(unsafe { slice::from_raw_parts_mut(start, len) })?;
+    // SAFETY: by the caller's promise, the bytes are initialised.
+    unsafe { to.advance_mut(count) };
+    Ok((count, more))
+}
+
+/// Receives from a socket.
+pub(crate) fn recv<B: BufMut>(to: &mut B, socket: SockRef<'_>) -> io::Result<usize> {
+    let recv = |to: &mut [MaybeUninit<u8>]| Ok((socket.recv(to)?, ()));
+    // SAFETY: the call returns the count of bytes that the kernel has written, and writes no other.
+    unsafe { fill(to, recv) }.map(|(count, ())| count)
+}
+
+/// Receives a datagram, with the address of its sender.
+pub(crate) fn recv_from<B: BufMut>(
+    to: &mut B,
+    socket: SockRef<'_>,
+) -> io::Result<(usize, SockAddr)> {
+    // SAFETY: as in `recv`.
+    unsafe { fill(to, |to| socket.recv_from(to)) }
+}
+
+/// Reads from a file.
+pub(crate) fn read<B: BufMut>(to: &mut B, file: &File) -> io::Result<usize> {
+    let read = |to: &mut [MaybeUninit<u8>]| {
+        // SAFETY: the pointer is valid for a write of the length.
+        let count = unsafe { libc::read(file.as_raw_fd(), to.as_mut_ptr().cast(), to.len()) };
+        match usize::try_from(count) {
+            Ok(count) => Ok((count, ())),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: as in `recv`.
+    unsafe { fill(to, read) }.map(|(count, ())| count)
+}
+
+/// Implements tokio's receives of datagrams, for a type with a field `source`, the methods
+/// `reading`, `poll_recv_slice` and `poll_recv_from_slice`, and an address `$addr`, which the
+/// function `$address` makes of one of socket2.
+macro_rules! datagram_methods {
+    ($type:ty, $addr:ty, $address:expr, $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        impl $type {
+            /// Polls for a [`recv`](Self::recv) into a buffer of tokio. Only the last task that
+            /// polled is woken. The feature `tokio` adds this method.
+            ///
+            /// # Errors
+            /// As `recv`.
+            pub fn poll_recv(
+                &self,
+                cx: &mut std::task::Context<'_>,
+                to: &mut tokio::io::ReadBuf<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                let received = self.poll_recv_slice(cx, to.initialize_unfilled());
+                received.map_ok(|count| to.advance(count))
+            }
+
+            /// Polls for a [`recv_from`](Self::recv_from) into a buffer of tokio. Returns the
+            /// address of the sender. Only the last task that polled is woken. The feature `tokio`
+            /// adds this method.
+            ///
+            /// # Errors
+            /// As `recv_from`.
+            pub fn poll_recv_from(
+                &self,
+                cx: &mut std::task::Context<'_>,
+                to: &mut tokio::io::ReadBuf<'_>,
+            ) -> std::task::Poll<std::io::Result<$addr>> {
+                let received = self.poll_recv_from_slice(cx, to.initialize_unfilled());
+                received.map_ok(|(count, from)| {
+                    to.advance(count);
+                    from
+                })
+            }
+
+            /// Receives into the next free memory of a buffer, and advances the buffer. The feature
+            /// `tokio` adds this method, and the three that follow.
+            ///
+            /// # Errors
+            /// As [`recv`](Self::recv).
+            pub async fn recv_buf<B: bytes::BufMut>(&self, to: &mut B) -> std::io::Result<usize> {
+                self.reading(|| crate::net::bufs::recv(to, self.source.io().into())).await
+            }
+
+            /// Receives as [`recv_buf`](Self::recv_buf), without a wait.
+            ///
+            /// # Errors
+            /// As [`try_recv`](Self::try_recv).
+            pub fn try_recv_buf<B: bytes::BufMut>(&self, to: &mut B) -> std::io::Result<usize> {
+                let receive = || crate::net::bufs::recv(to, self.source.io().into());
+                self.source.try_io(crate::Interest::READABLE, receive)
+            }
+
+            /// Receives as [`recv_buf`](Self::recv_buf), and returns the address of the sender too.
+            ///
+            /// # Errors
+            /// As [`recv_from`](Self::recv_from).
+            pub async fn recv_buf_from<B: bytes::BufMut>(
+                &self,
+                to: &mut B,
+            ) -> std::io::Result<(usize, $addr)> {
+                let receive = || crate::net::bufs::recv_from(to, self.source.io().into());
+                let (count, from) = self.reading(receive).await?;
+                Ok((count, $address(&from)?))
+            }
+
+            /// Receives as [`recv_buf_from`](Self::recv_buf_from), without a wait.
+            ///
+            /// # Errors
+            /// As [`try_recv_from`](Self::try_recv_from).
+            pub fn try_recv_buf_from<B: bytes::BufMut>(
+                &self,
+                to: &mut B,
+            ) -> std::io::Result<(usize, $addr)> {
+                let receive = || crate::net::bufs::recv_from(to, self.source.io().into());
+                let (count, from) = self.source.try_io(crate::Interest::READABLE, receive)?;
+                Ok((count, $address(&from)?))
+            }
+        }
+    };
+}
+
+pub(crate) use datagram_methods;
