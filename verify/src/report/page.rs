@@ -1,5 +1,5 @@
 //! Writes the text of the page from the results.
-use super::{Models, file, read};
+use super::{Models, file, read, without};
 use crate::{
     loom::{Model, Outcome, Status},
     orderings::{Row, list::List},
@@ -43,10 +43,11 @@ pub(super) fn text(
     of_models(&mut page, models)?;
     if !missing.is_empty() {
         page += "\n## Models that have no result yet\n\nThese models are large. `cargo xtask report` runs them.\n\n| crate | model |\n|---|---|\n";
-        for model in missing {
+        for model in &missing {
             writeln!(page, "| {} | {} |", model.package, model.name)?;
         }
     }
+    without_models(&mut page, &without::rows(packages, models, &missing)?)?;
     of_orderings(&mut page, mutants)?;
     of_code(&mut page, folder)?;
     schedules(&mut page, &random, &structures)?;
@@ -250,6 +251,14 @@ fn of_models(page: &mut String, models: &Models) -> Result<()> {
     *page += "\n## Models that fail, as they must\n\nEach has a bug on purpose: a *negative* model.\n\n| crate | model |\n|---|---|\n";
     for model in of(false, Status::FailedAsItMust).chain(of(true, Status::FailedAsItMust)) {
         writeln!(page, "| {} | {} |", model.package, model.model)?;
+    }
+    Ok(())
+}
+
+fn without_models(page: &mut String, rows: &[(&str, &str)]) -> Result<()> {
+    *page += "\n## Published crates without models\n\n| crate | reason |\n|---|---|\n";
+    for (name, reason) in rows {
+        writeln!(page, "| {name} | {reason} |")?;
     }
     Ok(())
 }
