@@ -265,7 +265,8 @@ fn without_models(page: &mut String, rows: &[(&str, &str)]) -> Result<()> {
 
 fn of_orderings(page: &mut String, mutants: &[Row]) -> Result<()> {
     *page += "\n## Mutants of orderings and protocols\n\nIn each mutant the ordering of one call site is a step weaker, or a fence is left out, or an\n\
-              exchange is a store; or it is a change that `orderings.toml` lists. At most one mutant in ten may\n\
+              exchange is a store; or one call of a function makes no fence (*unfenced*); or it is a change that\n\
+              `orderings.toml` lists. At most one mutant in ten may\n\
               survive with a reason (*justified*): with more, `cargo xtask test` fails.\n\n| site | operation | written | mutant | |\n|---|---|---|---|---|\n";
     for row in mutants {
         let fate = row.fate().replace('|', "\\|");
