@@ -25,8 +25,8 @@ pub(crate) struct Helper {
     /// The key of the function: `crate/file/function`.
     pub(crate) function: String,
     /// The texts before the brackets of its calls: `idle.notify`, `.is_still_held`. They tell its
-    /// calls from those of other functions with the same name. The list is empty if no code but
-    /// users' calls it.
+    /// calls from those of other functions with the same name. The list is empty if the fence
+    /// orders only accesses of the function itself: then no call can do without it.
     pub(crate) calls: Vec<String>,
 }
 
