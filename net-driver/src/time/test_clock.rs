@@ -200,7 +200,7 @@ impl Driver {
     ///
     /// # Panics
     /// If the clock is paused already.
-    #[track_caller]
+    #[cfg_attr(not(selvedge_loom), track_caller)]
     pub fn pause(&self) {
         let inner = self.inner();
         assert!(!inner.clock.is_paused(), "the clock is paused already");

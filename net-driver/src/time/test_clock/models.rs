@@ -224,67 +224,66 @@ fn wait_until_idle(driver: &Driver) {
     }
 }
 
-/// A thread pauses the clock. Meanwhile the last worker except the poller begins to wait.
-///
+/// A thread pauses the clock. Meanwhile the last thread except the poller waits. `end` ends that wait
+/// once the poller has found that the runtime is idle.
+fn pause_racing<T: Send + 'static>(
+    driver: &Driver,
+    wait: impl FnOnce() -> T + Send + 'static,
+    end: impl FnOnce(),
+) {
+    let pauser = {
+        let driver = driver.clone();
+        thread::spawn(move || driver.pause())
+    };
+    let waiter = thread::spawn(wait);
+    wait_until_idle(driver);
+    end();
+    pauser.join().unwrap();
+    // The drop of the parker, after the join, races with nothing.
+    drop(waiter.join().unwrap());
+}
+
 /// Fails if a fence is left out.
 #[test]
 fn pause_racing_the_last_wait_and_the_poller_is_seen() {
     Model::new().bound(2).check(|| {
         let driver = driver(2);
-        driver.inner().tokens[1].end_wait();
-        let pauser = {
-            let driver = driver.clone();
-            thread::spawn(move || driver.pause())
+        let token = &driver.inner().tokens[1];
+        token.end_wait();
+        let park = driver.park(1);
+        let wait = move || {
+            let _ = park.wait_in_thread_if(None, || true);
+            park
         };
-        let waiter = {
-            let park = driver.park(1);
-            thread::spawn(move || {
-                let _ = park.wait_in_thread_if(None, || true);
-                park // Its drop, after the join, races with nothing.
-            })
-        };
-        wait_until_idle(&driver);
-        driver.inner().tokens[1].unpark();
-        pauser.join().unwrap();
-        drop(waiter.join().unwrap());
+        pause_racing(&driver, wait, || token.unpark());
     });
 }
 
-/// The last worker except the poller begins to wait in a parker of its own. The clock is paused.
+/// The worker waits in a parker of its own.
 ///
 /// Fails if the worker does not unpark the poller, or if it makes no fence before.
 #[test]
-fn last_wait_in_a_parker_racing_the_poller_is_seen() {
-    Model::new().bound(3).check(|| {
+fn pause_racing_the_last_wait_in_a_parker_is_seen() {
+    Model::new().bound(2).check(|| {
         let driver = over_parkers(2);
         driver.inner().tokens[1].end_wait();
-        driver.pause();
         let mut park = ThreadPark::new();
         let unparker = park.unparker();
-        let waiter = {
-            let mut timers = driver.timers(1);
-            thread::spawn(move || {
-                timers.over(&mut park).park();
-                timers // Its drop, after the join, races with nothing.
-            })
+        let mut timers = driver.timers(1);
+        let wait = move || {
+            timers.over(&mut park).park();
+            timers
         };
-        wait_until_idle(&driver);
-        unparker.unpark();
-        drop(waiter.join().unwrap());
+        pause_racing(&driver, wait, || unparker.unpark());
     });
 }
 
-/// A thread drops the last hold of a paused clock.
-///
-/// Fails if the drop does not unpark the poller, or if it makes no fence before.
+/// Fails if the drop of a hold does not unpark the poller, or if it makes no fence before.
 #[test]
-fn end_of_a_hold_racing_the_poller_is_seen() {
-    model(|| {
+fn pause_racing_the_end_of_a_hold_is_seen() {
+    Model::new().bound(2).check(|| {
         let driver = driver(2);
-        driver.pause();
         let hold = driver.hold_clock();
-        let other = thread::spawn(move || drop(hold));
-        wait_until_idle(&driver);
-        other.join().unwrap();
+        pause_racing(&driver, move || drop(hold), || ());
     });
 }
