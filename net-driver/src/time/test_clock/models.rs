@@ -224,8 +224,8 @@ fn wait_until_idle(driver: &Driver) {
     }
 }
 
-/// A thread pauses the clock. Meanwhile the last thread except the poller waits. `end` ends that wait
-/// once the poller has found that the runtime is idle.
+/// A thread pauses the clock. Meanwhile the last thread except the poller waits. `end` ends that
+/// wait once the poller has found that the runtime is idle.
 fn pause_racing<T: Send + 'static>(
     driver: &Driver,
     wait: impl FnOnce() -> T + Send + 'static,
