@@ -546,8 +546,11 @@ impl Inner {
     /// Hands the role over, when the worker with this index stops parking (rule 4 of `role.rs`).
     pub(crate) fn retire(&self, worker: usize) {
         if !self.parks_elsewhere() {
-            self.hand_over();
-        } else if !self.role.is_still_held() {
+            return self.hand_over();
+        }
+        // A fence would order this look before a look at tokens. Here all others are unparked,
+        // whatever their tokens are. The look finds the role vacant if this thread left it last.
+        if !self.role.is_held() {
             for other in (0..self.tokens.len()).filter(|other| *other != worker) {
                 contain(|| self.unpark(other));
             }

@@ -221,7 +221,7 @@ impl WorkerPark {
                 takes = true;
                 self.stand_by(None)
             } else {
-                self.wait_in_thread_if(None, || role.is_still_stood_by())
+                self.wait_beside_standby(None, || true)
             };
             if waited != Waited::Refused {
                 return;

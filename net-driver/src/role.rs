@@ -33,7 +33,7 @@
 //!    tokens. Each of them has a `SeqCst` fence between its two actions. So either the waiting
 //!    worker sees that the role is vacant, and does not wait, or the retiring worker sees the wait.
 //!    The token of a worker with a parker of its own does not say whether the worker waits: there,
-//!    a retiring worker unparks all others.
+//!    a retiring worker unparks all others. It reads no token, and so needs no fence.
 use sync_shim::{
     atomic::{
         AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
@@ -99,8 +99,8 @@ impl Role {
         !self.is_active() && !self.active.swap(true, Relaxed)
     }
 
-    /// Returns whether a worker has the role, for a worker that is about to wait, or retires (rule
-    /// 4). It has published its wait, or has left the role before.
+    /// Returns whether a worker has the role, for a worker that is about to wait, or that hands the
+    /// role over (rule 4). It has published its wait, or has left the role before.
     pub(crate) fn is_still_held(&self) -> bool {
         fence(SeqCst);
         self.is_held()
@@ -109,7 +109,10 @@ impl Role {
     /// Returns whether a worker has the role.
     pub(crate) fn is_held(&self) -> bool {
         // Ordering: Relaxed. For a busy worker this is a hint: if it misses a change, it polls in
-        // vain, or later. For rule 4 the fence of `is_still_held` orders this load.
+        // vain, or later. For rule 4 the fence of `is_still_held` orders this load. A worker with a
+        // parker of its own retires without that fence. If it has left the role last, it reads its
+        // own store of 0, or a later holder. If it has not, another worker has: that one parks
+        // again, or unparks all others.
         self.holder.load(Relaxed) != 0
     }
 

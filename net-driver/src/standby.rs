@@ -85,8 +85,19 @@ impl WorkerPark {
         if role.try_stand_by(self.index()) {
             return self.stand_by(limit);
         }
-        // The fence of the first condition orders both loads.
-        self.wait_in_thread_if(limit, || role.is_still_stood_by() && role.is_held())
+        // The fence of `wait_beside_standby` orders this load too.
+        self.wait_beside_standby(limit, || role.is_held())
+    }
+
+    /// Waits on this thread while another thread stands by (rule 3), and if `may_wait` returns
+    /// true.
+    pub(crate) fn wait_beside_standby(
+        &self,
+        limit: Option<Duration>,
+        may_wait: impl FnOnce() -> bool,
+    ) -> Waited {
+        let role = &self.driver().inner().role;
+        self.wait_in_thread_if(limit, || role.is_still_stood_by() && may_wait())
     }
 
     /// Waits as the standby, at most for `limit`. Is refused when the thread is to take the role.

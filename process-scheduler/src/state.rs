@@ -316,3 +316,5 @@ impl Drop for State {
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod diagram;
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

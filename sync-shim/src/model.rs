@@ -122,6 +122,13 @@ impl Model {
         if let Some(branches) = self.branches {
             builder.max_branches = branches;
         }
+        struct Steps;
+        impl Drop for Steps {
+            fn drop(&mut self) {
+                crate::backend::imp::steps::print_if_panicking();
+            }
+        }
+        let _steps = Steps;
         let (runs, steps) = (runs.clone(), !self.whole_fences);
         builder.check(move || {
             crate::backend::imp::atomic::begin(steps);

@@ -377,7 +377,10 @@ pub(crate) fn run_all(
         .max()
         .unwrap_or(0);
     let mut outcomes = jobs::each(jobs, &models, |model| {
-        let (mut outcome, said) = run_one(model, limit, &[])?;
+        let (mut outcome, mut said) = run_one(model, limit, &[])?;
+        if outcome.status == Status::Failed {
+            said.push_str(&replay(model, limit)?);
+        }
         outcome.commit = Some(commit.into());
         output::write(format_args!("{}", line(&outcome, width, &said)));
         done(&outcome)?;
@@ -405,6 +408,28 @@ fn line(outcome: &Outcome, width: usize, said: &str) -> String {
     line
 }
 
+/// Runs a model that has failed once more, and returns the steps of the execution that failed, and
+/// the command that shows them. The executions have one order in all runs. So this run fails in the
+/// same one, unless the model is killed before: the record of the steps takes time.
+fn replay(model: &Model, limit: Duration) -> Result<String> {
+    let (_, said) = run_one(model, 10 * limit, &[("SELVEDGE_STEPS", OsStr::new("1"))])?;
+    let steps = steps(&said).unwrap_or("The model has shown no steps in a second run.\n");
+    let bound = model.bound.map(|bound| format!("SELVEDGE_BOUND={bound} "));
+    Ok(format!(
+        "\n{steps}To see them again: {}SELVEDGE_STEPS=1 {} --exact {} --nocapture\n",
+        bound.unwrap_or_default(),
+        model.binary.display(),
+        model.name
+    ))
+}
+
+/// Returns the last steps that sync-shim has printed.
+fn steps(said: &str) -> Option<&str> {
+    let begin = said.rfind("steps of execution ")?;
+    let end = said[begin..].find("end of the steps\n")?;
+    Some(&said[begin..begin + end])
+}
+
 /// Runs a model in its own process; also returns the output of the model.
 pub(crate) fn run_one(
     model: &Model,
@@ -426,6 +451,7 @@ pub(crate) fn run_one(
         "LOOM_MAX_PERMUTATIONS",
         "LOOM_MAX_PREEMPTIONS",
         "SELVEDGE_BOUND",
+        "SELVEDGE_STEPS",
     ] {
         command.env_remove(name);
     }
@@ -582,6 +608,44 @@ mod tests {
         assert!(kept == LEFT_OUT.to_owned() + &longer[PIECE as usize + 8..]);
         assert_eq!(last_lines(Pipe(b"no line")), "no line");
         assert_eq!(last_lines(Pipe(b"")), "");
+    }
+
+    /// The model is a script that fails, and that prints steps when it is asked for them.
+    ///
+    /// Fails if a model that failed is not run again with its steps, or with another bound.
+    #[cfg(unix)]
+    #[test]
+    fn failed_model_shows_its_steps_and_the_command_that_does() {
+        use std::{fs, os::unix::fs::PermissionsExt};
+        let folder = tempfile::tempdir().unwrap();
+        let binary = folder.path().join("models");
+        let script = "#!/bin/sh\necho panicked >&2\n[ -z \"$SELVEDGE_STEPS\" ] && exit 101\n\
+                      echo steps of execution 1:; echo '  main'; echo end of the steps\n\
+                      echo steps of execution 7:; echo \"  $2 $SELVEDGE_BOUND\"; echo end of the steps\n\
+                      exit 101\n";
+        // A process of its own writes the file that is run: this one may fork meanwhile.
+        let source = folder.path().join("source");
+        fs::write(&source, script).unwrap();
+        let copied = Command::new("cp").args([&source, &binary]).status();
+        assert!(copied.unwrap().success());
+        fs::set_permissions(&binary, PermissionsExt::from_mode(0o755)).unwrap();
+        let model = Model {
+            package: "a".into(),
+            binary: binary.clone(),
+            name: "models::b".into(),
+            bound: Some(3),
+        };
+        let limit = Duration::from_secs(600);
+        let (outcome, said) = run_one(&model, limit, &[]).unwrap();
+        assert!(outcome.status == Status::Failed && steps(&said).is_none());
+        let command = format!(
+            "SELVEDGE_BOUND=3 SELVEDGE_STEPS=1 {} --exact models::b --nocapture",
+            binary.display()
+        );
+        assert_eq!(
+            replay(&model, limit).unwrap(),
+            format!("\nsteps of execution 7:\n  models::b 3\nTo see them again: {command}\n")
+        );
     }
 
     #[test]

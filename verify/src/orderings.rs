@@ -7,8 +7,9 @@
 //! mutant. That run also measures the model's time. Then each mutant ([`mutants`]) runs against the
 //! models that reach its call, one process for each model, until a model fails ([`trial`]).
 //!
-//! `orderings.toml` also lists changes of the source. One copy of the workspace ([`tree`]) contains
-//! all these changes, and is built once. Its models run with the change that the environment names.
+//! `orderings.toml` also lists changes of the source, and functions with fences, of which each call
+//! has a mutant without the fence ([`helpers`]). One copy of the workspace ([`tree`]) contains all
+//! these changes. Its models run with the change that the environment names.
 //!
 //! A mutant survives if the ordering is stronger than needed, if a scenario is missing, or if the
 //! checker can't see the difference. In the last case, `orderings.toml` lists the mutant with a
@@ -34,6 +35,7 @@ use std::{
 };
 use trial::{Bench, End, Verdict};
 
+mod helpers;
 pub(crate) mod list;
 mod mutants;
 mod scope;
@@ -219,17 +221,72 @@ pub(crate) fn results(options: &Options) -> Result<Results> {
     };
     let modelled = packages.iter();
     let modelled = modelled.filter(|package| options.path.is_some() || ours(package));
-    let chosen = workspace::chosen(modelled, &options.crates, "models")?;
+    let modelled: Vec<_> = modelled.collect();
+    let chosen = workspace::chosen(modelled.iter().copied(), &options.crates, "models")?;
     let list = list::List::read(&root.join("orderings.toml"))?;
     let mut results = Results::default();
     if options.crates.is_empty() {
         let all: Vec<_> = chosen.iter().map(|package| package.name.as_str()).collect();
         results.stale.extend(list.strangers(&all));
     }
+    // The changes of all crates are made, so that a run of other crates builds nothing again.
+    let (mut crates, changed) = found(&modelled, &root, &list, &mut results)?;
     for package in chosen {
-        results.add(options, package, &root, &list)?;
+        let of = crates.iter_mut().find(|(name, _)| *name == package.name);
+        let (_, found) = of.context("a package that was searched")?;
+        results.add(options, package, &root, &list, found, &changed)?;
     }
     Ok(results)
+}
+
+/// The name of each crate, and the calls and mutants found in it.
+type Crates<'a> = Vec<(&'a str, Found)>;
+
+/// Finds the calls and mutants of the packages. Also returns the files of which the copy of the
+/// workspace has another text.
+fn found<'a>(
+    packages: &[&'a Package],
+    root: &Path,
+    list: &list::List,
+    results: &mut Results,
+) -> Result<(Crates<'a>, Vec<(PathBuf, String)>)> {
+    let find = |package: &&'a Package| {
+        let lib = package.lib();
+        let lib = lib.with_context(|| format!("{} has no library", package.name))?;
+        Ok((
+            package.name.as_str(),
+            sites::find(&package.name, lib, root)?,
+        ))
+    };
+    let mut crates = packages.iter().map(find).collect::<Result<Crates<'_>>>()?;
+    let homes: Vec<_> = list
+        .helpers()
+        .map(|helper| helpers::Home::find(helper, &crates))
+        .collect::<Result<_>>()?;
+    let mut edits = tree::Edits::default();
+    for (name, found) in &mut crates {
+        let listed = list.structural.iter();
+        let listed: Vec<_> = listed.filter(|entry| list::of(&entry.site, name)).collect();
+        found.change(&listed, &mut edits)?;
+        if !list.helper.is_empty() {
+            let unlisted = helpers::unlisted(found, &list.helper);
+            let fault = |function| format!("one call alone of {function}, which is no [[helper]]");
+            results.unreached.extend(unlisted.iter().map(fault));
+        }
+    }
+    let needs = |name: &str, other: &str| {
+        let mut packages = packages.iter();
+        let package = packages.find(|package| package.name == name);
+        package.is_some_and(|package| package.dependencies.iter().any(|of| of.name == other))
+    };
+    let called = helpers::add(&mut crates, needs, &homes, &mut edits)?;
+    let no_call = list.helpers().filter(|helper| {
+        let is_called = called.contains(&helper.function.as_str());
+        !is_called && !helper.calls.is_empty()
+    });
+    let stale = no_call.map(|helper| format!("lists calls of {}", helper.function));
+    results.stale.extend(stale);
+    Ok((crates, edits.texts(root)?))
 }
 
 impl Results {
@@ -240,15 +297,9 @@ impl Results {
         package: &Package,
         root: &Path,
         list: &list::List,
+        found: &mut Found,
+        changed: &[(PathBuf, String)],
     ) -> Result<()> {
-        let lib = package.lib();
-        let lib = lib.with_context(|| format!("{} has no library", package.name))?;
-        let mut found = sites::find(&package.name, lib, root)?;
-        let listed = list.structural.iter();
-        let listed: Vec<_> = listed
-            .filter(|entry| list::of(&entry.site, &package.name))
-            .collect();
-        let changed = found.change(&listed)?;
         self.stale.extend(list.stale(&found.mutants, &package.name));
         self.unreached.append(&mut found.unreached);
         let wanted = |mutant: &&Mutant| {
@@ -262,7 +313,7 @@ impl Results {
             vec![Verdict::default(); mutants.len()]
         } else {
             let (verdicts, unreached) =
-                run_mutants(options, package, root, &found, &mutants, changed)?;
+                run_mutants(options, package, root, found, &mutants, changed)?;
             self.unreached.extend(unreached);
             verdicts
         };
@@ -310,12 +361,12 @@ fn run_mutants(
     root: &Path,
     found: &Found,
     mutants: &[&Mutant],
-    changed: Vec<(PathBuf, String)>,
+    changed: &[(PathBuf, String)],
 ) -> Result<(Vec<Verdict>, BTreeSet<String>)> {
     let scratch = root.join("target/orderings");
     fs::create_dir_all(&scratch).with_context(|| format!("making {}", scratch.display()))?;
     let models = loom::find(&options.models_of(package))?;
-    let changed = if mutants.iter().any(|mutant| mutant.place.is_none()) {
+    let changed = if mutants.iter().any(|mutant| mutant.is_change) {
         let tree = scratch.join("tree");
         tree::copy(root, &tree, changed)?;
         let build = Build {

@@ -25,6 +25,7 @@ use std::{
 
 mod older;
 mod page;
+mod without;
 
 /// Options of `cargo xtask report`.
 #[derive(clap::Args)]

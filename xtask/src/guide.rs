@@ -139,6 +139,10 @@ fn check(site: &Path) -> Result<bool> {
             passed = false;
             say!("{}: the page shows no polls and wakes", page.display());
         }
+        if page.ends_with(TRACE) && !fits(browser, page)? {
+            passed = false;
+            say!("{}: too wide for {NARROW} pixels", page.display());
+        }
         for message in console {
             passed = false;
             say!("{}: {message}", page.display());
@@ -151,6 +155,36 @@ fn check(site: &Path) -> Result<bool> {
         );
     }
     Ok(passed)
+}
+
+/// The width of a telephone's window, in pixels.
+const NARROW: u32 = 390;
+
+/// Returns whether a page with a trace, with each of its lists, is no wider than [`NARROW`]. The
+/// window of a browser without a screen is wider, so the page is in a frame.
+fn fits(browser: &str, page: &Path) -> Result<bool> {
+    let text = fs::read_to_string(page)?;
+    let frame = page.with_file_name("frame.html");
+    let inner = text.replace('&', "&amp;").replace('"', "&quot;");
+    let script = "f.onload = () => {
+        const page = f.contentDocument, lists = page.getElementById('lists');
+        let over = 0;
+        for (const tab of page.querySelectorAll('[role=tab]')) {
+            tab.click();
+            for (const box of [page.documentElement, lists]) {
+                over = Math.max(over, box.scrollWidth - box.clientWidth);
+            }
+        }
+        document.body.dataset.over = over;
+    }";
+    let outer = format!(
+        "<!doctype html><iframe id=f width={NARROW} height=844 style=\"border:0\" \
+         srcdoc=\"{inner}\"></iframe><script>{script}</script>"
+    );
+    fs::write(&frame, outer)?;
+    let opened = open(browser, &frame);
+    fs::remove_file(&frame)?;
+    Ok(opened?.0.contains("data-over=\"0\""))
 }
 
 /// Returns the pages of the book, without those of the API.
@@ -236,6 +270,31 @@ fn open(browser: &str, page: &Path) -> Result<(String, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Passes without a browser, too.
+    #[test]
+    fn trace_with_long_names_fits_a_narrow_window() {
+        let is_there = |name: &&&str| is_installed(&mut Command::new(name));
+        let Some(browser) = BROWSERS.iter().find(is_there) else {
+            return;
+        };
+        let site = tempfile::tempdir().unwrap();
+        let page = site.path().join(TRACE);
+        let name = "a_module::a_long_name_of_a_task::connection_handler";
+        let json = format!(
+            r#"[{{"ph":"M","name":"thread_name","tid":0,"args":{{"name":"{name}"}}}},
+                {{"ph":"X","cat":"poll","name":"{name}","tid":0,"ts":0,"dur":9}},
+                {{"ph":"s","cat":"wake","id":1,"name":"{name}","tid":0,"ts":1,"args":{{"by":"{name}"}}}},
+                {{"ph":"f","cat":"wake","id":1,"name":"{name}","tid":0,"ts":9}}]"#
+        );
+        let text = task_trace::recorder::page_of(&json);
+        fs::write(&page, &text).unwrap();
+        assert!(fits(browser, &page).unwrap());
+        let wide = text.replace("td.t { overflow-wrap: anywhere; }", "");
+        assert!(wide != text);
+        fs::write(&page, wide).unwrap();
+        assert!(!fits(browser, &page).unwrap());
+    }
 
     #[test]
     fn dead_link_of_a_page_is_found() {

@@ -218,11 +218,11 @@ fn leave_that_does_not_unpark_strands_the_standby() {
     });
 }
 
-/// Waits beside the poller and the standby as worker 1 does, until it takes the place of one.
-fn wait_beside(driver: &Driver) {
-    let (role, token) = (&driver.inner().role, &driver.inner().tokens[1]);
+/// Waits beside the poller and the standby as a worker does, until it takes the place of one.
+fn wait_beside(park: &WorkerPark) {
+    let role = &park.driver.inner().role;
     while !role.try_take(1) && !role.try_stand_by(1) {
-        token.wait_in_thread_if(None, || role.is_still_stood_by() && role.is_held());
+        park.wait_beside_standby(None, || role.is_held());
     }
 }
 
@@ -245,8 +245,11 @@ fn standby_and_poller_that_stop_are_replaced() {
         let driver = with_standby();
         assert!(driver.inner().role.try_stand_by(2));
         let waits = {
-            let driver = driver.clone();
-            thread::spawn(move || wait_beside(&driver))
+            let park = driver.park(1);
+            thread::spawn(move || {
+                wait_beside(&park);
+                park // Its drop, after the join, races with nothing.
+            })
         };
         let leaves = {
             let driver = driver.clone();
@@ -254,7 +257,7 @@ fn standby_and_poller_that_stop_are_replaced() {
         };
         stop_standing_by(&driver);
         leaves.join().unwrap();
-        waits.join().unwrap();
+        drop(waits.join().unwrap());
     });
 }
 
@@ -265,8 +268,12 @@ fn leave_that_recruits_no_standby_strands_a_worker() {
         let driver = with_standby();
         assert!(driver.inner().role.try_stand_by(2));
         let waits = {
-            let driver = driver.clone();
-            thread::spawn(move || wait_beside(&driver))
+            // `ManuallyDrop`, so that the failure drops nothing.
+            let park = ManuallyDrop::new(driver.park(1));
+            thread::spawn(move || {
+                wait_beside(&park);
+                drop(ManuallyDrop::into_inner(park));
+            })
         };
         stop_standing_by(&driver);
         let _ = driver.inner().role.leave();

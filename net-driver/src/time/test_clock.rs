@@ -167,10 +167,8 @@ impl Inner {
         }
     }
 
+    /// Unparks the poller. The caller's fence orders the load of the holder.
     fn unpark_poller(&self) {
-        // Ordering: SeqCst pairs with the fence of `Role::publish_until`: if `holder` does not see
-        // a worker that takes the role now, that worker sees the pause.
-        fence(SeqCst);
         if let Some(poller) = self.role.holder() {
             self.unpark(poller);
         }
@@ -202,15 +200,18 @@ impl Driver {
     ///
     /// # Panics
     /// If the clock is paused already.
-    #[track_caller]
+    #[cfg_attr(not(selvedge_loom), track_caller)]
     pub fn pause(&self) {
         let inner = self.inner();
         assert!(!inner.clock.is_paused(), "the clock is paused already");
         clock::start();
         let shown = inner.clock.now().into_std();
         *inner.clock.reading.lock() = Some(Reading { shown, since: None });
-        // Ordering: Relaxed, as in `now`. The fence of `unpark_poller` follows.
+        // Ordering: Relaxed, as in `now`. The fence follows.
         inner.clock.is_used.store(true, Relaxed);
+        // Ordering: SeqCst pairs with the fence of `Role::publish_until`: if `holder` does not see
+        // a worker that takes the role now, that worker sees the pause.
+        fence(SeqCst);
         inner.unpark_poller();
     }
 

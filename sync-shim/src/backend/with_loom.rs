@@ -3,6 +3,7 @@
 pub mod atomic;
 #[doc(hidden)]
 pub mod mutant;
+pub(crate) mod steps;
 
 pub mod cell {
     /// loom's cell with the shim's signature.
@@ -26,6 +27,7 @@ pub mod cell {
         /// the model.
         #[track_caller]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            super::steps::on(self, || "a read of the cell".into());
             self.0.with(f)
         }
 
@@ -33,6 +35,7 @@ pub mod cell {
         /// fails the model.
         #[track_caller]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            super::steps::on(self, || "a write of the cell".into());
             self.0.with_mut(f)
         }
     }
@@ -69,7 +72,9 @@ pub mod sync {
         /// Waits for the lock, and locks it.
         #[track_caller]
         pub fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+            let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            super::steps::on(self, || "lock".into());
+            guard
         }
     }
 
@@ -85,11 +90,16 @@ pub mod sync {
         }
 
         /// Waits for a notification. The model makes no spurious notifications.
+        #[track_caller]
         pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-            self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+            super::steps::on(self, || "wait".into());
+            let guard = self.0.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            super::steps::on(self, || "wait has ended".into());
+            guard
         }
 
         /// Waits for a notification. The time never runs out in a model.
+        #[track_caller]
         pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
@@ -99,24 +109,38 @@ pub mod sync {
         }
 
         /// Wakes one waiter.
+        #[track_caller]
         pub fn notify_one(&self) {
             self.0.notify_one();
+            super::steps::on(self, || "notify_one".into());
         }
 
         /// Wakes all waiters.
+        #[track_caller]
         pub fn notify_all(&self) {
             self.0.notify_all();
+            super::steps::on(self, || "notify_all".into());
         }
     }
 }
 
 pub mod thread {
+    use super::steps;
     use loom::sync::{Arc, atomic::AtomicUsize};
     use std::sync::atomic::Ordering::Relaxed;
 
-    pub use loom::thread::{JoinHandle, Thread, current, park, yield_now};
+    pub use loom::thread::{JoinHandle, Thread, current, yield_now};
+
+    /// Parks, until the thread is unparked.
+    #[track_caller]
+    pub fn park() {
+        steps::note(|| "park".into());
+        loom::thread::park();
+        steps::note(|| "park has ended".into());
+    }
 
     /// Parks. The time never runs out in a model.
+    #[track_caller]
     pub fn park_timeout(_limit: core::time::Duration) {
         park();
     }
@@ -124,6 +148,7 @@ pub mod thread {
     /// Spawns a thread. The caller and the new thread then each do a read-modify-write on an atomic
     /// made for the two, in either order. Without these operations, loom's partial-order reduction
     /// explores some racing pairs of operations in one order only (loom issue 392).
+    #[track_caller]
     pub fn spawn<F, T>(f: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + 'static,
@@ -148,12 +173,16 @@ pub mod thread {
             self.0.fetch_add(1, Relaxed);
         }
 
+        #[track_caller]
         fn before<T: 'static>(
             &self,
             f: impl FnOnce() -> T + 'static,
         ) -> impl FnOnce() -> T + 'static {
             let race = self.clone();
+            let number = steps::spawned();
+            steps::note(|| format!("spawn of thread {number}"));
             move || {
+                steps::begin_thread(number);
                 race.enter();
                 f()
             }
@@ -182,6 +211,7 @@ pub mod thread {
         }
 
         /// Spawns the thread.
+        #[track_caller]
         pub fn spawn<F, T>(self, f: F) -> std::io::Result<JoinHandle<T>>
         where
             F: FnOnce() -> T + Send + 'static,

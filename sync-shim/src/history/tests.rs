@@ -101,9 +101,30 @@ fn empty_answer_needs_a_moment_without_items() {
     );
 }
 
+/// The set of placed calls is copied and hashed in each step.
+///
+/// Fails if the set grows with calls that end one after the other.
 #[test]
-fn history_longer_than_a_word_has_bits_is_checked() {
-    let events: Vec<_> = (0..100)
+fn set_of_consecutive_calls_has_one_size() {
+    let mut placed = Placed::default();
+    for index in 0..1_000 {
+        // Two calls that overlap: the later one is placed first.
+        placed = placed.with(2 * index + 1);
+        assert_eq!(
+            (placed.first, &*placed.later),
+            (2 * index, &[2 * index + 1][..])
+        );
+        assert!(!placed.has(2 * index) && placed.has(2 * index + 1));
+        placed = placed.with(2 * index);
+        assert_eq!((placed.first, placed.later.len()), (2 * index + 2, 0));
+    }
+    assert!(placed.has(0) && placed.has(1_999) && !placed.has(2_000));
+}
+
+/// Takes gigabytes, and many minutes, if the cost of a call grows with the calls before it.
+#[test]
+fn history_of_a_hundred_thousand_calls_is_checked() {
+    let events: Vec<_> = (0..50_000)
         .flat_map(|n| {
             let at = 4 * u64::from(n);
             [push(n, at, at + 1), pop(Some(n), at + 2, at + 3)]

@@ -13,7 +13,21 @@ pub(crate) struct List {
     #[serde(default)]
     pub(crate) structural: Vec<Listed>,
     #[serde(default)]
+    pub(crate) helper: Vec<Helper>,
+    #[serde(default)]
     pub(crate) named: Vec<Named>,
+}
+
+/// A function with a fence. In a mutant one of its calls makes no fence.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Helper {
+    /// The key of the function: `crate/file/function`.
+    pub(crate) function: String,
+    /// The texts before the brackets of its calls: `idle.notify`, `.is_still_held`. They tell its
+    /// calls from those of other functions with the same name. The list is empty if the fence
+    /// orders only accesses of the function itself: then no call can do without it.
+    pub(crate) calls: Vec<String>,
 }
 
 /// A mutant to which the report gives a name.
@@ -73,6 +87,17 @@ impl List {
         Some(&entry.reason)
     }
 
+    /// Returns the functions whose calls have mutants. A function whose fence may be dropped, with
+    /// a reason, is left out: the reason holds for each call.
+    pub(crate) fn helpers(&self) -> impl Iterator<Item = &Helper> {
+        let may_drop = |helper: &Helper| {
+            let fence = format!("{}#fence", helper.function);
+            let mut justified = self.justified.iter();
+            justified.any(|entry| entry.site == fence && entry.mutant == "dropped")
+        };
+        self.helper.iter().filter(move |helper| !may_drop(helper))
+    }
+
     /// Returns the entries of this crate whose mutant is gone.
     pub(crate) fn stale(&self, mutants: &[Mutant], package: &str) -> Vec<String> {
         let justified = self.justified.iter().filter(|entry| {
@@ -97,8 +122,10 @@ impl List {
             .map(|entry| ("justifies", &entry.site));
         let changes = self.structural.iter().map(|entry| ("changes", &entry.site));
         let named = self.named.iter().map(|entry| ("names", &entry.site));
+        let helpers = self.helper.iter().map(|entry| ("lists", &entry.function));
         justified
             .chain(changes)
+            .chain(helpers)
             .chain(named)
             .filter(|(_, site)| !crates.iter().any(|name| of(site, name)))
             .map(|(how, site)| format!("{how} {site}"))
@@ -135,15 +162,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn calls_of_a_fence_that_may_be_dropped_have_no_mutants() {
+        let list = r#"
+            justified = [{ site = "a/b.rs/c#fence", mutant = "dropped", reason = "r" },
+                         { site = "a/b.rs/d#fence", mutant = "AcqRel", reason = "r" }]
+            helper = [{ function = "a/b.rs/c", calls = [".c"] },
+                      { function = "a/b.rs/d", calls = [".d"] }]
+        "#;
+        let list: List = toml::from_str(list).unwrap();
+        let functions: Vec<_> = list.helpers().map(|helper| &*helper.function).collect();
+        assert_eq!(functions, ["a/b.rs/d"]);
+    }
+
+    #[test]
     fn entry_about_a_missing_crate_is_reported() {
         let list = r#"
             justified = [{ site = "a/b.rs/c#1", mutant = "Relaxed", reason = "r" }]
             structural = [{ site = "ab/b.rs/c#x", find = "f", with = "w" }]
+            helper = [{ function = "ab/b.rs/d", calls = [".d"] }]
             named = [{ what = "w", site = "a/b.rs/c#1", mutant = "Relaxed" }]
         "#;
         let list: List = toml::from_str(list).unwrap();
         assert_eq!(list.strangers(&["a", "ab"]), [""; 0]);
-        assert_eq!(list.strangers(&["a"]), ["changes ab/b.rs/c#x"]);
+        assert_eq!(
+            list.strangers(&["a"]),
+            ["changes ab/b.rs/c#x", "lists ab/b.rs/d"]
+        );
         assert_eq!(
             list.strangers(&["ab"]),
             ["justifies a/b.rs/c#1", "names a/b.rs/c#1"]

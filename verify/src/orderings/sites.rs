@@ -9,6 +9,7 @@ use super::{
     list::Listed,
     mutants::{Order, orderings_of, weaker},
     scope,
+    tree::Edits,
 };
 use anyhow::{Context, Result};
 use project::source::{self, Module, is_word};
@@ -30,8 +31,12 @@ pub(crate) struct Mutant {
     /// The ordering that is written there; `None` if the mutant changes something else.
     pub(crate) written: Option<Order>,
     pub(crate) how: String,
-    /// `file:line:column` of the call; `None` for a change of the source.
+    /// `file:line:column` of the call that the mutant weakens, or of the fence that it leaves out
+    /// for one caller. Only models that reach this place can kill the mutant. `None` if that cannot
+    /// be told.
     pub(crate) place: Option<String>,
+    /// Whether the mutant is a change of the source.
+    pub(crate) is_change: bool,
     /// The name of the mutant in sync-shim.
     pub(crate) name: String,
 }
@@ -47,12 +52,12 @@ pub(crate) struct Found {
     files: Vec<File>,
 }
 
-struct File {
+pub(super) struct File {
     /// The path from the root of the workspace, as the compiler gets it.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// The key of the file: `crate/file`.
     key: String,
-    module: Module,
+    pub(super) module: Module,
 }
 
 /// Finds the calls in the crate whose library is `lib`, in the workspace at `root`.
@@ -73,10 +78,8 @@ pub(crate) fn find(package: &str, lib: &Path, root: &Path) -> Result<Found> {
 }
 
 impl Found {
-    /// Makes the changes in the text of the crate, each as a choice at run time, and returns the
-    /// files that have a change.
-    pub(crate) fn change(&mut self, listed: &[&Listed]) -> Result<Vec<(PathBuf, String)>> {
-        let mut edits: HashMap<&Path, Vec<(Range<usize>, String)>> = HashMap::new();
+    /// Makes the listed changes in the text of the crate, each as a choice at run time.
+    pub(crate) fn change(&mut self, listed: &[&Listed], edits: &mut Edits) -> Result<()> {
         for Listed { site, find, with } in listed {
             let (place, _) = site.split_once('#').context("a site has a name")?;
             let mut there = self.files.iter().flat_map(|file| file.matches(place, find));
@@ -85,48 +88,33 @@ impl Found {
                     "the mutant {site} names a function or a text that is not there once"
                 );
             };
-            let edits = edits.entry(&file.path).or_default();
             // Removes `const`: a `const fn` can make no choice at run time, and no listed change
             // needs a `const fn`.
             let head = &file.module.source[function.start..range.start];
             if let Some(at) = head.find("const fn ") {
                 let word = function.start + at..function.start + at + "const ".len();
-                edits.push((word, String::new()));
+                edits.replace(&file.path, word, "");
             }
-            let (old, on) = (
-                &file.module.source[range.clone()],
-                format!("::sync_shim::mutant::is_on({site:?})"),
-            );
-            let new = format!("if {on} {{ {with} }} else {{ {old} }}");
             let is_statement = find.trim_end().ends_with([';', '}']);
-            let new = if is_statement {
-                new
-            } else {
-                format!("({new})")
-            };
-            let line = file.line(range.start);
-            edits.push((range, new));
+            let (open, close) = if is_statement { ("", "") } else { ("(", ")") };
+            let on = choice(site);
+            // The old text stays in its place, as it may have a change of its own.
+            let before = format!("{open}if {on} {{ {with} }} else {{ ");
+            edits.replace(&file.path, range.start..range.start, &before);
+            edits.replace(&file.path, range.end..range.end, &format!(" }}{close}"));
             self.mutants.push(Mutant {
                 site: site.clone(),
-                line,
+                line: file.line(range.start),
                 module: file.module.path.clone(),
                 operation: "structure".into(),
                 written: None,
                 how: "changed".into(),
                 place: None,
+                is_change: true,
                 name: site.clone(),
             });
         }
-        let changed = self.files.iter().filter_map(|file| {
-            let mut edits = edits.remove(&*file.path)?;
-            edits.sort_by_key(|(range, _)| range.start);
-            let mut text = file.module.source.clone();
-            for (range, new) in edits.into_iter().rev() {
-                text.replace_range(range, &new);
-            }
-            Some((file.path.clone(), text))
-        });
-        Ok(changed.collect())
+        Ok(())
     }
 
     /// Returns the complaint about a call that a model has reached, if the call should have mutants
@@ -153,15 +141,24 @@ impl Found {
             .is_some_and(|line| !line.trim().is_empty());
         is_code.then(|| format!("{passed}, which no text names"))
     }
+
+    pub(super) fn files(&self) -> &[File] {
+        &self.files
+    }
+}
+
+/// Returns the condition, in the text of a crate, that a change of the source is chosen.
+pub(super) fn choice(name: &str) -> String {
+    format!("::sync_shim::mutant::is_on({name:?})")
 }
 
 impl File {
-    fn line(&self, at: usize) -> usize {
+    pub(super) fn line(&self, at: usize) -> usize {
         self.module.source[..at].matches('\n').count() + 1
     }
 
     /// Returns the place in the form of `std::panic::Location`.
-    fn place(&self, at: usize) -> String {
+    pub(super) fn place(&self, at: usize) -> String {
         let line = self.module.source[..at]
             .rfind('\n')
             .map_or(0, |end| end + 1);
@@ -175,19 +172,30 @@ impl File {
         function: &'a str,
         find: &'a str,
     ) -> impl Iterator<Item = (&'a Self, Range<usize>, Range<usize>)> {
-        let name = function
-            .strip_prefix(&*self.key)
-            .and_then(|name| name.strip_prefix('/'));
-        let ranges = name
-            .into_iter()
-            .flat_map(|name| scope::functions(&self.module.code, name));
-        ranges.flat_map(move |function| {
+        self.functions(function).flat_map(move |function| {
             let places = places(&self.module.code[function.clone()], find);
             places.into_iter().map(move |range| {
                 let range = function.start + range.start..function.start + range.end;
                 (self, function.clone(), range)
             })
         })
+    }
+
+    /// Returns the functions with this key, each from its line with `fn` to the line of its closing
+    /// brace.
+    pub(super) fn functions<'a>(&'a self, key: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+        let name = key
+            .strip_prefix(&*self.key)
+            .and_then(|name| name.strip_prefix('/'));
+        name.into_iter()
+            .flat_map(|name| scope::functions(&self.module.code, name))
+    }
+
+    /// Returns the key of the function around an offset in the text.
+    pub(super) fn scope(&self, at: usize) -> String {
+        let begin = self.module.code[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line = self.module.code[begin..].lines().next().unwrap_or_default();
+        format!("{}/{}", self.key, scope::scope(&self.module.code, line))
     }
 
     fn calls(&self, found: &mut Found) {
@@ -223,22 +231,7 @@ impl File {
             }
             let place = self.place(begin);
             found.places.insert(place.clone());
-            let begin = self.module.code[..begin]
-                .rfind('\n')
-                .map_or(0, |end| end + 1);
-            let line = self.module.code[begin..].lines().next().unwrap_or_default();
-            let site = format!(
-                "{}/{}#{name}",
-                self.key,
-                scope::scope(&self.module.code, line)
-            );
-            let count: &mut usize = counts.entry(site.clone()).or_default();
-            *count += 1;
-            let site = if *count > 1 {
-                format!("{site}{count}")
-            } else {
-                site
-            };
+            let site = numbered(format!("{}#{name}", self.scope(begin)), &mut counts);
             let mut add = |index: usize, written: Option<Order>, how: &str| {
                 let failure = if index > 0 { ".failure" } else { "" };
                 found.mutants.push(Mutant {
@@ -250,6 +243,7 @@ impl File {
                     how: how.into(),
                     name: format!("{place} {index} {how}"),
                     place: Some(place.clone()),
+                    is_change: false,
                 });
             };
             for (index, (kind, written)) in orders.into_iter().enumerate() {
@@ -278,6 +272,16 @@ impl File {
                 }
             }
         }
+    }
+}
+
+/// Returns the key of a site: from the second site with this key on, with a number.
+pub(super) fn numbered(key: String, counts: &mut HashMap<String, usize>) -> String {
+    let count = counts.entry(key.clone()).or_default();
+    *count += 1;
+    match *count {
+        1 => key,
+        count => format!("{key}{count}"),
     }
 }
 
@@ -396,16 +400,16 @@ mod tests {
             find: find.into(),
             with: "9".into(),
         };
-        let (_folder, mut found) = crate_of(&[("lib.rs", RING)]);
-        let files = found
-            .change(&[&listed("Ring::claim", ".unwrap_or(3)")])
+        let (folder, mut found) = crate_of(&[("lib.rs", RING)]);
+        let mut edits = Edits::default();
+        found
+            .change(&[&listed("Ring::claim", ".unwrap_or(3)")], &mut edits)
             .unwrap();
-        assert!(
-            found
-                .change(&[&listed("Ring::push", ".unwrap_or(3)")])
-                .is_err()
-        );
-        assert!(found.change(&[&listed("Ring::push", "load")]).is_err());
+        for (function, find) in [("Ring::push", ".unwrap_or(3)"), ("Ring::push", "load")] {
+            let listed = listed(function, find);
+            assert!(found.change(&[&listed], &mut Edits::default()).is_err());
+        }
+        let files = edits.texts(folder.path()).unwrap();
         let (path, text) = &files[0];
         assert_eq!((path.to_str(), files.len()), (Some("a/src/lib.rs"), 1));
         let choice = "(if ::sync_shim::mutant::is_on(\"a/lib.rs/Ring::claim#x\") { 9 } else { .unwrap_or(3) })";

@@ -94,8 +94,8 @@ impl Bench<'_> {
         Ok(judges.into_iter().flatten().collect())
     }
 
-    /// Runs a mutant against the models that reach its call, or against all models if the mutant is
-    /// a change of the source. The model that killed the mutant before runs first. The other models
+    /// Runs a mutant against the models that reach its place, or against all models if the place
+    /// cannot be told. The model that killed the mutant before runs first. The other models
     /// follow, those nearest to the site's module first, and of equally near models the quick ones
     /// first.
     pub(crate) fn verdict(&self, mutant: &Mutant, judges: &[Judge]) -> Result<Verdict> {
@@ -132,7 +132,7 @@ impl Bench<'_> {
                 break;
             }
             let mut model = judge.model.clone();
-            if let (None, Some(binary)) = (&mutant.place, &self.changed) {
+            if let (true, Some(binary)) = (mutant.is_change, &self.changed) {
                 model.binary.clone_from(binary);
             }
             // A weaker ordering has more executions, which is no bug: the limit leaves time for

@@ -1,5 +1,5 @@
 //! Writes the text of the page from the results.
-use super::{Models, file, read};
+use super::{Models, file, read, without};
 use crate::{
     loom::{Model, Outcome, Status},
     orderings::{Row, list::List},
@@ -43,10 +43,11 @@ pub(super) fn text(
     of_models(&mut page, models)?;
     if !missing.is_empty() {
         page += "\n## Models that have no result yet\n\nThese models are large. `cargo xtask report` runs them.\n\n| crate | model |\n|---|---|\n";
-        for model in missing {
+        for model in &missing {
             writeln!(page, "| {} | {} |", model.package, model.name)?;
         }
     }
+    without_models(&mut page, &without::rows(packages, models, &missing)?)?;
     of_orderings(&mut page, mutants)?;
     of_code(&mut page, folder)?;
     schedules(&mut page, &random, &structures)?;
@@ -254,9 +255,18 @@ fn of_models(page: &mut String, models: &Models) -> Result<()> {
     Ok(())
 }
 
+fn without_models(page: &mut String, rows: &[(&str, &str)]) -> Result<()> {
+    *page += "\n## Published crates without models\n\n| crate | reason |\n|---|---|\n";
+    for (name, reason) in rows {
+        writeln!(page, "| {name} | {reason} |")?;
+    }
+    Ok(())
+}
+
 fn of_orderings(page: &mut String, mutants: &[Row]) -> Result<()> {
     *page += "\n## Mutants of orderings and protocols\n\nIn each mutant the ordering of one call site is a step weaker, or a fence is left out, or an\n\
-              exchange is a store; or it is a change that `orderings.toml` lists. At most one mutant in ten may\n\
+              exchange is a store; or one call of a function makes no fence (*unfenced*); or it is a change that\n\
+              `orderings.toml` lists. At most one mutant in ten may\n\
               survive with a reason (*justified*): with more, `cargo xtask test` fails.\n\n| site | operation | written | mutant | |\n|---|---|---|---|---|\n";
     for row in mutants {
         let fate = row.fate().replace('|', "\\|");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, process::Command};
 
 #[path = "../../names.rs"]
-mod names;
+pub(crate) mod names;
 
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]

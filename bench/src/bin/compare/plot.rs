@@ -369,6 +369,10 @@ fn panels(
     Ok(())
 }
 
+/// The characters in a line of a panel's description, and the number of these lines.
+const WORDS: usize = 84;
+const LINES: usize = 2;
+
 fn panel(
     area: &Area<'_>,
     table: &Table,
@@ -384,12 +388,19 @@ fn panel(
         colour: TOKIO,
         ..PLAIN
     };
-    for (index, words) in wrap(&table.what, 84).iter().take(2).enumerate() {
+    for (index, words) in wrap(&table.what, WORDS).iter().take(LINES).enumerate() {
         text(area, (x + 16, y + 30 + 14 * index as i32), &ink, words)?;
     }
     let longest = table.lines.iter().filter_map(|line| line.value);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
-    for (index, line) in table.lines.iter().enumerate() {
+    let labels: Vec<_> = (table.lines.iter())
+        .map(|line| label(line, &table.unit))
+        .collect();
+    let room = labels
+        .iter()
+        .map(|words| 7 * words.chars().count() as i32 + 16);
+    let room = room.max().unwrap_or(0).max(110);
+    for (index, (line, words)) in table.lines.iter().zip(&labels).enumerate() {
         let y = y + 58 + height * index as i32;
         let name = Ink {
             size: 12,
@@ -403,19 +414,27 @@ fn panel(
             _ if line.parallel => PEER,
             _ => ALONE,
         };
-        let space = f64::from(width - left - 110);
+        let space = f64::from(width - left - room);
         let long = (line.value.unwrap_or(0.0) / longest * space) as i32;
         bar(area, (x + left, y), long, height - 4, colour)?;
-        let mut words = line
-            .value
-            .map_or("not measured".into(), |value| shown(value, &table.unit));
-        if let Some(efficiency) = line.efficiency {
-            words.push_str(&format!(" ({:.0} %)", 100.0 * efficiency));
-        }
         let ink = Ink { size: 12, ..PLAIN };
-        text(area, (x + left + long + 6, y + 7), &ink, &words)?;
+        text(area, (x + left + long + 6, y + 7), &ink, words)?;
     }
     Ok(())
+}
+
+/// Returns the text beside a bar: the figure that the bar shows, then the p99 and the efficiency of
+/// the rows that have them.
+fn label(line: &Line, unit: &str) -> String {
+    let value = line.value.map(|value| shown(value, unit));
+    let mut words = value.unwrap_or("not measured".into());
+    if let Some(p99) = line.p99 {
+        words.push_str(&format!(", p99 {}", shown(p99, unit)));
+    }
+    if let Some(efficiency) = line.efficiency {
+        words.push_str(&format!(" ({:.0} %)", 100.0 * efficiency));
+    }
+    words
 }
 
 #[cfg(test)]
@@ -428,6 +447,37 @@ mod tests {
         let all = all.map(|value| shown(value, "ns"));
         assert_eq!(all, ["0.12 ns", "12.3 ns", "123 ns", "1.23 µs", "23.5 µs"]);
         assert_eq!(shown(96.0, "bytes"), "96.0 bytes");
+    }
+
+    fn line(value: Option<f64>, p99: Option<f64>, efficiency: Option<f64>) -> Line {
+        let json = serde_json::json!({
+            "rt": "a", "parallel": true, "value": value, "p99": p99, "efficiency": efficiency,
+            "kept": 1, "rounds": 1, "taken": 1
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    /// The descriptions of the rows say "median and p99".
+    #[test]
+    fn label_of_a_bar_has_the_p99_of_a_row_that_has_one() {
+        let label = |value, p99, efficiency| label(&line(value, p99, efficiency), "ns");
+        assert_eq!(
+            label(Some(7451.0), Some(20180.0), None),
+            "7.45 µs, p99 20.2 µs"
+        );
+        assert_eq!(
+            label(Some(481.0), Some(3163.0), Some(0.99)),
+            "481 ns, p99 3.16 µs (99 %)"
+        );
+        assert_eq!(label(None, None, None), "not measured");
+    }
+
+    /// Fails if a panel cuts the description of a row off.
+    #[test]
+    fn description_of_each_row_fits_its_panel() {
+        for (row, what) in crate::options::names::ROWS {
+            assert!(wrap(what, WORDS).len() <= LINES, "{row}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct Line {
     pub(super) value: Option<f64>,
     /// The largest sample less the smallest, as a part of the median.
     pub(super) spread: Option<f64>,
-    p99: Option<f64>,
+    pub(super) p99: Option<f64>,
     /// The p50, p90, p99 and longest time of single operations. Each is the median over the kept
     /// samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,23 +4,54 @@
 //! model pauses the clock.
 use super::*;
 use crate::park::WorkerPark;
-use std::sync::Arc;
+use std::{sync::Arc, task::Waker};
 use sync_shim::{Model, model, thread};
+use worker_idle::park::{Park, ThreadPark, Unpark};
 
 /// Makes a driver whose workers have started. Worker 1 waits.
 fn driver(workers: usize) -> Driver {
     let driver = Driver::new(workers);
-    let inner = driver.inner();
-    (0..workers).for_each(|worker| inner.clock.set_started(worker));
-    inner.tokens[1].begin_wait();
+    start(&driver);
     driver
+}
+
+/// Makes the same driver, for workers with parkers of their own. It unparks only their tokens.
+fn over_parkers(workers: usize) -> Driver {
+    let driver = Driver::with_wakers(vec![Waker::noop().clone(); workers]);
+    start(&driver);
+    driver
+}
+
+/// Starts all workers. Worker 1 waits.
+fn start(driver: &Driver) {
+    let inner = driver.inner();
+    (0..inner.tokens.len()).for_each(|worker| inner.clock.set_started(worker));
+    inner.tokens[1].begin_wait();
 }
 
 fn is_idle_but_the_poller(driver: &Driver) -> bool {
     driver.inner().if_idle_but(0, || {}).is_some()
 }
 
-/// A worker unparks another one, and then waits: one of the two runs at any time.
+/// Worker 2 unparks worker 1, and then begins a wait, which ends at once: one of the two runs at
+/// any time.
+fn look_racing_an_unpark_and<T: Send + 'static>(
+    driver: &Driver,
+    wait: impl FnOnce() -> T + Send + 'static,
+) {
+    let other = {
+        let driver = driver.clone();
+        thread::spawn(move || {
+            driver.inner().tokens[1].unpark();
+            wait()
+        })
+    };
+    assert!(!is_idle_but_the_poller(driver), "a worker runs");
+    // The drop of the parker, after the join, races with nothing.
+    drop(other.join().unwrap());
+}
+
+/// The worker waits on its thread.
 ///
 /// Fails if the look does not compare its two loads of `waits`, or if an ordering of `waits` is
 /// weaker.
@@ -28,18 +59,27 @@ fn is_idle_but_the_poller(driver: &Driver) -> bool {
 fn look_racing_a_worker_that_unparks_and_waits_finds_it() {
     model(|| {
         let driver = driver(3);
-        let other = {
-            let driver = driver.clone();
-            thread::spawn(move || {
-                let inner = driver.inner();
-                inner.tokens[1].unpark();
-                inner.clock.will_wait();
-                inner.tokens[2].begin_wait();
-                inner.began_to_wait();
-            })
-        };
-        assert!(!is_idle_but_the_poller(&driver), "a worker runs");
-        other.join().unwrap();
+        let park = driver.park(2);
+        look_racing_an_unpark_and(&driver, move || {
+            let _ = park.wait_in_thread_if(None, || false);
+            park
+        });
+    });
+}
+
+/// The worker waits in a parker of its own, which has a token.
+///
+/// Fails if `Waits::begin` does not add to `waits`, or does so without its fence.
+#[test]
+fn look_racing_a_worker_that_waits_in_a_parker_finds_it() {
+    model(|| {
+        let driver = over_parkers(3);
+        let (mut timers, mut park) = (driver.timers(2), ThreadPark::new());
+        park.unparker().unpark();
+        look_racing_an_unpark_and(&driver, move || {
+            timers.over(&mut park).park();
+            timers
+        });
     });
 }
 
@@ -127,6 +167,30 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
     });
 }
 
+/// A worker starts, and arms a timer: a poller that sees the timer does not jump to it.
+///
+/// Fails if `set_started` does not add to `waits`, or does so without its fence.
+#[test]
+fn look_that_reads_a_timer_of_a_new_worker_is_void() {
+    model(|| {
+        let driver = Driver::new(2);
+        driver.inner().clock.set_started(0);
+        let is_armed = Arc::new(AtomicBool::new(false));
+        let other = {
+            let (driver, is_armed) = (driver.clone(), is_armed.clone());
+            thread::spawn(move || {
+                driver.inner().clock.set_started(1);
+                // Ordering: Relaxed. The addition to `waits` orders it.
+                is_armed.store(true, Relaxed);
+            })
+        };
+        // Ordering: Relaxed, as above.
+        let read = driver.inner().if_idle_but(0, || is_armed.load(Relaxed));
+        assert_ne!(read, Some(true), "the worker runs");
+        other.join().unwrap();
+    });
+}
+
 /// A thread that holds the clock unparks the worker, and then drops the hold.
 ///
 /// Fails if the subtraction or the load of `holds` is Relaxed.
@@ -144,40 +208,82 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
     });
 }
 
-/// A thread pauses the clock. Meanwhile the last worker except the poller begins to wait. The
-/// poller finds that the runtime is idle: by a look before it parks, or by one after an unpark. A
-/// look that is missed leaves the poller parked, which the model reports as a deadlock.
-///
+/// Waits as the poller of a paused clock, until the runtime is idle: by a look before it parks, or
+/// by one after an unpark. If a look is missed, the poller stays parked, which the model reports as
+/// a deadlock.
+fn wait_until_idle(driver: &Driver) {
+    let inner = driver.inner();
+    loop {
+        assert!(inner.role.try_take(0));
+        inner.role.publish_until(u64::MAX);
+        if inner.clock.is_paused() && is_idle_but_the_poller(driver) {
+            break;
+        }
+        inner.tokens[0].wait_in_thread(None);
+        let _ = inner.role.leave();
+    }
+}
+
+/// A thread pauses the clock. Meanwhile the last thread except the poller waits. `end` ends that
+/// wait once the poller has found that the runtime is idle.
+fn pause_racing<T: Send + 'static>(
+    driver: &Driver,
+    wait: impl FnOnce() -> T + Send + 'static,
+    end: impl FnOnce(),
+) {
+    let pauser = {
+        let driver = driver.clone();
+        thread::spawn(move || driver.pause())
+    };
+    let waiter = thread::spawn(wait);
+    wait_until_idle(driver);
+    end();
+    pauser.join().unwrap();
+    // The drop of the parker, after the join, races with nothing.
+    drop(waiter.join().unwrap());
+}
+
 /// Fails if a fence is left out.
 #[test]
 fn pause_racing_the_last_wait_and_the_poller_is_seen() {
     Model::new().bound(2).check(|| {
         let driver = driver(2);
-        let inner = driver.inner();
-        inner.tokens[1].end_wait();
-        let pauser = {
-            let driver = driver.clone();
-            thread::spawn(move || driver.pause())
+        let token = &driver.inner().tokens[1];
+        token.end_wait();
+        let park = driver.park(1);
+        let wait = move || {
+            let _ = park.wait_in_thread_if(None, || true);
+            park
         };
-        let waiter = {
-            let driver = driver.clone();
-            thread::spawn(move || {
-                let inner = driver.inner();
-                inner.clock.will_wait();
-                inner.tokens[1].begin_wait();
-                inner.began_to_wait();
-            })
+        pause_racing(&driver, wait, || token.unpark());
+    });
+}
+
+/// The worker waits in a parker of its own.
+///
+/// Fails if the worker does not unpark the poller, or if it makes no fence before.
+#[test]
+fn pause_racing_the_last_wait_in_a_parker_is_seen() {
+    Model::new().bound(2).check(|| {
+        let driver = over_parkers(2);
+        driver.inner().tokens[1].end_wait();
+        let mut park = ThreadPark::new();
+        let unparker = park.unparker();
+        let mut timers = driver.timers(1);
+        let wait = move || {
+            timers.over(&mut park).park();
+            timers
         };
-        loop {
-            assert!(inner.role.try_take(0));
-            inner.role.publish_until(u64::MAX);
-            if inner.clock.is_paused() && is_idle_but_the_poller(&driver) {
-                break;
-            }
-            inner.tokens[0].wait_in_thread(None);
-            let _ = inner.role.leave();
-        }
-        pauser.join().unwrap();
-        waiter.join().unwrap();
+        pause_racing(&driver, wait, || unparker.unpark());
+    });
+}
+
+/// Fails if the drop of a hold does not unpark the poller, or if it makes no fence before.
+#[test]
+fn pause_racing_the_end_of_a_hold_is_seen() {
+    Model::new().bound(2).check(|| {
+        let driver = driver(2);
+        let hold = driver.hold_clock();
+        pause_racing(&driver, move || drop(hold), || ());
     });
 }

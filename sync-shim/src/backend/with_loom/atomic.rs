@@ -1,5 +1,5 @@
 //! loom's atomics. The module [`mutant`](super::mutant) may weaken the operation at one call site.
-use super::mutant;
+use super::{mutant, steps};
 use std::{
     cell::Cell,
     fmt,
@@ -19,9 +19,10 @@ std::thread_local! {
 
 /// Prepares a scenario. Creates `TURN` at the start. If a thread created `TURN` at its first fence,
 /// the creation would order that thread with others.
-pub(crate) fn begin(steps: bool) {
+pub(crate) fn begin(fences_are_steps: bool) {
     let _: &loom::sync::atomic::AtomicUsize = &TURN;
-    STEPS.set(steps);
+    STEPS.set(fences_are_steps);
+    steps::begin();
 }
 
 /// Fences. For loom a fence is not a step of its own, so no other thread would run between a fence
@@ -37,6 +38,7 @@ pub fn fence(order: Ordering) {
         TURN.fetch_add(1, Relaxed);
     }
     loom::sync::atomic::fence(order);
+    steps::note(|| format!("fence({order:?})"));
 }
 
 macro_rules! atomics {
@@ -61,7 +63,9 @@ macro_rules! atomics {
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
                 let ([order], _) = mutant::at("load", [order]);
-                self.0.load(order)
+                let value = self.0.load(order);
+                steps::on(self, || format!("load({order:?}) = {value:?}"));
+                value
             }
 
             /// Does what the method of loom does.
@@ -69,13 +73,16 @@ macro_rules! atomics {
             pub fn store(&self, value: $value, order: Ordering) {
                 let ([order], _) = mutant::at("store", [order]);
                 self.0.store(value, order);
+                steps::on(self, || format!("store({value:?}, {order:?})"));
             }
 
             /// Does what the method of loom does.
             #[track_caller]
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
                 let ([order], _) = mutant::at("swap", [order]);
-                self.0.swap(value, order)
+                let before = self.0.swap(value, order);
+                steps::on(self, || format!("swap({value:?}, {order:?}) = {before:?}"));
+                before
             }
 
             /// Does what the method of loom does.
@@ -123,7 +130,11 @@ macro_rules! atomics {
                     self.0.store(to, Release);
                     return Ok(from);
                 }
-                self.0.compare_exchange(from, to, success, failure)
+                let done = self.0.compare_exchange(from, to, success, failure);
+                steps::on(self, || {
+                    format!("compare_exchange({from:?}, {to:?}, {success:?}, {failure:?}) = {done:?}")
+                });
+                done
             }
 
             /// Does what the method of loom does.
@@ -138,7 +149,9 @@ macro_rules! atomics {
                 f: impl FnMut($value) -> Option<$value>,
             ) -> Result<$value, $value> {
                 let ([set, fetch], _) = mutant::at("fetch_update", [set, fetch]);
-                self.0.fetch_update(set, fetch, f)
+                let done = self.0.fetch_update(set, fetch, f);
+                steps::on(self, || format!("fetch_update({set:?}, {fetch:?}) = {done:?}"));
+                done
             }
         }
 
@@ -195,7 +208,10 @@ macro_rules! arithmetic {
                 #[track_caller]
                 pub fn $op(&self, value: $value, order: Ordering) -> $value {
                     let ([order], _) = mutant::at(stringify!($op), [order]);
-                    self.0.$op(value, order)
+                    let before = self.0.$op(value, order);
+                    let name = stringify!($op);
+                    steps::on(self, || format!("{name}({value:?}, {order:?}) = {before:?}"));
+                    before
                 }
             )*
         }
