@@ -27,13 +27,14 @@ fn main() -> ExitCode {
 }
 
 fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
-    let load = |shares, duty, concurrency| Load {
+    let load = |shares, part, duty, concurrency| Load {
         shares,
+        part,
         concurrency,
         micros: 1000,
         duty,
     };
-    let loads = [load(50, 100, 5), load(100, 50, 4)];
+    let loads = [load(50, 2.0, 100, 5), load(100, 1.0, 50, 4)];
     let runtimes = demo::run("Full and half duty", options, &loads)?;
     println!("ratio {:.3}", runtimes[0] / runtimes[1]);
     Ok(())

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
 fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
     let load = |shares, concurrency, micros| Load {
         shares,
+        part: f64::from(shares),
         concurrency,
         micros,
         duty: 100,
