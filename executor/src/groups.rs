@@ -148,8 +148,8 @@ pub(crate) struct Groups {
     /// Increased after each change that workers take over (rule 7).
     version: AtomicU64,
     /// Whether a group other than main was ever built, or the workers have inboxes: a worker then
-    /// looks at more queues than main's. Set before such a group's first task is made. The atomic is
-    /// std's, so that models of runtimes without groups do not branch here.
+    /// looks at more queues than main's. Set before such a group's first task is made. The atomic
+    /// is std's, so that models of runtimes without groups do not branch here.
     used: std::sync::atomic::AtomicBool,
     shared: OnceLock<RuntimePtr>,
     clock: Clock,
@@ -326,8 +326,8 @@ impl Groups {
         }
     }
 
-    /// The most tasks to move to a worker's lists at a time. It takes some microseconds to move this
-    /// many.
+    /// The most tasks to move to a worker's lists at a time. It takes some microseconds to move
+    /// this many.
     const MOST: usize = 512;
 
     /// Takes a fair share of the groups' injector.

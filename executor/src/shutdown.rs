@@ -11,8 +11,8 @@
 //! 2. Each worker ends its own tasks ([`Core::end`]): those in its list, and those in the queues.
 //!    The worker drops the futures itself, so no worker walks the list of another one.
 //! 3. A worker leaves when its list and the queues are empty after the fence in `end`. Until then
-//!    it waits: another thread may hold one of its tasks, which comes back through the injector, its
-//!    inbox or the release stack.
+//!    it waits: another thread may hold one of its tasks, which comes back through the injector,
+//!    its inbox or the release stack.
 //! 4. Before a worker leaves, it waits for the wakes from outside that are under way (rule 2 of
 //!    [`shared`](crate::shared)).
 //! 5. A core that was lent when the runtime closed ends on the thread that has it. A thread whose

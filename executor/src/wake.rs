@@ -10,8 +10,8 @@
 //!    thread ends the queued tasks.
 //! 4. Where workers do not steal, a wake goes to the task's home instead, if the task has one: to
 //!    the home's own queue on the home's thread, and to its inbox from any other thread (see the
-//!    module `inbox` of the groups). Then the thread unparks the home, or nudges it, and notifies no
-//!    other worker.
+//!    module `inbox` of the groups). Then the thread unparks the home, or nudges it, and notifies
+//!    no other worker.
 use crate::{
     context,
     scheduler::{Scheduler, Task},
@@ -113,8 +113,8 @@ impl Shared {
         }
     }
 
-    /// Sends a task to its home (rule 4): pushes the task into the home's inbox, and unparks the home
-    /// if it sleeps.
+    /// Sends a task to its home (rule 4): pushes the task into the home's inbox, and unparks the
+    /// home if it sleeps.
     #[cfg(feature = "groups")]
     pub(crate) fn send_home(&self, home: usize, task: Task) {
         self.groups.send_to(home, task);

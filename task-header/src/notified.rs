@@ -136,8 +136,8 @@ impl<S: Schedule> Notified<S> {
     cell::accessors!(|this| this.task);
 
     /// Returns the [key](Owned::with_key) of the list that keeps the task, or `None` if the task is
-    /// in no list. A task is put into a list after the first poll that returned `Pending`, and stays
-    /// in that list until it ends, whoever runs it.
+    /// in no list. A task is put into a list after the first poll that returned `Pending`, and
+    /// stays in that list until it ends, whoever runs it.
     ///
     /// With it, a scheduler gives a woken task back to the worker that has the task in its list.
     /// Costs a load of the state word, and three more for a task in a list.

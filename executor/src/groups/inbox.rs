@@ -1,9 +1,9 @@
 //! Homes: where a task runs whose workers do not steal.
 //!
-//! In a *sharded* runtime ([`Builder::sharded`](crate::Builder::sharded)) a woken task comes back to
-//! its *home*, whichever thread wakes it. This thread may be another worker: the one that waits for
-//! timers, sockets and children wakes the tasks of all workers. So each worker has an *inbox*, into
-//! which other threads push the tasks whose home that worker is.
+//! In a *sharded* runtime ([`Builder::sharded`](crate::Builder::sharded)) a woken task comes back
+//! to its *home*, whichever thread wakes it. This thread may be another worker: the one that waits
+//! for timers, sockets and children wakes the tasks of all workers. So each worker has an *inbox*,
+//! into which other threads push the tasks whose home that worker is.
 //!
 //! | a task is | its home |
 //! |---|---|
@@ -13,15 +13,15 @@
 //! # Rules
 //!
 //! 1. *To the home.* A wake on the home's thread pushes the task into the home's own queue. A wake
-//!    on any other thread pushes the task into the home's inbox, and so does a thread whose poll has
-//!    lost its core. The tasks for which the home's ring has no room go to the home's inbox as well.
+//!    on any other thread pushes the task into the home's inbox, and so does a thread whose poll
+//!    has lost its core. The tasks for which the home's ring has no room go to the home's inbox as
+//!    well.
 //! 2. *No task waits beside its sleeping home.* The thread that has pushed into an inbox makes a
 //!    `SeqCst` fence, and then unparks the home if the home's bit says that it sleeps. A home that
 //!    goes to sleep sets that bit, makes a `SeqCst` fence, and then looks at its inbox. One of the
-//!    two fences is first. If it is that of the home, the pushing thread sees the bit, unless a
-//!    later wake of the home has cleared it. If it is that of the pushing thread, the home sees the
-//!    task. After any wake the home looks at its inbox before it sets the bit again, and after its
-//!    next fence. So the argument holds for the last sleep, too.
+//!    two fences is first. If it is the pushing thread's, the home sees the task. If it is the
+//!    home's, the pushing thread sees the bit, or that the bit was cleared after that. The bit is
+//!    cleared when the home is woken. If the home then sleeps again, the same holds for that sleep.
 //! 3. *The home alone is unparked.* No other worker could run the task. The thread that unparks the
 //!    home does not choose it as a notifier does, so the home leaves the sleepers by itself.
 //!    Meanwhile a notifier may choose it, which does no harm. A home has polled a task, so it has a
@@ -29,9 +29,10 @@
 //! 4. *A busy home* looks at its inbox where it looks at the injector. One that shares its time
 //!    looks before each poll. The thread that pushes nudges the home.
 //! 5. *The end.* A home leaves only when its list of live tasks is empty, and so after all tasks
-//!    that are on their way to its inbox. A driven worker may be dropped earlier. So while a runtime
-//!    closes, an inbox is a queue like the injector: each worker ends the tasks in all inboxes, and
-//!    a thread that ends queued tasks ([`Shared::end_queued`](crate::shared::Shared)) does so too.
+//!    that are on their way to its inbox. A driven worker may be dropped earlier. So while a
+//!    runtime closes, an inbox is a queue like the injector: each worker ends the tasks in all
+//!    inboxes, and a thread that ends queued tasks ([`Shared::end_queued`](crate::shared::Shared))
+//!    does so too.
 use crate::scheduler::{Scheduler, Task};
 use queue_global::{Injector, List};
 use task_header::Node;

@@ -27,8 +27,8 @@ pub(crate) struct GroupQueue {
     /// Main's tasks.
     pub(super) own: Plain,
     pub(super) sharing: Cell<bool>,
-    /// The scheduler of main's tasks. `None` while the worker shares, and always `None` if it has an
-    /// inbox: then a wake first looks where the task's home is.
+    /// The scheduler of main's tasks. `None` while the worker shares, and always `None` if it has
+    /// an inbox: then a wake first looks where the task's home is.
     pub(super) plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
@@ -417,8 +417,8 @@ impl GroupQueue {
         moved
     }
 
-    /// Takes main's tasks from the worker's inbox, as many as the ring has room for: one to run now,
-    /// and the others, which this moves to the ring.
+    /// Takes main's tasks from the worker's inbox, as many as the ring has room for: one to run
+    /// now, and the others, which this moves to the ring.
     fn take_mail(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Batch<Task>> {
         self.own.take_share(&self.inbox.as_ref()?.main, 1, hooks)
     }
