@@ -146,22 +146,3 @@ fn wake_by_a_worker_racing_the_end_drops_the_task() {
         assert_eq!(dropped.load(Relaxed), 1);
     });
 }
-
-/// A thread from outside wakes a task while the driven worker that is its home is dropped. The home
-/// drops the task, or the thread does.
-///
-/// Fails if `Shared::end_queued` does not look at the inboxes.
-#[test]
-fn wake_racing_the_drop_of_the_home_drops_the_task() {
-    bounded(3).check(|| {
-        let (runtime, [mut home]) = sharded();
-        let (task, waker, dropped) = pair();
-        runtime.spawn_detached(task);
-        assert_eq!(home.tick(), Tick::Ran);
-        let other = thread::spawn(move || wake(&waker));
-        drop(home);
-        other.join().unwrap();
-        assert_eq!(dropped.load(Relaxed), 1);
-        drop(runtime);
-    });
-}

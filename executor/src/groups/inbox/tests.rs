@@ -296,6 +296,34 @@ fn task_in_an_inbox_is_dropped_at_the_end() {
     }
 }
 
+/// A thread holds a task while the task's home, a driven worker, is dropped. The thread drops the
+/// task when it queues it. The memory of the task and of the runtime is leaked.
+///
+/// Fails if a thread that ends queued tasks does not look at the inboxes.
+#[test]
+fn task_queued_after_its_home_was_dropped_is_dropped() {
+    for in_group in [false, true] {
+        let (mut two, visits) = (Two::new(), Visits::default());
+        let notes = NotesDrop(Visits::default());
+        let drops = notes.0.clone();
+        let waits = visits.task(1);
+        two.spawn_at(1, in_group, async move {
+            let _notes = notes;
+            waits.await;
+        });
+        visits.wake();
+        let shared = two.runtime.handle().shared().clone();
+        let task = shared.groups.pop_mail().expect("it was woken");
+        let [mut other, home] = two.workers;
+        drop(home);
+        assert!(drops.seen().is_empty());
+        shared.take_in(task);
+        assert_eq!(drops.seen(), [None]);
+        drop(two.runtime);
+        assert_eq!(other.tick(), Tick::Ended);
+    }
+}
+
 /// The monitor sees that a task waits in the inbox of a worker in a `syscall`.
 ///
 /// Fails if the monitor does not look at inboxes.
