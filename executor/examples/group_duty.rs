@@ -10,7 +10,8 @@
 //! timers wakes the sleepers of both, and keeps them as long as the other worker has tasks of its
 //! own. So the second group often has tasks on one worker only. With `--sharded` each task stays on
 //! its worker. Then the example fails if a task has moved, or, in a run of whole seconds, and of
-//! two at least, if a group's part of the time is 10 % off. The latter is also so with one worker.
+//! five at least, if a group's part of the time is 10 % off. The latter is also so with one worker.
+//! Other programs must leave the workers most of the CPU.
 mod cli;
 #[path = "groups/demo.rs"]
 mod demo;

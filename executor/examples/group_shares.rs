@@ -4,7 +4,7 @@
 //! `cargo run --release -p selvedge --features groups --example group_shares -- [--seconds 10]
 //! [--workers 1] [--sharded] [--svg FILE]` prints a line for each group, and then the runtime's
 //! counters. The groups' runtimes are in the proportion of their shares: 100, 20 and 50. With one
-//! worker, and with workers that do not steal, a run of whole seconds, and of two at least, fails
+//! worker, and with workers that do not steal, a run of whole seconds, and of five at least, fails
 //! if a group's part of the time is 10 % off.
 mod cli;
 #[path = "groups/demo.rs"]

@@ -55,7 +55,7 @@ impl Options {
     /// evenly among the workers, and the run is long enough, and has no second with rests in part.
     fn are_shares_exact(&self) -> bool {
         let is_even = self.sharded || self.workers == 1;
-        is_even && self.seconds >= 2.0 && self.seconds.fract() == 0.0
+        is_even && self.seconds >= 5.0 && self.seconds.fract() == 0.0
     }
 }
 
@@ -95,7 +95,7 @@ struct Sample {
 ///
 /// # Errors
 /// If workers that do not steal have not kept their tasks. Also if the runtimes are not in the
-/// proportion of the loads' parts, in a run of whole seconds, and of two at least, where the
+/// proportion of the loads' parts, in a run of whole seconds, and of five at least, where the
 /// workers do not steal or there is only one.
 pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, Box<dyn Error>> {
     let builder = Builder::new().workers(options.workers).prestart();
