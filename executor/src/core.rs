@@ -18,7 +18,9 @@
 //! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`](worker_queue::WorkerQueue).
 //! The core uses it through the trait [`RunQueue`](worker_queue::RunQueue); [`queue`](crate::queue)
 //! chooses the type. The queue calls back here ([`QueueHooks`]): tasks that overflow go to the
-//! injector, and a push of a task that others may take notifies a sleeper.
+//! injector, and a push of a task that others may take notifies a sleeper. Where workers do not
+//! steal, these tasks go to the worker's own inbox, at which the worker looks whenever it looks at
+//! the injector.
 //!
 //! After 4,096 polls in a row of tasks that only yielded, a worker yields its CPU at the next
 //! interval: the tasks may wait for a thread that needs it ([`Spin`]).
@@ -113,7 +115,7 @@ impl Core {
             observed: settings.observed,
             budget: settings.budget,
             queue,
-            owned: UnsafeCell::new(Owned::new(remote.unparker.waker().clone())),
+            owned: UnsafeCell::new(Owned::with_key(remote.unparker.waker().clone(), index)),
             park: Cell::new(None),
             poll_is_due: Cell::new(false),
             own_was_next: Cell::new(false),
@@ -175,12 +177,16 @@ impl Core {
         None
     }
 
-    /// Queues a task that this thread woke.
+    /// Queues a task that this thread woke, or sends the task to its home.
     #[cfg(feature = "groups")]
     #[cold]
     #[inline(never)]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
         self.shared.trace.wake(self.index, task.id(), why);
+        let home = self.shared.groups.home_of(&task);
+        if let Some(home) = home.filter(|&home| home != self.index) {
+            return self.shared.send_home(home, task);
+        }
         self.counters().local_schedules.add(1);
         if let WakeKind::Wake = why {
             self.queue.push_next(task, self);
@@ -228,14 +234,15 @@ impl Core {
     }
 
     /// Requeues a task whose time slice is over, or a task of a worker that shares its time among
-    /// groups. A worker that shares keeps the task, which waits for the turn of its group.
+    /// groups. A worker that shares keeps the task, which waits for the turn of its group. A worker
+    /// that does not steal keeps the task behind its other tasks, as no other worker runs it.
     /// Otherwise the task goes to the injector, behind the tasks of all workers. If no task waits
     /// here or in the injector, it stays here.
     #[cold]
     #[inline(never)]
     fn requeue_specially(&self, task: Task) {
         let (queue, shared) = (&self.queue, &self.shared);
-        if self.is_sharing() {
+        if self.is_sharing() || self.is_sharded() {
             return queue.requeue(task, self);
         }
         if queue.is_empty() && !shared.has_injected() {
@@ -450,7 +457,7 @@ impl QueueHooks<Node<Scheduler>> for Core {
     fn overflow(&self, tasks: List<Node<Scheduler>>) {
         self.shared.trace.overflow(self.index);
         self.counters().overflows.add(1);
-        self.shared.injector.requeue_batch(tasks);
+        self.spill(tasks);
     }
 
     #[inline]

@@ -11,6 +11,7 @@
 //! | a worker's *requeued task* | a task of another group that has just run | the worker | the worker |
 //! | a worker's *lists*, one for each group | tasks of the other groups | the worker | the worker, thieves |
 //! | the groups' injector | tasks of the other groups from outside | any thread | the workers, which move them to their lists |
+//! | a worker's *inbox*, in a runtime whose workers do not steal | tasks that other threads woke ([`inbox`]) | any thread | the worker, which moves them to its ring and its lists |
 //!
 //! A worker's lists and its [`FairQueue`](sched_group::FairQueue) are its *turns*
 //! ([`turns`]), behind one lock. Main is a group of the fair queue as well.
@@ -18,7 +19,8 @@
 //! A worker *shares* its time while tasks of other groups than main are queued on it, and for a
 //! short while after. Otherwise its queue is *plain*: the core uses main's queue directly, as in a
 //! runtime without groups. A spawn and a wake check this when they compare the task's scheduler
-//! with the field `plain`: it is main's scheduler while the queue is plain, and empty otherwise.
+//! with the field `plain`: it is main's scheduler while the queue is plain, and empty otherwise. It
+//! is always empty where workers do not steal, so that each wake looks where the task's home is.
 //! The look for the next task and a requeue test the flag `sharing`. They combine it with a flag
 //! that they test anyway, in one branch.
 //!
@@ -56,9 +58,9 @@
 //!    fair queue up to date. The group of the task that a worker runs stays in memory until the
 //!    worker chooses its next task, even if the group is destroyed meanwhile.
 //! 8. *Tasks from outside reach their group's list before the next poll.* A worker that shares
-//!    looks at the groups' injector before each poll, which costs two loads. Without this look, a
-//!    task would wait in that injector until the end of an interval, whatever the shares of its
-//!    group are.
+//!    looks at the groups' injector before each poll, which costs two loads, and at its inbox if it
+//!    has one. Without this look, a task would wait there until the end of an interval, whatever
+//!    the shares of its group are.
 //! 9. *A requeued task is hidden for a moment.* A requeued task of another group than main waits in
 //!    the field `requeued` of the worker's queue. When the worker chooses its next task, it pushes
 //!    the requeued task under the same lock, so that a poll costs one lock. Before a look
@@ -66,8 +68,12 @@
 //!    task: it pushes the task into the list of its group. `leave` and each push into a list also
 //!    publish the task, and the shutdown takes it out of the field. So no user code runs while the
 //!    field is filled, and the field is empty during a poll.
-use crate::{identity::RuntimePtr, scheduler::Scheduler};
+use crate::{
+    identity::RuntimePtr,
+    scheduler::{Scheduler, Task},
+};
 use clock::Clock;
+use inbox::Inbox;
 use queue_global::Injector;
 use std::{
     sync::{Arc, OnceLock},
@@ -87,6 +93,7 @@ mod api;
 mod clock;
 mod group;
 mod in_group;
+mod inbox;
 mod inherit;
 mod metrics;
 mod plain;
@@ -132,14 +139,17 @@ impl Default for GroupSettings {
 pub(crate) struct Groups {
     /// Tasks of other groups than main, from outside (rule 6).
     pub(crate) injector: Injector<Node<Scheduler>>,
+    /// The inbox of each worker, or none if the workers steal.
+    inboxes: Box<[Arc<Inbox>]>,
     /// The turns of each worker.
     pub(crate) workers: Box<[Arc<Turns>]>,
     pub(crate) main: Arc<Group>,
     table: Mutex<Table>,
     /// Increased after each change that workers take over (rule 7).
     version: AtomicU64,
-    /// Whether a group other than main was ever built. Set before such a group's first task is
-    /// made. The atomic is std's, so that models of runtimes without groups do not branch here.
+    /// Whether a group other than main was ever built, or the workers have inboxes: a worker then
+    /// looks at more queues than main's. Set before such a group's first task is made. The atomic
+    /// is std's, so that models of runtimes without groups do not branch here.
     used: std::sync::atomic::AtomicBool,
     shared: OnceLock<RuntimePtr>,
     clock: Clock,
@@ -174,13 +184,15 @@ impl Groups {
         });
         let clock = Clock::new(&settings.clock);
         let turns = || Arc::new(Turns::new(main.clone(), clock.clone(), settings.quota));
+        let inboxes = if settings.sharded { workers } else { 0 };
         Self {
             injector: Injector::new(),
+            inboxes: (0..inboxes).map(|_| Arc::new(Inbox::new())).collect(),
             workers: (0..workers).map(|_| turns()).collect(),
             main,
             table: Mutex::new(table),
             version: AtomicU64::new(0),
-            used: std::sync::atomic::AtomicBool::new(false),
+            used: std::sync::atomic::AtomicBool::new(settings.sharded),
             shared: OnceLock::new(),
             clock,
             settings,
@@ -194,7 +206,8 @@ impl Groups {
         self.main.bind(address);
     }
 
-    /// Whether a group other than main was ever built. If not, every task is main's.
+    /// Whether a group other than main was ever built, or the workers have inboxes. If not, every
+    /// task is main's, and the workers steal.
     ///
     /// A worker that goes to sleep fences before it calls this, and a thread that pushes a group's
     /// task fences after the push. So the worker sees that `used` is set, or the thread sees that
@@ -210,6 +223,35 @@ impl Groups {
     #[inline]
     pub(crate) fn has_injected(&self) -> bool {
         self.is_used() && !self.injector.is_empty()
+    }
+
+    /// Whether the workers do not steal, and so have inboxes.
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.settings.sharded
+    }
+
+    /// The worker to which a woken task goes: its home, if it has one ([`inbox`]).
+    #[inline]
+    pub(crate) fn home_of(&self, task: &Task) -> Option<usize> {
+        match self.inboxes.is_empty() {
+            true => None,
+            false => task.owner_key(),
+        }
+    }
+
+    /// Pushes a task into the inbox of its home. The caller unparks the home (rule 2 of [`inbox`]).
+    pub(crate) fn send_to(&self, home: usize, task: Task) {
+        self.inboxes[home].push(task);
+    }
+
+    /// Whether any worker's inbox holds a task: for shutdown (rule 5 of [`inbox`]).
+    pub(crate) fn has_mail(&self) -> bool {
+        self.inboxes.iter().any(|inbox| !inbox.is_empty())
+    }
+
+    /// Takes a task out of any inbox: for shutdown.
+    pub(crate) fn pop_mail(&self) -> Option<Task> {
+        self.inboxes.iter().find_map(|inbox| inbox.pop())
     }
 
     fn version(&self) -> u64 {
@@ -284,12 +326,14 @@ impl Groups {
         }
     }
 
+    /// The most tasks to move to a worker's lists at a time. It takes some microseconds to move
+    /// this many.
+    const MOST: usize = 512;
+
     /// Takes a fair share of the groups' injector.
     fn take_share(&self) -> queue_global::List<Node<Scheduler>> {
-        /// The most tasks to move at a time. It takes some microseconds to move this many.
-        const MOST: usize = 512;
         let share = self.injector.len() / self.workers.len() + 1;
-        self.injector.pop_n(share.min(MOST))
+        self.injector.pop_n(share.min(Self::MOST))
     }
 }
 

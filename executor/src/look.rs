@@ -1,5 +1,6 @@
 //! A busy worker's looks at the injector. The worker looks at the end of an interval, at a signal,
-//! and while it owes time to tasks from outside. [`interval`](crate::interval) has the rules.
+//! and while it owes time to tasks from outside. [`interval`](crate::interval) has the rules. Each
+//! look is also one at the worker's inbox, if it has one.
 use crate::{core::Core, interval::Reading, scheduler::Task, shared::Shared};
 use std::time::Duration;
 use sync_shim::atomic::Ordering::Relaxed;
@@ -94,8 +95,14 @@ impl Shared {
     /// Nudges a busy worker after a push. If the workers read the clock, also stamps the time of
     /// the nudge.
     pub(crate) fn nudge(&self) {
-        let nudged = self.slices.nudge_one();
-        if let Some(worker) = nudged.filter(|_| self.settings.adapts) {
+        if let Some(worker) = self.slices.nudge_one() {
+            self.note_nudge(worker);
+        }
+    }
+
+    /// Stamps the time of a nudge, if the workers read the clock.
+    pub(crate) fn note_nudge(&self, worker: usize) {
+        if self.settings.adapts {
             let now = self.begun.elapsed().as_nanos() as u64;
             // Ordering: Relaxed, see `Core::record_wait`.
             self.remotes[worker].nudged_at.store(now.max(1), Relaxed);

@@ -64,7 +64,7 @@ impl Core {
         };
         let found = waits && {
             self.counters().backoffs.add(1);
-            backoff.wait(|| shared.has_work() || shared.is_closing())
+            backoff.wait(|| shared.has_work() || self.has_mail() || shared.is_closing())
         };
         self.counters().backoffs_that_found.add(u64::from(found));
         self.backoff.set(backoff);
@@ -115,7 +115,7 @@ impl Core {
     fn announce(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
         let _asleep = Asleep::announce(self);
-        if park.has_events() || shared.has_work() || shared.is_closing() {
+        if park.has_events() || shared.has_work() || self.has_mail() || shared.is_closing() {
             return None;
         }
         self.counters().parks.add(1);
@@ -148,8 +148,8 @@ impl Core {
                 self.notified_at.set(Some(self.counters().polls.get()));
                 break None;
             }
-            if park.has_events() || self.has_releases() || shared.has_work() || shared.is_closing()
-            {
+            let has_own = || park.has_events() || self.has_releases() || self.has_mail();
+            if has_own() || shared.has_work() || shared.is_closing() {
                 break None;
             }
             if let Some(at) = &mut watch {

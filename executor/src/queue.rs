@@ -12,6 +12,8 @@
 use crate::scheduler::Scheduler;
 #[cfg(not(feature = "groups"))]
 use crate::{core::Core, shared::Shared};
+#[cfg(not(feature = "groups"))]
+use queue_global::List;
 use task_header::Node;
 
 /// A queue that is plain.
@@ -44,6 +46,23 @@ impl Core {
     #[inline(always)]
     pub(crate) fn plain_scheduler(&self) -> Option<Scheduler> {
         Some(Scheduler::of(&self.shared))
+    }
+
+    /// Whether the workers do not steal. Without groups they always do.
+    #[inline(always)]
+    pub(crate) fn is_sharded(&self) -> bool {
+        false
+    }
+
+    /// Whether tasks wait in this worker's inbox: only a worker that does not steal has one.
+    #[inline(always)]
+    pub(crate) fn has_mail(&self) -> bool {
+        false
+    }
+
+    /// Queues the tasks for which this worker's ring has no room.
+    pub(crate) fn spill(&self, tasks: List<Node<Scheduler>>) {
+        self.shared.injector.requeue_batch(tasks);
     }
 
     /// Runs `f`. With groups, the code of `f` is in main's group.

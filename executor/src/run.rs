@@ -8,8 +8,8 @@
 //!    [`context`](crate::context) says after each poll whether the thread is still a worker.
 //! 3. A request that ends the time slice also ends the run. The worker begins the next slice when
 //!    it looks for its next task. The interrupted task goes to the end of the injector, if a task
-//!    waits there or in the worker's own queue. The task stays with its worker if no task waits, or
-//!    if the worker shares its time among groups.
+//!    waits there or in the worker's own queue. The task stays with its worker if no task waits, if
+//!    the worker shares its time among groups, or if the workers do not steal.
 use crate::{
     context::{self, with_core},
     core::Core,

@@ -142,6 +142,10 @@ pub(crate) struct Shared {
     /// Whether spawns are refused: while the runtime is exiting, and from its close on.
     pub(crate) refuses_spawns: AtomicBool,
     pub(crate) exits: Exits,
+    /// The scheduler of the woken tasks that a thread from outside pushes into `injector`: main's.
+    /// `None` if the workers do not steal.
+    #[cfg(feature = "groups")]
+    injected: Option<Scheduler>,
     /// The scheduler of main's tasks.
     #[cfg(feature = "groups")]
     pub(crate) main: Scheduler,
@@ -187,6 +191,8 @@ impl Shared {
         let workers = remotes.len();
         let trace = Trace::new(workers);
         Self {
+            #[cfg(feature = "groups")]
+            injected: (!groups.is_sharded()).then(|| Scheduler::in_group(&groups.main)),
             #[cfg(feature = "groups")]
             main: Scheduler::in_group(&groups.main),
             #[cfg(feature = "groups")]
@@ -288,6 +294,27 @@ impl Shared {
         self.injector_of(&task).requeue(task);
     }
 
+    /// Pushes a task that was accepted before, on a thread that is not a worker, and notifies.
+    #[inline]
+    pub(crate) fn requeue_from_outside(&self, task: Task) {
+        #[cfg(feature = "groups")]
+        if Some(*task.scheduler()) != self.injected {
+            return self.requeue_to_group_or_home(task);
+        }
+        self.injector.requeue(task);
+        self.notify_from_outside();
+    }
+
+    /// The same for a task that does not go to main's injector, or that may have a home.
+    #[cfg(feature = "groups")]
+    fn requeue_to_group_or_home(&self, task: Task) {
+        if let Some(home) = self.groups.home_of(&task) {
+            return self.send_home(home, task);
+        }
+        self.requeue(task);
+        self.notify_from_outside();
+    }
+
     /// Whether tasks from outside are queued.
     #[inline]
     pub(crate) fn has_injected(&self) -> bool {
@@ -316,15 +343,25 @@ impl Shared {
         self.injector.count()
     }
 
-    /// Takes a task from outside, of any group: for shutdown.
+    /// Takes a task from outside, of any group, or out of any inbox: for shutdown.
     pub(crate) fn pop_injected(&self) -> Option<Task> {
         #[cfg(feature = "groups")]
         if self.groups.is_used() {
-            if let Some(task) = self.groups.injector.pop() {
+            let groups = &self.groups;
+            if let Some(task) = groups.injector.pop().or_else(|| groups.pop_mail()) {
                 return Some(task);
             }
         }
         self.injector.pop()
+    }
+
+    /// Whether [`pop_injected`](Self::pop_injected) would find a task: for shutdown.
+    pub(crate) fn has_injected_or_mail(&self) -> bool {
+        #[cfg(feature = "groups")]
+        if self.groups.has_mail() {
+            return true;
+        }
+        self.has_injected()
     }
 
     /// Queues a task that was spawned by a thread that is not a worker of this runtime.
@@ -361,11 +398,10 @@ impl Shared {
     /// Once the runtime is closing, the workers may have left: then this thread ends the queued
     /// tasks.
     pub(crate) fn take_in(&self, task: Task) {
-        self.requeue(task);
-        // The fence in `notify_from_outside` is between the push and the check for the close. It
-        // pairs with the fence in `Core::end`: either a worker that has seen the close sees the
-        // task, or this thread sees the close.
-        self.notify_from_outside();
+        // The fence of the notification is between the push and the check for the close. It pairs
+        // with the fence in `Core::end`: either a worker that has seen the close sees the task, or
+        // this thread sees the close.
+        self.requeue_from_outside(task);
         if self.is_closing() {
             self.end_queued();
         }

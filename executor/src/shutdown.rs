@@ -11,8 +11,8 @@
 //! 2. Each worker ends its own tasks ([`Core::end`]): those in its list, and those in the queues.
 //!    The worker drops the futures itself, so no worker walks the list of another one.
 //! 3. A worker leaves when its list and the queues are empty after the fence in `end`. Until then
-//!    it waits: another thread may hold one of its tasks, which comes back through the injector or
-//!    through the release stack.
+//!    it waits: another thread may hold one of its tasks, which comes back through the injector,
+//!    its inbox or the release stack.
 //! 4. Before a worker leaves, it waits for the wakes from outside that are under way (rule 2 of
 //!    [`shared`](crate::shared)).
 //! 5. A core that was lent when the runtime closed ends on the thread that has it. A thread whose
@@ -218,13 +218,13 @@ impl Core {
         // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. This
         // fence comes after this thread has seen the close.
         fence(SeqCst);
-        owned.is_empty() && !self.shared.has_injected() && self.queue.is_empty()
+        owned.is_empty() && !self.shared.has_injected_or_mail() && self.queue.is_empty()
     }
 
     /// Returns whether a second [`end`](Self::end) would find something to do, right after one that
     /// has returned false.
     pub(crate) fn has_leftovers(&self) -> bool {
-        self.shared.has_injected() || !self.queue.is_empty() || self.has_releases()
+        self.shared.has_injected_or_mail() || !self.queue.is_empty() || self.has_releases()
     }
 
     /// Counts the end of a queued task whose future was dropped, and calls the hook.

@@ -8,6 +8,10 @@
 //!    busy one.
 //! 3. A wake that comes in after a driven worker was dropped may find no worker: then the waking
 //!    thread ends the queued tasks.
+//! 4. Where workers do not steal, a wake goes to the task's home instead, if the task has one: to
+//!    the home's own queue on the home's thread, and to its inbox from any other thread (see the
+//!    module `inbox` of the groups). Then the thread unparks the home, or nudges it, and notifies
+//!    no other worker.
 use crate::{
     context,
     scheduler::{Scheduler, Task},
@@ -18,6 +22,8 @@ use crate::{
 use crate::{core::Core, identity::RuntimePtr};
 use blocking_threads::OnPanic;
 use std::{any::Any, ptr::NonNull};
+#[cfg(feature = "groups")]
+use sync_shim::atomic::{Ordering::SeqCst, fence};
 use task_header::{Schedule, TaskRef, WakeKind};
 use worker_idle::announce::Registry;
 
@@ -84,8 +90,7 @@ impl Schedule for Scheduler {
                 // does (rule 2 of `shared`).
                 let shared = unsafe { shared.as_ref() };
                 trace::wake_from_outside(shared, &task, why);
-                shared.requeue(task);
-                shared.notify_from_outside();
+                shared.requeue_from_outside(task);
                 if shared.is_abandoned() {
                     shared.end_queued();
                 }
@@ -106,6 +111,28 @@ impl Shared {
         if next.is_some() {
             self.call(next);
         }
+    }
+
+    /// Sends a task to its home (rule 4): pushes the task into the home's inbox, and unparks the
+    /// home if it sleeps.
+    #[cfg(feature = "groups")]
+    pub(crate) fn send_home(&self, home: usize, task: Task) {
+        self.groups.send_to(home, task);
+        // Ordering: SeqCst pairs with the fence in `Idle::sleep`: this thread sees that the home
+        // sleeps, or the home sees the task.
+        fence(SeqCst);
+        if self.idle.was_notified(home) {
+            // It is awake. As in `notify_from_outside`, correctness does not depend on the nudge.
+            if cfg!(not(selvedge_loom)) && self.slices.of(home).nudge() {
+                self.note_nudge(home);
+            }
+            return;
+        }
+        context::hold_core(|| {
+            trace::notify(self, home);
+            let waker = self.remotes[home].unparker.waker();
+            self.hooks.contain(|| waker.wake_by_ref());
+        });
     }
 
     /// Unparks a worker, or starts its thread ([`unpark`](crate::unpark)). The call may be in the

@@ -140,18 +140,22 @@ fn each_example_ends_quietly_when_its_reader_goes() {
     }
 }
 
-/// Fails if a demonstration of groups does not run, draws its progress bar into a pipe, or accepts
-/// a wrong value.
+/// Fails if a demonstration of groups does not run, finds a mistake, draws its progress bar into a
+/// pipe, or accepts a wrong value.
 #[cfg(all(feature = "groups", feature = "time"))]
 #[test]
 fn demonstrations_of_groups_run_for_a_moment() {
+    // In the longer run tasks sleep, and the example checks that they stay on their workers.
+    let sharded = ["--seconds", "1.2", "--workers", "2", "--sharded"];
     for example in ["group_shares", "group_duty"] {
-        let output = run(example, &["--seconds", "0.1"]);
-        let said = without_stalls(&String::from_utf8_lossy(&output.stderr));
-        assert!(
-            output.status.success() && said.is_empty(),
-            "{example}: {said}"
-        );
+        for arguments in [&["--seconds", "0.1"][..], &sharded] {
+            let output = run(example, arguments);
+            let said = without_stalls(&String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success() && said.is_empty(),
+                "{example} {arguments:?}: {said}"
+            );
+        }
         for wrong in [
             &["--seconds", "soon"][..],
             &["--workers", "0"],

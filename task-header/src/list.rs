@@ -89,13 +89,13 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Makes an empty list. If `watched` is true, the first push wakes the owner, and so does the
-    /// first push after each [`take`](Self::take).
-    pub(crate) fn new(owner: Waker, watched: bool) -> Self {
+    /// Makes an empty list with this key. If `watched` is true, the first push wakes the owner, and
+    /// so does the first push after each [`take`](Self::take).
+    pub(crate) fn new(owner: Waker, key: usize, watched: bool) -> Self {
         Self {
             tasks: Table::new(),
             watched,
-            releases: Releases::allocate(owner, watched),
+            releases: Releases::allocate(owner, key, watched),
         }
     }
 
@@ -193,6 +193,17 @@ pub(crate) unsafe fn releases(task: TaskPtr) -> NonNull<Releases> {
     let place = unsafe { cell::place(task) };
     // SAFETY: the caller promises this.
     unsafe { table::releases(place) }
+}
+
+/// Returns the key of the list in which a task is.
+///
+/// # Safety
+/// As for [`releases`].
+pub(crate) unsafe fn key(task: TaskPtr) -> usize {
+    // SAFETY: the caller promises this.
+    let releases = unsafe { releases(task) };
+    // SAFETY: the stack outlives the listed task (rule 4), and is only borrowed shared until then.
+    unsafe { releases.as_ref() }.key
 }
 
 impl Drop for List {

@@ -244,7 +244,7 @@ impl<S: ScheduleLocal> LocalOwned<S> {
     /// Makes an empty list. `owner` is woken when a task is sent to the list.
     pub fn new(owner: Waker) -> Self {
         Self {
-            list: UnsafeCell::new(List::new(owner, true)),
+            list: UnsafeCell::new(List::new(owner, 0, true)),
             received: Cell::new(None),
             scheduler: PhantomData,
             stays: PhantomData,

@@ -354,6 +354,55 @@ fn a_wake_against_pending_gives_one_more_poll() {
     });
 }
 
+/// The queue of tasks whose wakes read the key of their list.
+#[derive(Clone)]
+struct Keyed(Arc<Mutex<Vec<Notified<Keyed>>>>);
+
+impl Schedule for Keyed {
+    fn schedule(task: Notified<Self>, _: WakeKind) {
+        assert_eq!(task.owner_key(), Some(7), "only a listed task is submitted");
+        let queue = task.scheduler().clone();
+        queue.0.lock().push(task);
+    }
+}
+
+/// A thread wakes the task while the first poll ends and puts the task into a list. If the wake
+/// submits the task, the waking thread reads the key of that list.
+///
+/// Fails if a wake by reference has no Acquire, or the end of a poll no Release.
+#[test]
+fn owner_key_read_by_a_wake_against_pending_is_the_lists() {
+    model(|| {
+        let queue = Keyed(Arc::new(Mutex::new(Vec::new())));
+        let (seen, flag) = (Seen::new(), Flag::new());
+        let task = crate::new_detached(Wait::new(&seen, &flag), queue.clone());
+        let other = {
+            let flag = flag.clone();
+            thread::spawn(move || {
+                // Depending on the execution, the first poll has stored its waker by now, or not.
+                if let Some(waker) = flag.take() {
+                    flag.set.store(1, Relaxed);
+                    waker.wake_by_ref();
+                }
+            })
+        };
+        let mut owned = Owned::with_key(Waker::noop().clone(), 7);
+        let again = owned.run(task);
+        other.join().unwrap();
+        let woken = match again {
+            Ran::Notified(task) => Some(task),
+            Ran::Complete | Ran::Pending => queue.0.lock().pop(),
+        };
+        if let Some(task) = woken {
+            assert!(matches!(owned.run(task), Ran::Complete));
+        }
+        drop(flag.take());
+        owned.cancel_all();
+        owned.drain();
+        assert!(owned.is_empty());
+    });
+}
+
 /// Two threads wake the task: the queue asserts that a notified task gets no second `Notified`. The
 /// poll still sees the writes before a wake that submits nothing.
 ///

@@ -38,8 +38,15 @@ impl<S: Schedule> Owned<S> {
     /// Makes an empty list. Once the list is closed, `owner` is woken when a task of the list ends
     /// elsewhere: in a run that did not use this list.
     pub fn new(owner: Waker) -> Self {
+        Self::with_key(owner, 0)
+    }
+
+    /// Makes an empty list, as [`new`](Self::new) does, with a key of the owner's choice:
+    /// [`Notified::owner_key`] returns that key for a task of this list. The key of a list that
+    /// `new` made is 0.
+    pub fn with_key(owner: Waker, key: usize) -> Self {
         Self {
-            list: List::new(owner, false),
+            list: List::new(owner, key, false),
             scheduler: PhantomData,
         }
     }

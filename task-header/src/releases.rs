@@ -19,13 +19,15 @@ pub(crate) struct Releases {
     /// The newest task; the lowest bit is the tag of rule 5.
     head: AtomicPtr<Header>,
     owner: Waker,
+    /// The key of the list. Never written again.
+    pub(crate) key: usize,
 }
 
 const WAKE: usize = 1;
 
 impl Releases {
     /// Makes an empty stack. If `watched` is true, the first push wakes the owner.
-    pub(crate) fn allocate(owner: Waker, watched: bool) -> NonNull<Self> {
+    pub(crate) fn allocate(owner: Waker, key: usize, watched: bool) -> NonNull<Self> {
         let layout = Layout::new::<Self>();
         // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc(layout) }.cast::<Self>();
@@ -36,6 +38,7 @@ impl Releases {
         let value = Self {
             head: AtomicPtr::new(head),
             owner,
+            key,
         };
         // SAFETY: the block is fresh and of this layout.
         unsafe { releases.write(value) };

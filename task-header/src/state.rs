@@ -512,11 +512,13 @@ impl State {
         self.0.load(Relaxed) & JOIN_INTEREST != 0
     }
 
-    /// Returns whether the task is in a list. The running thread calls this, at the cost of a load.
-    /// Until the run ends, only the running thread can set or clear the bit.
+    /// Returns whether the task is in a list. The running thread or the holder of the `Notified`
+    /// calls this, at the cost of a load. Until the run ends, only the running thread can set or
+    /// clear the bit.
     #[inline]
     pub(crate) fn is_listed(&self) -> bool {
-        // Ordering: Relaxed; `start` has acquired what the listing thread wrote.
+        // Ordering: Relaxed; `start`, or the wake that made the caller's `Notified`, has acquired
+        // what the listing thread wrote.
         self.0.load(Relaxed) & LISTED != 0
     }
 

@@ -573,6 +573,37 @@ fn listed_task_ended_by_another_owner_is_released_by_its_own() {
     assert_eq!((own.len(), other.len()), (0, 0));
 }
 
+/// Fails if the key is that of the list that ran the task last.
+#[test]
+fn owner_key_is_that_of_the_list_that_keeps_the_task() {
+    let queue = Queue::default();
+    let [mut own, mut other] = [1, 2].map(|key| Owned::with_key(Waker::noop().clone(), key));
+    let mut wakes = false;
+    let polled = poll_fn(move |cx| {
+        if std::mem::replace(&mut wakes, true) {
+            cx.waker().wake_by_ref();
+        }
+        Poll::<()>::Pending
+    });
+    let (task, join) = new(polled, queue.clone());
+    assert_eq!(task.owner_key(), None);
+    let waker = task.waker();
+    assert!(matches!(own.run(task), Ran::Pending));
+    waker.wake();
+    let woken = queue.pop().unwrap();
+    assert_eq!(woken.owner_key(), Some(1));
+    let Ran::Notified(again) = other.run(woken) else {
+        panic!("the task was woken in its poll")
+    };
+    assert_eq!(again.owner_key(), Some(1));
+    join.abort();
+    other.cancel(again);
+    own.drain();
+    assert_eq!((own.len(), other.len()), (0, 0));
+    let unlisted = new_detached(async {}, queue).owner_key();
+    assert_eq!(unlisted, None);
+}
+
 #[test]
 fn listed_task_ended_without_an_owner_is_released_by_its_own() {
     let queue = Queue::default();

@@ -62,8 +62,9 @@ const THREAD_SUPPRESSIONS: &str = "race:alloc::sync::Arc\nrace:drop_slow\n";
 
 /// Tests of documented leaks, and tests that leak on purpose. They leak a list with tasks, guards
 /// that are forgotten, the payload of a panic whose drop panics, and wakers that borrow forever.
-/// One of them tests an implementation that leaks by mistakes made on purpose.
-const LEAKS: [&str; 14] = [
+/// One of them tests an implementation that leaks by mistakes made on purpose. Another one drops a
+/// driven worker while a thread holds a task of that worker.
+const LEAKS: [&str; 15] = [
     "a_list_that_is_dropped_with_tasks_leaves_them_whole",
     "a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody",
     "panic_shuts_down_only_the_runtime_with_that_policy",
@@ -78,6 +79,7 @@ const LEAKS: [&str; 14] = [
     "panic_of_a_wakers_clone_keeps_the_deadline",
     "panic_of_a_wakers_drop_keeps_the_deadline",
     "forgotten_async_fd_leaves_its_number_to_the_next_owner",
+    "task_queued_after_its_home_was_dropped_is_dropped",
 ];
 
 /// A test that measures the use of the stack. With the larger stack frames of AddressSanitizer the

@@ -421,6 +421,21 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         nothing && self.slot.is_empty() && self.ring(|ring| ring.is_empty())
     }
 
+    /// Returns how many more items the ring has room for. It is a lower bound, since thieves only
+    /// make room.
+    ///
+    /// ```
+    /// # use queue_global::{Boxed, Injector};
+    /// # let injector = Injector::<Boxed<u32>>::new();
+    /// let queue = worker_queue::WorkerQueue::new(4);
+    /// queue.push_back(Box::new(Boxed::new(7)), &injector);
+    /// assert_eq!(queue.spare_capacity(), 3);
+    /// ```
+    #[inline]
+    pub fn spare_capacity(&self) -> usize {
+        self.ring(|ring| ring.spare_capacity())
+    }
+
     /// Takes any item that is left, and does not notify: for shutdown.
     ///
     /// ```
@@ -465,7 +480,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
             return None;
         }
         let share = waiting / workers.max(1) + 1;
-        let room = self.ring(|ring| ring.spare_capacity());
+        let room = self.spare_capacity();
         let mut items = injector.pop_n(share.min(room / 2 + 1));
         let first = items.pop_front()?;
         let moved = items.len();

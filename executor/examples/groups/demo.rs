@@ -2,7 +2,9 @@
 use crate::cli::{self, Usage};
 use indicatif::{ProgressBar, ProgressStyle};
 use plotters::prelude::*;
-use selvedge::{Builder, Runtime, SchedulingGroup, spawn_in, yield_now};
+use selvedge::{
+    Builder, Runtime, SchedulingGroup, Snapshot, runtime::worker_index, spawn_in, yield_now,
+};
 use std::{
     error::Error,
     path::PathBuf,
@@ -48,11 +50,20 @@ impl Options {
         }
         Ok(options)
     }
+
+    /// Whether the runtimes must come out as the shares say: the tasks of each group are divided
+    /// evenly among the workers, and the run is long enough, and has no second with rests in part.
+    fn are_shares_exact(&self) -> bool {
+        let is_even = self.sharded || self.workers == 1;
+        is_even && self.seconds >= 5.0 && self.seconds.fract() == 0.0
+    }
 }
 
 /// The load of one group.
 pub struct Load {
     pub shares: u32,
+    /// The group's part of the runtime of all groups, as any multiple.
+    pub part: f64,
     /// Number of the group's tasks on each worker.
     pub concurrency: usize,
     pub micros: u64,
@@ -65,6 +76,9 @@ struct Run {
     begun: Instant,
     done: AtomicBool,
     executed: Vec<AtomicU64>,
+    /// How many rests have ended, and how many of them on another worker than they began.
+    rests: AtomicU64,
+    moves: AtomicU64,
 }
 
 /// How long each group has run up to one point of time, in milliseconds.
@@ -78,6 +92,11 @@ struct Sample {
 /// Returns how long each group has run, in milliseconds, as `Runtime::metrics` says. On a busy
 /// machine that is longer than the sum of the times that the group's tasks take: other programs run
 /// in between.
+///
+/// # Errors
+/// If workers that do not steal have not kept their tasks. Also if the runtimes are not in the
+/// proportion of the loads' parts, in a run of whole seconds, and of five at least, where the
+/// workers do not steal or there is only one.
 pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, Box<dyn Error>> {
     let builder = Builder::new().workers(options.workers).prestart();
     let runtime = builder.sharded(options.sharded).build()?;
@@ -95,6 +114,8 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
         begun: Instant::now(),
         done: AtomicBool::new(false),
         executed: loads.iter().map(|_| AtomicU64::new(0)).collect(),
+        rests: AtomicU64::new(0),
+        moves: AtomicU64::new(0),
     });
     let mut tasks: Vec<Task> = Vec::new();
     for (index, load) in loads.iter().enumerate() {
@@ -154,17 +175,47 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
             runtime / f64::from(load.shares)
         );
     }
-    for group in metrics
-        .groups
-        .iter()
-        .filter(|group| group.name.starts_with("sg"))
-    {
-        println!("# {group}");
+    print_workers(&metrics);
+    let (rests, moves) = (run.rests.load(Relaxed), run.moves.load(Relaxed));
+    if rests > 0 {
+        println!("# {moves} of {rests} rests ended on another worker");
     }
     if let Some(path) = &options.svg {
         draw(title, loads, &samples, path)?;
     }
+    if options.sharded && moves > 0 {
+        return Err("workers that do not steal have not kept their tasks".into());
+    }
+    if options.are_shares_exact() {
+        check(loads, &last)?;
+    }
     Ok(last)
+}
+
+/// Prints the counters of the groups, and how long each group has run on each worker.
+fn print_workers(metrics: &Snapshot) {
+    let ours = |name: &str| name.starts_with("sg");
+    for group in metrics.groups.iter().filter(|group| ours(&group.name)) {
+        println!("# {group}");
+        let millis = |worker: &selvedge::GroupWorkerSnapshot| worker.runtime.as_millis();
+        let each: Vec<_> = group.per_worker.iter().map(millis).collect();
+        println!("# {} on each worker, ms: {each:?}", group.name);
+    }
+}
+
+/// Fails if a group's part of the runtime of all groups is 10 % greater or less than it should be.
+fn check(loads: &[Load], runtimes: &[f64]) -> Result<(), Box<dyn Error>> {
+    let parts: f64 = loads.iter().map(|load| load.part).sum();
+    let all: f64 = runtimes.iter().sum();
+    for (load, runtime) in loads.iter().zip(runtimes) {
+        let (is, should) = (runtime / all, load.part / parts);
+        if (is / should - 1.0).abs() > 0.1 {
+            let shares = load.shares;
+            let wrong = format!("the group of {shares} shares got {is:.3}, and not {should:.3}");
+            return Err(wrong.into());
+        }
+    }
+    Ok(())
 }
 
 /// A task's group, the load's index, the microseconds of one piece of work, and the load's duty.
@@ -200,7 +251,11 @@ async fn work(run: Arc<Run>, index: usize, micros: u64, duty: u64) {
         let in_second = run.begun.elapsed().subsec_millis();
         if u64::from(in_second) >= duty * 10 {
             let rest = Duration::from_millis((1000 - in_second).into());
+            let before = worker_index();
             selvedge::time::sleep(rest).await;
+            run.rests.fetch_add(1, Relaxed);
+            let has_moved = worker_index() != before;
+            run.moves.fetch_add(has_moved.into(), Relaxed);
             continue;
         }
         let begun = Instant::now();

@@ -27,9 +27,15 @@ impl Builder {
 
     /// Sets whether workers steal no tasks from each other. By default workers steal.
     ///
-    /// Without steals the shares of groups are exact on each worker. A task stays on the worker on
-    /// which it was spawned, unless another thread wakes the task, or the worker's ring overflows.
-    /// Tasks from outside go to any worker.
+    /// Without steals each task stays on one worker, its *home*. So the shares of groups are exact
+    /// on each worker, and a worker never gets the work of another one. The home of a task that
+    /// another task spawned is the worker of that other task. A task from outside goes to any
+    /// worker, which becomes its home. A woken task goes back to its home, whichever thread wakes
+    /// it: a worker that serves the timers and sockets of all, a task of another worker, or a
+    /// thread from outside. A wake by another thread than the home's costs a push into the home's
+    /// inbox, and an unpark if the home sleeps.
+    ///
+    /// While a poll of the home takes long, its other tasks wait, as no other worker runs them.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(2).sharded(true).build()?;

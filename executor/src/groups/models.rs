@@ -18,14 +18,19 @@ use sync_shim::{
 };
 use worker_queue::RunQueue;
 
-fn bounded(preemptions: usize) -> Model {
+pub(super) fn bounded(preemptions: usize) -> Model {
     Model::new().bound(preemptions).branches(20_000)
 }
 
 /// Builds a runtime of driven workers. The clock of its groups stands still.
 fn driven<const N: usize>() -> (Runtime, [Worker<ThreadPark>; N]) {
+    build(Builder::new())
+}
+
+/// As [`driven`], of this builder.
+pub(super) fn build<const N: usize>(builder: Builder) -> (Runtime, [Worker<ThreadPark>; N]) {
     let parks = [(); N].map(|()| ThreadPark::new());
-    let (runtime, workers) = Builder::new()
+    let (runtime, workers) = builder
         .ring_capacity(2)
         .group_clock(StdArc::default())
         .build_driven(parks);
@@ -37,7 +42,7 @@ fn group(runtime: &Runtime, name: &str) -> SchedulingGroup {
     runtime.group(name).build().unwrap()
 }
 
-fn end<const N: usize>(runtime: Runtime, mut workers: [Worker<ThreadPark>; N]) {
+pub(super) fn end<const N: usize>(runtime: Runtime, mut workers: [Worker<ThreadPark>; N]) {
     drop(runtime);
     while workers
         .iter_mut()
@@ -49,7 +54,10 @@ fn end<const N: usize>(runtime: Runtime, mut workers: [Worker<ThreadPark>; N]) {
 
 /// Returns a future that stores the waker of its first poll in `waker`. It completes in its second
 /// poll, and adds one to `ran` there.
-fn waits(waker: Arc<Mutex<Option<Waker>>>, ran: Arc<AtomicUsize>) -> impl Future<Output = ()> {
+pub(super) fn waits(
+    waker: Arc<Mutex<Option<Waker>>>,
+    ran: Arc<AtomicUsize>,
+) -> impl Future<Output = ()> {
     let mut polls = 0;
     poll_fn(move |cx| {
         polls += 1;

@@ -1,5 +1,7 @@
 //! The fast path of a worker that runs main's tasks alone: its queue is main's, as without groups.
 use crate::{core::Core, queue::Plain, scheduler::Scheduler};
+use queue_global::List;
+use task_header::Node;
 
 impl Core {
     /// Whether the worker shares its time among groups: then its queue is not plain.
@@ -24,6 +26,27 @@ impl Core {
     #[inline(always)]
     pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
         self.queue.plain.get() == Some(scheduler)
+    }
+
+    /// Whether the workers do not steal: tasks that other threads wake then come to this worker
+    /// through its inbox.
+    #[inline(always)]
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.queue.inbox.is_some()
+    }
+
+    /// Whether tasks wait in this worker's inbox.
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.queue.has_mail()
+    }
+
+    /// Queues the tasks for which this worker's ring has no room.
+    pub(crate) fn spill(&self, tasks: List<Node<Scheduler>>) {
+        match &self.queue.inbox {
+            Some(inbox) => inbox.overflow(tasks),
+            None => self.shared.injector.requeue_batch(tasks),
+        }
     }
 
     /// Runs wakers, hooks for sleeps and other user code between two polls.

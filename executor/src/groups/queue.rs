@@ -5,6 +5,7 @@
 //! that of main's queue.
 use super::{
     Groups,
+    inbox::Inbox,
     turns::{State, Stolen, Turns},
 };
 use crate::{
@@ -26,7 +27,8 @@ pub(crate) struct GroupQueue {
     /// Main's tasks.
     pub(super) own: Plain,
     pub(super) sharing: Cell<bool>,
-    /// The scheduler of main's tasks, or `None` while the worker shares.
+    /// The scheduler of main's tasks. `None` while the worker shares, and always `None` if it has
+    /// an inbox: then a wake first looks where the task's home is.
     pub(super) plain: Cell<Option<Scheduler>>,
     /// The group that has the turn (rule 3 of [`turns`](super::turns)).
     turn: Cell<Scheduler>,
@@ -42,6 +44,8 @@ pub(crate) struct GroupQueue {
     victim: Cell<usize>,
     worker: usize,
     turns: Arc<Turns>,
+    /// The tasks that other threads have sent here. `None` if the workers steal.
+    pub(super) inbox: Option<Arc<Inbox>>,
     groups: Arc<Groups>,
 }
 
@@ -58,15 +62,20 @@ impl GroupStealer {
         self.groups.settings.sharded || self.ring.is_empty() && self.queued() == 0
     }
 
+    /// The number of tasks in the worker's ring, lists and inbox.
     pub(crate) fn len(&self) -> usize {
-        self.ring.len() + self.queued()
+        self.ring.len() + self.queued() + self.inbox().map_or(0, Inbox::len)
     }
 
     /// Returns whether the worker has tasks, even if no other worker may steal them.
     #[cfg(feature = "monitor")]
     pub(crate) fn has_tasks(&self) -> bool {
         let is_empty = self.ring.is_empty() && self.ring.slot_is_empty() && self.queued() == 0;
-        !is_empty
+        !is_empty || self.inbox().is_some_and(|inbox| !inbox.is_empty())
+    }
+
+    fn inbox(&self) -> Option<&Inbox> {
+        self.groups.inboxes.get(self.worker).map(|inbox| &**inbox)
     }
 
     /// The number of tasks in the worker's queue, with that in its slot.
@@ -118,10 +127,11 @@ enum Turn {
 impl GroupQueue {
     pub(crate) fn new(own: Plain, groups: &Arc<Groups>, worker: usize) -> Self {
         let main = Scheduler::in_group(&groups.main);
+        let inbox = groups.inboxes.get(worker).cloned();
         Self {
             own,
             sharing: Cell::new(false),
-            plain: Cell::new(Some(main)),
+            plain: Cell::new(inbox.is_none().then_some(main)),
             turn: Cell::new(main),
             is_outside: Cell::new(false),
             requeued: Cell::new(None),
@@ -130,6 +140,7 @@ impl GroupQueue {
             victim: Cell::new(worker + 1),
             worker,
             turns: groups.workers[worker].clone(),
+            inbox,
             groups: groups.clone(),
         }
     }
@@ -248,8 +259,12 @@ impl GroupQueue {
     fn next_by_shares(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Next<Task>> {
         loop {
             // As `Groups::has_injected`, but without `is_used`: a worker that shares has groups.
-            if !self.groups.injector.is_empty() {
+            if !self.groups.injector.is_empty() || self.has_mail() {
                 self.take_injected(hooks); // Rule 8.
+                // A full ring would overflow, into the inbox again.
+                if self.own.spare_capacity() > 1 {
+                    self.keep(self.take_mail(hooks), hooks);
+                }
             }
             let has_main = !self.own.is_empty();
             let requeued = self.requeued.take();
@@ -290,7 +305,7 @@ impl GroupQueue {
                         continue; // The lists hold tasks after all, so choose again.
                     }
                     self.sharing.set(false);
-                    self.plain.set(Some(self.main));
+                    self.plain.set(self.inbox.is_none().then_some(self.main));
                     return self.own.next(hooks);
                 }
             }
@@ -376,10 +391,20 @@ impl GroupQueue {
         }
     }
 
-    /// Moves tasks from the groups' injector to the lists. Returns how many.
+    /// Whether tasks wait in the worker's inbox.
+    #[inline]
+    pub(super) fn has_mail(&self) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty())
+    }
+
+    /// Moves tasks from the groups' injector, and those of groups from the worker's inbox, to the
+    /// lists. Returns how many.
     #[cold]
     fn take_injected(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> usize {
         let mut tasks = self.groups.take_share();
+        if let Some(inbox) = &self.inbox {
+            tasks.append(&mut inbox.groups.pop_n(Groups::MOST));
+        }
         let moved = tasks.len();
         if moved > 0 {
             self.share(|state| {
@@ -392,6 +417,21 @@ impl GroupQueue {
         moved
     }
 
+    /// Takes main's tasks from the worker's inbox, as many as the ring has room for: one to run
+    /// now, and the others, which this moves to the ring.
+    fn take_mail(&self, hooks: &impl QueueHooks<Node<Scheduler>>) -> Option<Batch<Task>> {
+        self.own.take_share(&self.inbox.as_ref()?.main, 1, hooks)
+    }
+
+    /// Queues the first task of a share, too. Returns how many tasks the share had.
+    fn keep(&self, share: Option<Batch<Task>>, hooks: &impl QueueHooks<Node<Scheduler>>) -> usize {
+        let Some(Batch { first, moved }) = share else {
+            return 0;
+        };
+        self.own.push_back(first, hooks);
+        1 + moved
+    }
+
     #[cold]
     #[inline(never)]
     fn take_share_by_shares<L: Lock>(
@@ -402,15 +442,14 @@ impl GroupQueue {
     ) -> Option<Batch<Task>> {
         debug_assert!(!self.has_requeued(), "rule 9");
         let mut taken = self.take_injected(hooks);
-        if !self.sharing.get() {
-            return self.own.take_share(injector, workers, hooks);
+        let mail = self.take_mail(hooks);
+        let share = self.own.take_share(injector, workers, hooks);
+        if !self.sharing.get() && (mail.is_none() || share.is_none()) {
+            return mail.or(share);
         }
-        if let Some(share) = self.own.take_share(injector, workers, hooks) {
-            taken += 1 + share.moved;
-            self.own.push_back(share.first, hooks);
-        }
+        taken += self.keep(mail, hooks) + self.keep(share, hooks);
         let moved = taken.checked_sub(1)?;
-        let first = self.next_by_shares(hooks)?.item;
+        let first = self.next(hooks)?.item;
         Some(Batch { first, moved })
     }
 
@@ -421,18 +460,18 @@ impl GroupQueue {
         hooks: &impl QueueHooks<Node<Scheduler>>,
     ) -> Option<Task> {
         debug_assert!(!self.has_requeued(), "rule 9");
-        let injected = self.take_injected(hooks);
-        if !self.sharing.get() {
+        let taken = self.take_injected(hooks) + self.keep(self.take_mail(hooks), hooks);
+        if taken == 0 && !self.sharing.get() {
             return self.own.take_one(injector, hooks);
         }
         let task = injector.pop();
-        if injected == 0 && task.is_none() {
+        if taken == 0 && task.is_none() {
             return None;
         }
         if let Some(task) = task {
             self.own.push_back(task, hooks);
         }
-        Some(self.next_by_shares(hooks)?.item)
+        Some(self.next(hooks)?.item)
     }
 
     /// Looks at each other worker once, until one has tasks. Steals from that worker's lists or

@@ -1,0 +1,364 @@
+//! Tests of homes, on two workers that do not steal. The test ticks the workers, so it decides
+//! which of them runs next.
+use crate::{
+    Builder, Runtime, Tick, Worker, park::ThreadPark, runtime::worker_index, spawn, spawn_in,
+    yield_now,
+};
+use std::{
+    future::{Future, poll_fn},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    task::{Poll, Waker},
+    thread,
+};
+
+/// A runtime with two workers that do not steal.
+struct Two {
+    runtime: Runtime,
+    workers: [Worker<ThreadPark>; 2],
+}
+
+impl Two {
+    fn new() -> Self {
+        Self::of(Builder::new())
+    }
+
+    fn of(builder: Builder) -> Self {
+        let parks = [(); 2].map(|()| ThreadPark::new());
+        let (runtime, workers) = builder.sharded(true).build_driven(parks);
+        let workers = workers.try_into().map_err(drop).expect("two parks");
+        Self { runtime, workers }
+    }
+
+    /// Spawns a task, in main or in a group, and lets the worker run its first poll.
+    fn spawn_at(
+        &mut self,
+        worker: usize,
+        in_group: bool,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) {
+        if in_group {
+            let group = self.runtime.group("batch").build().unwrap();
+            drop(spawn_in(&group, future).unwrap());
+        } else {
+            self.runtime.spawn_detached(future);
+        }
+        assert_eq!(self.workers[worker].tick(), Tick::Ran);
+    }
+
+    /// Whether the worker had nothing to run.
+    fn is_idle(&mut self, worker: usize) -> bool {
+        self.workers[worker].tick() == Tick::Idle
+    }
+
+    fn run_all(&mut self, worker: usize) {
+        while self.workers[worker].tick() == Tick::Ran {}
+    }
+
+    /// The number of tasks that wait on a worker.
+    fn queued(&self, worker: usize) -> usize {
+        self.runtime.handle().shared().remotes[worker].stealer.len()
+    }
+
+    fn end(self) {
+        drop(self.runtime);
+        for mut worker in self.workers {
+            assert_eq!(worker.tick(), Tick::Ended);
+        }
+    }
+}
+
+/// Notes the worker of each poll of a task, and keeps the task's waker.
+#[derive(Clone, Default)]
+struct Visits {
+    workers: Arc<Mutex<Vec<Option<usize>>>>,
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Visits {
+    /// Returns a future that waits for `wakes` wakes.
+    fn task(&self, wakes: usize) -> impl Future<Output = ()> + Send + use<> {
+        let this = self.clone();
+        poll_fn(move |cx| {
+            let mut workers = this.workers.lock().unwrap();
+            workers.push(worker_index());
+            if workers.len() > wakes {
+                return Poll::Ready(());
+            }
+            *this.waker.lock().unwrap() = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    fn wake(&self) {
+        let waker = self.waker.lock().unwrap().take();
+        waker.expect("the task waits").wake();
+    }
+
+    fn note(&self) {
+        self.workers.lock().unwrap().push(worker_index());
+    }
+
+    fn seen(&self) -> Vec<Option<usize>> {
+        self.workers.lock().unwrap().clone()
+    }
+}
+
+/// Fails if a wake goes to the worker whose task wakes.
+#[test]
+fn task_woken_by_another_workers_poll_runs_at_home() {
+    for in_group in [false, true] {
+        let (mut two, visits) = (Two::new(), Visits::default());
+        two.spawn_at(1, in_group, visits.task(1));
+        let wakes = visits.clone();
+        two.spawn_at(0, !in_group, async move { wakes.wake() });
+        assert!(two.is_idle(0));
+        two.run_all(1);
+        assert_eq!(visits.seen(), [Some(1), Some(1)]);
+        two.end();
+    }
+}
+
+/// Fails if a wake from outside goes to the injector.
+#[test]
+fn task_woken_by_a_foreign_thread_runs_at_home() {
+    for in_group in [false, true] {
+        let (mut two, visits) = (Two::new(), Visits::default());
+        two.spawn_at(1, in_group, visits.task(1));
+        let wakes = visits.clone();
+        thread::spawn(move || wakes.wake()).join().unwrap();
+        assert!(two.is_idle(0));
+        two.run_all(1);
+        assert_eq!(visits.seen(), [Some(1), Some(1)]);
+        two.end();
+    }
+}
+
+/// Fails if the end of a task queues the task that joins it on its own worker.
+#[test]
+fn task_woken_by_a_join_handle_runs_at_home() {
+    let (mut two, ends, joins) = (Two::new(), Visits::default(), Visits::default());
+    let joined = two.runtime.spawn(ends.task(1));
+    assert_eq!(two.workers[0].tick(), Tick::Ran);
+    let visits = joins.clone();
+    two.spawn_at(1, false, async move {
+        visits.note();
+        joined.await.unwrap();
+        visits.note();
+    });
+    ends.wake();
+    two.run_all(0);
+    two.run_all(1);
+    assert_eq!(ends.seen(), [Some(0), Some(0)]);
+    assert_eq!(joins.seen(), [Some(1), Some(1)]);
+    two.end();
+}
+
+/// Notes the worker on which it is dropped.
+struct NotesDrop(Visits);
+
+impl Drop for NotesDrop {
+    fn drop(&mut self) {
+        self.0.note();
+    }
+}
+
+/// Fails if an abort from outside goes to the injector.
+#[test]
+fn task_aborted_by_a_foreign_thread_is_dropped_at_home() {
+    let (mut two, drops) = (Two::new(), Visits::default());
+    let notes = NotesDrop(drops.clone());
+    let task = two.runtime.spawn(async move {
+        let _notes = notes;
+        std::future::pending::<()>().await;
+    });
+    assert_eq!(two.workers[1].tick(), Tick::Ran);
+    task.abort();
+    assert!(two.is_idle(0));
+    two.run_all(1);
+    assert_eq!(drops.seen(), [Some(1)]);
+    two.end();
+}
+
+/// A worker fires a timer of the other worker, whose task then runs at home.
+///
+/// Fails if a timer's wake goes to the worker that fires the timer.
+#[cfg(feature = "time")]
+#[test]
+fn task_woken_by_a_timer_runs_at_home() {
+    for in_group in [false, true] {
+        let (mut two, visits) = (Two::new(), Visits::default());
+        let notes = visits.clone();
+        two.spawn_at(1, in_group, async move {
+            notes.note();
+            crate::time::sleep(std::time::Duration::from_millis(1)).await;
+            notes.note();
+        });
+        // The first worker parks until it has fired the timer, while the second one does nothing.
+        while two.queued(1) == 0 && visits.seen().len() == 1 {
+            if two.is_idle(0) {
+                two.workers[0].park_timeout(std::time::Duration::from_millis(1));
+            }
+        }
+        two.run_all(1);
+        assert_eq!(visits.seen(), [Some(1), Some(1)]);
+        two.end();
+    }
+}
+
+/// Fails if tasks that overflow a ring go to the injector.
+#[test]
+fn tasks_that_overflow_a_ring_stay_on_their_worker() {
+    let (mut two, visits) = (Two::of(Builder::new().ring_capacity(4)), Visits::default());
+    let notes = visits.clone();
+    two.spawn_at(1, false, async move {
+        for _ in 0..100 {
+            let notes = notes.clone();
+            drop(spawn(async move { notes.note() }));
+        }
+    });
+    assert!(two.is_idle(0));
+    two.run_all(1);
+    assert_eq!(visits.seen(), [Some(1); 100]);
+    two.end();
+}
+
+/// Fails if a task whose time slice is over goes to the injector.
+#[test]
+fn task_whose_slice_is_over_stays_on_its_worker() {
+    let (mut two, visits) = (Two::new(), Visits::default());
+    let handle = two.runtime.handle().clone();
+    let notes = visits.clone();
+    two.spawn_at(1, false, async move {
+        drop(spawn(yield_now()));
+        drop(spawn(yield_now()));
+        notes.note();
+        handle.preempt(1);
+        crate::task::consume_budget().await;
+        notes.note();
+    });
+    assert!(two.is_idle(0));
+    two.run_all(1);
+    assert_eq!(visits.seen(), [Some(1), Some(1)]);
+    two.end();
+}
+
+/// A worker that always has tasks of its own runs a task from its inbox at the end of an interval,
+/// and one task from the injector as well.
+///
+/// Fails if a look at the inbox takes the place of the look at the injector, or the reverse.
+#[test]
+fn busy_home_looks_at_its_inbox_and_the_injector() {
+    for in_group in [false, true] {
+        let time = Arc::new(AtomicU64::new(0));
+        let mut two = Two::of(Builder::new().group_clock(time.clone()));
+        let (visits, outside) = (Visits::default(), Visits::default());
+        two.spawn_at(1, in_group, visits.task(usize::MAX));
+        two.spawn_at(1, in_group, async move {
+            loop {
+                time.fetch_add(100_000, Relaxed);
+                yield_now().await;
+            }
+        });
+        for round in 2..20 {
+            visits.wake();
+            let notes = outside.clone();
+            two.runtime.spawn_detached(async move { notes.note() });
+            for _ in 0..200 {
+                assert_eq!(two.workers[1].tick(), Tick::Ran);
+            }
+            assert_eq!(visits.seen(), vec![Some(1); round]);
+            assert_eq!(outside.seen(), vec![Some(1); round - 1]);
+        }
+        two.end();
+    }
+}
+
+/// A task that waits in an inbox when its runtime ends is dropped once.
+///
+/// Fails if a worker leaves although tasks are in inboxes.
+#[test]
+fn task_in_an_inbox_is_dropped_at_the_end() {
+    for in_group in [false, true] {
+        let (mut two, visits) = (Two::new(), Visits::default());
+        let notes = NotesDrop(Visits::default());
+        let drops = notes.0.clone();
+        let waits = visits.task(1);
+        two.spawn_at(1, in_group, async move {
+            let _notes = notes;
+            waits.await;
+        });
+        visits.wake();
+        two.end();
+        assert_eq!(drops.seen().len(), 1);
+    }
+}
+
+/// A thread holds a task while the task's home, a driven worker, is dropped. The thread drops the
+/// task when it queues it. The memory of the task and of the runtime is leaked.
+///
+/// Fails if a thread that ends queued tasks does not look at the inboxes.
+#[test]
+fn task_queued_after_its_home_was_dropped_is_dropped() {
+    for in_group in [false, true] {
+        let (mut two, visits) = (Two::new(), Visits::default());
+        let notes = NotesDrop(Visits::default());
+        let drops = notes.0.clone();
+        let waits = visits.task(1);
+        two.spawn_at(1, in_group, async move {
+            let _notes = notes;
+            waits.await;
+        });
+        visits.wake();
+        let shared = two.runtime.handle().shared().clone();
+        let task = shared.groups.pop_mail().expect("it was woken");
+        let [mut other, home] = two.workers;
+        drop(home);
+        assert!(drops.seen().is_empty());
+        shared.take_in(task);
+        assert_eq!(drops.seen(), [None]);
+        drop(two.runtime);
+        assert_eq!(other.tick(), Tick::Ended);
+    }
+}
+
+/// The monitor sees that a task waits in the inbox of a worker in a `syscall`.
+///
+/// Fails if the monitor does not look at inboxes.
+#[cfg(feature = "monitor")]
+#[test]
+fn monitor_finds_a_task_in_an_inbox() {
+    for in_group in [false, true] {
+        let (mut two, visits) = (Two::new(), Visits::default());
+        two.spawn_at(1, in_group, visits.task(1));
+        let has_work = |two: &Two| [0, 1].map(|at| two.runtime.handle().shared().has_work_for(at));
+        assert_eq!(has_work(&two), [false, false]);
+        visits.wake();
+        assert_eq!(has_work(&two), [false, true]);
+        two.run_all(1);
+        assert_eq!(has_work(&two), [false, false]);
+        two.end();
+    }
+}
+
+/// A burst of wakes by one poll reaches all homes, also beyond the capacity of a ring.
+///
+/// Fails if a worker takes more from its inbox than its ring has room for, and loses the rest.
+#[test]
+fn burst_of_wakes_runs_every_task_at_home() {
+    let mut two = Two::of(Builder::new().ring_capacity(4));
+    let all: Vec<_> = (0..200).map(|_| Visits::default()).collect();
+    for (n, visits) in all.iter().enumerate() {
+        two.spawn_at(n % 2, n % 3 == 0, visits.task(1));
+    }
+    let wakes = all.clone();
+    two.spawn_at(0, false, async move { wakes.iter().for_each(Visits::wake) });
+    two.run_all(0);
+    two.run_all(1);
+    for (n, visits) in all.iter().enumerate() {
+        assert_eq!(visits.seen(), [Some(n % 2); 2]);
+    }
+    two.end();
+}

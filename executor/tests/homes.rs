@@ -1,0 +1,303 @@
+//! Tests of runtimes whose workers do not steal: each task runs on its home, whichever thread wakes
+//! it. The workers have threads, of which one waits for timers, sockets and children of all.
+#![cfg(all(feature = "groups", feature = "time"))]
+#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+
+use selvedge::{
+    Builder, JoinHandle, Runtime, block_in_place,
+    runtime::worker_index,
+    spawn, spawn_in,
+    time::{Duration, sleep},
+    yield_now,
+};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
+    thread,
+};
+
+/// Runs `test` on runtimes with 2 and with 4 workers that do not steal.
+fn on_sharded(test: impl Fn(&Runtime, usize)) {
+    for workers in [2, 4] {
+        let builder = Builder::new().workers(workers).sharded(true).prestart();
+        test(&builder.build().unwrap(), workers);
+    }
+}
+
+/// Has each worker spawn tasks by `spawns`, and returns their handles.
+fn on_each_worker<H: Send + 'static>(
+    runtime: &Runtime,
+    workers: usize,
+    spawns: impl Fn(usize) -> Vec<H> + Clone + Send + 'static,
+) -> Vec<H> {
+    let (begun, begins) = mpsc::channel();
+    let (spawned, handles) = mpsc::channel();
+    let all_have = Arc::new(AtomicBool::new(false));
+    for _ in 0..workers {
+        let (begun, all_have, spawned) = (begun.clone(), all_have.clone(), spawned.clone());
+        let spawns = spawns.clone();
+        // The task keeps its worker until each worker has such a task.
+        runtime.spawn_detached(async move {
+            begun.send(()).unwrap();
+            while !all_have.load(SeqCst) {
+                thread::yield_now();
+            }
+            let worker = worker_index().expect("a worker runs it");
+            spawned.send(spawns(worker)).unwrap();
+        });
+        begins.recv().unwrap();
+    }
+    all_have.store(true, SeqCst);
+    drop(spawned);
+    handles.into_iter().flatten().collect()
+}
+
+/// Returns a future that awaits what `wait` returns several times. It fails if the task that polls
+/// it goes on on another worker than `home`.
+async fn stays<F: Future<Output = ()>>(home: usize, wait: impl Fn(usize) -> F) {
+    for round in 0..10 {
+        assert_eq!(worker_index(), Some(home), "before round {round}");
+        wait(round).await;
+    }
+    assert_eq!(worker_index(), Some(home));
+}
+
+fn join_all(runtime: &Runtime, tasks: Vec<JoinHandle<()>>) {
+    for task in tasks {
+        runtime.block_on(task).unwrap();
+    }
+}
+
+/// Fails if a timer's wake goes to the worker that fires the timer.
+#[test]
+fn sleepers_of_sharded_workers_resume_at_home() {
+    on_sharded(|runtime, workers| {
+        let sleeper = |home| {
+            stays(home, |round| {
+                sleep(Duration::from_millis(1 + (round % 3) as u64))
+            })
+        };
+        let tasks = on_each_worker(runtime, workers, move |home| {
+            (0..4).map(|_| spawn(sleeper(home))).collect()
+        });
+        join_all(runtime, tasks);
+        let group = runtime.group("batch").build().unwrap();
+        let tasks = on_each_worker(runtime, workers, move |home| {
+            let sleepers = (0..4).map(|_| spawn_in(&group, sleeper(home)).unwrap());
+            sleepers.collect()
+        });
+        join_all(runtime, tasks);
+        assert_eq!(runtime.metrics().stolen, 0);
+    });
+}
+
+/// Fails if a timer's wake goes to the worker that fires the timer, while every worker is busy.
+#[test]
+fn sleepers_beside_busy_tasks_resume_at_home() {
+    on_sharded(|runtime, workers| {
+        let done = Arc::new(AtomicBool::new(false));
+        let group = runtime.group("busy").shares(50).build().unwrap();
+        let stop = done.clone();
+        let tasks = on_each_worker(runtime, workers, move |home| {
+            let (group, stop) = (group.clone(), stop.clone());
+            let busy = spawn_in(&group, async move {
+                while !stop.load(SeqCst) {
+                    assert_eq!(worker_index(), Some(home));
+                    yield_now().await;
+                }
+            });
+            let sleeper = || spawn(stays(home, |_| sleep(Duration::from_millis(1))));
+            vec![(busy.unwrap(), [sleeper(), sleeper()])]
+        });
+        for (_, sleepers) in &tasks {
+            while !sleepers.iter().all(JoinHandle::is_finished) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        done.store(true, SeqCst);
+        for (busy, sleepers) in tasks {
+            join_all(runtime, sleepers.into_iter().chain([busy]).collect());
+        }
+    });
+}
+
+/// Fails if a socket's wake goes to the worker that polls the sockets.
+#[cfg(all(feature = "net", unix))]
+#[test]
+fn readers_of_sharded_workers_resume_at_home() {
+    use futures::AsyncReadExt;
+    use selvedge::net::UnixStream;
+    use std::{io::Write, os::unix};
+
+    on_sharded(|runtime, workers| {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let (give, writers) = mpsc::channel();
+        let count = reads.clone();
+        let tasks = on_each_worker(runtime, workers, move |home| {
+            let reader = |_| {
+                let (ours, theirs) = unix::net::UnixStream::pair().unwrap();
+                give.send(theirs).unwrap();
+                ours.set_nonblocking(true).unwrap();
+                let mut ours = UnixStream::from_std(ours).unwrap();
+                let count = count.clone();
+                spawn(async move {
+                    let mut byte = [0];
+                    while ours.read(&mut byte).await.unwrap() > 0 {
+                        assert_eq!(worker_index(), Some(home));
+                        count.fetch_add(1, SeqCst);
+                    }
+                })
+            };
+            (0..3).map(reader).collect()
+        });
+        let mut writers: Vec<_> = writers.try_iter().collect();
+        assert_eq!(writers.len(), 3 * workers);
+        for round in 1..=20 {
+            for writer in &mut writers {
+                writer.write_all(b"x").unwrap();
+            }
+            // The readers wait for their sockets when all bytes are read.
+            while reads.load(SeqCst) < round * 3 * workers && tasks.iter().all(|t| !t.is_finished())
+            {
+                thread::yield_now();
+            }
+        }
+        drop(writers);
+        join_all(runtime, tasks);
+        assert_eq!(reads.load(SeqCst), 20 * 3 * workers);
+    });
+}
+
+/// Fails if the wake at a child's end goes to the worker that waits for children.
+#[cfg(all(feature = "process", target_os = "linux"))]
+#[test]
+fn waits_for_children_of_sharded_workers_resume_at_home() {
+    use selvedge::process::Command;
+
+    on_sharded(|runtime, workers| {
+        let tasks = on_each_worker(runtime, workers, |home| {
+            let waits = || async move {
+                for _ in 0..3 {
+                    assert!(Command::new("true").status().await.unwrap().success());
+                    assert_eq!(worker_index(), Some(home));
+                }
+            };
+            (0..2).map(|_| spawn(waits())).collect()
+        });
+        join_all(runtime, tasks);
+    });
+}
+
+/// Tasks of all workers pass messages around, so that each is woken by the polls of others.
+///
+/// Fails if a wake goes to the worker whose task wakes.
+#[test]
+fn tasks_that_wake_each_other_resume_at_home() {
+    on_sharded(|runtime, workers| {
+        let ring: Vec<_> = (0..workers).map(|_| async_channel::bounded(1)).collect();
+        let first = ring[0].0.clone();
+        let tasks = on_each_worker(runtime, workers, move |home| {
+            let (own, next) = (ring[home].1.clone(), ring[(home + 1) % workers].0.clone());
+            vec![spawn(async move {
+                for _ in 0..1_000 {
+                    let message: u32 = own.recv().await.unwrap();
+                    assert_eq!(worker_index(), Some(home));
+                    // The task after the last message has ended, and receives nothing.
+                    let _ = next.send(message + 1).await;
+                }
+            })]
+        });
+        first.send_blocking(0).unwrap();
+        join_all(runtime, tasks);
+    });
+}
+
+/// Each task joins a task of the same worker, which a foreign thread ends.
+///
+/// Fails if a wake from outside, or the wake of a join handle, goes to another worker.
+#[test]
+fn tasks_that_join_others_resume_at_home() {
+    on_sharded(|runtime, workers| {
+        let (give, senders) = mpsc::channel();
+        let tasks = on_each_worker(runtime, workers, move |home| {
+            let give = give.clone();
+            let (sender, receiver) = futures::channel::oneshot::channel::<()>();
+            give.send(sender).unwrap();
+            let ends = spawn(async move {
+                receiver.await.unwrap();
+                assert_eq!(worker_index(), Some(home));
+            });
+            vec![spawn(async move {
+                ends.await.unwrap();
+                assert_eq!(worker_index(), Some(home));
+            })]
+        });
+        for sender in senders.try_iter() {
+            thread::spawn(move || sender.send(()).unwrap())
+                .join()
+                .unwrap();
+        }
+        join_all(runtime, tasks);
+    });
+}
+
+/// A poll whose worker another thread has taken over goes on at home after its next yield.
+///
+/// Fails if such a poll's task goes to the injector.
+#[test]
+fn poll_that_lost_its_worker_returns_home() {
+    on_sharded(|runtime, workers| {
+        let tasks = on_each_worker(runtime, workers, |home| {
+            vec![spawn(async move {
+                sleep(Duration::from_millis(1)).await;
+                let (sender, receiver) = mpsc::channel();
+                // Only the thread that takes the worker over runs this task.
+                drop(spawn(async move { sender.send(worker_index()).unwrap() }));
+                let other = block_in_place(|| receiver.recv().unwrap());
+                assert_eq!((other, worker_index()), (Some(home), None));
+                yield_now().await;
+                assert_eq!(worker_index(), Some(home));
+            })]
+        });
+        join_all(runtime, tasks);
+    });
+}
+
+/// Fails if the tasks in inboxes keep the runtime from its end, or are dropped twice.
+#[test]
+fn end_beside_wakes_drops_every_task() {
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    for _ in 0..20 {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let runtime = Builder::new().workers(2).sharded(true).prestart();
+        let runtime = runtime.build().unwrap();
+        let (sender, receiver) = async_channel::bounded(1);
+        let count = dropped.clone();
+        let tasks = on_each_worker(&runtime, 2, move |_| {
+            let task = |_| {
+                let (sender, receiver) = (sender.clone(), receiver.clone());
+                let counted = Counted(count.clone());
+                spawn(async move {
+                    let _counted = counted;
+                    loop {
+                        let _ = sender.send(()).await;
+                        let _ = receiver.recv().await;
+                        yield_now().await; // Alone, the task would never wait.
+                    }
+                })
+            };
+            (0..50).map(task).collect()
+        });
+        drop(runtime);
+        assert_eq!(dropped.load(SeqCst), tasks.len());
+    }
+}
