@@ -9,6 +9,7 @@
 //! 3. A thread of some runtimes waits for the end of a runtime only if that one's index is higher.
 //!    Otherwise two ends may wait for each other, as the docs of `Runtime` say.
 //! 4. A blocking closure awaits others only where the pool has a thread for each closure.
+//! 5. Copies of an action have no copies in turn, so that a round stays small.
 
 /// Random numbers by the method splitmix64.
 pub struct Random(pub u64);
@@ -43,6 +44,8 @@ pub struct Plan {
     pub exits: Vec<(usize, Action)>,
     /// The future of the round's `block_on`, in the first runtime.
     pub root: Action,
+    /// Futures of further calls of `block_on` in the first runtime, by other threads.
+    pub others: Vec<Action>,
     /// In which order the main thread ends the runtimes that are left, and how.
     pub ends: Vec<(usize, End)>,
     /// Whether the held join handles are dropped before the runtimes.
@@ -63,6 +66,8 @@ pub struct RuntimePlan {
     pub event_interval: Option<u32>,
     pub groups: usize,
     pub has_hooks: bool,
+    /// Whether the hooks panic.
+    pub hooks_panic: bool,
     pub measures: bool,
     pub ends_at_panic: bool,
     pub enable_io: bool,
@@ -137,7 +142,15 @@ pub enum ChildKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ActorKind {
     Letters(u64),
+    /// Waits for room in the mailbox, but not for long.
+    Send,
     Call,
+    /// A call whose future is dropped.
+    DroppedCall,
+    /// Links or monitors the next process.
+    Link(bool),
+    /// A sleep of the scheduler's timer.
+    TimerSleep(u64),
     Kill,
     Cancel,
     Panic,
@@ -173,6 +186,8 @@ pub enum Action {
     Pipe(usize),
     Child(ChildKind),
     File(usize),
+    /// Drops a file amid its buffered writes.
+    OpenFile(usize),
     Messages {
         on: usize,
         messages: usize,
@@ -184,6 +199,21 @@ pub enum Action {
         end: End,
     },
     EndActors,
+    /// Ends the runtime in the drop of a value that the future holds.
+    EndInDrop {
+        runtime: usize,
+        end: End,
+    },
+    /// Spawns a task in the drop of a value that the future holds.
+    SpawnInDrop(usize),
+    /// Keeps the waker of this poll, until another action or the main thread wakes it.
+    KeepWaker,
+    WakeAll,
+    /// Aborts the tasks whose handles are held.
+    AbortHeld,
+    /// Makes, changes and destroys groups.
+    Groups(usize),
+    Budget(u64),
     Actor {
         to: usize,
         kind: ActorKind,
@@ -218,6 +248,7 @@ pub enum Action {
     Set {
         on: usize,
         end: SetEnd,
+        has_bombs: bool,
         bodies: Vec<Action>,
     },
     /// A process that polls the future inside a runtime.
@@ -227,6 +258,14 @@ pub enum Action {
     },
     /// Polls a future inside another runtime.
     Inside {
+        on: usize,
+        body: Box<Action>,
+    },
+    /// Polls a future inside each of the runtimes in turn.
+    Wander(Box<Action>),
+    /// Polls a future here some times, and leaves the rest to a task.
+    Move {
+        polls: u64,
         on: usize,
         body: Box<Action>,
     },
@@ -255,6 +294,11 @@ pub enum Sync {
         on: usize,
         body: Action,
     },
+    /// An executor that knows nothing of the runtime whose timers and sockets the future uses.
+    Foreign {
+        on: usize,
+        body: Action,
+    },
     End {
         runtime: usize,
         end: End,
@@ -274,9 +318,15 @@ struct Place {
     on: usize,
     /// The runtimes whose threads wait for this action, as bits.
     blocked: u32,
+    /// The same, also of the threads that do not wait. They may drop this action's future, if its
+    /// runtime refuses it.
+    around: u32,
     /// Whether any thread is blocked on this action.
     is_sync: bool,
     may_be_endless: bool,
+    is_copied: bool,
+    /// Whether the action's future moves between runtimes.
+    moves: bool,
     depth: u32,
 }
 
@@ -299,7 +349,11 @@ impl Place {
     }
 
     fn on(self, on: usize) -> Self {
-        Self { on, ..self }
+        Self {
+            on,
+            moves: false,
+            ..self
+        }
     }
 
     fn ending(self) -> Self {
@@ -319,6 +373,7 @@ impl Place {
     fn blocking(self) -> Self {
         Self {
             blocked: self.blocked | 1 << self.on,
+            around: self.around | 1 << self.on,
             is_sync: true,
             ..self.ending()
         }
@@ -354,11 +409,18 @@ impl Plan {
         let place = Place {
             on: 0,
             blocked: 0,
+            around: 0,
             is_sync: false,
             may_be_endless: false,
+            is_copied: false,
+            moves: false,
             depth: 0,
         };
         let root = Action::Sequence(generator.actions(place));
+        let mut others = Vec::new();
+        while generator.random.one_in(4) {
+            others.push(generator.action(place.deeper()));
+        }
         let mut exits = Vec::new();
         while generator.random.one_in(5) {
             let on = generator.any_runtime();
@@ -375,6 +437,7 @@ impl Plan {
             actors,
             exits,
             root,
+            others,
             ends,
         }
     }
@@ -393,6 +456,7 @@ fn runtime(random: &mut Random) -> RuntimePlan {
         event_interval: random.of(&[None, None, Some(1), Some(7)]),
         groups: random.of(&[0, 0, 1, 3]),
         has_hooks: random.one_in(4),
+        hooks_panic: random.one_in(2),
         measures: random.one_in(4),
         ends_at_panic: random.one_in(12),
         enable_io: random.one_in(3),
@@ -432,6 +496,15 @@ impl Generator {
         }
     }
 
+    /// Chooses an end that does not wait where rule 3 forbids that.
+    fn end_of_any(&mut self, blocked: u32) -> (usize, End) {
+        let runtime = self.any_runtime();
+        match blocked >> runtime {
+            0 => (runtime, self.end()),
+            _ => (runtime, End::Background),
+        }
+    }
+
     fn actions(&mut self, place: Place) -> Vec<Action> {
         let count = 1 + self.random.below(4);
         (0..count).map(|_| self.action(place.deeper())).collect()
@@ -463,7 +536,7 @@ impl Generator {
             ]));
         }
         let bytes = self.random.of(&[1, 1_000, 200_000]);
-        match self.random.below(34) {
+        match self.random.below(48) {
             0 | 1 => Action::Yields(self.random.below(20)),
             2..=4 => Action::Sleep(self.time()),
             5 => Action::Interval(1 + self.random.below(4)),
@@ -501,13 +574,23 @@ impl Generator {
                 None => Action::Nothing,
             },
             24 => Action::Nested(self.any_runtime()),
-            // A shutdown makes most of what follows fail, so it is rare.
-            25 if self.random.one_in(3) => Action::End {
-                runtime: self.any_runtime(),
-                end: self.end(),
-            },
+            25 if self.random.one_in(2) => {
+                let (runtime, end) = self.end_of_any(place.blocked);
+                Action::End { runtime, end }
+            }
             25 if self.actors.is_some() => Action::EndActors,
-            26..=33 if self.actors.is_some() => Action::Actor {
+            26 => {
+                let (runtime, end) = self.end_of_any(place.around);
+                Action::EndInDrop { runtime, end }
+            }
+            27..=31 => Action::SpawnInDrop(self.any_runtime()),
+            32..=34 => Action::KeepWaker,
+            35 => Action::WakeAll,
+            36 => Action::AbortHeld,
+            37 => Action::Groups(self.any_runtime()),
+            38 => Action::Budget(self.random.below(200)),
+            39 => Action::OpenFile(bytes),
+            40.. if self.actors.is_some() => Action::Actor {
                 to: self.random.below(8) as usize,
                 kind: self.actor_kind(),
             },
@@ -516,7 +599,7 @@ impl Generator {
     }
 
     fn actor_kind(&mut self) -> ActorKind {
-        match self.random.below(14) {
+        match self.random.below(20) {
             0..=3 => ActorKind::Letters(self.random.below(30)),
             4..=6 => ActorKind::Call,
             7 => ActorKind::Kill,
@@ -525,13 +608,17 @@ impl Generator {
             10 => ActorKind::Fail,
             11 => ActorKind::Bomb,
             12 => ActorKind::Stop,
+            13 | 14 => ActorKind::Send,
+            15 => ActorKind::DroppedCall,
+            16 | 17 => ActorKind::Link(self.random.one_in(2)),
+            18 => ActorKind::TimerSleep(self.time()),
             _ => ActorKind::Sleep,
         }
     }
 
     fn composite(&mut self, place: Place) -> Option<Action> {
         let inner = place.deeper();
-        Some(match self.random.below(22) {
+        Some(match self.random.below(25) {
             0 | 1 => Action::Sequence(self.actions(place)),
             2 | 3 => Action::Join(self.actions(place)),
             4 => {
@@ -549,16 +636,19 @@ impl Generator {
                 Action::PollThenDrop(polls, self.boxed(inner.endless()))
             }
             8..=11 => self.spawn(place)?,
-            12 => {
+            12 if !place.is_copied => {
                 let on = self.awaited_runtime(place)?;
                 Action::SpawnMany {
                     on,
                     tasks: self.random.below(40) as usize,
-                    body: self.boxed(inner.on(on).ending()),
+                    body: self.boxed(Place {
+                        is_copied: true,
+                        ..inner.on(on).ending()
+                    }),
                 }
             }
             13..=15 => self.blocking(place)?,
-            16 | 17 => {
+            16 | 17 if !place.moves => {
                 let is_nested =
                     self.has_many_threads(place.on) && self.runtimes[place.on].is_threaded();
                 Action::InPlace(Box::new(self.sync(inner.blocking(), is_nested)))
@@ -578,7 +668,25 @@ impl Generator {
                     _ => place.detached(),
                 };
                 let bodies = self.actions(inner.on(on));
-                Action::Set { on, end, bodies }
+                Action::Set {
+                    on,
+                    end,
+                    has_bombs: self.random.one_in(4),
+                    bodies,
+                }
+            }
+            22 => Action::Wander(self.boxed(inner)),
+            23 => {
+                let on = self.awaited_runtime(place)?;
+                let place = Place {
+                    moves: true,
+                    ..inner
+                };
+                Action::Move {
+                    polls: self.random.below(5),
+                    on,
+                    body: self.boxed(place),
+                }
             }
             20 if self.actors.is_some() => {
                 let on = self.any_runtime();
@@ -655,17 +763,17 @@ impl Generator {
                 body: self.action(place.deeper().on(on)),
             },
             (8, _) if is_nested && self.random.one_in(2) => {
-                let runtime = self.any_runtime();
-                let end = match place.blocked >> runtime {
-                    0 => self.end(),
-                    _ => End::Background, // Rule 3.
-                };
+                let (runtime, end) = self.end_of_any(place.blocked);
                 Sync::End { runtime, end }
             }
             (8, _) if self.actors.is_some() => Sync::EndActors,
             (9, Some(on)) if is_nested => Sync::Channel {
                 on,
                 messages: self.random.below(20) as usize,
+            },
+            (12, Some(on)) if is_nested => Sync::Foreign {
+                on,
+                body: self.action(place.deeper().on(on)),
             },
             (10, _) => Sync::Panic,
             (11, _) => Sync::Bomb,

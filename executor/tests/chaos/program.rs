@@ -17,7 +17,9 @@ use selvedge::{
         unix::pipe::{self, pipe},
     },
     process::Command,
-    spawn_in, syscall, time, yield_now,
+    spawn_in, syscall,
+    task::{consume_budget, yield_if_needed},
+    time, yield_now,
 };
 use std::{
     future::{Future, pending, poll_fn},
@@ -31,7 +33,7 @@ use std::{
         atomic::{AtomicU32, Ordering::Relaxed},
         mpsc as std_mpsc,
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     thread,
     time::Duration,
 };
@@ -63,6 +65,7 @@ struct Round {
     scheduler: Mutex<Option<Scheduler>>,
     actors: Option<Actors>,
     held: Mutex<Vec<JoinHandle<Output>>>,
+    wakers: Mutex<Vec<Waker>>,
     folder: PathBuf,
     files: AtomicU32,
 }
@@ -121,13 +124,14 @@ pub fn run(plan: &Plan, folder: PathBuf) {
         scheduler: Mutex::new(scheduler),
         actors,
         held: Mutex::default(),
+        wakers: Mutex::default(),
         folder,
         files: AtomicU32::new(0),
     });
     for (on, exit) in &plan.exits {
         round.handles[*on].at_exit(round.run(exit).map(drop));
     }
-    drive(&round, &plan.root);
+    drive(&round, plan);
     let drop_handles = || {
         let held = std::mem::take(&mut *round.held.lock().unwrap_or_else(PoisonError::into_inner));
         // An output's drop may panic.
@@ -142,10 +146,12 @@ pub fn run(plan: &Plan, folder: PathBuf) {
     }
     contained(|| round.end_actors());
     drop_handles();
+    // Wakers outlive their runtimes.
+    round.wake_all();
 }
 
 /// Runs the root in the first runtime. Meanwhile, a thread drives each other runtime of one thread.
-fn drive(round: &Arc<Round>, root: &Action) {
+fn drive(round: &Arc<Round>, plan: &Plan) {
     let mut drivers = Vec::new();
     for (on, plan) in round.plans.iter().enumerate().skip(1) {
         if !plan.is_threaded()
@@ -159,12 +165,24 @@ fn drive(round: &Arc<Round>, root: &Action) {
             drivers.push((on, stop, thread));
         }
     }
-    let future = round.run(root);
-    if round.plans[0].is_threaded() {
-        let handle = &round.handles[0];
-        contained(|| drop(handle.block_on(future)));
-    } else if let Some(runtime) = take(&round.runtimes[0]) {
-        contained(|| drop(runtime.block_on(future)));
+    let is_driven = !round.plans[0].is_threaded();
+    let first = is_driven.then(|| take(&round.runtimes[0])).flatten();
+    let block_on = |future: Boxed| {
+        contained(|| {
+            drop(match &first {
+                Some(runtime) => runtime.block_on(future),
+                None => round.handles[0].block_on(future),
+            });
+        });
+    };
+    let (root, others) = (round.run(&plan.root), round.run_boxed(&plan.others));
+    thread::scope(|scope| {
+        for other in others {
+            scope.spawn(|| block_on(other));
+        }
+        block_on(root);
+    });
+    if let Some(runtime) = first {
         *round.runtimes[0].lock().expect("no panic here") = Some(runtime);
     }
     for (on, stop, thread) in drivers {
@@ -200,13 +218,22 @@ fn build(plan: &RuntimePlan) -> Runtime {
         builder = builder.event_interval(ticks);
     }
     if plan.has_hooks {
+        let panics = plan.hooks_panic;
+        let hook = move || {
+            if panics {
+                planned_panic();
+            }
+        };
         builder = builder
-            .on_task_spawn(|_| {})
-            .on_task_end(|_| {})
-            .on_before_poll(|_| {})
-            .on_thread_park(thread::yield_now)
-            .on_thread_start(|| drop(Handle::try_current()))
-            .on_thread_stop(|| drop(Handle::try_current()));
+            .on_task_spawn(move |_| hook())
+            .on_task_end(move |_| hook())
+            .on_before_poll(move |_| hook())
+            .on_after_poll(move |_| hook())
+            .on_thread_park(hook)
+            .on_thread_unpark(hook)
+            .on_thread_start(hook)
+            .on_thread_stop(hook)
+            .on_panic(move |_| hook());
     }
     if plan.ends_at_panic {
         builder = builder.unhandled_panic(UnhandledPanic::Shutdown);
@@ -302,6 +329,16 @@ impl Round {
         drop(take(&self.scheduler));
     }
 
+    fn wake_all(&self) {
+        let wakers = std::mem::take(&mut *self.wakers.lock().expect("no panic here"));
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn abort_held(&self) {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter().for_each(JoinHandle::abort);
+    }
+
     fn hold(&self, handle: JoinHandle<Output>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.push(handle);
@@ -329,7 +366,10 @@ impl Round {
                 Action::Timeout(limit, body) => {
                     drop(time::timeout(micros(limit), round.run(&body)).await);
                 }
-                Action::PollThenDrop(polls, body) => poll_then_drop(polls, round.run(&body)).await,
+                Action::PollThenDrop(polls, body) => {
+                    let mut body = round.run(&body);
+                    drop(poll_some(polls, &mut body).await);
+                }
                 Action::Spawn {
                     on,
                     group,
@@ -371,9 +411,15 @@ impl Round {
                     round.handle(handle, handling).await;
                 }
                 Action::InPlace(body) => block_in_place(|| round.block(&body)),
-                Action::Set { on, end, bodies } => {
+                Action::Set {
+                    on,
+                    end,
+                    has_bombs,
+                    bodies,
+                } => {
                     let mut set = JoinSet::new();
-                    for body in round.run_boxed(&bodies) {
+                    for (n, body) in round.run_boxed(&bodies).into_iter().enumerate() {
+                        let body = body.map(move |token| output(token, has_bombs && n % 2 == 0));
                         set.spawn_on(body, &round.handles[on]);
                     }
                     end_set(set, end).await;
@@ -383,10 +429,42 @@ impl Round {
                     let (handle, body) = (round.handles[on].clone(), round.run(&body));
                     drop(Inside { handle, body }.await);
                 }
+                Action::Wander(body) => {
+                    let mut body = round.run(&body);
+                    let mut turns = round.handles.iter().cycle();
+                    let poll = poll_fn(|cx| {
+                        let _entered = turns.next().expect("a round has runtimes").enter();
+                        body.poll_unpin(cx)
+                    });
+                    drop(poll.await);
+                }
+                Action::Move { polls, on, body } => {
+                    let mut body = round.run(&body);
+                    if poll_some(polls, &mut body).await.is_none() {
+                        drop(round.handles[on].spawn(body).await);
+                    }
+                }
                 Action::Nested(on) => drop(round.handles[on].block_on(async { Token::new() })),
                 Action::Endless(endless) => return endless.run(&round).await,
                 Action::End { runtime, end } => round.end(runtime, end),
                 Action::EndActors => round.end_actors(),
+                Action::EndInDrop { runtime, end } => {
+                    let ending = round.clone();
+                    let _guard = InDrop(Some(move || ending.end(runtime, end)));
+                    yield_now().await;
+                }
+                Action::SpawnInDrop(on) => {
+                    let (handle, task) = (round.handles[on].clone(), Token::new());
+                    let _guard = InDrop(Some(move || {
+                        handle.spawn_detached(async move {
+                            yield_now().await;
+                            drop(task);
+                        });
+                    }));
+                    yield_now().await;
+                }
+                Action::WakeAll => round.wake_all(),
+                Action::AbortHeld => round.abort_held(),
                 Action::Actor { to, kind } => round.actor(to, kind).await,
                 leaf => {
                     // An error means that a runtime has ended.
@@ -448,6 +526,22 @@ impl Round {
                 let ask = |reply| Mail::Ask(Token::new(), reply);
                 drop(address.call(ask, micros(20_000)).await);
             }
+            ActorKind::Send => {
+                let sending = address.send(Mail::Letter(Token::new()));
+                drop(time::timeout(micros(2_000), sending).await);
+            }
+            ActorKind::DroppedCall => {
+                let ask = |reply| Mail::Ask(Token::new(), reply);
+                drop(address.call(ask, micros(20_000)).now_or_never());
+            }
+            ActorKind::Link(is_link) => {
+                let next = &actors.addresses[(to + 1) % actors.addresses.len()];
+                match is_link {
+                    true => actors.handle.link(address.pid(), next.pid()),
+                    false => actors.handle.monitor(address.pid(), next.pid()),
+                }
+            }
+            ActorKind::TimerSleep(time) => actors.handle.sleep(micros(time)).await,
             ActorKind::Kill => drop(actors.handle.kill(address.pid())),
             ActorKind::Cancel => drop(actors.handle.cancel(address.pid())),
             ActorKind::Panic => send(Mail::Panic),
@@ -528,6 +622,29 @@ impl Round {
                     fault("a file has other bytes than were written".into());
                 }
             }
+            Action::OpenFile(bytes) => {
+                let path = self.file();
+                let mut file = fs::File::create(&path).await?;
+                file.write_all(&pattern(bytes)).await?;
+                drop(file);
+                std::fs::remove_file(&path)?;
+            }
+            Action::KeepWaker => {
+                poll_fn(|cx| {
+                    let mut wakers = self.wakers.lock().expect("no panic here");
+                    wakers.push(cx.waker().clone());
+                    Poll::Ready(())
+                })
+                .await;
+                yield_now().await;
+            }
+            Action::Groups(on) => self.change_groups(on),
+            Action::Budget(operations) => {
+                for _ in 0..operations {
+                    consume_budget().await;
+                }
+                yield_if_needed().await;
+            }
             Action::Messages {
                 on,
                 messages,
@@ -550,6 +667,22 @@ impl Round {
             _ => {}
         }
         Ok(())
+    }
+
+    fn change_groups(&self, on: usize) {
+        let handle = &self.handles[on];
+        let mut builder = handle.group("passing").shares(10);
+        if let Some(parent) = self.groups[on].first() {
+            builder = builder.parent(parent);
+        }
+        // An error means that there are too many groups, or that the parent is gone.
+        if let Ok(group) = builder.build() {
+            let token = Token::new();
+            drop(spawn_in(&group, async move { drop(token) }));
+            _ = group.set_shares(700);
+            _ = group.destroy();
+        }
+        handle.preempt_overdue_groups();
     }
 
     async fn tcp(&self, server_on: usize, bytes: usize) -> io::Result<()> {
@@ -614,6 +747,10 @@ impl Round {
                 let thread = thread::spawn(move || contained(|| drop(handle.block_on(body))));
                 thread.join().expect("its panics are contained");
             }
+            Sync::Foreign { on, body } => {
+                let (handle, body) = (self.handles[*on].clone(), self.run(body));
+                drop(futures::executor::block_on(Inside { handle, body }));
+            }
             Sync::End { runtime, end } => self.end(*runtime, *end),
             Sync::EndActors => self.end_actors(),
             Sync::Channel { on, messages } => {
@@ -631,28 +768,36 @@ impl Round {
     }
 }
 
-async fn poll_then_drop(polls: u64, mut body: Boxed) {
-    let mut left = polls;
-    let poll = poll_fn(|cx| {
-        if left == 0 {
-            return Poll::Ready(());
+/// Calls a closure in its drop.
+struct InDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for InDrop<F> {
+    fn drop(&mut self) {
+        if let Some(f) = self.0.take() {
+            f();
         }
-        left -= 1;
+    }
+}
+
+/// Polls a future up to that number of times.
+async fn poll_some(mut polls: u64, body: &mut Boxed) -> Option<Token> {
+    poll_fn(|cx| {
+        if polls == 0 {
+            return Poll::Ready(None);
+        }
+        polls -= 1;
         match body.poll_unpin(cx) {
-            Poll::Ready(token) => {
-                drop(token);
-                Poll::Ready(())
-            }
+            Poll::Ready(token) => Poll::Ready(Some(token)),
             Poll::Pending => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
         }
-    });
-    poll.await;
+    })
+    .await
 }
 
-async fn end_set(mut set: JoinSet<Token>, end: SetEnd) {
+async fn end_set(mut set: JoinSet<Output>, end: SetEnd) {
     match end {
         SetEnd::JoinAll => while set.join_next().await.is_some() {},
         SetEnd::Shutdown => set.shutdown().await,
