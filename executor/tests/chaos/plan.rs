@@ -56,6 +56,10 @@ pub struct Plan {
 pub struct RuntimePlan {
     /// The number of workers; 0 for a runtime of one thread.
     pub workers: usize,
+    /// Whether threads of the program drive the workers.
+    pub is_driven: bool,
+    /// After how many ticks the last driven worker is dropped, if it is dropped before its end.
+    pub ticks: Option<u64>,
     pub monitor: bool,
     pub prestart: bool,
     pub sharded: bool,
@@ -158,6 +162,8 @@ pub enum ActorKind {
     Bomb,
     Stop,
     Sleep,
+    /// Lets the process give commands.
+    Commands(u64),
 }
 
 /// Times are in microseconds; the index of a runtime is `on`.
@@ -446,6 +452,8 @@ impl Plan {
 fn runtime(random: &mut Random) -> RuntimePlan {
     RuntimePlan {
         workers: random.of(&[0, 1, 1, 2, 2, 3, 4]),
+        is_driven: random.one_in(8),
+        ticks: random.of(&[None, None, Some(0), Some(3), Some(20)]),
         monitor: !random.one_in(3),
         prestart: random.one_in(3),
         sharded: random.one_in(4),
@@ -535,7 +543,7 @@ impl Generator {
                 Endless::Yields,
             ]));
         }
-        let bytes = self.random.of(&[1, 1_000, 200_000]);
+        let bytes = self.random.of(&[1, 1_000, 100_000]);
         match self.random.below(48) {
             0 | 1 => Action::Yields(self.random.below(20)),
             2..=4 => Action::Sleep(self.time()),
@@ -599,7 +607,7 @@ impl Generator {
     }
 
     fn actor_kind(&mut self) -> ActorKind {
-        match self.random.below(20) {
+        match self.random.below(23) {
             0..=3 => ActorKind::Letters(self.random.below(30)),
             4..=6 => ActorKind::Call,
             7 => ActorKind::Kill,
@@ -612,6 +620,7 @@ impl Generator {
             15 => ActorKind::DroppedCall,
             16 | 17 => ActorKind::Link(self.random.one_in(2)),
             18 => ActorKind::TimerSleep(self.time()),
+            19..=21 => ActorKind::Commands(self.random.below(6)),
             _ => ActorKind::Sleep,
         }
     }
@@ -649,8 +658,10 @@ impl Generator {
             }
             13..=15 => self.blocking(place)?,
             16 | 17 if !place.moves => {
+                // Others take the blocked worker over only in a runtime with threads of its own.
+                let runtime = &self.runtimes[place.on];
                 let is_nested =
-                    self.has_many_threads(place.on) && self.runtimes[place.on].is_threaded();
+                    self.has_many_threads(place.on) && runtime.is_threaded() && !runtime.is_driven;
                 Action::InPlace(Box::new(self.sync(inner.blocking(), is_nested)))
             }
             18 | 19 => {

@@ -7,8 +7,10 @@ use crate::{
     },
 };
 use futures::{AsyncReadExt, AsyncWriteExt, FutureExt, SinkExt, StreamExt, channel::mpsc, future};
-use process_scheduler::{Address, Child as ActorChild, Flow, Inbox, Mailbox, Reply, Scheduler};
-use process_scheduler::{Spawn, Strategy, Supervisor, from_fn};
+use process_scheduler::{
+    Address, Child as ActorChild, Completer, Event, EventsOf, Flow, Inbox, Mailbox, OutputOf,
+    Process, Reply, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
+};
 use selvedge::{
     Budget, Builder, Handle, JoinHandle, JoinSet, LocalRuntime, Runtime, SchedulingGroup,
     UnhandledPanic, block_in_place, fs,
@@ -16,6 +18,7 @@ use selvedge::{
         TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream,
         unix::pipe::{self, pipe},
     },
+    park::ThreadPark,
     process::Command,
     spawn_in, syscall,
     task::{consume_budget, yield_if_needed},
@@ -82,6 +85,7 @@ enum Mail {
     Panic,
     Stop,
     Sleep,
+    Commands(u64),
     Bomb(#[allow(dead_code, reason = "its drop counts")] Bomb),
 }
 
@@ -111,7 +115,7 @@ pub fn run(plan: &Plan, folder: PathBuf) {
         (0..plan.groups).map(group).collect()
     });
     let groups = groups.collect();
-    let scheduler = plan.actors.map(scheduler);
+    let scheduler = plan.actors.map(|actors| scheduler(actors, &handles[0]));
     let (scheduler, actors) = scheduler.unzip();
     let round = Arc::new(Round {
         plans: plan.runtimes.clone(),
@@ -238,15 +242,80 @@ fn build(plan: &RuntimePlan) -> Runtime {
     if plan.ends_at_panic {
         builder = builder.unhandled_panic(UnhandledPanic::Shutdown);
     }
-    let builder = selvedge::runtime::Builder::from(builder);
-    let mut builder = builder;
+    if plan.is_driven && plan.is_threaded() {
+        return build_driven(builder, plan);
+    }
+    let mut builder = selvedge::runtime::Builder::from(builder);
     if plan.enable_io {
         builder.enable_io();
     }
     builder.build().expect("the system has threads")
 }
 
-fn scheduler(plan: ActorsPlan) -> (Scheduler, Actors) {
+/// Builds a runtime whose workers end with the runtime, or are dropped before.
+fn build_driven(builder: Builder, plan: &RuntimePlan) -> Runtime {
+    let parks = (0..plan.workers).map(|_| ThreadPark::new());
+    let (runtime, workers) = builder.build_driven(parks);
+    for (n, mut worker) in workers.into_iter().enumerate() {
+        let ticks = plan.ticks.filter(|_| n + 1 == plan.workers);
+        thread::spawn(move || match ticks {
+            None => worker.run(),
+            Some(ticks) => {
+                for _ in 0..ticks {
+                    _ = worker.tick();
+                    worker.park_timeout(micros(100));
+                }
+            }
+        });
+    }
+    runtime
+}
+
+/// A process that gives commands.
+struct Asks(Vec<Token>);
+
+impl Process for Asks {
+    type Message = Mail;
+    type Cmd = Token;
+    type Output = Token;
+    type Error = Token;
+
+    fn step(&mut self, events: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
+        for event in events {
+            match event {
+                Event::Message(Mail::Commands(count)) => {
+                    (0..count).for_each(|tag| out.command(tag, Token::new()));
+                }
+                Event::Message(mail) => match take_mail(mail, &mut self.0) {
+                    Flow::Continue => {}
+                    Flow::Stop => return Step::Done,
+                    Flow::Fail(reason) => return Step::Failed(reason),
+                },
+                Event::YieldComplete { result, .. } => self.0.extend(result.ok()),
+                Event::Cancel(_) => return Step::Done,
+                _ => {}
+            }
+        }
+        Step::Idle
+    }
+}
+
+/// Completes a command: at once, in a task, in a closure, by an error, or by the drop of its
+/// completer.
+fn complete(runtime: &Handle, token: Token, completer: Completer<Token, Token>) {
+    match completer.tag() {
+        0 => drop(completer.complete(Ok(token))),
+        1 => runtime.spawn_detached(async move {
+            yield_now().await;
+            drop(completer.complete(Ok(token)));
+        }),
+        2 => drop(runtime.spawn_blocking(move || drop(completer.complete(Err(token))))),
+        3 => planned_panic(),
+        _ => {}
+    }
+}
+
+fn scheduler(plan: ActorsPlan, runtime: &Handle) -> (Scheduler, Actors) {
     let scheduler = Scheduler::builder()
         .workers(plan.workers)
         .shutdown_timeout(micros(plan.limit))
@@ -276,7 +345,16 @@ fn scheduler(plan: ActorsPlan) -> (Scheduler, Actors) {
                 1 => Mailbox::Bounded(4),
                 _ => Mailbox::DropOldest(4),
             });
-            let address = match n % 2 {
+            let address = match n % 3 {
+                2 => {
+                    let (runtime, asks) = (runtime.clone(), Asks(kept));
+                    handle.spawn_process(
+                        asks,
+                        spawn.handler(move |token, completer| {
+                            complete(&runtime, token, completer);
+                        }),
+                    )
+                }
                 0 => handle.spawn_with(spawn, move |mail, _: &mut _| take_mail(mail, &mut kept)),
                 _ => handle.spawn_async(|mut inbox: Inbox<Mail>| async move {
                     while let Some(mail) = inbox.receive().await {
@@ -308,6 +386,8 @@ fn take_mail(mail: Mail, kept: &mut Vec<Token>) -> Flow {
         Mail::Panic => planned_panic(),
         Mail::Stop => return Flow::Stop,
         Mail::Sleep => thread::sleep(micros(300)),
+        // Only the process below gives commands.
+        Mail::Commands(_) => {}
         Mail::Bomb(bomb) => drop(bomb),
     }
     Flow::Continue
@@ -550,6 +630,7 @@ impl Round {
             ActorKind::Bomb => contained(|| send(Mail::Bomb(Bomb(Token::new())))),
             ActorKind::Stop => send(Mail::Stop),
             ActorKind::Sleep => send(Mail::Sleep),
+            ActorKind::Commands(count) => send(Mail::Commands(count)),
         }
     }
 
