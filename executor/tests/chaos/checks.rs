@@ -127,7 +127,9 @@ pub fn watch_panics() {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         let payload: &(dyn Any + Send) = info.payload();
-        let text = info.payload_as_str().unwrap_or("a payload that is no text");
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("a payload that is no text");
         if payload.is::<Planned>() || PROMISED.iter().any(|promised| text.starts_with(promised)) {
             return;
         }
@@ -167,16 +169,16 @@ impl Held {
         }
     }
 
-    /// Describes what `self` has more or less than `before`.
+    /// Describes what `self` has more than `before`, and which descriptors it has less. The system
+    /// may list a thread for a moment after its end, so `before` may have one thread too many.
     fn differences(&self, before: &Self) -> Vec<String> {
-        let mut all = Vec::new();
-        differences(
-            "descriptor",
-            &self.descriptors,
-            &before.descriptors,
-            &mut all,
-        );
-        differences("thread", &self.threads, &before.threads, &mut all);
+        let threads = missing(&before.threads, &self.threads);
+        let threads = threads.map(|(id, name)| format!("thread {id} is left: {name}"));
+        let more = missing(&before.descriptors, &self.descriptors);
+        let more = more.map(|(fd, name)| format!("descriptor {fd} is left: {name}"));
+        let less = missing(&self.descriptors, &before.descriptors);
+        let less = less.map(|(fd, name)| format!("descriptor {fd} is gone: {name}"));
+        let mut all: Vec<_> = threads.chain(more).chain(less).collect();
         if self.children && !before.children {
             all.push("a child is left, or was not reaped".into());
         }
@@ -184,16 +186,12 @@ impl Held {
     }
 }
 
-fn differences(
-    what: &str,
-    now: &BTreeMap<String, String>,
-    before: &BTreeMap<String, String>,
-    all: &mut Vec<String>,
-) {
-    let more = now.iter().filter(|(key, _)| !before.contains_key(*key));
-    all.extend(more.map(|(key, name)| format!("{what} {key} is left: {name}")));
-    let less = before.iter().filter(|(key, _)| !now.contains_key(*key));
-    all.extend(less.map(|(key, name)| format!("{what} {key} is gone: {name}")));
+/// Returns the entries of `those` that `these` does not have.
+fn missing<'a>(
+    these: &'a BTreeMap<String, String>,
+    those: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = (&'a String, &'a String)> {
+    those.iter().filter(|(key, _)| !these.contains_key(*key))
 }
 
 fn list(folder: &str, name: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
@@ -263,9 +261,8 @@ impl Watchdog {
             loop {
                 thread::sleep(limit.min(Duration::from_secs(1)));
                 let round = watchdog.round.lock().expect("no panic here");
-                if let Some((begun, description)) = &*round
-                    && begun.elapsed() > limit
-                {
+                let late = round.as_ref().filter(|(begun, _)| begun.elapsed() > limit);
+                if let Some((_, description)) = late {
                     println!("the round hangs, after {limit:?}:\n{description}");
                     for what in take_faults() {
                         println!("fault: {what}");

@@ -154,13 +154,16 @@ pub fn run(plan: &Plan, folder: PathBuf) {
     round.wake_all();
 }
 
+/// Takes a runtime of one thread, for the thread that drives it.
+fn take_local(round: &Round, on: usize) -> Option<Runtime> {
+    (!round.plans[on].is_threaded()).then(|| take(&round.runtimes[on]))?
+}
+
 /// Runs the root in the first runtime. Meanwhile, a thread drives each other runtime of one thread.
 fn drive(round: &Arc<Round>, plan: &Plan) {
     let mut drivers = Vec::new();
-    for (on, plan) in round.plans.iter().enumerate().skip(1) {
-        if !plan.is_threaded()
-            && let Some(runtime) = take(&round.runtimes[on])
-        {
+    for on in 1..round.plans.len() {
+        if let Some(runtime) = take_local(round, on) {
             let (stop, stopped) = futures::channel::oneshot::channel::<()>();
             let thread = thread::spawn(move || {
                 contained(|| _ = runtime.block_on(stopped));
@@ -169,8 +172,7 @@ fn drive(round: &Arc<Round>, plan: &Plan) {
             drivers.push((on, stop, thread));
         }
     }
-    let is_driven = !round.plans[0].is_threaded();
-    let first = is_driven.then(|| take(&round.runtimes[0])).flatten();
+    let first = take_local(round, 0);
     let block_on = |future: Boxed| {
         contained(|| {
             drop(match &first {
