@@ -1,4 +1,4 @@
-//! What must hold after a round: the tokens, the process's descriptors, threads and children, the
+//! The checks after a round: the tokens, the process's descriptors, threads and children, the
 //! panics, and the time.
 use std::{
     any::Any,
@@ -143,7 +143,7 @@ pub fn watch_panics() {
     }));
 }
 
-/// What the process holds in the system.
+/// The things that the process holds in the system.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Held {
     /// Each descriptor, with the name of what it is.

@@ -58,7 +58,7 @@ fn output(token: Token, has_bomb: bool) -> Output {
     }
 }
 
-/// What all actions of a round share.
+/// The values that all actions of a round share.
 struct Round {
     plans: Vec<RuntimePlan>,
     /// The runtimes that nobody has ended yet. The main thread takes those that are left.
@@ -254,21 +254,12 @@ fn build(plan: &RuntimePlan) -> Runtime {
     builder.build().expect("the system has threads")
 }
 
-/// Builds a runtime whose workers end with the runtime, or are dropped before.
+/// Builds a runtime whose workers are driven by threads of the program.
 fn build_driven(builder: Builder, plan: &RuntimePlan) -> Runtime {
     let parks = (0..plan.workers).map(|_| ThreadPark::new());
     let (runtime, workers) = builder.build_driven(parks);
-    for (n, mut worker) in workers.into_iter().enumerate() {
-        let ticks = plan.ticks.filter(|_| n + 1 == plan.workers);
-        thread::spawn(move || match ticks {
-            None => worker.run(),
-            Some(ticks) => {
-                for _ in 0..ticks {
-                    _ = worker.tick();
-                    worker.park_timeout(micros(100));
-                }
-            }
-        });
+    for worker in workers {
+        thread::spawn(move || worker.run());
     }
     runtime
 }
@@ -421,7 +412,7 @@ impl Round {
         held.iter().for_each(JoinHandle::abort);
     }
 
-    fn hold(&self, handle: JoinHandle<Output>) {
+    fn keep_handle(&self, handle: JoinHandle<Output>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.push(handle);
     }
@@ -568,7 +559,7 @@ impl Round {
                 handle.abort();
                 drop((&mut handle).await);
             }
-            Handling::Hold => self.hold(handle),
+            Handling::Hold => self.keep_handle(handle),
         }
     }
 
