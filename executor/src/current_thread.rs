@@ -18,6 +18,9 @@
 //! 6. A thread that waits does so in the `block_on` of the runtime's driver of timers, so that a
 //!    paused clock takes account of the thread.
 //! 7. The end of the runtime takes the worker, and the worker drops the futures of all tasks.
+//! 8. A panic may shut the runtime down ([`unhandled`](crate::unhandled)) while a thread drives.
+//!    It ends the tasks before its future sees the panic, and at the latest when it puts the worker
+//!    back: perhaps no other thread ever drives.
 use crate::{
     driven::{Tick, Worker},
     events::EventsPark,
@@ -217,7 +220,7 @@ impl<'a> Driver<'a> {
         Self { all, worker }
     }
 
-    /// Rules 1 and 3.
+    /// Rules 1, 3 and 8.
     fn run<F: Future>(mut self, mut future: Pin<&mut F>) -> F::Output {
         let worker = self.worker.as_mut().expect("only the drop takes it");
         let signal = Arc::new(Signal {
@@ -229,7 +232,7 @@ impl<'a> Driver<'a> {
         loop {
             // A wake after the `take` sets the flag again, and the unpark of that wake ends the
             // park below.
-            if signal.take() {
+            if !worker.core.shared.is_closing() && signal.take() {
                 worker.core.shared.notify_standby();
                 if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                     return output;
@@ -252,7 +255,11 @@ impl<'a> Driver<'a> {
 
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
-        if let Some(worker) = self.worker.take() {
+        if let Some(mut worker) = self.worker.take() {
+            // Rule 8. A task that another thread holds is left to the next driver.
+            if worker.core.shared.is_closing() {
+                while worker.contained(Worker::tick).unwrap_or(Tick::Ran) == Tick::Ran {}
+            }
             self.all.0.put_back(worker);
         }
     }

@@ -56,9 +56,9 @@ pub enum Tick {
 ///
 /// A worker that is dropped before it has ended shuts its runtime down, and drops the futures of
 /// its tasks. If another thread holds one of these tasks at that moment, the task ends on that
-/// thread. Then the memory of this task and of the runtime is never freed. In a child made by
-/// `fork` the drop of the worker's copy drops the copy of the [`Park`], and does nothing else
-/// ([`Runtime`](crate::Runtime#fork)).
+/// thread. Then the memory of this task and of the runtime is never freed, and the descriptors of
+/// the runtime's poller stay open. In a child made by `fork` the drop of the worker's copy drops
+/// the copy of the [`Park`], and does nothing else ([`Runtime`](crate::Runtime#fork)).
 ///
 /// ```
 /// use selvedge::{Builder, Tick, park::ThreadPark};

@@ -1,5 +1,5 @@
 //! Tests of a runtime whose only worker is the thread in `block_on`.
-use selvedge::{Runtime, runtime::Builder};
+use selvedge::{Runtime, UnhandledPanic, runtime::Builder};
 use std::{
     future::pending,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -267,4 +267,42 @@ fn sleep_ends_in_a_runtime_without_threads() {
     let slept = runtime.spawn(selvedge::time::sleep(Duration::from_millis(2)));
     runtime.block_on(slept).unwrap();
     runtime.block_on(selvedge::time::sleep(Duration::from_millis(2)));
+}
+
+/// Only the thread in `block_on` can end the other tasks: without that, their handles wait until
+/// the runtime's drop.
+///
+/// Fails if the thread polls its own future between the panic and the end of the tasks, or leaves
+/// `block_on` between these.
+#[test]
+fn panic_in_block_on_comes_after_the_end_of_all_tasks() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in a drop");
+        }
+    }
+    let strict = || {
+        let mut builder = Builder::new_current_thread();
+        builder.unhandled_panic(UnhandledPanic::Shutdown);
+        builder.build().unwrap()
+    };
+    let runtime = strict();
+    let other = runtime.spawn(pending::<()>());
+    runtime.spawn_detached(async { panic!("on purpose") });
+    let waits = || runtime.block_on(pending::<()>());
+    assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());
+    assert!(other.is_finished());
+
+    // The future of `block_on` drops the output, whose drop panics, and is ready in the same poll.
+    let runtime = strict();
+    let other = runtime.spawn(pending::<()>());
+    runtime.block_on(async {
+        let output = selvedge::spawn(async { Bomb });
+        while !output.is_finished() {
+            selvedge::yield_now().await;
+        }
+        drop(output);
+    });
+    assert!(other.is_finished());
 }

@@ -12,6 +12,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod chaos;
 mod jobs;
 mod loom;
 mod orderings;
@@ -43,6 +44,8 @@ enum Command {
     Sanitize(sanitize::Options),
     /// Runs the tests on real threads for long, and accounts for every item.
     Soak(soak::Options),
+    /// Runs random programs, and checks that they leave nothing behind.
+    Chaos(chaos::Options),
 }
 
 /// Returns the options that a command line of this program contains.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
             Command::Report(options) => report::run(&options),
             Command::Sanitize(options) => sanitize::run(&options),
             Command::Soak(options) => soak::run(&options),
+            Command::Chaos(options) => chaos::run(&options),
         }
     })
 }

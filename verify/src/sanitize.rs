@@ -230,7 +230,7 @@ impl Tool {
     }
 
     /// Returns cargo with the flags and variables that build for this tool.
-    fn cargo(self, root: &Path, command: &str, cells: Cells) -> Command {
+    pub(crate) fn cargo(self, root: &Path, command: &str, cells: Cells) -> Command {
         let mut cargo = match self {
             Self::Valgrind => {
                 let mut cargo = cargo();
@@ -262,7 +262,7 @@ impl Tool {
 
 /// Where a test's task cells get their memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cells {
+pub(crate) enum Cells {
     /// From the allocator, to which each cell returns. So the tool sees each cell allocated and
     /// freed.
     Allocated,

@@ -21,6 +21,7 @@ fn zero_as_a_limit_or_count_is_refused_before_cargo_runs() {
     for (arguments, what) in [
         ("loom --limit 0", "--limit is at least 1"),
         ("loom --jobs 0", "--jobs is at least 1"),
+        ("chaos --rounds 0", "--rounds is at least 1"),
         ("shuttle --schedules 0", "--schedules is at least 1"),
         ("orderings --limit 0", "--limit is at least 1"),
         ("orderings --mutant-limit 0", "--mutant-limit is at least 1"),

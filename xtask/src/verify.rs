@@ -9,8 +9,15 @@ use std::{
 };
 
 /// The commands of `verify`.
-pub(crate) const COMMANDS: [&str; 6] =
-    ["loom", "shuttle", "orderings", "report", "sanitize", "soak"];
+pub(crate) const COMMANDS: [&str; 7] = [
+    "loom",
+    "shuttle",
+    "orderings",
+    "report",
+    "sanitize",
+    "soak",
+    "chaos",
+];
 
 /// Returns whether the command line has a command of `verify`, or asks for help with such a
 /// command.

@@ -82,6 +82,7 @@ fn command_of_verify_is_passed_on_unchanged() {
         ("loom --list", "0"),
         ("report --check", "1"),
         ("soak --items 0", "2"),
+        ("chaos --asan", "0"),
         ("help shuttle", "0"),
     ] {
         let mut command = xtask(arguments);
