@@ -65,7 +65,7 @@ use task_header::JoinHandle;
 /// - `block_on` panics, also if its future has called `fork` and then waits;
 /// - a spawn by a thread that is not a worker panics, and so does `spawn_blocking`;
 /// - [`run_until_stalled`](Self::run_until_stalled), [`try_run_one`](Self::try_run_one) and the
-///   park of a driven [`Worker`](crate::Worker) panic;
+///   park of a driven [`Worker`] panic;
 /// - the drop does nothing: it drops no task, and leaks the memory.
 ///
 /// A task or a closure may itself call `fork`. If it then returns in the child, the thread of the
