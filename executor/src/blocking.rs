@@ -108,7 +108,11 @@ pub(crate) fn backoff(mut backoff: Backoff, process: Process) -> Box<blocking_th
 impl blocking_threads::Job for Job {
     fn run(self) {
         match self {
-            Self::Closure(closure, _hold) => closure.run(),
+            Self::Closure(closure, _hold) => {
+                let process = Process::now();
+                closure.run();
+                process.end_in_child();
+            }
             Self::Worker(core, hold) => threads::drive(core, Some(hold)),
             Self::Core(shared, index) => {
                 let core = shared.remotes[index].lent.accept();

@@ -183,11 +183,11 @@ impl Core {
     #[inline(never)]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
         self.shared.trace.wake(self.index, task.id(), why);
+        self.counters().local_schedules.add(1);
         let home = self.shared.groups.home_of(&task);
         if let Some(home) = home.filter(|&home| home != self.index) {
             return self.shared.send_home(home, task);
         }
-        self.counters().local_schedules.add(1);
         if let WakeKind::Wake = why {
             self.queue.push_next(task, self);
         } else {

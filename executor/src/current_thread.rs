@@ -206,6 +206,8 @@ fn park_until(worker: &mut Worker<EventsPark>, deadline: Option<Instant>) -> boo
     if left == Some(Duration::ZERO) {
         return false;
     }
+    // The park would panic in a child, and the caller would call again.
+    worker.core.shared.process.end_in_child();
     let park = |worker: &mut Worker<EventsPark>| match left {
         None => worker.park(),
         Some(left) => worker.park_timeout(left),

@@ -201,6 +201,8 @@ impl<P: Park> Worker<P> {
     /// Polls the parker, without a wait.
     fn look(&mut self) {
         let core = &*self.core;
+        core.shared
+            .assert_is_no_copy("a look of a worker at its events");
         core.poll_park(&mut self.events.over(&mut self.park));
         core.as_worker(|| core.queue.leave(&**core));
     }

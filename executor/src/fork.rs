@@ -8,7 +8,9 @@
 //!   outside of the workers, `spawn_blocking`, the park of a driven worker.
 //! - The drop of a copy does nothing.
 //! - A thread of the runtime may itself have called `fork`, in a task or in a closure. In the child
-//!   that thread is the only one. Before it would wait, it ends the process with a message.
+//!   that thread is the only one. It ends the process with a message when the closure returns, or
+//!   before a worker waits or looks at the poller. A worker looks at least once in 61 polls: until
+//!   then it may run copies of tasks that were queued on it.
 //!
 //! Linux calls a function in each child ([`Process::this`] asks for that), so the check costs a
 //! load. A child that was made by the bare system call is not noticed. On other systems the check
@@ -49,7 +51,7 @@ mod imp {
         }
 
         #[inline]
-        pub(super) fn now() -> Self {
+        pub(crate) fn now() -> Self {
             // Ordering: Relaxed, as above.
             Self(FORKS.load(Relaxed))
         }
@@ -63,7 +65,7 @@ impl Process {
         Self::now()
     }
 
-    fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self(match cfg!(any(selvedge_loom, selvedge_shuttle)) {
             true => 0,
             false => std::process::id(),
@@ -79,7 +81,7 @@ impl Process {
     }
 
     /// Ends the process with a message, if this thread, one of a runtime's own, has called `fork`,
-    /// and is about to wait in the child.
+    /// and goes on in the child.
     #[inline]
     pub(crate) fn end_in_child(self) {
         if self.is_gone() {

@@ -182,7 +182,7 @@ impl Core {
     /// comes back through the injector or through the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
         let _asleep = Asleep::announce(self);
-        if !self.has_leftovers() && !park.has_events() {
+        if self.awaits_release() && !park.has_events() {
             match limit {
                 None => park.park(),
                 Some(limit) => park.park_timeout(limit),
@@ -241,6 +241,7 @@ impl Core {
     #[cold]
     pub(crate) fn poll_driver(&self) {
         if let Some(mut parker) = self.park.take() {
+            self.shared.process.end_in_child();
             let hooks = &self.shared.hooks;
             hooks.contain(|| match &mut parker {
                 Parker::Events(park) => self.poll_park(park),

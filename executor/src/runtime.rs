@@ -69,9 +69,10 @@ use task_header::JoinHandle;
 /// - the drop does nothing: it drops no task, and leaks the memory.
 ///
 /// A task or a closure may itself call `fork`. If it then returns in the child, the thread of the
-/// runtime ends the child by `abort`, with a message, before it would wait. If another thread of
-/// the runtime held a lock at the `fork`, the child may wait for that lock forever, as for any
-/// lock. A child that was made by the bare system call, without the C library, is not noticed.
+/// runtime ends the child by `abort`, with a message: when the closure returns, or before the
+/// worker waits or looks at its sockets. Until then, up to 61 polls, the worker may run its copies
+/// of tasks that were queued at the `fork`. If another thread of the runtime held a lock at the
+/// `fork`, the child may wait for that lock forever, as for any lock. A child that was made by the bare system call, without the C library, is not noticed.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;

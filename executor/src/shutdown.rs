@@ -221,10 +221,15 @@ impl Core {
         owned.is_empty() && !self.shared.has_injected_or_mail() && self.queue.is_empty()
     }
 
-    /// Returns whether a second [`end`](Self::end) would find something to do, right after one that
-    /// has returned false.
-    pub(crate) fn has_leftovers(&self) -> bool {
-        self.shared.has_injected_or_mail() || !self.queue.is_empty() || self.has_releases()
+    /// Returns whether, after an [`end`](Self::end) that has returned false, this worker can only
+    /// wait for another thread: that thread holds a task of this worker's list, and nothing else is
+    /// left to do. If the list is empty, `end` has seen a task that another worker has taken since,
+    /// and nobody would unpark this worker.
+    pub(crate) fn awaits_release(&self) -> bool {
+        // SAFETY: the list is borrowed for this call, which runs no user code.
+        let has_tasks = !unsafe { self.owned() }.is_empty();
+        let is_empty = !self.shared.has_injected_or_mail() && self.queue.is_empty();
+        has_tasks && is_empty && !self.has_releases()
     }
 
     /// Counts the end of a queued task whose future was dropped, and calls the hook.
@@ -235,6 +240,7 @@ impl Core {
 
     /// Waits in a thread of the runtime until another call of `end` may find more tasks (rule 3).
     pub(crate) fn wait_in_thread(&self) {
+        self.shared.process.end_in_child();
         if let Some(mut parker) = self.park.take() {
             match &mut parker {
                 Parker::Events(park) => self.wait_in(park),
@@ -263,7 +269,7 @@ impl Core {
                 // If the loop goes on, a task came in after `end` had checked its queue. It came
                 // from a thread that may not have seen that the worker is dropped, from a drop in
                 // this `end`, or from an `end` on another thread.
-                if has_ended || !self.has_leftovers() {
+                if has_ended || self.awaits_release() {
                     return has_ended;
                 }
             }

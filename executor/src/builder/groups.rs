@@ -29,8 +29,9 @@ impl Builder {
     ///
     /// Without steals each task stays on one worker, its *home*. So the shares of groups are exact
     /// on each worker, and a worker never gets the work of another one. The home of a task that
-    /// another task spawned is the worker of that other task. A task from outside goes to any
-    /// worker, which becomes its home. A woken task goes back to its home, whichever thread wakes
+    /// another task spawned is the worker of that other task, unless the spawning poll has lost its
+    /// worker, as in `block_in_place`. Such a task, and one from outside, goes to any worker, which
+    /// becomes its home. A woken task goes back to its home, whichever thread wakes
     /// it: a worker that serves the timers and sockets of all, a task of another worker, or a
     /// thread from outside. A wake by another thread than the home's costs a push into the home's
     /// inbox, and an unpark if the home sleeps.

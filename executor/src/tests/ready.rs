@@ -565,7 +565,10 @@ fn local_runtime_refuses_a_waker_that_blocks_in_it() {
                 |runtime: &LocalRuntime| runtime.run_until_stalled(),
             ] {
                 let payload = catch_unwind(AssertUnwindSafe(|| run(&runtime))).unwrap_err();
-                let text = payload.downcast_ref::<&str>().unwrap().to_string();
+                let text = match payload.downcast::<String>() {
+                    Ok(text) => *text,
+                    Err(payload) => payload.downcast_ref::<&str>().unwrap().to_string(),
+                };
                 self.0.lock().unwrap().push(text);
             }
         }
