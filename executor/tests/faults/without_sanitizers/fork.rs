@@ -218,7 +218,8 @@ fn worker_of_a_forked_child_aborts_with_words() {
         }
         return;
     };
-    let runtime = Builder::new().workers(1).build().unwrap();
+    let builder = Builder::new().workers(1).blocking_threads(1);
+    let runtime = builder.build().unwrap();
     // Meanwhile no other thread uses the runtime, and so none holds a lock.
     let (go, gate) = mpsc::channel();
     let forks = move || {
@@ -227,7 +228,13 @@ fn worker_of_a_forked_child_aborts_with_words() {
     };
     let pid = match &*role {
         "task" => runtime.spawn(async move { forks() }),
-        _ => runtime.spawn_blocking(forks),
+        _ => {
+            let pid = runtime.spawn_blocking(forks);
+            // The child does not run a closure that waits behind.
+            let behind = OfProcess(std::process::id());
+            drop(runtime.spawn_blocking(move || drop(behind)));
+            pid
+        }
     };
     go.send(()).unwrap();
     while !pid.is_finished() {
