@@ -398,7 +398,9 @@ impl LocalRuntime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         scope::assert_may_block_on(None);
-        self.events.block_on(self.set.run_until(future))
+        // The budget of this thread's caller, if it has one, is not renewed meanwhile.
+        self.events
+            .block_on(self.set.run_until(Budgeted { future }))
     }
 
     /// Runs the tasks until none is ready, and does not wait for any.
