@@ -72,7 +72,8 @@ use task_header::JoinHandle;
 /// runtime ends the child by `abort`, with a message: when the closure returns, or before the
 /// worker waits or looks at its sockets. Until then, up to 61 polls, the worker may run its copies
 /// of tasks that were queued at the `fork`. If another thread of the runtime held a lock at the
-/// `fork`, the child may wait for that lock forever, as for any lock. A child that was made by the bare system call, without the C library, is not noticed.
+/// `fork`, the child may wait for that lock forever, as for any lock. A child that was made by the
+/// bare system call, without the C library, is not noticed.
 ///
 /// ```
 /// let runtime = selvedge::Runtime::new()?;
