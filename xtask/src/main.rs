@@ -50,6 +50,8 @@ enum Command {
     Bench(bench::Options),
     /// Runs the tests on real threads for long, and accounts for every item.
     Soak,
+    /// Runs random whole programs, and checks what they leave behind.
+    Chaos,
     /// Builds the guide and the API docs into one site, target/guide.
     ///
     /// It installs mdbook into target/tools if mdbook is not installed.
@@ -89,7 +91,8 @@ fn main() -> ExitCode {
         | Command::Orderings
         | Command::Report
         | Command::Sanitize
-        | Command::Soak => unreachable!("another program has these commands"),
+        | Command::Soak
+        | Command::Chaos => unreachable!("another program has these commands"),
     })
 }
 
