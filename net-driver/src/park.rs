@@ -406,8 +406,8 @@ impl WorkerPark {
     ///
     /// [`poll`](Park::poll) collects no events of sockets if somebody has just looked for them
     /// ([`Driver::is_due`] says when). This function looks nevertheless. It costs one system call
-    /// for each 64 events ([`Driver::set_max_events`]), and one more. With [`Polling::Thread`](crate::Polling::Thread) it
-    /// collects timers alone.
+    /// for each 64 events ([`Driver::set_max_events`]), and one more. With
+    /// [`Polling::Thread`](crate::Polling::Thread) it collects timers alone.
     ///
     /// ```
     /// use net_driver::{Driver, time};
