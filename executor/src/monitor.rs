@@ -42,10 +42,14 @@ use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
 
 #[cfg(feature = "groups")]
 mod end_turns;
+#[cfg(feature = "groups")]
+mod mail;
 mod poll_overdue;
 pub(crate) mod report;
 mod state;
 
+#[cfg(all(test, feature = "groups"))]
+pub(crate) use mail::Mail;
 pub(crate) use state::{Monitor, Settings};
 use state::{REFUSED, RUNNING, STARTING, UNSTARTED};
 
@@ -188,7 +192,9 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     let settings = &shared.monitor.settings;
     let rounds = Rounds::new(Workers(shared.clone())).duty(retake).duty(end);
     #[cfg(feature = "groups")]
-    let rounds = rounds.duty(end_turns::EndTurns::new(of()));
+    let rounds = rounds
+        .duty(end_turns::EndTurns::new(of()))
+        .duty(mail::Mail::new(of()));
     rounds
         .duty(Remote::new(injected, look))
         .duty(PollOverdue::new(of()))

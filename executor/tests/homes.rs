@@ -7,7 +7,7 @@ use selvedge::{
     Builder, JoinHandle, Runtime, block_in_place,
     runtime::worker_index,
     spawn, spawn_in,
-    time::{Duration, sleep},
+    time::{Duration, Instant, sleep},
     yield_now,
 };
 use std::{
@@ -243,6 +243,53 @@ fn tasks_that_join_others_resume_at_home() {
         }
         join_all(runtime, tasks);
     });
+}
+
+/// A home always has tasks of its own, whose polls are long, and never looks at its inbox by itself.
+/// Tasks that a foreign thread wakes run nevertheless.
+///
+/// Fails if the monitor does not watch inboxes: then the second wake waits for ever.
+#[cfg(feature = "monitor")]
+#[test]
+fn wakes_of_a_busy_home_are_served_within_its_interval() {
+    let builder = Builder::new().workers(2).sharded(true).monitor(true);
+    let runtime = builder.global_interval(u32::MAX).build().unwrap();
+    let (sender, receiver) = async_channel::bounded(1);
+    let (done, polls) = <(Arc<AtomicBool>, Arc<AtomicUsize>)>::default();
+    let (stop, count) = (done.clone(), polls.clone());
+    let receives = runtime.spawn(async move {
+        let home = worker_index().expect("a worker runs it");
+        let busy = spawn(async move {
+            while !stop.load(SeqCst) {
+                assert_eq!(worker_index(), Some(home));
+                count.fetch_add(1, SeqCst);
+                thread::sleep(Duration::from_millis(1));
+                yield_now().await;
+            }
+        });
+        for n in 0..10 {
+            assert_eq!(receiver.recv().await, Ok(n));
+            assert_eq!(worker_index(), Some(home));
+        }
+        busy
+    });
+    let wait_until = |condition: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !condition() {
+            assert!(begun.elapsed() < Duration::from_secs(600), "it hangs");
+            thread::yield_now();
+        }
+    };
+    for n in 0..10 {
+        // The receiver waits for a wake once the other task runs again.
+        let before = polls.load(SeqCst);
+        wait_until(&|| polls.load(SeqCst) > before);
+        sender.send_blocking(n).unwrap();
+        wait_until(&|| sender.is_empty());
+    }
+    done.store(true, SeqCst);
+    let busy = runtime.block_on(receives).unwrap();
+    runtime.block_on(busy).unwrap();
 }
 
 /// A poll whose worker another thread has taken over goes on at home after its next yield.

@@ -27,7 +27,9 @@
 //!    Meanwhile a notifier may choose it, which does no harm. A home has polled a task, so it has a
 //!    thread, or had one until it was dropped (rule 5).
 //! 4. *A busy home* looks at its inbox where it looks at the injector. One that shares its time
-//!    looks before each poll. The thread that pushes nudges the home.
+//!    looks before each poll. The thread that pushes nudges the home. A home that has just found
+//!    work ignores nudges. If it then does not look for some milliseconds, the monitor makes it
+//!    look.
 //! 5. *The end.* A home leaves only when its list of live tasks is empty, and so after all tasks
 //!    that are on their way to its inbox. A driven worker may be dropped earlier. So while a
 //!    runtime closes, an inbox is a queue like the injector: each worker ends the tasks in all

@@ -71,7 +71,13 @@ impl GroupStealer {
     #[cfg(feature = "monitor")]
     pub(crate) fn has_tasks(&self) -> bool {
         let is_empty = self.ring.is_empty() && self.ring.slot_is_empty() && self.queued() == 0;
-        !is_empty || self.inbox().is_some_and(|inbox| !inbox.is_empty())
+        !is_empty || self.has_mail()
+    }
+
+    /// Returns whether tasks wait in the worker's inbox.
+    #[cfg(feature = "monitor")]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.inbox().is_some_and(|inbox| !inbox.is_empty())
     }
 
     fn inbox(&self) -> Option<&Inbox> {

@@ -343,6 +343,56 @@ fn monitor_finds_a_task_in_an_inbox() {
     }
 }
 
+/// A home that has just found mail ignores the nudge of the next wake, and never looks by itself.
+/// The monitor makes it look.
+///
+/// Fails if the monitor watches the injector alone, or if it insists although the worker sleeps or
+/// has looked since the last round.
+#[cfg(feature = "monitor")]
+#[test]
+fn monitor_insists_on_the_mail_of_a_busy_home() {
+    use sched_monitor::{Duty, Observed, Round, Sample, State};
+
+    let mut two = Two::of(Builder::new().global_interval(u32::MAX));
+    let visits = Visits::default();
+    two.spawn_at(1, false, visits.task(usize::MAX));
+    two.spawn_at(1, false, async {
+        loop {
+            yield_now().await;
+        }
+    });
+    let shared = two.runtime.handle().shared().clone();
+    let mut mail = crate::monitor::Mail::new(shared.clone());
+    let mut look = |state| {
+        let sample = Sample {
+            state,
+            ..Sample::default()
+        };
+        let worker = Observed {
+            sample,
+            ..Observed::default()
+        };
+        let round = Round {
+            now: std::time::Duration::ZERO,
+            workers: &[worker; 2],
+        };
+        mail.look(&round).is_some()
+    };
+    for round in 2..10 {
+        visits.wake();
+        (0..100).for_each(|_| assert_eq!(two.workers[1].tick(), Tick::Ran));
+        assert_eq!(visits.seen().len(), round - 1, "the nudge was ignored");
+        assert!(!look(State::Polling) && !look(State::Idle) && !look(State::Polling));
+        assert!(!shared.slices.of(1).is_set());
+        assert!(look(State::Polling) && shared.slices.of(1).is_set());
+        (0..10).for_each(|_| assert_eq!(two.workers[1].tick(), Tick::Ran));
+        assert_eq!(visits.seen(), vec![Some(1); round]);
+        assert!(!look(State::Polling));
+    }
+    drop(shared);
+    two.end();
+}
+
 /// A burst of wakes by one poll reaches all homes, also beyond the capacity of a ring.
 ///
 /// Fails if a worker takes more from its inbox than its ring has room for, and loses the rest.
