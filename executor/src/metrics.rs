@@ -39,7 +39,7 @@ macro_rules! snapshots {
             /// [`block_in_place`](crate::block_in_place()) offers to other threads is not awake
             /// until a thread takes it.
             pub busy: Duration,
-            /// Tasks in the worker's ring and, with groups, in the worker's lists.
+            /// Tasks in the worker's ring and, with groups, in the worker's lists and inbox.
             pub ring_depth: u64,
         }
 

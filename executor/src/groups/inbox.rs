@@ -74,9 +74,9 @@ impl Inbox {
         self.main.is_empty() && self.groups.is_empty()
     }
 
-    /// The number of tasks, as a hint.
-    pub(super) fn len(&self) -> usize {
-        self.main.len() + self.groups.len()
+    /// Counts the tasks, under the locks of both queues if need be. For metrics and reports.
+    pub(super) fn count(&self) -> usize {
+        self.main.count() + self.groups.count()
     }
 
     /// Takes any task: for shutdown.

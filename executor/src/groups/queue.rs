@@ -62,9 +62,10 @@ impl GroupStealer {
         self.groups.settings.sharded || self.ring.is_empty() && self.queued() == 0
     }
 
-    /// The number of tasks in the worker's ring, lists and inbox.
+    /// The number of tasks in the worker's ring, lists and inbox. May take the inbox's locks. For
+    /// metrics and reports.
     pub(crate) fn len(&self) -> usize {
-        self.ring.len() + self.queued() + self.inbox().map_or(0, Inbox::len)
+        self.ring.len() + self.queued() + self.inbox().map_or(0, Inbox::count)
     }
 
     /// Returns whether the worker has tasks, even if no other worker may steal them.

@@ -90,7 +90,8 @@ impl Drop for Reports {
 }
 
 /// Describes the stalled poll. Takes the lock of the list of tasks and that of the injector. With
-/// groups, also takes the lock of the worker's turns and that of the group's name.
+/// groups, also takes the lock of the worker's turns, that of the group's name, and those of the
+/// worker's inbox.
 fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     let listed = stall.subject.task.and_then(|task| shared.tasks.find(task));
     let location = listed.as_ref().map(|entry| entry.location);

@@ -225,6 +225,32 @@ fn tasks_that_overflow_a_ring_stay_on_their_worker() {
     two.end();
 }
 
+/// Fails if the tasks that overflow a ring in one batch, or those that were pushed since the home
+/// last looked, count as one.
+#[test]
+fn depth_of_a_ring_counts_each_task_of_the_inbox() {
+    for in_group in [false, true] {
+        let mut two = Two::of(Builder::new().ring_capacity(4).lifo_slot(false));
+        let all: Vec<_> = (0..10).map(|_| Visits::default()).collect();
+        for visits in &all {
+            two.spawn_at(1, in_group, visits.task(1));
+        }
+        two.spawn_at(1, false, async {
+            for _ in 0..100 {
+                drop(spawn(async {}));
+            }
+        });
+        assert_eq!(two.queued(1), 100);
+        all.iter().for_each(Visits::wake);
+        assert_eq!(two.queued(1), 110);
+        let depth = || two.runtime.metrics().per_worker[1].ring_depth;
+        assert_eq!(depth(), 110);
+        two.run_all(1);
+        assert_eq!(two.queued(1), 0);
+        two.end();
+    }
+}
+
 /// Fails if a task whose time slice is over goes to the injector.
 #[test]
 fn task_whose_slice_is_over_stays_on_its_worker() {
