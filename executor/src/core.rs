@@ -285,9 +285,11 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn next_specially(&self, interval_is_over: bool) -> Option<Task> {
-        self.look_before_own(interval_is_over)
-            .or_else(|| self.count_slot(self.queue.next(self)))
-            .or_else(|| self.look_behind_own())
+        let task = self
+            .look_before_own(interval_is_over)
+            .or_else(|| self.count_slot(self.queue.next(self)));
+        self.count_taken();
+        task.or_else(|| self.look_behind_own())
     }
 
     /// Looks at the injector, if an interval is over, if a nudge came in, or if a refused operation
@@ -304,9 +306,12 @@ impl Core {
     /// Looks wherever else there may be a task, when the worker's own queue is empty.
     #[inline(never)]
     fn look_behind_own(&self) -> Option<Task> {
-        self.take_share()
+        let task = self
+            .take_share()
             .or_else(|| self.poll_events())
-            .or_else(|| self.search())
+            .or_else(|| self.search());
+        self.count_taken();
+        task
     }
 
     /// Counts a task that the worker has taken from its slot.
@@ -432,9 +437,14 @@ impl Core {
         } = &*self.shared;
         let look = || self.queue.take_share(injector, remotes.len(), self);
         let share = self.slice().look(look)?;
-        self.counters().injected.add(1 + share.moved as u64);
-        self.shared.trace.inject(self.index, 1 + share.moved);
+        self.count_injected(1 + share.moved);
         Some(share.first)
+    }
+
+    /// Counts tasks that this worker has taken from outside.
+    pub(crate) fn count_injected(&self, tasks: usize) {
+        self.counters().injected.add(tasks as u64);
+        self.shared.trace.inject(self.index, tasks);
     }
 
     /// Runs `f`, which may be user code outside of a poll. The core stays with this thread.

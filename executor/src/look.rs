@@ -66,7 +66,7 @@ impl Core {
     fn take_one(&self) -> Option<Task> {
         let injector = &self.shared.injector;
         let task = self.slice().look(|| self.queue.take_one(injector, self))?;
-        self.counters().injected.add(1);
+        self.count_injected(1);
         Some(task)
     }
 

@@ -41,6 +41,15 @@ impl Core {
         self.queue.has_mail()
     }
 
+    /// Counts the tasks that this worker's queue has taken from outside when it chose a task.
+    #[inline]
+    pub(crate) fn count_taken(&self) {
+        match self.queue.take_noted() {
+            0 => {}
+            tasks => self.count_injected(tasks),
+        }
+    }
+
     /// Queues the tasks for which this worker's ring has no room.
     pub(crate) fn spill(&self, tasks: List<Node<Scheduler>>) {
         match &self.queue.inbox {

@@ -38,6 +38,9 @@ pub(crate) struct GroupQueue {
     /// [`groups`](super)).
     requeued: Cell<Option<Task>>,
     main: Scheduler,
+    /// How many tasks this queue has taken from outside beside those that its calls have returned
+    /// or counted. The core adds them to its counter.
+    taken: Cell<usize>,
     /// How many of main's tasks ran in a row while no other group had work here.
     alone: Cell<u32>,
     /// The first victim of the next search.
@@ -143,6 +146,7 @@ impl GroupQueue {
             is_outside: Cell::new(false),
             requeued: Cell::new(None),
             main,
+            taken: Cell::new(0),
             alone: Cell::new(0),
             victim: Cell::new(worker + 1),
             worker,
@@ -267,11 +271,12 @@ impl GroupQueue {
         loop {
             // As `Groups::has_injected`, but without `is_used`: a worker that shares has groups.
             if !self.groups.injector.is_empty() || self.has_mail() {
-                self.take_injected(hooks); // Rule 8.
+                let mut taken = self.take_injected(hooks); // Rule 8.
                 // A full ring would overflow, into the inbox again.
                 if self.own.spare_capacity() > 1 {
-                    self.keep(self.take_mail(hooks), hooks);
+                    taken += self.keep(self.take_mail(hooks), hooks);
                 }
+                self.note_taken(taken);
             }
             let has_main = !self.own.is_empty();
             let requeued = self.requeued.take();
@@ -398,6 +403,17 @@ impl GroupQueue {
         }
     }
 
+    /// Notes tasks that this queue has taken from outside.
+    fn note_taken(&self, tasks: usize) {
+        self.taken.set(self.taken.get() + tasks);
+    }
+
+    /// Takes the number of tasks that this queue has noted since the last call.
+    #[inline]
+    pub(super) fn take_noted(&self) -> usize {
+        self.taken.take()
+    }
+
     /// Whether tasks wait in the worker's inbox.
     #[inline]
     pub(super) fn has_mail(&self) -> bool {
@@ -467,17 +483,16 @@ impl GroupQueue {
         hooks: &impl QueueHooks<Node<Scheduler>>,
     ) -> Option<Task> {
         debug_assert!(!self.has_requeued(), "rule 9");
-        let taken = self.take_injected(hooks) + self.keep(self.take_mail(hooks), hooks);
+        let mut taken = self.take_injected(hooks) + self.keep(self.take_mail(hooks), hooks);
         if taken == 0 && !self.sharing.get() {
             return self.own.take_one(injector, hooks);
         }
-        let task = injector.pop();
-        if taken == 0 && task.is_none() {
-            return None;
-        }
-        if let Some(task) = task {
+        if let Some(task) = injector.pop() {
             self.own.push_back(task, hooks);
+            taken += 1;
         }
+        // The caller counts one.
+        self.note_taken(taken.checked_sub(1)?);
         Some(self.next(hooks)?.item)
     }
 

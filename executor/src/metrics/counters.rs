@@ -21,7 +21,7 @@ macro_rules! each_counter {
             /// Tasks run from the LIFO slot with what was left of the budget and the time slice of
             /// the task before.
             inherited_slices,
-            /// Tasks taken from the injector.
+            /// Tasks taken from the injector, or from the worker's inbox.
             injected,
             /// Batches stolen.
             steals,

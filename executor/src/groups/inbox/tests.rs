@@ -13,6 +13,7 @@ use std::{
     task::{Poll, Waker},
     thread,
 };
+use worker_queue::RunQueue;
 
 /// A runtime with two workers that do not steal.
 struct Two {
@@ -298,6 +299,58 @@ fn busy_home_looks_at_its_inbox_and_the_injector() {
             assert_eq!(visits.seen(), vec![Some(1); round]);
             assert_eq!(outside.seen(), vec![Some(1); round - 1]);
         }
+        two.end();
+    }
+}
+
+/// Fails if the tasks that a home takes when it chooses its next task are not counted, or twice.
+#[test]
+fn home_that_shares_its_time_counts_each_task_from_outside() {
+    for (in_group, of_all) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (time, visits) = (Arc::new(AtomicU64::new(0)), Visits::default());
+        let mut two = Two::of(Builder::new().group_clock(time.clone()));
+        two.spawn_at(1, in_group, visits.task(usize::MAX));
+        // A worker shares its time while it has a task of a group.
+        two.spawn_at(1, of_all, async move {
+            loop {
+                time.fetch_add(100_000, Relaxed);
+                yield_now().await;
+            }
+        });
+        let injected = |two: &Two| two.runtime.metrics().per_worker[1].injected;
+        assert_eq!(injected(&two), 2);
+        for round in 1..20 {
+            visits.wake();
+            for _ in 0..200 {
+                assert_eq!(two.workers[1].tick(), Tick::Ran);
+            }
+            assert_eq!(injected(&two), 2 + round);
+        }
+        two.end();
+    }
+}
+
+/// Fails if a look that wants one task from outside does not note the mail that it also takes.
+#[test]
+fn look_for_one_task_notes_the_others_that_it_takes() {
+    for in_group in [false, true] {
+        let mut two = Two::of(Builder::new().lifo_slot(false));
+        let all: Vec<_> = (0..3).map(|_| Visits::default()).collect();
+        for visits in &all {
+            two.spawn_at(1, in_group, visits.task(1));
+        }
+        all.iter().for_each(Visits::wake);
+        two.runtime.spawn_detached(async {});
+        let core = &**two.workers[1].core;
+        let mut taken = 0;
+        core.as_worker(|| {
+            while let Some(task) = core.queue.take_one(&core.shared.injector, core) {
+                taken += 1 + core.queue.take_noted();
+                core.queue.push_back(task, core);
+            }
+        });
+        assert_eq!((taken, two.queued(1)), (4, 4));
+        two.run_all(1);
         two.end();
     }
 }
