@@ -31,7 +31,7 @@ use crate::{
     Driver,
     driver::Inner,
     reactor::{Reactor, shut_down_error},
-    sys::{self, Os},
+    sys::{self, MOST, Os},
 };
 use std::{
     collections::VecDeque,
@@ -450,6 +450,11 @@ impl Driver {
     /// A small number lets the tasks of the first events run earlier, and a large one saves system
     /// calls. A [`poll`](crate::Park::poll) of a parker has a limit of its own, and takes no more.
     ///
+    /// Each wait and look of a worker takes the number that was set last. The thread of
+    /// [`Polling::Thread`] takes the number that is set when the first socket starts that thread: a
+    /// later call does not change it. Above 64, the driver keeps the list that the last wait has
+    /// used.
+    ///
     /// ```
     /// net_driver::Driver::new(1).set_max_events(1_024);
     /// ```
@@ -460,7 +465,7 @@ impl Driver {
     pub fn set_max_events(&self, max: usize) {
         assert!(max > 0, "a look takes at least 1 event, not 0");
         // Ordering: Relaxed, as the number is only a setting.
-        self.inner().poller.max_events.store(max, Relaxed);
+        self.inner().poller.max_events.store(max.min(MOST), Relaxed);
     }
 
     /// Does nothing unless the driver [is due](Self::is_due), and has been so for the time `late`:

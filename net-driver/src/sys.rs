@@ -51,6 +51,9 @@ pub(crate) type Fd = std::os::fd::RawFd;
 #[cfg(not(unix))]
 pub(crate) type Fd = i32;
 
+/// The largest number of events of one wait.
+pub(crate) const MOST: usize = 1 << 16;
+
 /// A kernel.
 pub(crate) trait Sys: Send + Sync + Sized + 'static {
     /// Whether the close of a source's last descriptor ends its registration. If not, only

@@ -190,3 +190,14 @@ fn sockets_are_late_only_after_that_time() {
     assert!(!driver.inner().is_due_for(hour));
     assert!(driver.inner().is_due_for(INTERVAL_OF_ONLY_WORKER));
 }
+
+/// Fails if `collect_all`, which stops after a wait that is not full, is told a number that no wait
+/// reaches.
+#[test]
+fn number_of_events_is_at_most_that_of_a_wait() {
+    let driver = Driver::new(1);
+    for (set, max) in [(1, 1), (1 << 16, 1 << 16), (usize::MAX, 1 << 16)] {
+        driver.set_max_events(set);
+        assert_eq!(driver.inner().poller.max_events(), max);
+    }
+}

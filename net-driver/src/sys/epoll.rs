@@ -5,22 +5,26 @@
 //! - A wait without a limit, or with a limit of zero, calls `epoll_wait`. A wait with another limit
 //!   calls `epoll_pwait2`, which takes nanoseconds. Where the kernel lacks that call (before 5.11),
 //!   such a wait calls `epoll_wait`, which takes milliseconds: the limit is rounded up.
-use super::{Fd, Sys};
+use super::{Fd, MOST, Sys};
 use crate::Ready;
 use libc::{c_int, c_void};
 use std::{
     io,
+    mem::{self, MaybeUninit},
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     ptr,
     time::Duration,
 };
-use sync_shim::atomic::{AtomicBool, Ordering::Relaxed};
+use sync_shim::{
+    atomic::{AtomicBool, Ordering::Relaxed},
+    sync::Mutex,
+};
 
 /// The largest number of events of a wait whose array is on the stack.
 const FEW: usize = 64;
 
-/// The largest number of events of one wait.
-const MOST: usize = 1 << 16;
+/// The place of an event, which the kernel fills.
+type Event = MaybeUninit<libc::epoll_event>;
 
 /// The token of the eventfd. No registration has it.
 const WAKE: u64 = u64::MAX;
@@ -56,6 +60,8 @@ pub(crate) struct Epoll {
     waker: OwnedFd,
     /// Whether the kernel has no `epoll_pwait2`, or a filter of system calls forbids it.
     lacks_pwait2: AtomicBool,
+    /// An empty list for the events of the next wait that takes more than [`FEW`].
+    spare: Mutex<Vec<libc::epoll_event>>,
 }
 
 impl Sys for Epoll {
@@ -73,6 +79,7 @@ impl Sys for Epoll {
             epoll,
             waker,
             lacks_pwait2: AtomicBool::new(false),
+            spare: Mutex::new(Vec::new()),
         };
         let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
         this.control(libc::EPOLL_CTL_ADD, this.waker.as_raw_fd(), events, WAKE)?;
@@ -95,35 +102,19 @@ impl Sys for Epoll {
         &self,
         limit: Option<Duration>,
         max: usize,
-        mut on_event: impl FnMut(u64, Ready),
+        on_event: impl FnMut(u64, Ready),
     ) -> io::Result<bool> {
-        const EMPTY: libc::epoll_event = libc::epoll_event { events: 0, u64: 0 };
-        let (mut few, mut many) = ([EMPTY; FEW], Vec::new());
         let max = max.clamp(1, MOST);
-        let events = if max <= FEW {
-            &mut few[..max]
-        } else {
-            many.resize(max, EMPTY);
-            &mut many[..]
-        };
-        let count = self.wait_for(events, limit);
-        if count < 0 {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::Interrupted => Ok(false),
-                _ => Err(error),
-            };
+        if max <= FEW {
+            let mut few = [const { MaybeUninit::uninit() }; FEW];
+            return self.wait_in(&mut few[..max], limit, on_event);
         }
-        let mut was_woken = false;
-        for event in &events[..count as usize] {
-            let (bits, token) = (event.events, event.u64);
-            if token == WAKE {
-                was_woken = true;
-            } else {
-                on_event(token, to_ready(bits));
-            }
-        }
-        Ok(was_woken)
+        // Another thread that waits meanwhile makes a list of its own.
+        let mut many = mem::take(&mut *self.spare.lock());
+        many.reserve(max);
+        let done = self.wait_in(&mut many.spare_capacity_mut()[..max], limit, on_event);
+        *self.spare.lock() = many;
+        done
     }
 
     fn wake(&self) {
@@ -146,8 +137,38 @@ impl Epoll {
         }
     }
 
-    /// Returns the count of events. After an error, returns a negative number, and `errno` is set.
-    fn wait_for(&self, events: &mut [libc::epoll_event], limit: Option<Duration>) -> c_int {
+    /// Waits as [`wait`](Sys::wait), for as many events as `events` has room for.
+    fn wait_in(
+        &self,
+        events: &mut [Event],
+        limit: Option<Duration>,
+        mut on_event: impl FnMut(u64, Ready),
+    ) -> io::Result<bool> {
+        let count = self.wait_for(events, limit);
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::Interrupted => Ok(false),
+                _ => Err(error),
+            };
+        }
+        let mut was_woken = false;
+        for event in &events[..count as usize] {
+            // SAFETY: the kernel has written `count` events.
+            let event = unsafe { event.assume_init() };
+            let (bits, token) = (event.events, event.u64);
+            if token == WAKE {
+                was_woken = true;
+            } else {
+                on_event(token, to_ready(bits));
+            }
+        }
+        Ok(was_woken)
+    }
+
+    /// Returns the count of events, which are at the start of `events`. After an error, returns a
+    /// negative number, and `errno` is set.
+    fn wait_for(&self, events: &mut [Event], limit: Option<Duration>) -> c_int {
         // Ordering: Relaxed, a hint.
         let timed = limit.filter(|limit| !limit.is_zero() && !self.lacks_pwait2.load(Relaxed));
         if let Some(limit) = timed {
@@ -161,10 +182,10 @@ impl Epoll {
         }
         let (epoll, len) = (self.epoll.as_raw_fd(), events.len() as c_int);
         // SAFETY: the pointer is valid for `len` events.
-        unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), len, milliseconds(limit)) }
+        unsafe { libc::epoll_wait(epoll, events.as_mut_ptr().cast(), len, milliseconds(limit)) }
     }
 
-    fn pwait2(&self, events: &mut [libc::epoll_event], limit: Duration) -> c_int {
+    fn pwait2(&self, events: &mut [Event], limit: Duration) -> c_int {
         let spec = KernelTimespec::from(limit);
         let (no_mask, mask_len) = (ptr::null::<c_void>(), 0_usize);
         // This makes the call by its number: an older libc has no function for it.

@@ -32,9 +32,6 @@ use sync_shim::atomic::{AtomicBool, Ordering::SeqCst};
 /// The number of events for which a new driver has room. A wait for more events makes more room.
 const FEW: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
-/// The largest number of events of one wait.
-const MOST: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
-
 pub(crate) struct Portable {
     poller: polling::Poller,
     is_woken: AtomicBool,
@@ -124,7 +121,7 @@ impl Sys for Portable {
         let mut was_woken = false;
         if rest.is_empty() {
             events.clear();
-            let max = NonZeroUsize::new(max).unwrap_or(FEW).min(MOST);
+            let max = NonZeroUsize::new(max.min(super::MOST)).unwrap_or(FEW);
             if max > events.capacity() {
                 *events = Events::with_capacity(max);
             }

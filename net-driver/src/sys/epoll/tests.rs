@@ -126,3 +126,24 @@ fn wait_takes_no_more_than_it_may() {
     assert_eq!(seen, 2);
     assert_eq!(events(&epoll, NOW).len(), 1);
 }
+
+/// Fails if each wait for many events allocates a list.
+#[test]
+fn waits_for_many_events_use_one_list() {
+    let epoll = Epoll::open().unwrap();
+    let pairs: Vec<_> = (0..50).map(|_| UnixStream::pair().unwrap()).collect();
+    let sources: Vec<_> = pairs.iter().flat_map(|(one, other)| [one, other]).collect();
+    for (token, source) in sources.iter().enumerate() {
+        epoll.register(source.as_raw_fd(), token as u64).unwrap();
+    }
+    let list = || epoll.spare.lock().as_ptr();
+    let count = |max| {
+        let mut count = 0;
+        epoll.wait(NOW, max, |_, _| count += 1).unwrap();
+        count
+    };
+    assert_eq!(count(65), 65);
+    let first = list();
+    assert_eq!((count(65), count(65), count(64), list()), (35, 0, 0, first));
+    assert!(epoll.spare.lock().is_empty() && epoll.spare.lock().capacity() >= 65);
+}
