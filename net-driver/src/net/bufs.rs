@@ -1,11 +1,59 @@
 //! Receives and reads into the buffers of tokio's functions: a `ReadBuf` of tokio, or a `BufMut` of
 //! the crate `bytes`.
 //!
-//! A `BufMut` has memory that need not be initialised, and a system call writes there. The memory
-//! of a `ReadBuf` is initialised before the call, once for each buffer.
-use bytes::BufMut;
+//! Both have memory that need not be initialised, and a system call writes there.
+use bytes::{BufMut, buf::UninitSlice};
 use socket2::{SockAddr, SockRef};
-use std::{fs::File, io, mem::MaybeUninit, os::fd::AsRawFd, slice};
+use std::{
+    fs::File,
+    io,
+    mem::MaybeUninit,
+    os::fd::AsRawFd,
+    slice,
+    task::{Poll, ready},
+};
+use tokio::io::ReadBuf;
+
+/// A buffer of tokio as a `BufMut`. tokio implements this itself, but only with its feature
+/// `io-util`.
+pub(crate) struct Unfilled<'a, 'b>(pub(crate) &'a mut ReadBuf<'b>);
+
+// SAFETY: the chunk is the unfilled memory of the buffer, all of it.
+unsafe impl BufMut for Unfilled<'_, '_> {
+    fn remaining_mut(&self) -> usize {
+        self.0.remaining()
+    }
+
+    unsafe fn advance_mut(&mut self, count: usize) {
+        // SAFETY: by the caller's promise, the bytes are initialised.
+        unsafe { self.0.assume_init(count) };
+        self.0.advance(count);
+    }
+
+    fn chunk_mut(&mut self) -> &mut UninitSlice {
+        // SAFETY: a caller makes no byte of an `UninitSlice` uninitialised.
+        let free = unsafe { self.0.unfilled_mut() };
+        // SAFETY: the memory is that of the buffer, which stays borrowed.
+        unsafe { UninitSlice::from_raw_parts_mut(free.as_mut_ptr().cast(), free.len()) }
+    }
+}
+
+/// Lets `poll` write into the unfilled memory of `to`, and advances `to` by the count of bytes that
+/// `poll` returns.
+///
+/// # Safety
+/// As for [`fill`], if the poll is ready.
+pub(crate) unsafe fn poll_fill(
+    to: &mut ReadBuf<'_>,
+    poll: impl FnOnce(&mut [MaybeUninit<u8>]) -> Poll<io::Result<usize>>,
+) -> Poll<io::Result<()>> {
+    // SAFETY: by the caller's promise, `poll` makes no byte uninitialised.
+    let count = ready!(poll(unsafe { to.unfilled_mut() }))?;
+    // SAFETY: by the caller's promise, the bytes are initialised.
+    unsafe { to.assume_init(count) };
+    to.advance(count);
+    Poll::Ready(Ok(()))
+}
 
 /// Lets `read` write into the next free memory of `to`, and advances `to` by the count of bytes
 /// that `read` returns.
@@ -43,6 +91,22 @@ pub(crate) fn recv_from<B: BufMut>(
     unsafe { fill(to, |to| socket.recv_from(to)) }
 }
 
+/// Peeks at a socket.
+pub(crate) fn peek<B: BufMut>(to: &mut B, socket: SockRef<'_>) -> io::Result<usize> {
+    let peek = |to: &mut [MaybeUninit<u8>]| Ok((socket.peek(to)?, ()));
+    // SAFETY: as in `recv`.
+    unsafe { fill(to, peek) }.map(|(count, ())| count)
+}
+
+/// Peeks at a datagram, with the address of its sender.
+pub(crate) fn peek_from<B: BufMut>(
+    to: &mut B,
+    socket: SockRef<'_>,
+) -> io::Result<(usize, SockAddr)> {
+    // SAFETY: as in `recv`.
+    unsafe { fill(to, |to| socket.peek_from(to)) }
+}
+
 /// Reads from a file.
 pub(crate) fn read<B: BufMut>(to: &mut B, file: &File) -> io::Result<usize> {
     let read = |to: &mut [MaybeUninit<u8>]| {
@@ -58,8 +122,8 @@ pub(crate) fn read<B: BufMut>(to: &mut B, file: &File) -> io::Result<usize> {
 }
 
 /// Implements tokio's receives of datagrams, for a type with a field `source`, the methods
-/// `reading`, `poll_recv_slice` and `poll_recv_from_slice`, and an address `$addr`, which the
-/// function `$address` makes of one of socket2.
+/// `reading` and `poll_reading`, and an address `$addr`, which the function `$address` makes of one
+/// of socket2.
 macro_rules! datagram_methods {
     ($type:ty, $addr:ty, $address:expr, $(#[$doc:meta])*) => {
         $(#[$doc])*
@@ -74,8 +138,9 @@ macro_rules! datagram_methods {
                 cx: &mut std::task::Context<'_>,
                 to: &mut tokio::io::ReadBuf<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                let received = self.poll_recv_slice(cx, to.initialize_unfilled());
-                received.map_ok(|count| to.advance(count))
+                let mut to = crate::net::bufs::Unfilled(to);
+                let receive = || crate::net::bufs::recv(&mut to, self.source.io().into());
+                self.poll_reading(cx, receive).map_ok(drop)
             }
 
             /// Polls for a [`recv_from`](Self::recv_from) into a buffer of tokio. Returns the
@@ -89,11 +154,9 @@ macro_rules! datagram_methods {
                 cx: &mut std::task::Context<'_>,
                 to: &mut tokio::io::ReadBuf<'_>,
             ) -> std::task::Poll<std::io::Result<$addr>> {
-                let received = self.poll_recv_from_slice(cx, to.initialize_unfilled());
-                received.map_ok(|(count, from)| {
-                    to.advance(count);
-                    from
-                })
+                let mut to = crate::net::bufs::Unfilled(to);
+                let receive = || crate::net::bufs::recv_from(&mut to, self.source.io().into());
+                self.poll_reading(cx, receive)?.map(|(_, from)| $address(&from))
             }
 
             /// Receives into the next free memory of a buffer, and advances the buffer. The feature

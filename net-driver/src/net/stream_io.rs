@@ -73,9 +73,10 @@ macro_rules! impl_read {
                 cx: &mut std::task::Context<'_>,
                 to: &mut tokio::io::ReadBuf<'_>,
             ) -> std::task::Poll<std::io::Result<()>> {
-                let unfilled = to.initialize_unfilled();
-                let read = crate::net::stream_io::Duplex::poll_read(self.duplex(), cx, unfilled);
-                read.map_ok(|count| to.advance(count))
+                let stream = self.duplex();
+                // SAFETY: the poll initialises as many bytes at the start as it returns, and makes
+                // none uninitialised.
+                unsafe { crate::net::bufs::poll_fill(to, |free| stream.poll_read_uninit(cx, free)) }
             }
         }
     };

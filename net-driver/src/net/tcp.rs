@@ -24,6 +24,8 @@
 //!     std::io::Result::Ok(())
 //! }).unwrap();
 //! ```
+#[cfg(feature = "tokio")]
+use super::bufs;
 use super::{TcpStream, split, stream_io, stream_io::Duplex};
 use crate::{Interest, Ready, slot::Direction};
 use std::{
@@ -265,10 +267,8 @@ impl TcpStream {
         cx: &mut Context<'_>,
         to: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<usize>> {
-        let peeked = self.poll_peek_slice(cx, to.initialize_unfilled());
-        peeked.map_ok(|count| {
-            to.advance(count);
-            count
-        })
+        let (registration, mut to) = (self.source.registration(), bufs::Unfilled(to));
+        let peek = || bufs::peek(&mut to, self.source.io().into());
+        registration.poll_io(cx, Direction::Read, peek)
     }
 }

@@ -317,8 +317,9 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         to: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let peeked = self.poll_peek_slice(cx, to.initialize_unfilled());
-        peeked.map_ok(|count| to.advance(count))
+        let mut to = bufs::Unfilled(to);
+        let peek = || bufs::peek(&mut to, self.source.io().into());
+        self.poll_reading(cx, peek).map_ok(drop)
     }
 
     /// Peeks without a wait.
@@ -353,11 +354,9 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         to: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<SocketAddr>> {
-        let peeked = self.poll_peek_from_slice(cx, to.initialize_unfilled());
-        peeked.map_ok(|(count, from)| {
-            to.advance(count);
-            from
-        })
+        let mut to = bufs::Unfilled(to);
+        let peek = || bufs::peek_from(&mut to, self.source.io().into());
+        self.poll_reading(cx, peek)?.map(|(_, from)| address(&from))
     }
 
     /// Peeks without a wait.

@@ -618,8 +618,8 @@ impl tokio::io::AsyncRead for Receiver {
         cx: &mut Context<'_>,
         to: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let unfilled = to.initialize_unfilled();
-        let read = self.poll(cx, unfilled.len(), |mut file| file.read(unfilled));
-        read.map_ok(|count| to.advance(count))
+        let (wanted, mut to) = (to.remaining(), bufs::Unfilled(to));
+        let read = self.poll(cx, wanted, |file| bufs::read(&mut to, file));
+        read.map_ok(drop)
     }
 }
