@@ -44,11 +44,11 @@ fn polls_of_sockets_initialise_only_the_bytes_that_came() {
         check(write, |cx, to| Pin::new(&mut stream).poll_read(cx, to)).await;
 
         let (mut stream, peer) = UnixStream::pair().unwrap();
-        let write = async |bytes: &[u8]| drop(peer.try_write(bytes).unwrap());
+        let write = async |bytes: &[u8]| assert_eq!(peer.try_write(bytes).unwrap(), 2);
         check(write, |cx, to| Pin::new(&mut stream).poll_read(cx, to)).await;
 
         let (sender, mut receiver) = pipe::pipe().unwrap();
-        let write = async |bytes: &[u8]| drop(sender.try_write(bytes).unwrap());
+        let write = async |bytes: &[u8]| assert_eq!(sender.try_write(bytes).unwrap(), 2);
         check(write, |cx, to| Pin::new(&mut receiver).poll_read(cx, to)).await;
     });
 }
@@ -59,7 +59,7 @@ fn polls_for_datagrams_initialise_only_the_bytes_that_came() {
     Driver::new(1).park(0).block_on(async {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         socket.connect(socket.local_addr().unwrap()).await.unwrap();
-        let send = async |bytes: &[u8]| drop(socket.send(bytes).await.unwrap());
+        let send = async |bytes: &[u8]| assert_eq!(socket.send(bytes).await.unwrap(), 2);
         let take = async || assert_eq!(socket.recv(&mut [0; 8]).await.unwrap(), 2);
         check(send, |cx, to| socket.poll_peek(cx, to)).await;
         take().await;
@@ -69,7 +69,7 @@ fn polls_for_datagrams_initialise_only_the_bytes_that_came() {
         check(send, |cx, to| socket.poll_recv_from(cx, to).map_ok(drop)).await;
 
         let (one, other) = UnixDatagram::pair().unwrap();
-        let send = async |bytes: &[u8]| drop(one.send(bytes).await.unwrap());
+        let send = async |bytes: &[u8]| assert_eq!(one.send(bytes).await.unwrap(), 2);
         check(send, |cx, to| other.poll_recv(cx, to)).await;
         check(send, |cx, to| other.poll_recv_from(cx, to).map_ok(drop)).await;
     });

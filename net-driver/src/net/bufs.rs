@@ -121,9 +121,8 @@ pub(crate) fn read<B: BufMut>(to: &mut B, file: &File) -> io::Result<usize> {
     unsafe { fill(to, read) }.map(|(count, ())| count)
 }
 
-/// Implements tokio's receives of datagrams, for a type with a field `source`, the methods
-/// `reading` and `poll_reading`, and an address `$addr`, which the function `$address` makes of one
-/// of socket2.
+/// Implements tokio's receives of datagrams, for a type with a field `source` and an address
+/// `$addr`, which the function `$address` makes of one of socket2.
 macro_rules! datagram_methods {
     ($type:ty, $addr:ty, $address:expr, $(#[$doc:meta])*) => {
         $(#[$doc])*
@@ -140,7 +139,7 @@ macro_rules! datagram_methods {
             ) -> std::task::Poll<std::io::Result<()>> {
                 let mut to = crate::net::bufs::Unfilled(to);
                 let receive = || crate::net::bufs::recv(&mut to, self.source.io().into());
-                self.poll_reading(cx, receive).map_ok(drop)
+                self.source.poll_reading(cx, receive).map_ok(drop)
             }
 
             /// Polls for a [`recv_from`](Self::recv_from) into a buffer of tokio. Returns the
@@ -156,7 +155,7 @@ macro_rules! datagram_methods {
             ) -> std::task::Poll<std::io::Result<$addr>> {
                 let mut to = crate::net::bufs::Unfilled(to);
                 let receive = || crate::net::bufs::recv_from(&mut to, self.source.io().into());
-                self.poll_reading(cx, receive)?.map(|(_, from)| $address(&from))
+                self.source.poll_reading(cx, receive)?.map(|(_, from)| $address(&from))
             }
 
             /// Receives into the next free memory of a buffer, and advances the buffer. The feature
@@ -165,7 +164,7 @@ macro_rules! datagram_methods {
             /// # Errors
             /// As [`recv`](Self::recv).
             pub async fn recv_buf<B: bytes::BufMut>(&self, to: &mut B) -> std::io::Result<usize> {
-                self.reading(|| crate::net::bufs::recv(to, self.source.io().into())).await
+                self.source.reading(|| crate::net::bufs::recv(to, self.source.io().into())).await
             }
 
             /// Receives as [`recv_buf`](Self::recv_buf), without a wait.
@@ -186,7 +185,7 @@ macro_rules! datagram_methods {
                 to: &mut B,
             ) -> std::io::Result<(usize, $addr)> {
                 let receive = || crate::net::bufs::recv_from(to, self.source.io().into());
-                let (count, from) = self.reading(receive).await?;
+                let (count, from) = self.source.reading(receive).await?;
                 Ok((count, $address(&from)?))
             }
 

@@ -88,6 +88,34 @@ impl<T> Source<T> {
         self.io
     }
 
+    /// Performs `op` when the socket is readable.
+    pub(crate) async fn reading<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.registration.io(Interest::READABLE, op).await
+    }
+
+    /// Performs `op` when the socket is writable.
+    pub(crate) async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+        self.registration.io(Interest::WRITABLE, op).await
+    }
+
+    /// Polls for a [`reading`](Self::reading). Only the last task that polled is woken.
+    pub(crate) fn poll_reading<R>(
+        &self,
+        cx: &mut Context<'_>,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.registration.poll_io(cx, Direction::Read, op)
+    }
+
+    /// Polls for a [`writing`](Self::writing). Only the last task that polled is woken.
+    pub(crate) fn poll_writing<R>(
+        &self,
+        cx: &mut Context<'_>,
+        op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.registration.poll_io(cx, Direction::Write, op)
+    }
+
     /// Performs `op`, an operation of this crate, once if the socket is ready.
     pub(crate) fn try_io<R>(
         &self,

@@ -27,7 +27,7 @@
 #[cfg(feature = "tokio")]
 use super::bufs;
 use super::{TcpStream, split, stream_io, stream_io::Duplex};
-use crate::{Interest, Ready, slot::Direction};
+use crate::{Interest, Ready};
 use std::{
     io::{self, IoSlice, IoSliceMut},
     net::SocketAddr,
@@ -174,77 +174,49 @@ split::halves!(
     /// ```
 );
 
-impl ReadHalf<'_> {
-    /// Reads without taking the bytes from the stream.
-    ///
-    /// # Errors
-    /// As a read.
-    pub async fn peek(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        std::future::poll_fn(|cx| self.poll_peek_slice(cx, to)).await
-    }
+/// Implements the peeks of a read half.
+macro_rules! peek_methods {
+    ($half:ty) => {
+        impl $half {
+            /// Reads without taking the bytes from the stream.
+            ///
+            /// # Errors
+            /// As a read.
+            pub async fn peek(&mut self, to: &mut [u8]) -> io::Result<usize> {
+                std::future::poll_fn(|cx| self.poll_peek_slice(cx, to)).await
+            }
 
-    /// Polls for a [`peek`](Self::peek).
-    ///
-    /// # Errors
-    /// As a read.
-    pub fn poll_peek_slice(
-        &mut self,
-        cx: &mut Context<'_>,
-        to: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.0.poll_peek_slice(cx, to)
-    }
+            /// Polls for a [`peek`](Self::peek).
+            ///
+            /// # Errors
+            /// As a read.
+            pub fn poll_peek_slice(
+                &mut self,
+                cx: &mut Context<'_>,
+                to: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                self.0.poll_peek_slice(cx, to)
+            }
 
-    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. The
-    /// feature `tokio` adds this method.
-    ///
-    /// # Errors
-    /// As a read.
-    #[cfg(feature = "tokio")]
-    pub fn poll_peek(
-        &mut self,
-        cx: &mut Context<'_>,
-        to: &mut tokio::io::ReadBuf<'_>,
-    ) -> Poll<io::Result<usize>> {
-        self.0.poll_peek(cx, to)
-    }
+            /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. The
+            /// feature `tokio` adds this method.
+            ///
+            /// # Errors
+            /// As a read.
+            #[cfg(feature = "tokio")]
+            pub fn poll_peek(
+                &mut self,
+                cx: &mut Context<'_>,
+                to: &mut tokio::io::ReadBuf<'_>,
+            ) -> Poll<io::Result<usize>> {
+                self.0.poll_peek(cx, to)
+            }
+        }
+    };
 }
 
-impl OwnedReadHalf {
-    /// Reads without taking the bytes from the stream.
-    ///
-    /// # Errors
-    /// As a read.
-    pub async fn peek(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        std::future::poll_fn(|cx| self.poll_peek_slice(cx, to)).await
-    }
-
-    /// Polls for a [`peek`](Self::peek).
-    ///
-    /// # Errors
-    /// As a read.
-    pub fn poll_peek_slice(
-        &mut self,
-        cx: &mut Context<'_>,
-        to: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.0.poll_peek_slice(cx, to)
-    }
-
-    /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. The
-    /// feature `tokio` adds this method.
-    ///
-    /// # Errors
-    /// As a read.
-    #[cfg(feature = "tokio")]
-    pub fn poll_peek(
-        &mut self,
-        cx: &mut Context<'_>,
-        to: &mut tokio::io::ReadBuf<'_>,
-    ) -> Poll<io::Result<usize>> {
-        self.0.poll_peek(cx, to)
-    }
-}
+peek_methods!(ReadHalf<'_>);
+peek_methods!(OwnedReadHalf);
 
 impl TcpStream {
     /// Polls for a [`peek`](Self::peek). Only the last task that polled is woken.
@@ -252,8 +224,7 @@ impl TcpStream {
     /// # Errors
     /// As a read.
     pub fn poll_peek_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
-        let (registration, stream) = (self.source.registration(), self.source.io());
-        registration.poll_io(cx, Direction::Read, || stream.peek(to))
+        self.source.poll_reading(cx, || self.source.io().peek(to))
     }
 
     /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Returns the number of bytes. Only
@@ -267,8 +238,8 @@ impl TcpStream {
         cx: &mut Context<'_>,
         to: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<usize>> {
-        let (registration, mut to) = (self.source.registration(), bufs::Unfilled(to));
+        let mut to = bufs::Unfilled(to);
         let peek = || bufs::peek(&mut to, self.source.io().into());
-        registration.poll_io(cx, Direction::Read, peek)
+        self.source.poll_reading(cx, peek)
     }
 }

@@ -2,7 +2,7 @@
 #[cfg(feature = "tokio")]
 use super::bufs;
 use super::{ToSocketAddrs, lookup, options, source::Source, stream_io};
-use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use crate::{Interest, Ready, reactor::Removal};
 use socket2::{Domain, SockAddr, SockRef, Type};
 use std::{
     io, net,
@@ -123,29 +123,12 @@ impl UdpSocket {
         lookup::first_of(to, |at| async move { self.source.io().connect(at) }).await
     }
 
-    async fn reading<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.source.registration().io(Interest::READABLE, op).await
-    }
-
-    fn poll_reading<R>(
-        &self,
-        cx: &mut Context<'_>,
-        op: impl FnMut() -> io::Result<R>,
-    ) -> Poll<io::Result<R>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Read, op)
-    }
-
-    async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.source.registration().io(Interest::WRITABLE, op).await
-    }
-
     /// Sends a datagram to the connected address.
     ///
     /// # Errors
     /// If the socket is not connected, or the datagram is too long.
     pub async fn send(&self, from: &[u8]) -> io::Result<usize> {
-        self.writing(|| self.source.io().send(from)).await
+        self.source.writing(|| self.source.io().send(from)).await
     }
 
     /// Polls for a [`send`](Self::send). Only the last task that polled is woken.
@@ -153,8 +136,7 @@ impl UdpSocket {
     /// # Errors
     /// As `send`.
     pub fn poll_send(&self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Write, || self.source.io().send(from))
+        self.source.poll_writing(cx, || self.source.io().send(from))
     }
 
     /// Sends without a wait.
@@ -172,7 +154,9 @@ impl UdpSocket {
     /// If there is no address, or the datagram is too long.
     pub async fn send_to(&self, from: &[u8], to: impl ToSocketAddrs) -> io::Result<usize> {
         let to = lookup::first_of(to, |at| async move { Ok(at) }).await?;
-        self.writing(|| self.source.io().send_to(from, to)).await
+        self.source
+            .writing(|| self.source.io().send_to(from, to))
+            .await
     }
 
     /// Polls for a [`send_to`](Self::send_to). Only the last task that polled is woken.
@@ -185,8 +169,8 @@ impl UdpSocket {
         from: &[u8],
         to: SocketAddr,
     ) -> Poll<io::Result<usize>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Write, || self.source.io().send_to(from, to))
+        self.source
+            .poll_writing(cx, || self.source.io().send_to(from, to))
     }
 
     /// Sends without a wait.
@@ -204,7 +188,7 @@ impl UdpSocket {
     /// # Errors
     /// If the other side has refused an earlier datagram.
     pub async fn recv(&self, to: &mut [u8]) -> io::Result<usize> {
-        self.reading(|| self.source.io().recv(to)).await
+        self.source.reading(|| self.source.io().recv(to)).await
     }
 
     /// Polls for a [`recv`](Self::recv). Only the last task that polled is woken.
@@ -212,7 +196,7 @@ impl UdpSocket {
     /// # Errors
     /// As `recv`.
     pub fn poll_recv_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.poll_reading(cx, || self.source.io().recv(to))
+        self.source.poll_reading(cx, || self.source.io().recv(to))
     }
 
     /// Receives without a wait.
@@ -229,7 +213,7 @@ impl UdpSocket {
     /// # Errors
     /// If the other side has refused an earlier datagram.
     pub async fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.reading(|| self.source.io().recv_from(to)).await
+        self.source.reading(|| self.source.io().recv_from(to)).await
     }
 
     /// Polls for a [`recv_from`](Self::recv_from). Only the last task that polled is woken.
@@ -241,7 +225,8 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         to: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.poll_reading(cx, || self.source.io().recv_from(to))
+        self.source
+            .poll_reading(cx, || self.source.io().recv_from(to))
     }
 
     /// Receives without a wait.
@@ -258,7 +243,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`recv`](Self::recv).
     pub async fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
-        self.reading(|| self.source.io().peek(to)).await
+        self.source.reading(|| self.source.io().peek(to)).await
     }
 
     /// Reads the next datagram. The datagram stays in the queue.
@@ -266,7 +251,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
     pub async fn peek_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.reading(|| self.source.io().peek_from(to)).await
+        self.source.reading(|| self.source.io().peek_from(to)).await
     }
 }
 
@@ -303,7 +288,7 @@ impl UdpSocket {
     /// # Errors
     /// As `peek`.
     pub fn poll_peek_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.poll_reading(cx, || self.source.io().peek(to))
+        self.source.poll_reading(cx, || self.source.io().peek(to))
     }
 
     /// Polls for a [`peek`](Self::peek) into a buffer of tokio. Only the last task that polled is
@@ -319,7 +304,7 @@ impl UdpSocket {
     ) -> Poll<io::Result<()>> {
         let mut to = bufs::Unfilled(to);
         let peek = || bufs::peek(&mut to, self.source.io().into());
-        self.poll_reading(cx, peek).map_ok(drop)
+        self.source.poll_reading(cx, peek).map_ok(drop)
     }
 
     /// Peeks without a wait.
@@ -340,7 +325,8 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         to: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.poll_reading(cx, || self.source.io().peek_from(to))
+        self.source
+            .poll_reading(cx, || self.source.io().peek_from(to))
     }
 
     /// Polls for a [`peek_from`](Self::peek_from) into a buffer of tokio. Returns the address of
@@ -356,7 +342,9 @@ impl UdpSocket {
     ) -> Poll<io::Result<SocketAddr>> {
         let mut to = bufs::Unfilled(to);
         let peek = || bufs::peek_from(&mut to, self.source.io().into());
-        self.poll_reading(cx, peek)?.map(|(_, from)| address(&from))
+        self.source
+            .poll_reading(cx, peek)?
+            .map(|(_, from)| address(&from))
     }
 
     /// Peeks without a wait.
@@ -373,7 +361,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`peek_from`](Self::peek_from).
     pub async fn peek_sender(&self) -> io::Result<SocketAddr> {
-        self.reading(|| self.sender()).await
+        self.source.reading(|| self.sender()).await
     }
 
     /// Polls for a [`peek_sender`](Self::peek_sender). Only the last task that polled is woken.
@@ -381,7 +369,7 @@ impl UdpSocket {
     /// # Errors
     /// As `peek_sender`.
     pub fn poll_peek_sender(&self, cx: &mut Context<'_>) -> Poll<io::Result<SocketAddr>> {
-        self.poll_reading(cx, || self.sender())
+        self.source.poll_reading(cx, || self.sender())
     }
 
     /// Returns the sender of the next datagram without a wait.

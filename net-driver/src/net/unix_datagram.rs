@@ -7,7 +7,7 @@ use super::{
     stream_io,
     unix::{self, SocketAddr},
 };
-use crate::{Interest, Ready, driver::WeakDriver, reactor::Removal, slot::Direction};
+use crate::{Interest, Ready, driver::WeakDriver, reactor::Removal};
 use std::{
     io,
     net::Shutdown,
@@ -170,29 +170,12 @@ impl UnixDatagram {
         self.source.io().shutdown(how)
     }
 
-    async fn reading<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.source.registration().io(Interest::READABLE, op).await
-    }
-
-    fn poll_reading<R>(
-        &self,
-        cx: &mut Context<'_>,
-        op: impl FnMut() -> io::Result<R>,
-    ) -> Poll<io::Result<R>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Read, op)
-    }
-
-    async fn writing<R>(&self, op: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-        self.source.registration().io(Interest::WRITABLE, op).await
-    }
-
     /// Sends a datagram to the connected address.
     ///
     /// # Errors
     /// If the socket is not connected, or the datagram is too long.
     pub async fn send(&self, from: &[u8]) -> io::Result<usize> {
-        self.writing(|| self.source.io().send(from)).await
+        self.source.writing(|| self.source.io().send(from)).await
     }
 
     /// Polls for a [`send`](Self::send). Only the last task that polled is woken.
@@ -200,8 +183,7 @@ impl UnixDatagram {
     /// # Errors
     /// As `send`.
     pub fn poll_send(&self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        let registration = self.source.registration();
-        registration.poll_io(cx, Direction::Write, || self.source.io().send(from))
+        self.source.poll_writing(cx, || self.source.io().send(from))
     }
 
     /// Sends without a wait.
@@ -266,7 +248,7 @@ impl UnixDatagram {
     /// # Errors
     /// If the system call fails.
     pub async fn recv(&self, to: &mut [u8]) -> io::Result<usize> {
-        self.reading(|| self.source.io().recv(to)).await
+        self.source.reading(|| self.source.io().recv(to)).await
     }
 
     /// Polls for a [`recv`](Self::recv). Only the last task that polled is woken.
@@ -274,7 +256,7 @@ impl UnixDatagram {
     /// # Errors
     /// As `recv`.
     pub fn poll_recv_slice(&self, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.poll_reading(cx, || self.source.io().recv(to))
+        self.source.poll_reading(cx, || self.source.io().recv(to))
     }
 
     /// Receives without a wait.
@@ -291,7 +273,7 @@ impl UnixDatagram {
     /// # Errors
     /// If the system call fails.
     pub async fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.reading(|| self.source.io().recv_from(to)).await
+        self.source.reading(|| self.source.io().recv_from(to)).await
     }
 
     /// Polls for a [`recv_from`](Self::recv_from). Only the last task that polled is woken.
@@ -303,7 +285,8 @@ impl UnixDatagram {
         cx: &mut Context<'_>,
         to: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.poll_reading(cx, || self.source.io().recv_from(to))
+        self.source
+            .poll_reading(cx, || self.source.io().recv_from(to))
     }
 
     /// Receives without a wait.
