@@ -43,13 +43,11 @@ use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
 #[cfg(feature = "groups")]
 mod end_turns;
 #[cfg(feature = "groups")]
-mod mail;
+pub(crate) mod mail;
 mod poll_overdue;
 pub(crate) mod report;
 mod state;
 
-#[cfg(all(test, feature = "groups"))]
-pub(crate) use mail::Mail;
 pub(crate) use state::{Monitor, Settings};
 use state::{REFUSED, RUNNING, STARTING, UNSTARTED};
 

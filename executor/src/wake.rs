@@ -25,6 +25,8 @@ use std::{any::Any, ptr::NonNull};
 #[cfg(feature = "groups")]
 use sync_shim::atomic::{Ordering::SeqCst, fence};
 use task_header::{Schedule, TaskRef, WakeKind};
+#[cfg(feature = "groups")]
+use worker_idle::Woken;
 use worker_idle::announce::Registry;
 
 #[cfg(not(feature = "groups"))]
@@ -126,6 +128,10 @@ impl Shared {
             if cfg!(not(selvedge_loom)) && self.slices.of(home).nudge() {
                 self.note_nudge(home);
             }
+            return;
+        }
+        // The thread that clears the bit unparks the home, so that a burst costs one unpark.
+        if self.idle.wake_self(home) == Woken::ByNotifier {
             return;
         }
         context::hold_core(|| {

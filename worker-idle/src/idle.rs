@@ -71,7 +71,7 @@ struct Watchers {
 /// Names the thread that woke a sleeper: the result of [`Idle::wake_self`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// The sleeper itself. No notifier unparks it.
+    /// The sleeper itself, or the thread that called `wake_self` for it. No notifier unparks it.
     BySelf,
     /// A notifier, which had chosen the sleeper and unparks it.
     ByNotifier,
@@ -313,6 +313,10 @@ impl Idle {
     /// Returns whether a notifier had chosen the worker meanwhile. The call costs two
     /// read-modify-writes, or none if it finds at once that a notifier had chosen the worker. It
     /// never waits for another thread.
+    ///
+    /// Another thread may call this to choose this sleeper and no other, for example because a task
+    /// waits that only this worker runs. The push of that task and a `SeqCst` fence come first. If
+    /// the call returns [`Woken::BySelf`], that thread is the sleeper's notifier and must unpark it.
     ///
     /// # Panics
     /// If there is no such worker.

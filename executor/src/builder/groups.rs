@@ -34,9 +34,12 @@ impl Builder {
     /// becomes its home. A woken task goes back to its home, whichever thread wakes
     /// it: a worker that serves the timers and sockets of all, a task of another worker, or a
     /// thread from outside. A wake by another thread than the home's costs a push into the home's
-    /// inbox, and an unpark if the home sleeps.
+    /// inbox, and an unpark if the home sleeps. A burst of such wakes unparks the home once.
     ///
-    /// While a poll of the home takes long, its other tasks wait, as no other worker runs them.
+    /// While a poll of the home takes long, its other tasks wait, as no other worker runs them. A
+    /// poll that [blocks in place](crate::block_in_place()) gives the worker away: another thread
+    /// then runs the home's tasks, and the worker is their home as before. The task that blocks is
+    /// back on that worker after its next wait.
     ///
     /// ```
     /// let runtime = selvedge::Builder::new().workers(2).sharded(true).build()?;

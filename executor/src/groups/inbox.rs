@@ -17,15 +17,17 @@
 //!    has lost its core. The tasks for which the home's ring has no room go to the home's inbox as
 //!    well.
 //! 2. *No task waits beside its sleeping home.* The thread that has pushed into an inbox makes a
-//!    `SeqCst` fence, and then unparks the home if the home's bit says that it sleeps. A home that
-//!    goes to sleep sets that bit, makes a `SeqCst` fence, and then looks at its inbox. One of the
-//!    two fences is first. If it is the pushing thread's, the home sees the task. If it is the
-//!    home's, the pushing thread sees the bit, or that the bit was cleared after that. The bit is
-//!    cleared when the home is woken. If the home then sleeps again, the same holds for that sleep.
-//! 3. *The home alone is unparked.* No other worker could run the task. The thread that unparks the
-//!    home does not choose it as a notifier does, so the home leaves the sleepers by itself.
-//!    Meanwhile a notifier may choose it, which does no harm. A home has polled a task, so it has a
-//!    thread, or had one until it was dropped (rule 5).
+//!    `SeqCst` fence, and then wakes the home if the home's bit says that it sleeps (rule 3). A home
+//!    that goes to sleep sets that bit, makes a `SeqCst` fence, and then looks at its inbox. One of
+//!    the two fences is first. If it is the pushing thread's, the home sees the task. If it is the
+//!    home's, the pushing thread sees the bit, or that the bit was cleared after that. Whoever
+//!    clears the bit of a sleeper unparks it, or is the sleeper itself. If the home then sleeps
+//!    again, the same holds for that sleep.
+//! 3. *One thread unparks the home, and only the home.* No other worker could run the task. A
+//!    pushing thread that finds the bit set tries to clear it. The thread that has cleared the bit
+//!    has chosen the home as a notifier does, so the home counts as searching, and this thread
+//!    unparks it. Each other thread of the burst, and a notifier, leaves the unpark to this thread.
+//!    A home has polled a task, so it has a thread, or had one until it was dropped (rule 5).
 //! 4. *A busy home* looks at its inbox where it looks at the injector. One that shares its time
 //!    looks before each poll. The thread that pushes nudges the home. A home that has just found
 //!    work ignores nudges. If it then does not look for some milliseconds, the monitor makes it

@@ -1,8 +1,10 @@
 //! Tests of homes, on two workers that do not steal. The test ticks the workers, so it decides
 //! which of them runs next.
 use crate::{
-    Builder, Runtime, Tick, Worker, park::ThreadPark, runtime::worker_index, spawn, spawn_in,
-    yield_now,
+    Builder, Runtime, Tick, Worker,
+    park::{Park, ThreadPark, Unpark},
+    runtime::worker_index,
+    spawn, spawn_in, yield_now,
 };
 use std::{
     future::{Future, poll_fn},
@@ -134,6 +136,71 @@ fn task_woken_by_a_foreign_thread_runs_at_home() {
         two.run_all(1);
         assert_eq!(visits.seen(), [Some(1), Some(1)]);
         two.end();
+    }
+}
+
+/// A parker that wakes tasks, on another thread, while its worker sleeps. It counts its unparks.
+#[derive(Default)]
+struct Burst {
+    tasks: Vec<Visits>,
+    unparks: Counts,
+}
+
+#[derive(Clone, Default)]
+struct Counts(Arc<AtomicU64>);
+
+impl Unpark for Counts {
+    fn unpark(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+impl Park for Burst {
+    type Unpark = Counts;
+
+    fn park(&mut self) {
+        let tasks = std::mem::take(&mut self.tasks);
+        let wakes = move || tasks.iter().for_each(Visits::wake);
+        thread::spawn(wakes).join().unwrap();
+    }
+
+    fn park_timeout(&mut self, _: std::time::Duration) {
+        self.park();
+    }
+
+    fn unparker(&self) -> Counts {
+        self.unparks.clone()
+    }
+}
+
+/// Fails if each wake of a burst unparks the sleeping home.
+#[test]
+fn burst_of_wakes_unparks_the_sleeping_home_once() {
+    for in_group in [false, true] {
+        let park = Burst::default();
+        let unparks = park.unparks.0.clone();
+        let (runtime, mut workers) = Builder::new().sharded(true).build_driven([park]);
+        let mut home = workers.remove(0);
+        let all: Vec<_> = (0..10).map(|_| Visits::default()).collect();
+        let group = runtime.group("batch").build().unwrap();
+        for visits in &all {
+            match in_group {
+                true => drop(spawn_in(&group, visits.task(3)).unwrap()),
+                false => runtime.spawn_detached(visits.task(3)),
+            }
+        }
+        for round in 1..=3 {
+            while home.tick() == Tick::Ran {}
+            home.park_mut().tasks = all.clone();
+            unparks.store(0, Relaxed);
+            home.park();
+            assert_eq!(unparks.load(Relaxed), 1);
+            assert_eq!(runtime.metrics().unparks, round);
+        }
+        while home.tick() == Tick::Ran {}
+        assert!(all.iter().all(|visits| visits.seen() == [Some(0); 4]));
+        drop(runtime);
+        assert_eq!(home.tick(), Tick::Ended);
     }
 }
 
@@ -441,7 +508,7 @@ fn monitor_insists_on_the_mail_of_a_busy_home() {
         }
     });
     let shared = two.runtime.handle().shared().clone();
-    let mut mail = crate::monitor::Mail::new(shared.clone());
+    let mut mail = crate::monitor::mail::Mail::new(shared.clone());
     let mut look = |state| {
         let sample = Sample {
             state,
