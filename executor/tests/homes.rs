@@ -5,18 +5,20 @@
 
 use selvedge::{
     Builder, JoinHandle, Runtime, block_in_place,
+    park::{Park, ThreadPark, ThreadUnpark},
     runtime::worker_index,
     spawn, spawn_in,
     time::{Duration, Instant, sleep},
     yield_now,
 };
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
+    task::{Poll, Waker},
     thread,
 };
 
@@ -312,6 +314,140 @@ fn poll_that_lost_its_worker_returns_home() {
         });
         join_all(runtime, tasks);
     });
+}
+
+/// A task of a home blocks in place until others of that home, which wait for timers and for each
+/// other, have ended. Another thread has the home meanwhile.
+///
+/// Fails if the tasks of a home wait for the poll that blocks, or go to another worker.
+#[test]
+fn tasks_of_a_home_run_there_while_its_poll_blocks_in_place() {
+    on_sharded(|runtime, workers| {
+        let tasks = on_each_worker(runtime, workers, |home| {
+            let (sender, receiver) = mpsc::channel();
+            let sleeper = |_| {
+                let sender = sender.clone();
+                spawn(async move {
+                    stays(home, |_| sleep(Duration::from_millis(1))).await;
+                    sender.send(()).unwrap();
+                })
+            };
+            let mut tasks: Vec<_> = (0..3).map(sleeper).collect();
+            drop(sender);
+            tasks.push(spawn(async move {
+                // The task gets its home with its first wait.
+                yield_now().await;
+                sleep(Duration::from_millis(1)).await;
+                assert_eq!(worker_index(), Some(home));
+                assert_eq!(block_in_place(|| receiver.iter().count()), 3);
+                sleep(Duration::from_millis(1)).await;
+                assert_eq!(worker_index(), Some(home));
+            }));
+            tasks
+        });
+        join_all(runtime, tasks);
+    });
+}
+
+/// Each wake in a runtime of one thread, by that thread or another one, leads to that thread.
+///
+/// Fails if a thread that wakes a task does not unpark the thread in `block_on`, or if `block_on`
+/// does not look at the inbox.
+#[test]
+fn tasks_of_a_sharded_runtime_of_one_thread_resume() {
+    let runtime = Builder::new_current_thread().sharded(true).build().unwrap();
+    let group = runtime.group("batch").build().unwrap();
+    let (sender, receiver) = async_channel::bounded(1);
+    let senders = thread::spawn(move || (0..100).for_each(|n| sender.send_blocking(n).unwrap()));
+    runtime.block_on(async {
+        let receives = || {
+            let receiver = receiver.clone();
+            async move {
+                let mut received = 0;
+                while receiver.recv().await.is_ok() {
+                    assert_eq!(worker_index(), Some(0));
+                    received += 1;
+                }
+                received
+            }
+        };
+        let tasks = [spawn(receives()), spawn_in(&group, receives()).unwrap()];
+        let sleeper = || stays(0, |_| sleep(Duration::from_millis(1)));
+        for sleeper in [spawn(sleeper()), spawn_in(&group, sleeper()).unwrap()] {
+            sleeper.await.unwrap();
+        }
+        let mut sum = 0;
+        for task in tasks {
+            sum += task.await.unwrap();
+        }
+        assert_eq!(sum, 100);
+    });
+    senders.join().unwrap();
+}
+
+/// A driver that calls wakers while its worker sleeps, and not when it delivers events.
+struct WakesInPark {
+    thread: ThreadPark,
+    wakers: Arc<Mutex<Vec<Waker>>>,
+}
+
+impl Park for WakesInPark {
+    type Unpark = ThreadUnpark;
+
+    fn park(&mut self) {
+        let wakers = std::mem::take(&mut *self.wakers.lock().unwrap());
+        if wakers.is_empty() {
+            self.thread.park();
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        let wakers = std::mem::take(&mut *self.wakers.lock().unwrap());
+        if wakers.is_empty() {
+            self.thread.park_timeout(limit);
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn unparker(&self) -> ThreadUnpark {
+        self.thread.unparker()
+    }
+}
+
+/// The tasks of all workers wait for the drivers, of which each wakes its own worker's tasks and
+/// those of others.
+///
+/// Fails if the wake of a driver's own worker, which sleeps at that time, is lost, or if a wake by a
+/// driver goes to another worker than the home.
+#[test]
+fn tasks_that_drivers_wake_in_their_parks_resume_at_home() {
+    for workers in [2, 4] {
+        let wakers = Arc::<Mutex<Vec<Waker>>>::default();
+        let shared = wakers.clone();
+        let builder = Builder::new().workers(workers).sharded(true);
+        let driver = move |_| WakesInPark {
+            thread: ThreadPark::new(),
+            wakers: shared.clone(),
+        };
+        let runtime = builder.driver(driver).build().unwrap();
+        let tasks = on_each_worker(&runtime, workers, move |home| {
+            let wakers = wakers.clone();
+            let waits = move |_| {
+                let (wakers, mut has_waited) = (wakers.clone(), false);
+                poll_fn(move |cx| {
+                    if std::mem::replace(&mut has_waited, true) {
+                        return Poll::Ready(());
+                    }
+                    wakers.lock().unwrap().push(cx.waker().clone());
+                    Poll::Pending
+                })
+            };
+            let tasks = (0..20).map(|_| spawn(stays(home, waits.clone())));
+            tasks.collect()
+        });
+        join_all(&runtime, tasks);
+    }
 }
 
 /// Fails if the tasks in inboxes keep the runtime from its end, or are dropped twice. With three
