@@ -247,8 +247,8 @@ fn tasks_that_join_others_resume_at_home() {
     });
 }
 
-/// A home always has tasks of its own, whose polls are long, and never looks at its inbox by itself.
-/// Tasks that a foreign thread wakes run nevertheless.
+/// A home always has tasks of its own, whose polls are long, and never looks at its inbox by
+/// itself. Tasks that a foreign thread wakes run nevertheless.
 ///
 /// Fails if the monitor does not watch inboxes: then the second wake waits for ever.
 #[cfg(feature = "monitor")]
@@ -418,8 +418,8 @@ impl Park for WakesInPark {
 /// The tasks of all workers wait for the drivers, of which each wakes its own worker's tasks and
 /// those of others.
 ///
-/// Fails if the wake of a driver's own worker, which sleeps at that time, is lost, or if a wake by a
-/// driver goes to another worker than the home.
+/// Fails if the wake of a driver's own worker, which sleeps at that time, is lost. Fails too if a
+/// wake by a driver goes to another worker than the home.
 #[test]
 fn tasks_that_drivers_wake_in_their_parks_resume_at_home() {
     for workers in [2, 4] {

@@ -316,7 +316,8 @@ impl Idle {
     ///
     /// Another thread may call this to choose this sleeper and no other, for example because a task
     /// waits that only this worker runs. The push of that task and a `SeqCst` fence come first. If
-    /// the call returns [`Woken::BySelf`], that thread is the sleeper's notifier and must unpark it.
+    /// the call returns [`Woken::BySelf`], that thread is the sleeper's notifier, and must unpark
+    /// it.
     ///
     /// # Panics
     /// If there is no such worker.

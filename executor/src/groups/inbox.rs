@@ -17,11 +17,11 @@
 //!    has lost its core. The tasks for which the home's ring has no room go to the home's inbox as
 //!    well.
 //! 2. *No task waits beside its sleeping home.* The thread that has pushed into an inbox makes a
-//!    `SeqCst` fence, and then wakes the home if the home's bit says that it sleeps (rule 3). A home
-//!    that goes to sleep sets that bit, makes a `SeqCst` fence, and then looks at its inbox. One of
-//!    the two fences is first. If it is the pushing thread's, the home sees the task. If it is the
-//!    home's, the pushing thread sees the bit, or that the bit was cleared after that. Whoever
-//!    clears the bit of a sleeper unparks it, or is the sleeper itself. If the home then sleeps
+//!    `SeqCst` fence, and then wakes the home if the home's bit says that it sleeps (rule 3). A
+//!    home that goes to sleep sets that bit, makes a `SeqCst` fence, and then looks at its inbox.
+//!    One of the two fences is first. If it is the pushing thread's, the home sees the task. If it
+//!    is the home's, the pushing thread sees the bit, or that the bit was cleared after that. The
+//!    thread that clears the bit unparks the home, or is the home's own. If the home then sleeps
 //!    again, the same holds for that sleep.
 //! 3. *One thread unparks the home, and only the home.* No other worker could run the task. A
 //!    pushing thread that finds the bit set tries to clear it. The thread that has cleared the bit

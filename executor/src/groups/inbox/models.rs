@@ -1,4 +1,5 @@
-//! Models of homes. Each has two or three threads, and at most two driven workers that do not steal.
+//! Models of homes. Each has two or three threads, and at most two driven workers that do not
+//! steal.
 use crate::{
     Builder, Runtime, Tick, Worker,
     groups::models::{bounded, build, end, waits},

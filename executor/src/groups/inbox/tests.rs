@@ -422,21 +422,28 @@ fn look_for_one_task_notes_the_others_that_it_takes() {
     }
 }
 
+/// Returns two workers, and the places of the drops of a task that waits in the inbox of the second
+/// one.
+fn with_mail(in_group: bool) -> (Two, Visits) {
+    let (mut two, visits) = (Two::new(), Visits::default());
+    let notes = NotesDrop(Visits::default());
+    let drops = notes.0.clone();
+    let waits = visits.task(1);
+    two.spawn_at(1, in_group, async move {
+        let _notes = notes;
+        waits.await;
+    });
+    visits.wake();
+    (two, drops)
+}
+
 /// A task that waits in an inbox when its runtime ends is dropped once.
 ///
 /// Fails if a worker leaves although tasks are in inboxes.
 #[test]
 fn task_in_an_inbox_is_dropped_at_the_end() {
     for in_group in [false, true] {
-        let (mut two, visits) = (Two::new(), Visits::default());
-        let notes = NotesDrop(Visits::default());
-        let drops = notes.0.clone();
-        let waits = visits.task(1);
-        two.spawn_at(1, in_group, async move {
-            let _notes = notes;
-            waits.await;
-        });
-        visits.wake();
+        let (two, drops) = with_mail(in_group);
         two.end();
         assert_eq!(drops.seen().len(), 1);
     }
@@ -449,15 +456,7 @@ fn task_in_an_inbox_is_dropped_at_the_end() {
 #[test]
 fn task_queued_after_its_home_was_dropped_is_dropped() {
     for in_group in [false, true] {
-        let (mut two, visits) = (Two::new(), Visits::default());
-        let notes = NotesDrop(Visits::default());
-        let drops = notes.0.clone();
-        let waits = visits.task(1);
-        two.spawn_at(1, in_group, async move {
-            let _notes = notes;
-            waits.await;
-        });
-        visits.wake();
+        let (two, drops) = with_mail(in_group);
         let shared = two.runtime.handle().shared().clone();
         let task = shared.groups.pop_mail().expect("it was woken");
         let [mut other, home] = two.workers;
