@@ -327,6 +327,7 @@ impl Shared {
 
     /// The number of tasks from outside that are queued, of all groups. The tasks that were pushed
     /// since a worker last looked may count as one task.
+    #[cfg(feature = "monitor")]
     pub(crate) fn injected_depth(&self) -> usize {
         #[cfg(feature = "groups")]
         return self.injector.len() + self.groups.injector.len();

@@ -273,7 +273,7 @@ fn wakes_of_a_busy_home_are_served_within_its_interval() {
             assert_eq!(receiver.recv().await, Ok(n));
             assert_eq!(worker_index(), Some(home));
         }
-        busy
+        busy.await.unwrap();
     });
     let wait_until = |condition: &dyn Fn() -> bool| {
         let begun = Instant::now();
@@ -290,8 +290,7 @@ fn wakes_of_a_busy_home_are_served_within_its_interval() {
         wait_until(&|| sender.is_empty());
     }
     done.store(true, SeqCst);
-    let busy = runtime.block_on(receives).unwrap();
-    runtime.block_on(busy).unwrap();
+    runtime.block_on(receives).unwrap();
 }
 
 /// A poll whose worker another thread has taken over goes on at home after its next yield.
