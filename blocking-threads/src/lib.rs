@@ -3,15 +3,19 @@
 
 #[cfg(feature = "task-header")]
 mod closure;
+mod current;
 mod growth;
 mod lend;
 mod pool;
+mod running;
 mod settings;
 
 #[cfg(feature = "task-header")]
 pub use closure::{Closure, OnPanic, Once};
+pub use current::{Current, Entered, NoPool, RunBlocking};
 pub use lend::{Lent, Offered};
-pub use pool::{Counts, Job, Pool, Refused, StaticPool};
+pub use pool::{Boxed, Counts, Job, Pool, Refused, StaticPool};
+pub use running::{Dropped, Running};
 pub use settings::{BeforePark, Settings, Spawn};
 #[cfg(feature = "task-header")]
 #[doc(no_inline)]

@@ -93,6 +93,9 @@ impl<F: FnOnce() + Send + 'static> Job for F {
     }
 }
 
+/// A job for a pool of any closures.
+pub type Boxed = Box<dyn FnOnce() + Send>;
+
 /// A job that the pool did not accept.
 pub struct Refused<J> {
     /// The job, as it was submitted.

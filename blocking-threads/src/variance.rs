@@ -3,5 +3,6 @@
 sync_shim::invariant! {
     lent: "blocking_threads::Lent<P>",
     pool: "blocking_threads::Pool<P>",
+    running: "blocking_threads::Running<P>",
     static_pool: "blocking_threads::StaticPool<P>",
 }
