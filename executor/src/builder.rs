@@ -11,13 +11,14 @@ mod monitor;
 #[cfg(feature = "groups")]
 use crate::groups::GroupSettings;
 use crate::{
-    driver::MakeDriver,
     events::Polling,
-    extensions::Extensions,
-    hooks::Hooks,
     monitor::Settings as MonitorSettings,
-    park::{MAX_EVENTS, Park},
-    shared::Settings,
+    settings::{extensions::Extensions, hooks::Hooks},
+    worker::{
+        driver::MakeDriver,
+        park::{MAX_EVENTS, Park},
+        shared::Settings,
+    },
 };
 use coop_budget::Budget;
 use std::{fmt, time::Duration};
@@ -26,7 +27,7 @@ use worker_idle::Backoff;
 /// Settings with which [`build`](Self::build) starts a [`Runtime`](crate::Runtime).
 ///
 /// ```
-/// let runtime = selvedge::Builder::new().workers(2).thread_name("crunch").build()?;
+/// let runtime = selvedge_executor::Builder::new().workers(2).thread_name("crunch").build()?;
 /// let name = runtime.spawn(async { std::thread::current().name().unwrap().to_owned() });
 /// assert!(runtime.block_on(name).unwrap().starts_with("crunch-"));
 /// # Ok::<(), std::io::Error>(())
@@ -124,6 +125,28 @@ impl Builder {
         }
     }
 
+    /// Makes a builder of a runtime that starts no thread for its tasks: they run on the thread
+    /// that is in [`Runtime::block_on`](crate::Runtime::block_on).
+    ///
+    /// Tasks may be spawned from any thread, and run once a thread is in `block_on`. If several
+    /// threads are in `block_on`, one of them runs the tasks. When the future of that thread is
+    /// ready, another thread takes over. [`Handle::block_on`](crate::Handle::block_on) runs no
+    /// task. The runtime ignores the builder's number of workers and driver: it has one worker.
+    /// Blocking closures run on threads of their own, as in other runtimes.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::Builder::new_current_thread().build()?;
+    /// let here = std::thread::current().id();
+    /// let there = runtime.spawn(async { std::thread::current().id() });
+    /// assert_eq!(runtime.block_on(there).unwrap(), here);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new_current_thread() -> Self {
+        let mut builder = Self::new();
+        builder.settings.current_thread = true;
+        builder
+    }
+
     /// Sets the number of workers.
     ///
     /// The default is the number in the environment variable `SELVEDGE_WORKERS`. If the variable is
@@ -159,7 +182,7 @@ impl Builder {
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();
     /// let hook = move || drop(sender.send(()));
-    /// drop(selvedge::Builder::new().workers(3).prestart().on_thread_stop(hook).build()?);
+    /// drop(selvedge_executor::Builder::new().workers(3).prestart().on_thread_stop(hook).build()?);
     /// assert_eq!(stopped.try_iter().count(), 3);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -169,12 +192,12 @@ impl Builder {
     }
 
     /// Pauses the clock of the runtime's sleeps from the start, as
-    /// [`time::pause`](crate::time::pause) does. Off by default.
+    /// [`time::pause`](net_driver::time::pause) does. Off by default.
     ///
     /// ```
-    /// use selvedge::time::{self, Duration};
+    /// use net_driver::time::{self, Duration};
     ///
-    /// let runtime = selvedge::Builder::new().start_paused(true).build()?;
+    /// let runtime = selvedge_executor::Builder::new().start_paused(true).build()?;
     /// let day = Duration::from_secs(86_400);
     /// runtime.block_on(time::sleep(day)); // At once.
     /// # Ok::<(), std::io::Error>(())
@@ -190,7 +213,7 @@ impl Builder {
     /// has no name by default. [`thread_name`](Self::thread_name) is for the names of its threads.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().name("requests").build()?;
+    /// let runtime = selvedge_executor::Builder::new().name("requests").build()?;
     /// assert_eq!(runtime.handle().name(), Some("requests"));
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -234,7 +257,7 @@ impl Builder {
     ///
     /// ```
     /// let name = || format!("mine, of process {}", std::process::id());
-    /// let runtime = selvedge::Builder::new().workers(1).thread_name_fn(name).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).thread_name_fn(name).build()?;
     /// let found = runtime.spawn(async { std::thread::current().name().unwrap().to_owned() });
     /// assert_eq!(runtime.block_on(found).unwrap(), name());
     /// # Ok::<(), std::io::Error>(())
@@ -253,7 +276,7 @@ impl Builder {
     /// }
     ///
     /// // Four megabytes: too much for the default stack of std's threads.
-    /// let runtime = selvedge::Builder::new().workers(1).stack_size(64 << 20).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).stack_size(64 << 20).build()?;
     /// assert_eq!(runtime.block_on(runtime.spawn(async { deep(1_000) })).unwrap(), 1_000);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -268,8 +291,8 @@ impl Builder {
     /// injector.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(1).ring_capacity(4).build()?;
-    /// let children = || (0..10).for_each(|_| selvedge::spawn_detached(async {}));
+    /// let runtime = selvedge_executor::Builder::new().workers(1).ring_capacity(4).build()?;
+    /// let children = || (0..10).for_each(|_| selvedge_executor::spawn_detached(async {}));
     /// let parent = runtime.spawn(async move { children() });
     /// runtime.block_on(parent).unwrap();
     /// assert!(runtime.metrics().overflows > 0);
@@ -298,16 +321,16 @@ impl Builder {
     /// looks after a poll in which a push from outside has nudged it.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(1).global_interval(3).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).global_interval(3).build()?;
     /// let busy = runtime.spawn(async {
     ///     let (sender, receiver) = std::sync::mpsc::channel();
-    ///     let handle = selvedge::Handle::current();
+    ///     let handle = selvedge_executor::Handle::current();
     ///     let outside = move || handle.spawn_detached(async move { sender.send(()).unwrap() });
     ///     std::thread::spawn(outside).join().unwrap();
     ///     let mut turns = 0;
     ///     while receiver.try_recv().is_err() {
     ///         turns += 1;
-    ///         selvedge::yield_now().await;
+    ///         selvedge_executor::yield_now().await;
     ///     }
     ///     turns
     /// });
@@ -334,7 +357,7 @@ impl Builder {
     /// `global_interval` counts.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(1).event_interval(16).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).event_interval(16).build()?;
     /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -355,12 +378,12 @@ impl Builder {
     ///
     /// ```
     /// let order = |lifo| {
-    ///     let runtime = selvedge::Builder::new().workers(1).lifo_slot(lifo).build()?;
+    ///     let runtime = selvedge_executor::Builder::new().workers(1).lifo_slot(lifo).build()?;
     ///     let (sender, receiver) = std::sync::mpsc::channel();
     ///     runtime.spawn_detached(async move {
     ///         for n in 1..=5 {
     ///             let sender = sender.clone();
-    ///             selvedge::spawn_detached(async move { sender.send(n).unwrap() });
+    ///             selvedge_executor::spawn_detached(async move { sender.send(n).unwrap() });
     ///         }
     ///     });
     ///     std::io::Result::Ok(receiver.iter().collect::<Vec<_>>())
@@ -381,7 +404,7 @@ impl Builder {
     /// closures starts few threads.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(1).blocking_threads(1).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).blocking_threads(1).build()?;
     /// let here = || runtime.spawn_blocking(|| std::thread::current().id());
     /// let (one, other) = (here(), here());
     /// assert_eq!(runtime.block_on(one).unwrap(), runtime.block_on(other).unwrap());
@@ -404,7 +427,7 @@ impl Builder {
     ///
     /// ```
     /// let short = std::time::Duration::from_millis(1);
-    /// let runtime = selvedge::Builder::new().workers(1).blocking_keep_alive(short).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).blocking_keep_alive(short).build()?;
     /// runtime.block_on(runtime.spawn_blocking(|| {})).unwrap();
     /// while runtime.metrics().blocking_threads > 0 {
     ///     std::thread::yield_now(); // The idle thread ends soon.
@@ -423,12 +446,13 @@ impl Builder {
     /// before the budget is used up.
     ///
     /// ```
-    /// use selvedge::{Budget, Builder, task::consume_budget};
+    /// use coop_budget::consume;
+    /// use selvedge_executor::{Budget, Builder};
     ///
     /// let runtime = Builder::new().workers(1).budget(Budget::new(10)).build()?;
     /// let task = runtime.spawn(async {
     ///     for _ in 0..25 {
-    ///         consume_budget().await;
+    ///         consume().await;
     ///     }
     /// });
     /// runtime.block_on(task).unwrap();
@@ -443,7 +467,7 @@ impl Builder {
     /// Sets the seed of the random order in which workers steal from each other.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().seed(7).build()?;
+    /// let runtime = selvedge_executor::Builder::new().seed(7).build()?;
     /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -460,7 +484,7 @@ impl Builder {
     /// ```
     /// use std::time::Duration;
     ///
-    /// let runtime = selvedge::Builder::new().workers(1).measure_polls(true).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).measure_polls(true).build()?;
     /// let handle = runtime.handle().clone();
     /// let task = runtime.spawn(async { std::thread::sleep(Duration::from_millis(5)) });
     /// runtime.block_on(task).unwrap();
@@ -481,7 +505,7 @@ impl Builder {
     /// adds to a count.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().list_tasks(true).build()?;
+    /// let runtime = selvedge_executor::Builder::new().list_tasks(true).build()?;
     /// let tasks = [1, 2].map(|_| runtime.spawn(std::future::pending::<()>()));
     /// for task in runtime.handle().tasks().unwrap() {
     ///     println!("{task}");
@@ -501,7 +525,7 @@ impl Builder {
     /// [`global_interval`](Self::global_interval) ticks.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(1).measure_busy(true).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).measure_busy(true).build()?;
     /// let while_busy = std::time::Duration::from_millis(5);
     /// let task = runtime.spawn(async move { std::thread::sleep(while_busy) });
     /// runtime.block_on(task).unwrap();
@@ -536,7 +560,7 @@ impl Builder {
     /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this setting.
     ///
     /// ```
-    /// use selvedge::park::{Park, ThreadPark, ThreadUnpark};
+    /// use selvedge_executor::park::{Park, ThreadPark, ThreadUnpark};
     /// use std::{sync::{Arc, Mutex}, task::{Poll, Waker}, time::{Duration, Instant}};
     ///
     /// /// Timers of all workers. Each worker that parks checks them.
@@ -572,7 +596,7 @@ impl Builder {
     /// let timers = Timers::default();
     /// let shared = timers.clone();
     /// let driver = move |_worker| TimerPark(ThreadPark::new(), shared.clone(), Vec::new());
-    /// let runtime = selvedge::Builder::new().workers(2).driver(driver).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(2).driver(driver).build()?;
     /// let at = Instant::now() + Duration::from_millis(5);
     /// let sleep = runtime.spawn(std::future::poll_fn(move |cx| {
     ///     if Instant::now() >= at {
@@ -604,7 +628,7 @@ impl Builder {
     /// contains the [`Runtime`](crate::Runtime) keeps the runtime's threads, too.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().extend(7_u32).build()?;
+    /// let runtime = selvedge_executor::Builder::new().extend(7_u32).build()?;
     /// assert_eq!(*runtime.handle().extension::<u32>().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -613,12 +637,12 @@ impl Builder {
         self
     }
 
-    /// Sets how the sockets are polled: see [`Polling`](crate::net::Polling). This setting has no
+    /// Sets how the sockets are polled: see [`Polling`](crate::Polling). This setting has no
     /// effect if workers wait in a [driver](Self::driver) of your own, or are driven. In both cases
     /// a thread waits for the sockets.
     ///
     /// ```
-    /// use selvedge::{Builder, net::Polling};
+    /// use selvedge_executor::{Builder, Polling};
     ///
     /// let runtime = Builder::new().workers(2).poller(Polling::Thread).build()?;
     /// # drop(runtime);
@@ -630,6 +654,25 @@ impl Builder {
         self
     }
 
+    /// Lets [`build`](Self::build) make the kernel objects that sockets need. If the kernel refuses
+    /// them, `build` returns the error. Sockets also work without this setting: the first socket
+    /// then makes these objects, and the call that makes the socket returns the error. This method
+    /// exists where sockets exist: with the feature `net`, on Unix.
+    ///
+    /// ```
+    /// use net_driver::net::TcpListener;
+    ///
+    /// let runtime = selvedge_executor::Builder::new().enable_io().build()?;
+    /// let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
+    /// assert_ne!(listener.local_addr()?.port(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+    pub fn enable_io(mut self) -> Self {
+        self.enable_io = true;
+        self
+    }
+
     /// Sets how many events of sockets a worker takes from the kernel at once. 64 by default (1,024
     /// in tokio).
     ///
@@ -638,7 +681,8 @@ impl Builder {
     /// calls. A number above 65,536 counts as that number.
     ///
     /// ```
-    /// use selvedge::{Builder, net::UnixStream};
+    /// use net_driver::net::UnixStream;
+    /// use selvedge_executor::Builder;
     ///
     /// let runtime = Builder::new().workers(1).max_io_events_per_tick(1).build()?;
     /// runtime.block_on(async {
@@ -666,7 +710,7 @@ impl Builder {
     /// The number is also the argument of [`Park::poll`] of a [driver](Self::driver) of your own.
     ///
     /// ```
-    /// use selvedge::Builder;
+    /// use selvedge_executor::Builder;
     ///
     /// let runtime = Builder::new().workers(1).max_io_events_per_busy_tick(8).build()?;
     /// # drop(runtime);

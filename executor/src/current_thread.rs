@@ -18,14 +18,16 @@
 //! 6. A thread that waits does so in the `block_on` of the runtime's driver of timers, so that a
 //!    paused clock takes account of the thread.
 //! 7. The end of the runtime takes the worker, and the worker drops the futures of all tasks.
-//! 8. A panic may shut the runtime down ([`unhandled`](crate::unhandled)) while a thread drives.
+//! 8. A panic may shut the runtime down ([`unhandled`](crate::settings::unhandled)) while a thread drives.
 //!    It ends the tasks before its future sees the panic, and at the latest when it puts the worker
 //!    back: perhaps no other thread ever drives.
 use crate::{
-    driven::{Tick, Worker},
     events::EventsPark,
-    park::ThreadPark,
-    shared::Shared,
+    worker::{
+        driven::{Tick, Worker},
+        park::ThreadPark,
+        shared::Shared,
+    },
 };
 use std::{
     future::{Future, poll_fn},
@@ -270,7 +272,7 @@ impl Drop for Driver<'_> {
 #[cfg(test)]
 mod models {
     use super::*;
-    use crate::park::{Park, waker};
+    use crate::worker::park::{Park, waker};
     use sync_shim::{cell::UnsafeCell, model, thread};
 
     struct Done(UnsafeCell<bool>);
@@ -339,7 +341,7 @@ mod models {
 #[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests {
     use super::*;
-    use crate::scheduler::Task;
+    use crate::worker::scheduler::Task;
     use std::{
         future::poll_fn,
         panic::{AssertUnwindSafe, catch_unwind},
@@ -380,7 +382,7 @@ mod tests {
         let held = runtime.handle().shared().pop_injected().unwrap();
 
         let panics = Arc::new(Panics(Mutex::new(Some(held))));
-        let mut sleep = pin!(crate::time::sleep(Duration::from_millis(1)));
+        let mut sleep = pin!(net_driver::time::sleep(Duration::from_millis(1)));
         let entered = runtime.enter();
         let waker = panics.clone().into();
         let cx = &mut Context::from_waker(&waker);

@@ -3,7 +3,7 @@
 //! # Actors and places
 //!
 //! Every task belongs to one *group*: to *main*, or to a group that the user built. Its scheduler
-//! pointer names the group ([`Scheduler`](crate::scheduler::Scheduler)).
+//! pointer names the group ([`Scheduler`](crate::worker::scheduler::Scheduler)).
 //!
 //! | place | holds | filled by | emptied by |
 //! |---|---|---|---|
@@ -50,7 +50,7 @@
 //!    the task's pointer to the group.
 //! 6. *A late notifier touches no group.* A thread from outside reads the runtime's address out of
 //!    the group before it pushes the task, and uses only the runtime after that. The groups'
-//!    injector belongs to the runtime. So rules 1 to 3 of [`shared`](crate::shared) hold as they
+//!    injector belongs to the runtime. So rules 1 to 3 of [`shared`](crate::worker::shared) hold as they
 //!    are.
 //! 7. *Changes reach a worker at its next turn.* A thread that changes shares stores them in the
 //!    group. A thread that ends a group marks this in the group's count of uses. After that the
@@ -68,7 +68,7 @@
 //!    task: it pushes the task into the list of its group. `leave` and each push into a list also
 //!    publish the task, and the shutdown takes it out of the field. So no user code runs while the
 //!    field is filled, and the field is empty during a poll.
-use crate::{
+use crate::worker::{
     identity::RuntimePtr,
     scheduler::{Scheduler, Task},
 };
@@ -334,19 +334,6 @@ impl Groups {
     fn take_share(&self) -> queue_global::List<Node<Scheduler>> {
         let share = self.injector.len() / self.workers.len() + 1;
         self.injector.pop_n(share.min(Self::MOST))
-    }
-}
-
-/// Polls the worker's next task, if there is one. Like the loop of a thread of the runtime, and
-/// unlike a tick, this does not `leave` the queue after the poll.
-#[cfg(all(test, not(selvedge_count)))]
-fn poll_next(core: &crate::core::Core) {
-    use coop_budget::{Budget, Scope};
-    if let Some(task) = core.next() {
-        let settings = core.begin_run(&task);
-        Scope::new(Budget::UNLIMITED)
-            .hook(&crate::context::OnWorker)
-            .turns(|turns| crate::run::run::<false>(&core.shared, turns, settings, task));
     }
 }
 

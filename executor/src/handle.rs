@@ -1,12 +1,16 @@
 //! `Handle`: a reference to a runtime that is cheap to clone and may outlive it.
 use crate::{
-    Snapshot, blocking, context,
+    Snapshot, blocking,
     current_thread::CurrentThread,
-    driven::Worker,
-    park::Park,
     scope::{self, In},
-    shared::Shared,
-    unhandled,
+    settings::unhandled,
+    worker::{
+        context::{self, with_core},
+        driven::Worker,
+        identity::RuntimeId,
+        park::Park,
+        shared::Shared,
+    },
 };
 use std::{
     borrow::Cow,
@@ -25,7 +29,7 @@ use task_header::JoinHandle;
 /// each task is cancelled at once.
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let handle = runtime.handle().clone();
 /// let other = std::thread::spawn(move || {
 ///     let (six, seven) = (handle.spawn(async { 6 }), handle.spawn_blocking(|| 7));
@@ -65,8 +69,8 @@ impl Handle {
     /// `spawn_blocking`, or holds an [`EnterGuard`].
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
-    /// let handle = runtime.block_on(async { selvedge::Handle::current() });
+    /// let runtime = selvedge_executor::Runtime::new()?;
+    /// let handle = runtime.block_on(async { selvedge_executor::Handle::current() });
     /// assert_eq!(runtime.block_on(handle.spawn(async { 7 })).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -85,9 +89,9 @@ impl Handle {
     /// Returns the runtime that this thread is in, if there is one.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
-    /// assert!(selvedge::Handle::try_current().is_err());
-    /// assert!(runtime.block_on(async { selvedge::Handle::try_current().is_ok() }));
+    /// let runtime = selvedge_executor::Runtime::new()?;
+    /// assert!(selvedge_executor::Handle::try_current().is_err());
+    /// assert!(runtime.block_on(async { selvedge_executor::Handle::try_current().is_ok() }));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -110,10 +114,10 @@ impl Handle {
     /// the worker runs are in the guard's runtime, too.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let task = {
     ///     let _entered = runtime.enter();
-    ///     selvedge::spawn(async { 7 })
+    ///     selvedge_executor::spawn(async { 7 })
     /// };
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
@@ -137,7 +141,7 @@ impl Handle {
     /// such a thread inherits.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let read = runtime.spawn_blocking(|| std::fs::read("/dev/null"));
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
@@ -246,9 +250,9 @@ impl Handle {
     /// ```
     /// struct Region(&'static str);
     ///
-    /// let runtime = selvedge::Builder::new().extend(Region("eu")).build()?;
+    /// let runtime = selvedge_executor::Builder::new().extend(Region("eu")).build()?;
     /// let region = runtime.spawn(async {
-    ///     let region = selvedge::Handle::current().extension::<Region>();
+    ///     let region = selvedge_executor::Handle::current().extension::<Region>();
     ///     region.unwrap().0
     /// });
     /// assert_eq!(runtime.block_on(region).unwrap(), "eu");
@@ -271,13 +275,13 @@ impl Handle {
     /// worker does an operation before that, the request refuses the operation.
     ///
     /// ```
-    /// use selvedge::{Budget, Builder};
+    /// use selvedge_executor::{Budget, Builder};
     ///
     /// let runtime = Builder::new().workers(1).budget(Budget::UNLIMITED).build()?;
     /// let handle = runtime.handle().clone();
     /// let task = runtime.spawn(async move {
     ///     handle.preempt(0);
-    ///     selvedge::task::consume_budget().await; // The task yields here.
+    ///     coop_budget::consume().await; // The task yields here.
     /// });
     /// runtime.block_on(task).unwrap();
     /// assert_eq!(runtime.metrics().slices_ended, 1);
@@ -296,10 +300,50 @@ impl Handle {
         self.shared.slices.of(worker).request();
     }
 
+    /// Returns the runtime's id, which no other runtime of this process has or had.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::Runtime::new()?;
+    /// assert_eq!(runtime.handle().id(), runtime.handle().clone().id());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn id(&self) -> RuntimeId {
+        self.shared().id
+    }
+
+    /// Returns the runtime's name, if [`Builder::name`](crate::Builder::name) gave it one.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::Builder::new().name("requests").build()?;
+    /// assert_eq!(runtime.handle().name(), Some("requests"));
+    /// assert_eq!(selvedge_executor::Runtime::new()?.handle().name(), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn name(&self) -> Option<&str> {
+        self.shared().settings.name.as_deref()
+    }
+
+    /// Returns on which threads the runtime runs its tasks.
+    ///
+    /// ```
+    /// use selvedge_executor::{Handle, RuntimeFlavor};
+    ///
+    /// let runtime = selvedge_executor::Runtime::new()?;
+    /// let flavor = runtime.block_on(async { Handle::current().runtime_flavor() });
+    /// assert_eq!(flavor, RuntimeFlavor::MultiThread);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn runtime_flavor(&self) -> RuntimeFlavor {
+        match self.shared().settings.current_thread {
+            true => RuntimeFlavor::CurrentThread,
+            false => RuntimeFlavor::MultiThread,
+        }
+    }
+
     /// Returns the runtime's counters so far.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let handle = runtime.handle().clone();
     /// runtime.spawn_detached(async {});
     /// drop(runtime);
@@ -315,10 +359,10 @@ impl<P: Park> Worker<P> {
     /// Returns a handle of the worker's runtime.
     ///
     /// ```
-    /// let park = selvedge::park::ThreadPark::new();
-    /// let (runtime, workers) = selvedge::Builder::new().build_driven([park]);
+    /// let park = selvedge_executor::park::ThreadPark::new();
+    /// let (runtime, workers) = selvedge_executor::Builder::new().build_driven([park]);
     /// let task = workers[0].handle().spawn(async { 7 });
-    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
+    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge_executor::Worker::run));
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// drop(runtime);
     /// thread.join().unwrap();
@@ -339,7 +383,7 @@ impl fmt::Debug for Handle {
 /// Error of [`Handle::try_current`]: this thread is in no runtime. The message says what to do.
 ///
 /// ```
-/// let error = selvedge::Handle::try_current().unwrap_err();
+/// let error = selvedge_executor::Handle::try_current().unwrap_err();
 /// assert!(error.to_string().starts_with("this thread is in no runtime"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,7 +395,7 @@ impl TryCurrentError {
     /// Returns whether the thread was in no runtime.
     ///
     /// ```
-    /// let error = selvedge::Handle::try_current().unwrap_err();
+    /// let error = selvedge_executor::Handle::try_current().unwrap_err();
     /// assert!(error.is_missing_context() && !error.is_thread_local_destroyed());
     /// ```
     pub fn is_missing_context(&self) -> bool {
@@ -362,7 +406,7 @@ impl TryCurrentError {
     /// locals have no destructor, so a thread is in its runtime until the thread's end.
     ///
     /// ```
-    /// let error = selvedge::Handle::try_current().unwrap_err();
+    /// let error = selvedge_executor::Handle::try_current().unwrap_err();
     /// assert!(!error.is_thread_local_destroyed());
     /// ```
     pub fn is_thread_local_destroyed(&self) -> bool {
@@ -388,10 +432,10 @@ impl std::error::Error for TryCurrentError {}
 /// Guard of [`Handle::enter`]: the thread is in the runtime until the guard is dropped.
 ///
 /// ```
-/// use selvedge::Handle;
+/// use selvedge_executor::Handle;
 ///
-/// let runtime = selvedge::Runtime::new()?;
-/// let guard: selvedge::EnterGuard<'_> = runtime.enter();
+/// let runtime = selvedge_executor::Runtime::new()?;
+/// let guard: selvedge_executor::EnterGuard<'_> = runtime.enter();
 /// assert!(Handle::try_current().is_ok());
 /// drop(guard);
 /// assert!(Handle::try_current().is_err());
@@ -425,4 +469,43 @@ impl fmt::Debug for EnterGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EnterGuard")
     }
+}
+
+/// The threads on which a runtime runs its tasks.
+///
+/// ```
+/// use selvedge_executor::{Builder, RuntimeFlavor};
+///
+/// let runtime = Builder::new_current_thread().build()?;
+/// assert_eq!(runtime.handle().runtime_flavor(), RuntimeFlavor::CurrentThread);
+/// let runtime = Builder::new().build()?;
+/// assert_eq!(runtime.handle().runtime_flavor(), RuntimeFlavor::MultiThread);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuntimeFlavor {
+    /// The thread in `block_on`.
+    CurrentThread,
+    /// Threads of the runtime's own, or the callers of its driven workers.
+    MultiThread,
+}
+
+/// Returns the index of this thread's worker, if the thread is one.
+///
+/// Returns `None` outside of tasks and hooks of a worker, for example in the future of `block_on`.
+/// Also returns `None` inside [`block_in_place`](crate::block_in_place()) and
+/// [`syscall`](crate::syscall()), and in the rest of a poll that has lost its worker in one of
+/// these calls. Indexes count from 0, as in [`Snapshot::per_worker`](crate::Snapshot::per_worker).
+///
+/// ```
+/// use selvedge_executor::{Builder, worker_index};
+///
+/// let runtime = Builder::new().workers(1).build()?;
+/// assert_eq!(runtime.block_on(runtime.spawn(async { worker_index() })).unwrap(), Some(0));
+/// assert_eq!(runtime.block_on(async { worker_index() }), None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn worker_index() -> Option<usize> {
+    with_core(|core| core.index)
 }

@@ -1,6 +1,6 @@
 //! Models of whole runtimes of one and two workers. They are large, so each has a bound on
 //! preemptions, which the report prints.
-use crate::{Builder, Runtime, Tick, park::ThreadPark};
+use crate::{Builder, Runtime, Tick, worker::park::ThreadPark};
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
@@ -28,8 +28,8 @@ fn bounded(preemptions: usize) -> Model {
 
 /// Waits for a task on a thread of the model.
 fn wait<T>(mut task: JoinHandle<T>) -> Result<T, crate::JoinError> {
-    crate::park::block_on(
-        &mut crate::park::ThreadPark::new(),
+    crate::worker::park::block_on(
+        &mut crate::worker::park::ThreadPark::new(),
         poll_fn(move |cx: &mut Context<'_>| Pin::new(&mut task).poll(cx)),
     )
 }

@@ -1,32 +1,22 @@
-//! `Runtime`: worker threads and their shutdown. Re-exports the other names of tokio's `runtime`.
+//! Runtimes: one with worker threads, and one of a single thread that also takes tasks which stay
+//! there.
 //!
 //! ```
-//! use selvedge::runtime::{Builder, Handle, Runtime};
+//! use selvedge_executor::runtime::{LocalRuntime, Runtime};
 //!
-//! let runtime: Runtime = Builder::new_multi_thread().worker_threads(2).build()?;
-//! let handle: &Handle = runtime.handle();
-//! assert_eq!(runtime.block_on(handle.spawn(async { 7 })).unwrap(), 7);
+//! let (threads, here) = (Runtime::new()?, LocalRuntime::new()?);
+//! let seven = here.block_on(threads.spawn(async { 7 }));
+//! assert_eq!(seven.unwrap(), 7);
 //! # Ok::<(), std::io::Error>(())
 //! ```
-pub use crate::{
-    compat::tokio::{RuntimeFlavor, RuntimeMetrics, worker_index},
-    handle::{EnterGuard, Handle, TryCurrentError},
-    hooks::{TaskMeta, UnhandledPanic},
-    identity::Id,
-};
-pub use builder::Builder;
-pub use local::{LocalOptions, LocalRuntime};
-
-mod builder;
-mod local;
+pub use crate::local::runtime::{LocalOptions, LocalRuntime};
 
 use crate::{
-    Snapshot,
+    EnterGuard, Handle, Snapshot,
     current_thread::{CurrentThread, Progress},
-    driven::Worker,
     events::EventsPark,
     scope,
-    shared::Shared,
+    worker::{driven::Worker, shared::Shared},
 };
 use std::{
     fmt,
@@ -76,9 +66,9 @@ use task_header::JoinHandle;
 /// bare system call, without the C library, is not noticed.
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let sum = runtime.block_on(async {
-///     let tasks: Vec<_> = (0..10).map(|i| selvedge::spawn(async move { i * i })).collect();
+///     let tasks: Vec<_> = (0..10).map(|i| selvedge_executor::spawn(async move { i * i })).collect();
 ///     let mut sum = 0;
 ///     for task in tasks {
 ///         sum += task.await.expect("no task panicked");
@@ -128,7 +118,7 @@ impl Runtime {
     /// Returns a handle, which can be cloned for other threads and owners.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let handle = runtime.handle().clone();
     /// let seven = std::thread::spawn(move || handle.spawn(async { 7 })).join().unwrap();
     /// assert_eq!(runtime.block_on(seven).unwrap(), 7);
@@ -144,7 +134,7 @@ impl Runtime {
     /// handle detaches the task. [`Handle::spawn`] says what a spawn costs.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let task = runtime.spawn(async { 7 });
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
@@ -160,7 +150,7 @@ impl Runtime {
     /// Spawns a task without a join handle.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let (sender, receiver) = std::sync::mpsc::channel();
     /// runtime.spawn_detached(async move { sender.send(7).unwrap() });
     /// assert_eq!(receiver.recv().unwrap(), 7);
@@ -184,7 +174,7 @@ impl Runtime {
     /// a thread inherits.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let read = runtime.spawn_blocking(|| std::fs::read("/dev/null"));
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
@@ -201,8 +191,8 @@ impl Runtime {
     /// Blocks this thread on a future, which may spawn tasks on this runtime.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
-    /// let seven = runtime.block_on(async { selvedge::spawn(async { 7 }).await.unwrap() });
+    /// let runtime = selvedge_executor::Runtime::new()?;
+    /// let seven = runtime.block_on(async { selvedge_executor::spawn(async { 7 }).await.unwrap() });
     /// assert_eq!(seven, 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -214,7 +204,7 @@ impl Runtime {
     /// - Where `block_on` would hold up other tasks, of any runtime: in a task, in a hook for tasks
     ///   or for parking, inside another `block_on`, or while a local set is polled.
     /// - If the future waits, and a panic shuts the runtime down or has done so: see
-    ///   [`UnhandledPanic::Shutdown`].
+    ///   [`UnhandledPanic::Shutdown`](crate::UnhandledPanic::Shutdown).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let driven = self.current_thread.as_ref();
@@ -229,7 +219,7 @@ impl Runtime {
     /// the tasks.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new_current_thread().build()?;
+    /// let runtime = selvedge_executor::Builder::new_current_thread().build()?;
     /// let (answer, question) = tokio::sync::oneshot::channel();
     /// let task = runtime.spawn(async { question.await.unwrap() });
     /// runtime.run_until_stalled(); // The task waits by now.
@@ -255,9 +245,9 @@ impl Runtime {
     /// slot.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new_current_thread().build()?;
+    /// let runtime = selvedge_executor::Builder::new_current_thread().build()?;
     /// runtime.spawn(std::future::pending::<()>());
-    /// let task = runtime.spawn(selvedge::yield_now());
+    /// let task = runtime.spawn(selvedge_executor::yield_now());
     /// assert!(runtime.try_run_one() && task.is_finished());
     /// assert!(!runtime.try_run_one()); // The first task waits forever.
     /// # Ok::<(), std::io::Error>(())
@@ -277,7 +267,7 @@ impl Runtime {
     }
 
     #[track_caller]
-    fn run_ready(&self, one: bool, ticks: usize) -> Progress {
+    pub(crate) fn run_ready(&self, one: bool, ticks: usize) -> Progress {
         scope::assert_may_block_on(Some(self.handle.shared()));
         self.handle
             .shared()
@@ -296,9 +286,9 @@ impl Runtime {
     /// [`Handle::enter`].
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let _entered = runtime.enter();
-    /// let task = selvedge::spawn(async { 7 });
+    /// let task = selvedge_executor::spawn(async { 7 });
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -309,7 +299,7 @@ impl Runtime {
     /// Returns the runtime's counters so far.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// runtime.block_on(runtime.spawn(async {})).unwrap();
     /// assert_eq!(runtime.metrics().spawned, 1);
     /// # Ok::<(), std::io::Error>(())
@@ -322,31 +312,6 @@ impl Runtime {
 // As for `Handle`: a panic cannot leave the shared state broken.
 impl UnwindSafe for Runtime {}
 impl RefUnwindSafe for Runtime {}
-
-/// Returns whether an error is that of a socket whose runtime has shut down.
-///
-/// ```
-/// # #[cfg(all(feature = "net", unix))] {
-/// use selvedge::{Runtime, net::TcpListener, runtime::is_rt_shutdown_err};
-///
-/// let (ended, runtime) = (Runtime::new()?, Runtime::new()?);
-/// let listener = ended.block_on(TcpListener::bind("127.0.0.1:0"))?;
-/// drop(ended);
-/// let error = runtime.block_on(listener.accept()).unwrap_err();
-/// assert!(is_rt_shutdown_err(&error));
-/// # }
-/// assert!(!selvedge::runtime::is_rt_shutdown_err(&std::io::Error::other("another")));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub fn is_rt_shutdown_err(error: &io::Error) -> bool {
-    let is_it = |inner: &(dyn std::error::Error + Send + Sync)| {
-        inner.source().is_none() && inner.to_string() == SHUT_DOWN
-    };
-    error.kind() == io::ErrorKind::Other && error.get_ref().is_some_and(is_it)
-}
-
-/// The text of the error that `net-driver` returns for a socket whose runtime has shut down.
-const SHUT_DOWN: &str = "the driver of this socket has shut down";
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

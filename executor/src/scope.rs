@@ -37,10 +37,11 @@
 //!    the scope points to the core. One that is dropped in its own park leaks its core, too: the
 //!    core counts as asleep.
 use crate::{
+    blocking,
     events::{Entered, Events},
-    hooks::Hooks,
-    local_tasks::LocalTasks,
-    shared::Shared,
+    local::LocalTasks,
+    settings::hooks::Hooks,
+    worker::shared::Shared,
 };
 use coop_budget::Budget;
 use std::{
@@ -156,6 +157,7 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
         In::Worker(shared, worker) => (Some(*shared), Some(*worker)),
         is => (is.runtime(), None),
     };
+    let _pool = runtime.map(|_| blocking::enter());
     // SAFETY: the scope keeps its runtime alive, also where `f` ends the process (rule 6).
     unsafe { Events::borrowed_scope(runtime.map(|shared| &shared.events), worker, f) }
 }
@@ -191,6 +193,7 @@ impl Drop for Entry {
 pub(crate) struct Guard {
     _entry: Entry,
     _entered: Entered,
+    _pool: blocking_threads::Entered,
 }
 
 impl Guard {
@@ -201,6 +204,7 @@ impl Guard {
         Self {
             _entry: Entry::new(In::Guard(shared)),
             _entered: entered,
+            _pool: blocking::enter(),
         }
     }
 }

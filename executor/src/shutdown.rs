@@ -1,7 +1,7 @@
 //! The shutdown of a runtime: the close, the end of each worker, and the wait for the threads.
 //!
 //! A runtime is *open*, *exiting*, *closing* or *over*. It is exiting only while it runs futures of
-//! `at_exit` ([`exits`](crate::exits)): then it refuses spawns, and runs its tasks. Four events
+//! `at_exit` ([`exits`](crate::settings::exits)): then it refuses spawns, and runs its tasks. Four events
 //! close a runtime: its drop, a shutdown by its owner, an unhandled panic under the policy
 //! `Shutdown`, and the drop of a driven worker.
 //!
@@ -14,7 +14,7 @@
 //!    it waits: another thread may hold one of its tasks, which comes back through the injector,
 //!    its inbox or the release stack.
 //! 4. Before a worker leaves, it waits for the wakes from outside that are under way (rule 2 of
-//!    [`shared`](crate::shared)).
+//!    [`shared`](crate::worker::shared)).
 //! 5. A core that was lent when the runtime closed ends on the thread that has it. A thread whose
 //!    poll has lost its core queues its task, and ends the queued tasks itself if the workers may
 //!    have left ([`Shared::take_in`]).
@@ -25,13 +25,9 @@
 //!    the threads end by themselves, and keep the memory that they need until then.
 use crate::{
     Runtime,
-    core::Core,
-    driver::Parker,
-    hooks::TaskMeta,
-    park::Park,
-    scheduler::Task,
     scope::{self, In},
-    shared::Shared,
+    settings::hooks::TaskMeta,
+    worker::{core::Core, driver::Parker, park::Park, scheduler::Task, shared::Shared},
 };
 use std::{
     mem,
@@ -54,7 +50,7 @@ impl Runtime {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let runtime = selvedge::Builder::new().workers(1).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
     /// runtime.spawn_blocking(|| std::thread::sleep(Duration::from_secs(3)));
     /// # std::thread::sleep(Duration::from_millis(50));
     /// assert!(!runtime.shutdown_timeout(Duration::from_millis(10)));
@@ -69,7 +65,7 @@ impl Runtime {
     /// Closures that were spawned before still run, unless the process ends first.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// runtime.spawn_blocking(|| std::thread::sleep(std::time::Duration::from_secs(3)));
     /// runtime.shutdown_background();
     /// # Ok::<(), std::io::Error>(())

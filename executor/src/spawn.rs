@@ -4,13 +4,17 @@
 //! nothing borrows a core across them.
 use crate::{
     Handle,
-    context::{self, with_core},
-    core::Core,
-    hooks::TaskMeta,
-    scheduler::{Scheduler, Task},
-    shared::{Attached, PanicReporter, Shared},
-    task_list::{Entry, TaskList},
-    trace::{self, TaskKind},
+    observe::{
+        task_list::{Entry, TaskList},
+        trace::{self, TaskKind},
+    },
+    settings::hooks::TaskMeta,
+    worker::{
+        context::{self, with_core},
+        core::Core,
+        scheduler::{Scheduler, Task},
+        shared::{Attached, PanicReporter, Shared},
+    },
 };
 use queue_global::{Injector, List};
 use std::{borrow::Cow, future::Future, mem, panic::Location, ptr};
@@ -65,7 +69,7 @@ impl Handle {
     /// Spawns a task without a join handle.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let (sender, receiver) = std::sync::mpsc::channel();
     /// runtime.spawn_detached(async move { sender.send(7).unwrap() });
     /// assert_eq!(receiver.recv().unwrap(), 7);
@@ -97,7 +101,7 @@ impl Handle {
     /// and `handles` must not wait for these tasks.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let mut squares = Vec::new();
     /// runtime.handle().spawn_many((0..10).map(|n| async move { n * n }), &mut squares);
     /// let sum = runtime.block_on(async {
@@ -306,8 +310,8 @@ where
 /// which watches the slots from then on.
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
-/// let seven = runtime.block_on(async { selvedge::spawn(async { 7 }).await.unwrap() });
+/// let runtime = selvedge_executor::Runtime::new()?;
+/// let seven = runtime.block_on(async { selvedge_executor::spawn(async { 7 }).await.unwrap() });
 /// assert_eq!(seven, 7);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -334,9 +338,9 @@ where
 /// Spawns a task without a join handle on the current runtime. This costs what [`spawn`] costs.
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let (sender, receiver) = std::sync::mpsc::channel();
-/// runtime.block_on(async { selvedge::spawn_detached(async move { sender.send(7).unwrap() }) });
+/// runtime.block_on(async { selvedge_executor::spawn_detached(async move { sender.send(7).unwrap() }) });
 /// assert_eq!(receiver.recv().unwrap(), 7);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -365,8 +369,8 @@ where
 /// [`Handle::spawn_blocking`].
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
-/// let read = runtime.block_on(async { selvedge::spawn_blocking(|| std::fs::read("/dev/null")).await });
+/// let runtime = selvedge_executor::Runtime::new()?;
+/// let read = runtime.block_on(async { selvedge_executor::spawn_blocking(|| std::fs::read("/dev/null")).await });
 /// assert!(read.unwrap().is_ok());
 /// # Ok::<(), std::io::Error>(())
 /// ```

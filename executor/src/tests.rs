@@ -393,7 +393,7 @@ fn blank_name_of_a_runtime_panics_at_the_caller() {
         let panics: [fn(&str); 2] = [
             |name| drop(Builder::new().name(name)),
             |name| {
-                crate::runtime::Builder::new_multi_thread().name(name);
+                drop(Builder::new_current_thread().name(name));
             },
         ];
         for panics in panics {

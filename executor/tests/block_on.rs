@@ -65,15 +65,21 @@ fn pending_once() -> impl Future<Output = ()> {
 /// Fails if the parker, or the waker, is made before the first poll.
 #[test]
 fn block_on_of_a_ready_future_allocates_nothing() {
-    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    let runtime = selvedge_executor::Builder::new()
+        .workers(1)
+        .build()
+        .unwrap();
     assert_eq!(allocations(|| runtime.block_on(ready(()))), 0);
-    let has_context = async { selvedge::Handle::current().metrics().workers };
+    let has_context = async { selvedge_executor::Handle::current().metrics().workers };
     assert_eq!(runtime.block_on(has_context), 1);
 }
 
 #[test]
 fn block_on_of_a_pending_future_allocates_its_parker_once() {
-    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    let runtime = selvedge_executor::Builder::new()
+        .workers(1)
+        .build()
+        .unwrap();
     assert_eq!(allocations(|| runtime.block_on(pending_once())), 1);
     let twice = async {
         pending_once().await;
@@ -84,7 +90,7 @@ fn block_on_of_a_pending_future_allocates_its_parker_once() {
 
 #[test]
 fn waiting_block_on_of_a_local_runtime_allocates_a_parker() {
-    let runtime = selvedge::LocalRuntime::new();
+    let runtime = selvedge_executor::LocalRuntime::new();
     let ready_again = || allocations(|| runtime.block_on(ready(())));
     ready_again(); // The first call also allocates for the set, and for a driver if there is one.
     let least = ready_again();

@@ -1,5 +1,5 @@
-//! Tests of one resource, written with `coop-budget` alone, in three runtimes: `selvedge`, tokio,
-//! and an executor of sixty lines.
+//! Tests of one resource, written with `coop-budget` alone, in three runtimes: this one, tokio, and
+//! an executor of sixty lines.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use coop_budget::{Budget, OnExhausted, Scope, poll_proceed, remaining, scope, unconstrained};
 use std::{
@@ -49,14 +49,14 @@ async fn probe(stop: Arc<AtomicBool>) {
 #[test]
 fn tasks_cooperate_in_selvedge() {
     // Without a monitor no time slice ends a budget early.
-    let builder = selvedge::Builder::new().workers(1).monitor(false);
+    let builder = selvedge_executor::Builder::new().workers(1).monitor(false);
     let runtime = builder.build().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let taken = runtime.block_on({
         let stop = stop.clone();
         async move {
-            let hog = selvedge::spawn(hog(stop.clone()));
-            selvedge::spawn(probe(stop)).await.unwrap();
+            let hog = selvedge_executor::spawn(hog(stop.clone()));
+            selvedge_executor::spawn(probe(stop)).await.unwrap();
             hog.await.unwrap()
         }
     });
@@ -152,27 +152,30 @@ fn unconstrained_lifts_the_budget_of_its_own_crate_alone() {
 /// Fails if a `block_on`, or a worker's tick, polls in a scope nested in the thread's own.
 #[test]
 fn selvedge_inside_of_a_used_up_budget_grants_its_own() {
-    let runtime = selvedge::Builder::new().workers(1).build().unwrap();
+    let runtime = selvedge_executor::Builder::new()
+        .workers(1)
+        .build()
+        .unwrap();
     Scope::new(Budget::new(0)).run(|| {
         assert_eq!(runtime.block_on(granted(ours)), 128);
         let task = Rc::new(Cell::new(None));
         let local = async {
             let task = task.clone();
-            selvedge::spawn_local(async move { task.set(Some(granted(ours).await)) });
+            selvedge_executor::spawn_local(async move { task.set(Some(granted(ours).await)) });
             granted(ours).await
         };
-        let set = selvedge::LocalRuntime::new();
+        let set = selvedge_executor::LocalRuntime::new();
         assert_eq!(set.block_on(local), 128);
         while task.get().is_none() {
-            set.block_on(selvedge::yield_now());
+            set.block_on(selvedge_executor::yield_now());
         }
         assert_eq!(task.get(), Some(128));
     });
-    let (runtime, mut workers) =
-        selvedge::Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
+    let (runtime, mut workers) = selvedge_executor::Builder::new()
+        .build_driven([selvedge_executor::park::ThreadPark::new()]);
     let task = runtime.spawn(granted(ours));
     Scope::new(Budget::new(0)).run(|| {
-        assert_eq!(workers[0].tick(), selvedge::Tick::Ran);
+        assert_eq!(workers[0].tick(), selvedge_executor::Tick::Ran);
         assert_eq!(remaining(), Some(0));
     });
     assert_eq!(runtime.block_on(task).unwrap(), 128);

@@ -1,5 +1,5 @@
 //! Tests of a runtime whose only worker is the thread in `block_on`.
-use selvedge::{Runtime, UnhandledPanic, runtime::Builder};
+use selvedge_executor::{Builder, Runtime, UnhandledPanic};
 use std::{
     future::pending,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -22,7 +22,7 @@ fn tasks_run_in_block_on_and_nowhere_else() {
     let here = thread::current().id();
     let task = runtime.spawn(async { thread::current().id() });
     assert!(!task.is_finished());
-    runtime.block_on(selvedge::yield_now());
+    runtime.block_on(selvedge_executor::yield_now());
     assert_eq!(runtime.block_on(task).unwrap(), here);
 }
 
@@ -37,7 +37,7 @@ fn task_spawned_from_outside_wakes_the_driver() {
     });
     runtime.block_on(async {
         while !outside.is_finished() {
-            selvedge::yield_now().await;
+            selvedge_executor::yield_now().await;
         }
     });
     outside.join().unwrap();
@@ -63,7 +63,7 @@ fn waiting_thread_takes_over_from_the_driver() {
         runtime.block_on(async {
             meet.wait();
             for _ in 0..3 {
-                selvedge::yield_now().await;
+                selvedge_executor::yield_now().await;
             }
         });
         assert_eq!(second.join().unwrap(), 7);
@@ -96,9 +96,9 @@ fn waiting_thread_that_blocks_in_its_poll_holds_up_nobody() {
         let (runtime, enters) = (runtime.clone(), enters.clone());
         thread::spawn(move || {
             runtime.block_on(async {
-                selvedge::yield_now().await; // The thread has waited once.
+                selvedge_executor::yield_now().await; // The thread has waited once.
                 enters.send(()).unwrap();
-                selvedge::block_in_place(|| has_run.recv().unwrap());
+                selvedge_executor::block_in_place(|| has_run.recv().unwrap());
             });
         })
     };
@@ -122,7 +122,7 @@ fn many_threads_in_block_on_all_return() {
                 for _ in 0..100 {
                     let count = count.clone();
                     let task = runtime.spawn(async move {
-                        selvedge::yield_now().await;
+                        selvedge_executor::yield_now().await;
                         count.fetch_add(1, SeqCst);
                     });
                     runtime.block_on(task).unwrap();
@@ -150,7 +150,7 @@ fn driver_that_panics_leaves_the_worker_to_others() {
     let unwound = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
             meet.wait();
-            selvedge::yield_now().await;
+            selvedge_executor::yield_now().await;
             panic!("in the future");
         })
     }));
@@ -164,7 +164,7 @@ fn block_on_by_the_driver_in_a_task_panics() {
     let runtime = Arc::new(runtime());
     let inner = runtime.clone();
     let task = runtime.spawn(async move {
-        selvedge::block_in_place(|| inner.block_on(async {}));
+        selvedge_executor::block_in_place(|| inner.block_on(async {}));
     });
     let panic = runtime.block_on(task).unwrap_err().into_panic();
     let text = panic.downcast::<&str>().unwrap();
@@ -193,14 +193,14 @@ fn panic_of_a_waker_stays_out_of_block_on() {
     let runtime = runtime();
     let waker = Arc::new(Panics).into();
     let seven = runtime.block_on(async {
-        let mut sleep = pin!(selvedge::time::sleep(Duration::from_millis(50)));
+        let mut sleep = pin!(net_driver::time::sleep(Duration::from_millis(50)));
         assert!(
             sleep
                 .as_mut()
                 .poll(&mut Context::from_waker(&waker))
                 .is_pending()
         );
-        selvedge::time::sleep(Duration::from_millis(60)).await;
+        net_driver::time::sleep(Duration::from_millis(60)).await;
         7
     });
     assert_eq!(seven, 7);
@@ -221,7 +221,7 @@ fn drop_of_the_runtime_drops_its_tasks() {
         let _waiting = waiting;
         pending::<()>().await;
     });
-    runtime.block_on(selvedge::yield_now());
+    runtime.block_on(selvedge_executor::yield_now());
     runtime.spawn_detached(async move {
         let _unpolled = unpolled;
     });
@@ -264,9 +264,9 @@ fn runtime_dropped_in_its_own_future_does_not_hang() {
 #[test]
 fn sleep_ends_in_a_runtime_without_threads() {
     let runtime = runtime();
-    let slept = runtime.spawn(selvedge::time::sleep(Duration::from_millis(2)));
+    let slept = runtime.spawn(net_driver::time::sleep(Duration::from_millis(2)));
     runtime.block_on(slept).unwrap();
-    runtime.block_on(selvedge::time::sleep(Duration::from_millis(2)));
+    runtime.block_on(net_driver::time::sleep(Duration::from_millis(2)));
 }
 
 /// Only the thread in `block_on` can end the other tasks: without that, their handles wait until
@@ -283,8 +283,7 @@ fn panic_in_block_on_comes_after_the_end_of_all_tasks() {
         }
     }
     let strict = || {
-        let mut builder = Builder::new_current_thread();
-        builder.unhandled_panic(UnhandledPanic::Shutdown);
+        let builder = Builder::new_current_thread().unhandled_panic(UnhandledPanic::Shutdown);
         builder.build().unwrap()
     };
     let runtime = strict();
@@ -298,9 +297,9 @@ fn panic_in_block_on_comes_after_the_end_of_all_tasks() {
     let runtime = strict();
     let other = runtime.spawn(pending::<()>());
     runtime.block_on(async {
-        let output = selvedge::spawn(async { Bomb });
+        let output = selvedge_executor::spawn(async { Bomb });
         while !output.is_finished() {
-            selvedge::yield_now().await;
+            selvedge_executor::yield_now().await;
         }
         drop(output);
     });

@@ -1,9 +1,9 @@
 //! Tests of a runtime whose workers wait in the user's drivers: which worker is woken, and which
 //! one runs the tasks.
-use selvedge::{
+use coop_budget::consume as consume_budget;
+use selvedge_executor::{
     Builder, Handle, Tick,
     park::{Park, ThreadPark, ThreadUnpark, Unpark as _},
-    task::consume_budget,
     yield_now,
 };
 use std::{
@@ -221,7 +221,7 @@ fn busy_worker_polls_its_driver() {
     let (set, passed) = (done.clone(), sender.pass());
     let busy = runtime.spawn(async move {
         // The worker runs from here to the end of this task without a park.
-        selvedge::spawn_detached(async move {
+        selvedge_executor::spawn_detached(async move {
             passed.await;
             set.store(true, SeqCst);
         });
@@ -241,11 +241,11 @@ struct ReportsGroups(mpsc::Sender<String>);
 impl std::task::Wake for ReportsGroups {
     fn wake(self: Arc<Self>) {
         let report = move || {
-            let name = selvedge::SchedulingGroup::current().name();
+            let name = selvedge_executor::SchedulingGroup::current().name();
             self.0.send(name).unwrap();
         };
         report();
-        selvedge::spawn_detached(async move { report() });
+        selvedge_executor::spawn_detached(async move { report() });
     }
 }
 
@@ -259,7 +259,7 @@ fn waker_between_polls_of_a_group_is_in_main() {
     let runtime = runtime.build().unwrap();
     let group = runtime.group("a").build().unwrap();
     let (reports, groups) = mpsc::channel();
-    let busy = selvedge::spawn_in(&group, async move {
+    let busy = selvedge_executor::spawn_in(&group, async move {
         sender.send(Waker::from(Arc::new(ReportsGroups(reports))));
         // The worker runs from here to the end of this task without a park.
         let mut names = Vec::new();
@@ -281,11 +281,11 @@ fn lent_core_takes_its_driver_along() {
     let passed = sender.pass();
     let task = runtime.spawn(async move {
         let (done, is_done) = mpsc::channel();
-        selvedge::spawn_detached(async move {
+        selvedge_executor::spawn_detached(async move {
             passed.await;
             done.send(thread::current().id()).unwrap();
         });
-        let there = selvedge::block_in_place(|| is_done.recv().unwrap());
+        let there = selvedge_executor::block_in_place(|| is_done.recv().unwrap());
         (thread::current().id(), there)
     });
     let (here, there) = runtime.block_on(task).unwrap();
@@ -317,7 +317,7 @@ fn panic_of_a_driver_goes_to_the_hook_and_no_further() {
 #[derive(Clone)]
 struct BlockingUnpark(ThreadUnpark, Arc<AtomicUsize>);
 
-impl selvedge::park::Unpark for BlockingUnpark {
+impl selvedge_executor::park::Unpark for BlockingUnpark {
     fn unpark(&self) {
         let thread = thread::current();
         let by_worker = thread
@@ -325,7 +325,7 @@ impl selvedge::park::Unpark for BlockingUnpark {
             .is_some_and(|name| name.starts_with("selvedge-"));
         if by_worker && self.1.fetch_add(1, SeqCst) < 20 {
             // If the worker lent its core here, another thread would accept it meanwhile.
-            selvedge::block_in_place(|| thread::sleep(Duration::from_millis(2)));
+            selvedge_executor::block_in_place(|| thread::sleep(Duration::from_millis(2)));
         }
         self.0.unpark();
     }
@@ -367,7 +367,7 @@ fn unparker_that_blocks_in_place_leaves_the_core() {
             // The other worker goes to sleep. The second spawn displaces the first task from the
             // LIFO slot, and so wakes the other worker.
             thread::sleep(Duration::from_millis(1));
-            let tasks = [(); 2].map(|()| selvedge::spawn(yield_now()));
+            let tasks = [(); 2].map(|()| selvedge_executor::spawn(yield_now()));
             for task in tasks {
                 task.await.unwrap();
             }
@@ -555,13 +555,13 @@ fn extension_is_found_by_type_from_a_task() {
 fn request_ends_a_slice_and_the_next_one_is_open() {
     let runtime = Builder::new()
         .workers(1)
-        .budget(selvedge::Budget::UNLIMITED);
+        .budget(selvedge_executor::Budget::UNLIMITED);
     let runtime = runtime.build().unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
     let (first, second) = (order.clone(), order.clone());
     let task = runtime.spawn(async move {
-        let other = selvedge::spawn(async move { second.lock().unwrap().push("other") });
-        selvedge::spawn_detached(async {}); // It displaces `other` from the LIFO slot.
+        let other = selvedge_executor::spawn(async move { second.lock().unwrap().push("other") });
+        selvedge_executor::spawn_detached(async {}); // It displaces `other` from the LIFO slot.
         for _ in 0..1_000 {
             consume_budget().await;
         }

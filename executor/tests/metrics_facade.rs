@@ -4,7 +4,7 @@ use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
     Unit,
 };
-use selvedge::{Builder, spawn_in};
+use selvedge_executor::{Builder, spawn_in};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -84,7 +84,7 @@ fn recorder_gets_the_numbers_of_a_snapshot() {
     let runtime = Builder::new().workers(2).build().unwrap();
     let batch = runtime.group("batch").shares(50).build().unwrap();
     for _ in 0..10 {
-        let task = spawn_in(&batch, selvedge::yield_now()).unwrap();
+        let task = spawn_in(&batch, selvedge_executor::yield_now()).unwrap();
         runtime.block_on(task).unwrap();
     }
     let mut snapshot = runtime.metrics();

@@ -1,8 +1,8 @@
 //! Tests of the monitor: time slices, long calls of `syscall`, stall reports, and the sleep of the
 //! monitor's own thread.
-use selvedge::{
+use coop_budget::{consume as consume_budget, has_remaining, need_preempt};
+use selvedge_executor::{
     Budget, Builder, Cause, Runtime, Stall, block_in_place, spawn, spawn_detached, syscall,
-    task::{consume_budget, has_remaining, need_preempt},
     yield_now,
 };
 #[cfg(target_os = "linux")]
@@ -103,7 +103,7 @@ fn calls_nest_in_each_other_and_in_block_in_place() {
         let two = syscall(|| block_in_place(waits));
         let three = block_in_place(|| syscall(waits));
         syscall(|| {
-            let handle = selvedge::Handle::current();
+            let handle = selvedge_executor::Handle::current();
             block_in_place(|| handle.block_on(async { yield_now().await }))
         });
         (one, two, three)
@@ -169,7 +169,8 @@ fn calls_outside_of_a_worker_run_their_closures() {
             .unwrap(),
         7
     );
-    let (runtime, mut workers) = Builder::new().build_driven([selvedge::park::ThreadPark::new()]);
+    let (runtime, mut workers) =
+        Builder::new().build_driven([selvedge_executor::park::ThreadPark::new()]);
     let task = runtime.spawn(async { syscall(|| 7) });
     let _ = workers[0].tick();
     assert_eq!(runtime.block_on(task).unwrap(), 7);
@@ -361,8 +362,14 @@ fn stall_of_a_task_that_computes_is_reported_as_such() {
     let (number, cause) = reports.recv().unwrap();
     stop.store(1, SeqCst);
     assert_eq!(number, Some(task.id().into()));
-    assert!(matches!(cause, Cause::OnCpu | Cause::Runnable), "{cause}");
+    assert!(may_compute(&cause), "{cause}");
     runtime.block_on(task).unwrap();
+}
+
+/// Returns whether a task that computes may have this cause. On a busy machine the times of its
+/// thread do not tell more.
+fn may_compute(cause: &Cause) -> bool {
+    matches!(cause, Cause::OnCpu | Cause::Runnable | Cause::Unknown)
 }
 
 /// Returns a runtime, and a receiver that gets each of its stall reports whole.
@@ -379,7 +386,7 @@ fn stall_of_a_named_task_has_its_name_and_place() {
     let threshold = Duration::from_millis(5);
     let (runtime, reports) = reporting_all(Builder::new().stall_threshold(threshold));
     let (sender, receiver) = mpsc::channel::<()>();
-    let builder = selvedge::task::Builder::new().name("stuck".to_owned());
+    let builder = selvedge_executor::TaskBuilder::new().name("stuck".to_owned());
     let waits = async move { receiver.recv().is_ok() };
     let line = line!() + 1;
     let task = builder.spawn_on(waits, runtime.handle());
@@ -430,7 +437,7 @@ fn stall_of_a_task_in_a_group_names_the_group() {
         let (sender, receiver) = mpsc::channel::<()>();
         let waits = async move { receiver.recv().is_ok() };
         let task = match in_group {
-            true => selvedge::spawn_in(&group, waits).unwrap(),
+            true => selvedge_executor::spawn_in(&group, waits).unwrap(),
             false => runtime.spawn(waits),
         };
         let number = Some(u64::from(task.id()));
@@ -452,7 +459,7 @@ fn stall_of_a_task_in_a_group_names_the_group() {
 ))]
 mod stacks {
     use super::*;
-    use selvedge::Frame;
+    use selvedge_executor::Frame;
     use std::{
         hint::black_box,
         sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -510,7 +517,7 @@ mod stacks {
         let (stall, frames) = stalled(task.id().into(), &reports, begun);
         stop.store(true, SeqCst);
         runtime.block_on(task).unwrap();
-        assert!(matches!(stall.cause, Cause::OnCpu | Cause::Runnable));
+        assert!(may_compute(&stall.cause), "{}", stall.cause);
         // In a build without optimisation the load of the flag has frames of its own above it.
         assert!(position(&frames, "computes_for_long") <= 3, "{frames:#?}");
     }
@@ -679,7 +686,7 @@ fn timer_beside_a_long_poll_is_fired() {
     let task = runtime.spawn(async {
         let (sender, fired) = mpsc::channel();
         let waker = Arc::new(Sends(Mutex::new(sender))).into();
-        let mut sleep = std::pin::pin!(selvedge::time::sleep(Duration::from_millis(50)));
+        let mut sleep = std::pin::pin!(net_driver::time::sleep(Duration::from_millis(50)));
         let mut cx = std::task::Context::from_waker(&waker);
         assert!(std::future::Future::poll(sleep.as_mut(), &mut cx).is_pending());
         fired.recv().unwrap();
@@ -714,7 +721,7 @@ fn timer_beside_tasks_whose_slices_end_is_fired() {
             }
         }))
     });
-    let sleeper = runtime.spawn(selvedge::time::sleep(Duration::from_millis(200)));
+    let sleeper = runtime.spawn(net_driver::time::sleep(Duration::from_millis(200)));
     runtime.block_on(sleeper).unwrap();
     over.store(true, Relaxed);
     for task in pair {

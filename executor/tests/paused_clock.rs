@@ -1,12 +1,11 @@
 //! Tests of the paused clock: sleeps take no real time, and end in the order of their deadlines.
 #![cfg(feature = "test-util")]
 
-use selvedge::{
-    Builder, LocalRuntime, Runtime, block_in_place,
-    park::ThreadPark,
-    spawn, spawn_blocking,
-    time::{self, Duration, Instant},
+use selvedge_executor::{
+    Builder, LocalRuntime, Runtime, block_in_place, park::ThreadPark, spawn, spawn_blocking,
 };
+
+use net_driver::time::{self, Duration, Instant};
 use std::{
     future::{Future, pending},
     sync::{Arc, mpsc},
@@ -110,7 +109,11 @@ fn cancelled_timer_does_not_move_the_clock() {
     let runtime = paused(1);
     runtime.block_on(async {
         let begun = Instant::now();
-        assert!(time::timeout(HOUR, selvedge::yield_now()).await.is_ok());
+        assert!(
+            time::timeout(HOUR, selvedge_executor::yield_now())
+                .await
+                .is_ok()
+        );
         time::sleep(2 * HOUR).await;
         assert_eq!(begun.elapsed(), 2 * HOUR);
     });
@@ -141,7 +144,7 @@ fn paused_local_runtime_jumps() {
     LocalRuntime::new().block_on(async {
         time::pause();
         let begun = Instant::now();
-        let task = selvedge::spawn_local(time::sleep(HOUR));
+        let task = selvedge_executor::spawn_local(time::sleep(HOUR));
         time::sleep(2 * HOUR).await;
         task.await.unwrap();
         assert_eq!(begun.elapsed(), 2 * HOUR);

@@ -6,10 +6,9 @@
 //!
 //! `SELVEDGE_ITEMS=100000000` makes it a long run. `SELVEDGE_SEED` changes the mix of operations.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+use coop_budget::consume as consume_budget;
 use futures::task::AtomicWaker;
-use selvedge::{
-    Builder, Handle, block_in_place, spawn, spawn_detached, task::consume_budget, yield_now,
-};
+use selvedge_executor::{Builder, Handle, block_in_place, spawn, spawn_detached, yield_now};
 use std::{
     future::{Future, pending, poll_fn},
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},

@@ -2,13 +2,11 @@
 //! time they assert only that it is not too early.
 #![cfg(feature = "time")]
 
-use selvedge::{
-    Builder, LocalRuntime, Runtime, Tick, block_in_place,
-    park::ThreadPark,
-    spawn,
-    time::{self, Duration, Instant},
-    yield_now,
+use selvedge_executor::{
+    Builder, LocalRuntime, Runtime, Tick, block_in_place, park::ThreadPark, spawn, yield_now,
 };
+
+use net_driver::time::{self, Duration, Instant};
 use std::{
     future::{Future, pending},
     pin::{Pin, pin},
@@ -67,7 +65,7 @@ fn sleep_in_local_runtime_is_woken_by_its_thread() {
     let runtime = LocalRuntime::new();
     for _ in 0..2 {
         runtime.block_on(async {
-            let task = selvedge::spawn_local(nap(2 * MS));
+            let task = selvedge_executor::spawn_local(nap(2 * MS));
             nap(MS).await;
             task.await.unwrap();
         });
@@ -154,7 +152,7 @@ fn timeout_of_a_future_without_budget_ends() {
     let runtime = runtime(1);
     let greedy = async {
         loop {
-            selvedge::task::consume_budget().await;
+            coop_budget::consume().await;
         }
     };
     let task = runtime.spawn(time::timeout(MS, greedy));

@@ -1,7 +1,7 @@
 //! Tests of the recorder in a runtime: the recorded events, and their lanes. A *lane* holds the
 //! events of one worker, or of one other thread.
-use selvedge::{
-    Builder, Capture, Runtime, block_in_place, park::ThreadPark, spawn, task, yield_now,
+use selvedge_executor::{
+    Builder, Capture, Runtime, TaskBuilder, block_in_place, park::ThreadPark, spawn, yield_now,
 };
 use std::{
     future::poll_fn,
@@ -18,7 +18,7 @@ fn driven(scenario: impl FnOnce(&Runtime)) -> Capture {
     let tracer = runtime.handle().trace();
     tracer.start();
     scenario(&runtime);
-    while workers[0].tick() == selvedge::Tick::Ran {}
+    while workers[0].tick() == selvedge_executor::Tick::Ran {}
     tracer.capture()
 }
 
@@ -76,7 +76,7 @@ fn wake_says_which_task_woke_which() {
     let capture = driven(|runtime| {
         let waker = Arc::new(Mutex::new(None::<Waker>));
         let waits = wait_once(waker.clone());
-        let named = |name| task::Builder::new().name(name);
+        let named = |name| TaskBuilder::new().name(name);
         drop(named("waits").spawn_on(waits, runtime.handle()));
         let wakes = async move { waker.lock().unwrap().take().unwrap().wake() };
         drop(named("wakes").spawn_on(wakes, runtime.handle()));
@@ -100,7 +100,7 @@ fn wake_by_another_thread_is_in_that_thread_s_lane() {
     let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
     let tracer = runtime.handle().trace();
     runtime.spawn_detached(wait_once(waker.clone()));
-    while workers[0].tick() == selvedge::Tick::Ran {}
+    while workers[0].tick() == selvedge_executor::Tick::Ran {}
     tracer.start();
     let waker = waker.lock().unwrap().take().unwrap();
     let other = thread::Builder::new().name("other".into());
@@ -148,7 +148,7 @@ fn block_in_place_ends_the_poll_in_the_worker_s_lane() {
     tracer.start();
     let task = runtime.spawn(async {
         let (sender, receiver) = mpsc::channel();
-        selvedge::spawn_detached(async move { sender.send(7).unwrap() });
+        selvedge_executor::spawn_detached(async move { sender.send(7).unwrap() });
         block_in_place(|| receiver.recv().unwrap())
     });
     assert_eq!(runtime.block_on(task).unwrap(), 7);
@@ -236,13 +236,13 @@ fn recorder_that_is_off_has_no_events() {
 fn name_of_a_task_spawned_before_the_start_is_known() {
     let waker = Arc::new(Mutex::new(None::<Waker>));
     let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
-    let old = task::Builder::new().name("old hand");
+    let old = TaskBuilder::new().name("old hand");
     drop(old.spawn_on(wait_once(waker.clone()), runtime.handle()));
-    while workers[0].tick() == selvedge::Tick::Ran {}
+    while workers[0].tick() == selvedge_executor::Tick::Ran {}
     let tracer = runtime.handle().trace();
     tracer.start();
     waker.lock().unwrap().take().unwrap().wake();
-    while workers[0].tick() == selvedge::Tick::Ran {}
+    while workers[0].tick() == selvedge_executor::Tick::Ran {}
     let mut json = Vec::new();
     tracer.capture().write_chrome(&mut json).unwrap();
     let json = String::from_utf8(json).unwrap();

@@ -1,5 +1,5 @@
 //! Tests of the spans and events that a subscriber gets, under the names that tokio's console uses.
-use selvedge::{Builder, LocalRuntime, Runtime, task};
+use selvedge_executor::{Builder, LocalRuntime, Runtime, TaskBuilder};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -158,8 +158,8 @@ fn runtime() -> Runtime {
     Builder::new().workers(2).build().unwrap()
 }
 
-fn named(name: &'static str) -> task::Builder {
-    task::Builder::new().name(name)
+fn named(name: &'static str) -> TaskBuilder {
+    TaskBuilder::new().name(name)
 }
 
 #[test]
@@ -236,7 +236,8 @@ fn waker_operations_are_events_of_the_tasks_span() {
 fn plain_spawn_has_a_span_with_the_callers_place() {
     let runtime = runtime();
     let line = line!();
-    let task = async { selvedge::spawn(async { selvedge::yield_now().await }).await };
+    let task =
+        async { selvedge_executor::spawn(async { selvedge_executor::yield_now().await }).await };
     runtime.block_on(task).unwrap();
     drop(runtime);
     let spans = recorder().spans();

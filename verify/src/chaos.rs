@@ -1,6 +1,6 @@
 //! `cargo xtask chaos`: runs random programs on the runtime and on `process-scheduler`.
 //!
-//! The driver is the test `chaos` of the executor: its front page says what a round does and
+//! The driver is the test `chaos` of `selvedge`: its front page says what a round does and
 //! checks. This command builds it with debug assertions, or for AddressSanitizer, and runs its
 //! rounds in one process. Each round has the next seed. If a round fails, or ends the process, this
 //! command prints the command that repeats the round.

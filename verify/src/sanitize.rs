@@ -345,6 +345,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
+/// The packages whose own tests are too slow under valgrind.
+const EXECUTOR: [&str; 2] = ["selvedge-executor", "selvedge"];
+
 /// Runs the tests under a tool; returns the list of what ran if no test failed.
 fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<String>>> {
     let target = tool.target(root, tool.cells());
@@ -353,14 +356,13 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
         fs::write(target.join("suppressions"), THREAD_SUPPRESSIONS).context("the suppressions")?;
     }
     probe(tool, root)?;
-    // The executor's own tests are too slow under valgrind.
     let names: Vec<_> = packages
         .iter()
-        .filter(|package| tool != Tool::Valgrind || package.name != "selvedge")
+        .filter(|package| tool != Tool::Valgrind || !EXECUTOR.contains(&&*package.name))
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     if names.contains(&"selvedge") {
-        // The executor's tests run the examples, and look for them next to their own binaries.
+        // Tests of `selvedge` run its examples, and look for them next to their own binaries.
         let mut build = tool.cargo(root, "build", tool.cells());
         build.args([
             "--quiet",

@@ -23,6 +23,7 @@ const MOST: &[(&str, usize)] = &[
     ("worker-idle", 3),
     ("worker-queue", 5),
     ("blocking-threads", 3),
+    ("blocking-fs", 5),
     ("timer-wheel", 1),
     ("sched-group", 1),
 ];

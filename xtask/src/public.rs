@@ -1,4 +1,5 @@
-//! The step `public`: checks that each public item of the executor has an example that runs.
+//! The step `public`: checks that each public item of `selvedge`, of the executor and of the crates
+//! of files and children has an example that runs.
 //!
 //! An item is public if a path from the crate's root leads to it by `pub mod` and `pub use`. A
 //! `pub use` may name an item of a private module, or of another crate of the workspace. The type
@@ -21,7 +22,13 @@ use project::{
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Attribute, ImplItem, Item, TraitItem, Type, UseTree};
 
-const PACKAGE: &str = "selvedge";
+/// The packages whose public items are checked.
+const CHECKED: [&str; 4] = [
+    "selvedge",
+    "selvedge-executor",
+    "blocking-fs",
+    "child-process",
+];
 
 pub(crate) fn run() -> Result<bool> {
     let (packages, _) = workspace::load()?;
@@ -31,6 +38,14 @@ pub(crate) fn run() -> Result<bool> {
         say!("no example: {item}");
     }
     Ok(without.is_empty())
+}
+
+/// Returns the path for which a name stands that a `use` brings into scope.
+fn import(item: &Item, name: &str) -> Option<Vec<String>> {
+    let Item::Use(used) = item else { return None };
+    let mut all = imports(&used.tree).into_iter();
+    let found = all.find(|used| used.name.as_deref() == Some(name))?;
+    Some(found.path)
 }
 
 /// The modules of each crate, by the crate's name in paths.
@@ -70,9 +85,12 @@ impl Crates {
 
     fn without_example(&self) -> Result<BTreeSet<String>> {
         let mut survey = Survey::default();
-        self.module(&Place::root(PACKAGE), &mut survey)?;
+        for package in CHECKED {
+            let before = survey.items;
+            self.module(&Place::root(&package.replace('-', "_")), &mut survey)?;
+            say!("{package}: {} public items", survey.items - before);
+        }
         ensure!(survey.items > 100, "{} items are not all", survey.items);
-        say!("{PACKAGE}: {} public items", survey.items);
         Ok(survey.without)
     }
 
@@ -108,7 +126,8 @@ impl Crates {
             .filter(|used| !["std", "libc"].contains(&used.path[0].as_str()));
         for used in ours {
             match (used.name, used.path.split_last()) {
-                (Some(_), Some((name, path))) => {
+                // A path of one name is that of a crate.
+                (Some(_), Some((name, path))) if !path.is_empty() => {
                     self.named(&self.follow(here, path), name, survey)?;
                 }
                 _ => self.module(&self.follow(here, &used.path), survey)?,
@@ -149,9 +168,14 @@ impl Crates {
             self.module(&at.below(name), survey)?;
         }
         let Some((at, name)) = self.resolve(at, name) else {
-            let is_module = self.find(&at.below(name)).is_some();
-            ensure!(is_module, "{} leads nowhere", at.below(name).show());
-            return Ok(());
+            if self.find(&at.below(name)).is_some() {
+                return Ok(());
+            }
+            // A `pub use` of a module.
+            let path = self.items(at).find_map(|item| import(item, name));
+            let path = path.with_context(|| format!("{} leads nowhere", at.below(name).show()))?;
+            let (name, path) = path.split_last().context("a path has a name")?;
+            return self.named(&self.follow(at, path), name, survey);
         };
         if !survey.seen.insert((at.clone(), Some(name.clone()))) {
             return Ok(());
@@ -184,10 +208,8 @@ impl Crates {
             return Some((at.clone(), name.into()));
         }
         self.items(at).find_map(|item| {
-            let Item::Use(used) = item else { return None };
-            let mut all = imports(&used.tree).into_iter();
-            let found = all.find(|used| used.name.as_deref() == Some(name))?;
-            let (name, path) = found.path.split_last()?;
+            let path = import(item, name)?;
+            let (name, path) = path.split_last()?;
             self.resolve(&self.follow(at, path), name)
         })
     }

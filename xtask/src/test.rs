@@ -54,13 +54,13 @@ const STEPS: &[Step] = &[
     ("no-std", "the parts without std, linked", no_std::run),
     (
         "examples",
-        "the examples of the executor and of its crates for users",
+        "the examples of `selvedge` and of its crates for users",
         examples,
     ),
     ("doc", "documentation, and its links", doc),
     (
         "public",
-        "an example for each public item of the executor",
+        "an example for each public item that users import",
         public::run,
     ),
     (
@@ -180,14 +180,14 @@ fn deny() -> Result<bool> {
     cargo_succeeds("deny check licenses bans sources")
 }
 
-/// Builds the executor's examples with the features that a user's command turns on, and checks the
-/// examples of `selvedge-hyper` with all features.
+/// Builds the examples of `selvedge` with the features that a user's command turns on, and checks
+/// the examples of `selvedge-hyper` with all features.
 fn examples() -> Result<bool> {
     let hyper = "check --examples --all-features --package selvedge-hyper";
     Ok(cargo_succeeds(EXAMPLES)? && cargo_succeeds(hyper)?)
 }
 
-/// Cargo's arguments that build the executor's examples.
+/// Cargo's arguments that build the examples of `selvedge`.
 const EXAMPLES: &str = "build --examples --package selvedge";
 
 fn doc() -> Result<bool> {
@@ -196,7 +196,7 @@ fn doc() -> Result<bool> {
     Ok(links::run()? && succeeds(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
 }
 
-/// Runs the tests. Some of them run the executor's examples, so the examples are built before: with
+/// Runs the tests. Some run the examples of `selvedge`, so these are built before: with
 /// the default features, and then with all. The step `clippy` has checked all other examples. The
 /// doc tests run at the same time as the other tests, which rarely need more than one processor.
 fn test() -> Result<bool> {
@@ -217,7 +217,7 @@ fn test() -> Result<bool> {
     })
 }
 
-/// Builds the executor's examples, which some of its tests run: some as a user builds them, and
+/// Builds the examples of `selvedge`, which its tests run: some as a user builds them, and
 /// some with all features.
 pub(crate) fn build_examples() -> Result<bool> {
     Ok(cargo_succeeds(EXAMPLES)? && cargo_succeeds(&format!("{EXAMPLES} --all-features"))?)

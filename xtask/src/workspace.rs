@@ -98,7 +98,8 @@ impl Package {
     /// on top of the shim, or `adopt`.
     pub fn is_modelled(&self) -> bool {
         let shim = "sync-shim";
-        let uses_shim = self.dependencies.iter().any(|needed| needed.name == shim);
+        let is_shim = |needed: &Dependency| needed.name == shim && needed.kind.is_none();
+        let uses_shim = self.dependencies.iter().any(is_shim);
         (self.name == shim || uses_shim) && (self.is_published() || self.name == "adopt")
     }
 }

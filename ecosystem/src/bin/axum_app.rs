@@ -7,7 +7,7 @@
 //!
 //! axum's own extractor for WebSockets spawns on tokio. So the handler here uses hyper's upgrade,
 //! which returns the `TcpStream` itself.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use axum::{

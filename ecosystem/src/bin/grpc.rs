@@ -9,7 +9,7 @@
 //!
 //! prost derives the messages, and the service is written by hand. `protoc` and `tonic-prost-build`
 //! would generate both from a `.proto` file.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 #[path = "../sources.rs"]
 mod sources;

@@ -6,7 +6,7 @@
 //!
 //! `--cacert FILE` before the URLs names a PEM file of the authorities for `https:`. The program
 //! trusts no other authorities. For each URL it prints the status and the number of bytes.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 #[path = "../sources.rs"]
 mod sources;

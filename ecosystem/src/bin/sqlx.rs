@@ -8,7 +8,7 @@
 //! the pool by a task of tokio. So the handle is entered by each worker, and by `main` for the
 //! thread in `block_on`. [`async_compat::Compat`] would not do for a connection that leaves the
 //! future: to drop it outside panics.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 #[path = "../tokio_thread.rs"]
 mod tokio_thread;

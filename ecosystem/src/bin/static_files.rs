@@ -8,7 +8,7 @@
 //! A file is read by [`selvedge::fs`], in pieces of 64 KiB, and only while hyper's write buffer
 //! (about 400 KiB) has room. So a slow client of a large file costs about 512 KiB of memory:
 //! hyper's write buffer, which the last piece may exceed, and the buffer of the file.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use bytes::Bytes;

@@ -7,7 +7,7 @@
 //!
 //! tokio-rustls runs over our `TcpStream`: the feature `tokio` of `selvedge` gives that stream
 //! tokio's I/O traits.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use bytes::Bytes;

@@ -11,7 +11,7 @@
 //!
 //! In both ways one thread drives tokio's sockets and sleeps. That thread wakes our tasks, which
 //! run on our workers. If such a task calls `tokio::spawn`, the new task runs on tokio's thread.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 #[path = "../sources.rs"]
 mod sources;

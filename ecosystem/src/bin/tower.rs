@@ -10,7 +10,7 @@
 //!   which the program spawns on Selvedge.
 //! - `tower::timeout` sleeps by tokio. `map_future` with our `timeout` does the same in one line.
 //! - `tower::limit::ConcurrencyLimit` and `tower::load_shed` work as they are.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use bytes::Bytes;

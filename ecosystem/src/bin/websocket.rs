@@ -6,7 +6,7 @@
 //!
 //! tokio-tungstenite runs over our stream: the feature `tokio` of `selvedge` gives it tokio's
 //! traits. It needs no runtime of tokio's.
-#[path = "../../../executor/examples/cli/mod.rs"]
+#[path = "../../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use futures_util::{SinkExt, StreamExt};

@@ -3,20 +3,22 @@ use super::MAX_WORKERS;
 #[cfg(feature = "groups")]
 use crate::groups::Groups;
 use crate::{
-    Builder, Runtime, Worker,
-    attributes::Attributes,
-    blocking,
-    core::Core,
-    driver::Parker,
+    Builder, Runtime, Worker, blocking,
     events::{Events, EventsPark},
     fork::Process,
-    metrics::Counters,
+    local::runtime::{LocalOptions, LocalRuntime},
     monitor::Monitor,
-    park::{self, Park},
-    queue::Queue,
+    observe::metrics::Counters,
     scope,
-    shared::{Remote, Shared},
-    unpark::Unparker,
+    settings::attributes::Attributes,
+    worker::{
+        core::Core,
+        driver::Parker,
+        park::{self, Park},
+        queue::Queue,
+        shared::{Remote, Shared},
+        unpark::Unparker,
+    },
 };
 use blocking_threads::{Lent, Pool};
 use std::{io, task::Waker};
@@ -98,6 +100,32 @@ impl Builder {
         Ok(runtime)
     }
 
+    /// Makes a runtime of this thread. The runtime also takes futures that are not `Send`.
+    ///
+    /// ```
+    /// use selvedge_executor::{Builder, runtime::LocalOptions};
+    ///
+    /// let builder = Builder::new_current_thread().name("local");
+    /// let runtime = builder.build_local(LocalOptions::default())?;
+    /// assert_eq!(runtime.handle().name(), Some("local"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`build`](Self::build).
+    ///
+    /// # Panics
+    /// If the builder is not one of [`new_current_thread`](Self::new_current_thread).
+    #[track_caller]
+    pub fn build_local(self, options: LocalOptions) -> io::Result<LocalRuntime> {
+        let LocalOptions { .. } = options;
+        assert!(
+            self.settings.current_thread,
+            "a LocalRuntime runs its tasks in its own thread: begin with new_current_thread"
+        );
+        self.build().map(LocalRuntime::of)
+    }
+
     /// Makes a runtime without worker threads, and a [`Worker`] for each of `parks`.
     ///
     /// The caller's own loops drive the workers. The setting [`workers`](Self::workers) is ignored.
@@ -107,10 +135,10 @@ impl Builder {
     /// If `parks` is empty.
     ///
     /// ```
-    /// use selvedge::{Builder, park::ThreadPark};
+    /// use selvedge_executor::{Builder, park::ThreadPark};
     ///
     /// let (runtime, workers) = Builder::new().build_driven([ThreadPark::new()]);
-    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge::Worker::run));
+    /// let thread = std::thread::spawn(|| workers.into_iter().for_each(selvedge_executor::Worker::run));
     /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     /// drop(runtime);
     /// thread.join().unwrap();
@@ -186,7 +214,7 @@ impl Builder {
         let remotes: Vec<_> = remotes.collect();
         #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
         {
-            events.set_blocking(crate::net::run_blocking);
+            events.set_blocking(blocking::run_blocking);
             if let Some(max) = self.max_io_events {
                 events.set_max_events(max);
             }

@@ -2,9 +2,11 @@
 //! worker.
 use crate::{
     Builder, Runtime, Worker,
-    driver::Parker,
     events::Events,
-    park::{self, Park},
+    worker::{
+        driver::Parker,
+        park::{self, Park},
+    },
 };
 use worker_idle::Backoff;
 

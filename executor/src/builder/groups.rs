@@ -14,9 +14,9 @@ impl Builder {
     ///
     /// ```
     /// let quota = std::time::Duration::from_micros(200);
-    /// let runtime = selvedge::Builder::new().workers(1).group_quota(quota).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).group_quota(quota).build()?;
     /// let group = runtime.group("batch").build().unwrap();
-    /// let task = selvedge::spawn_in(&group, async { 7 }).unwrap();
+    /// let task = selvedge_executor::spawn_in(&group, async { 7 }).unwrap();
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -42,7 +42,7 @@ impl Builder {
     /// back on that worker after its next wait.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(2).sharded(true).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(2).sharded(true).build()?;
     /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
     /// assert_eq!(runtime.metrics().stolen, 0);
     /// # Ok::<(), std::io::Error>(())
@@ -56,11 +56,11 @@ impl Builder {
     /// This is for tests and simulations. By default the groups use the system's clock.
     ///
     /// ```
-    /// use selvedge::spawn_in;
+    /// use selvedge_executor::spawn_in;
     /// use std::{sync::{Arc, atomic::{AtomicU64, Ordering::Relaxed}}, time::Duration};
     ///
     /// let time = Arc::new(AtomicU64::new(0));
-    /// let runtime = selvedge::Builder::new().workers(1).group_clock(time.clone()).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).group_clock(time.clone()).build()?;
     /// let group = runtime.group("batch").build().unwrap();
     /// let task = spawn_in(&group, async move { time.fetch_add(1_000_000, Relaxed) });
     /// runtime.block_on(task.unwrap()).unwrap();

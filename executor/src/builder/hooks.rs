@@ -1,5 +1,5 @@
 //! The settings for hooks, and for panics.
-use crate::{Builder, UnhandledPanic, hooks::TaskMeta};
+use crate::{Builder, UnhandledPanic, settings::hooks::TaskMeta};
 use std::any::Any;
 
 impl Builder {
@@ -15,7 +15,7 @@ impl Builder {
     /// let threads = Arc::new(AtomicU32::new(0));
     /// let count = threads.clone();
     /// let hook = move || drop(count.fetch_add(1, SeqCst));
-    /// drop(selvedge::Builder::new().workers(2).on_thread_start(hook).build()?);
+    /// drop(selvedge_executor::Builder::new().workers(2).on_thread_start(hook).build()?);
     /// assert_eq!(threads.load(SeqCst), 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -33,7 +33,7 @@ impl Builder {
     /// let threads = Arc::new(AtomicU32::new(0));
     /// let count = threads.clone();
     /// let hook = move || drop(count.fetch_add(1, SeqCst));
-    /// drop(selvedge::Builder::new().workers(2).prestart().on_thread_stop(hook).build()?);
+    /// drop(selvedge_executor::Builder::new().workers(2).prestart().on_thread_stop(hook).build()?);
     /// assert_eq!(threads.load(SeqCst), 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -48,7 +48,7 @@ impl Builder {
     /// ```
     /// let (sender, parked) = std::sync::mpsc::channel();
     /// let hook = move || drop(sender.send(std::thread::current().id()));
-    /// let runtime = selvedge::Builder::new().workers(1).on_thread_park(hook).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).on_thread_park(hook).build()?;
     /// let worker = parked.recv().unwrap();
     /// let task = runtime.spawn(async { std::thread::current().id() });
     /// assert_eq!(runtime.block_on(task).unwrap(), worker);
@@ -65,7 +65,7 @@ impl Builder {
     /// ```
     /// let (sender, woken) = std::sync::mpsc::channel();
     /// let hook = move || drop(sender.send(std::thread::current().id()));
-    /// let runtime = selvedge::Builder::new().workers(1).on_thread_unpark(hook).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).on_thread_unpark(hook).build()?;
     /// let task = runtime.spawn(async { std::thread::current().id() });
     /// let worker = runtime.block_on(task).unwrap(); // Perhaps before its first sleep.
     /// let slept = loop {
@@ -86,8 +86,8 @@ impl Builder {
     ///
     /// ```
     /// let (sender, spawned) = std::sync::mpsc::channel();
-    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
-    /// let runtime = selvedge::Builder::new().on_task_spawn(hook).build()?;
+    /// let hook = move |task: selvedge_executor::TaskMeta<'_>| drop(sender.send(task.id()));
+    /// let runtime = selvedge_executor::Builder::new().on_task_spawn(hook).build()?;
     /// let task = runtime.spawn(async {});
     /// assert_eq!(spawned.recv().unwrap(), task.id());
     /// # Ok::<(), std::io::Error>(())
@@ -104,9 +104,9 @@ impl Builder {
     ///
     /// ```
     /// let (sender, polled) = std::sync::mpsc::channel();
-    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
-    /// let runtime = selvedge::Builder::new().on_before_poll(hook).build()?;
-    /// let task = runtime.spawn(selvedge::yield_now());
+    /// let hook = move |task: selvedge_executor::TaskMeta<'_>| drop(sender.send(task.id()));
+    /// let runtime = selvedge_executor::Builder::new().on_before_poll(hook).build()?;
+    /// let task = runtime.spawn(selvedge_executor::yield_now());
     /// let id = task.id();
     /// runtime.block_on(task).unwrap();
     /// assert_eq!(polled.try_iter().collect::<Vec<_>>(), [id, id]);
@@ -124,8 +124,8 @@ impl Builder {
     ///
     /// ```
     /// let (sender, polled) = std::sync::mpsc::channel();
-    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
-    /// let runtime = selvedge::Builder::new().on_after_poll(hook).build()?;
+    /// let hook = move |task: selvedge_executor::TaskMeta<'_>| drop(sender.send(task.id()));
+    /// let runtime = selvedge_executor::Builder::new().on_after_poll(hook).build()?;
     /// let task = runtime.spawn(std::future::pending::<()>());
     /// assert_eq!(polled.recv().unwrap(), task.id());
     /// assert!(!task.is_finished());
@@ -147,8 +147,8 @@ impl Builder {
     ///
     /// ```
     /// let (sender, ended) = std::sync::mpsc::channel();
-    /// let hook = move |task: selvedge::TaskMeta<'_>| drop(sender.send(task.id()));
-    /// let runtime = selvedge::Builder::new().on_task_end(hook).build()?;
+    /// let hook = move |task: selvedge_executor::TaskMeta<'_>| drop(sender.send(task.id()));
+    /// let runtime = selvedge_executor::Builder::new().on_task_end(hook).build()?;
     /// let task = runtime.spawn(std::future::pending::<()>());
     /// drop(runtime);
     /// assert_eq!(ended.recv().unwrap(), task.id());
@@ -176,7 +176,7 @@ impl Builder {
     /// let hook = move |payload: &(dyn std::any::Any + Send)| {
     ///     drop(sender.send(payload.downcast_ref::<&str>().copied()));
     /// };
-    /// let runtime = selvedge::Builder::new().on_panic(hook).build()?;
+    /// let runtime = selvedge_executor::Builder::new().on_panic(hook).build()?;
     /// runtime.spawn_detached(async { panic!("oh no") });
     /// assert_eq!(said.recv().unwrap(), Some("oh no"));
     /// # Ok::<(), std::io::Error>(())
@@ -190,7 +190,7 @@ impl Builder {
     /// default.
     ///
     /// ```
-    /// use selvedge::{Builder, UnhandledPanic};
+    /// use selvedge_executor::{Builder, UnhandledPanic};
     ///
     /// let runtime = Builder::new().unhandled_panic(UnhandledPanic::Shutdown).build()?;
     /// let bystander = runtime.spawn(std::future::pending::<()>());

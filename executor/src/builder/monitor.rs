@@ -44,17 +44,17 @@ impl Builder {
     /// [driven workers](Self::build_driven) has no monitor.
     ///
     /// ```
-    /// use selvedge::{Budget, Builder, task};
+    /// use selvedge_executor::{Budget, Builder};
     ///
     /// // The budget is unlimited, so only the end of a time slice makes the first task yield.
     /// let runtime = Builder::new().workers(1).budget(Budget::UNLIMITED).monitor(true).build()?;
     /// let turns = runtime.spawn(async {
     ///     let (sender, receiver) = std::sync::mpsc::channel();
-    ///     selvedge::spawn_detached(async move { sender.send(()).unwrap() });
+    ///     selvedge_executor::spawn_detached(async move { sender.send(()).unwrap() });
     ///     // This task displaces the sending task from the LIFO slot.
-    ///     selvedge::spawn_detached(async {});
+    ///     selvedge_executor::spawn_detached(async {});
     ///     while receiver.try_recv().is_err() {
-    ///         task::consume_budget().await;
+    ///         coop_budget::consume().await;
     ///     }
     /// });
     /// runtime.block_on(turns).unwrap();
@@ -91,7 +91,7 @@ impl Builder {
     /// thread.
     ///
     /// ```
-    /// use selvedge::{Builder, Cause, Stall};
+    /// use selvedge_executor::{Builder, Cause, Stall};
     /// use std::{sync::mpsc, time::Duration};
     ///
     /// let (sender, causes) = mpsc::channel();
@@ -115,7 +115,7 @@ impl Builder {
     ///
     /// ```
     /// let rarely = std::time::Duration::from_secs(1);
-    /// let runtime = selvedge::Builder::new().stall_threshold(rarely).build()?;
+    /// let runtime = selvedge_executor::Builder::new().stall_threshold(rarely).build()?;
     /// runtime.spawn_detached(async { std::thread::sleep(std::time::Duration::from_millis(50)) });
     /// assert_eq!(runtime.metrics().stalls, 0);
     /// # Ok::<(), std::io::Error>(())
@@ -133,7 +133,7 @@ impl Builder {
     /// from then on [`Snapshot::stalls`](crate::Snapshot::stalls) counts them too.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().stall_reports_per_minute(u32::MAX).build()?;
+    /// let runtime = selvedge_executor::Builder::new().stall_reports_per_minute(u32::MAX).build()?;
     /// assert_eq!(runtime.metrics().stalls, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```

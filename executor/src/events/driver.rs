@@ -1,8 +1,10 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
 use crate::{
-    park::{self, Park},
     scope,
-    shared::Shared,
+    worker::{
+        park::{self, Park},
+        shared::Shared,
+    },
 };
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
 use std::{cell::Cell, fmt, future::Future, io, sync::Arc, task::Waker, time::Duration};

@@ -1,6 +1,6 @@
 //! Stands for the driver in builds without one: there are no timers and no sockets. A worker parks
 //! in a [`ThreadPark`], or in a user's parker.
-use crate::{
+use crate::worker::{
     park::{Park, ThreadPark},
     shared::Shared,
 };

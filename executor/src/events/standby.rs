@@ -17,7 +17,7 @@
 //!    serves their timers.
 //! 5. If all workers are in blocked polls, there is no monitor, and no thread is in `block_on`,
 //!    then timers and sockets wait.
-use crate::shared::Shared;
+use crate::worker::shared::Shared;
 
 impl Shared {
     /// Wakes another thread, if a thread must stand by and none does (rule 2). Costs a load in a

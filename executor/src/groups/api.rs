@@ -1,6 +1,9 @@
 //! The handle of a group, and how it is built, changed and destroyed.
 use super::{group::Group, inherit};
-use crate::{Handle, Runtime, scheduler::Scheduler, shared::Shared};
+use crate::{
+    Handle, Runtime,
+    worker::{scheduler::Scheduler, shared::Shared},
+};
 use sched_group::Shares;
 use std::{fmt, future::Future, panic::Location, sync::Arc, time::Duration};
 use task_header::JoinHandle;
@@ -19,14 +22,14 @@ use task_header::JoinHandle;
 /// [destroyed](Self::destroy), and it does not keep the runtime running.
 ///
 /// ```
-/// use selvedge::spawn_in;
+/// use selvedge_executor::spawn_in;
 ///
-/// let runtime = selvedge::Builder::new().workers(1).build()?;
+/// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
 /// let queries = runtime.group("queries").shares(1000).build().unwrap();
 /// let compaction = runtime.group("compaction").shares(100).build().unwrap();
 /// let merge = spawn_in(&compaction, async {
 ///     for _ in 0..1000 {
-///         selvedge::yield_now().await; // A real task merges a few blocks before each yield.
+///         selvedge_executor::yield_now().await; // A real task merges a few blocks before each yield.
 ///     }
 /// });
 /// let answer = spawn_in(&queries, async { 42 }).unwrap();
@@ -49,12 +52,12 @@ impl SchedulingGroup {
     /// the current runtime.
     ///
     /// ```
-    /// use selvedge::{SchedulingGroup, spawn_in};
+    /// use selvedge_executor::{SchedulingGroup, spawn_in};
     ///
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let queries = runtime.group("queries").build().unwrap();
     /// let task = spawn_in(&queries, async {
-    ///     selvedge::spawn(async { SchedulingGroup::current().name() }).await.unwrap()
+    ///     selvedge_executor::spawn(async { SchedulingGroup::current().name() }).await.unwrap()
     /// });
     /// assert_eq!(runtime.block_on(task.unwrap()).unwrap(), "queries");
     /// assert_eq!(runtime.block_on(async { SchedulingGroup::current().name() }), "main");
@@ -80,7 +83,7 @@ impl SchedulingGroup {
     /// Returns the name.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let group = runtime.group("compaction").build().unwrap();
     /// assert_eq!(group.name(), "compaction");
     /// # Ok::<(), std::io::Error>(())
@@ -92,7 +95,7 @@ impl SchedulingGroup {
     /// Changes the name, which metrics show.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let group = runtime.group("tenant 7").build().unwrap();
     /// group.rename("tenant 8");
     /// assert_eq!(group.name(), "tenant 8");
@@ -110,7 +113,7 @@ impl SchedulingGroup {
     /// Returns the goal for latency, if the builder [set one](GroupBuilder::latency).
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let group = runtime.group("batch").build().unwrap();
     /// assert_eq!(group.latency(), None);
     /// # Ok::<(), std::io::Error>(())
@@ -124,7 +127,7 @@ impl SchedulingGroup {
     /// The time that the group has run until then is charged at the old shares.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let compaction = runtime.group("compaction").shares(100).build().unwrap();
     /// compaction.set_shares(300).unwrap(); // Its backlog has grown.
     /// assert_eq!(compaction.shares(), 300);
@@ -145,10 +148,10 @@ impl SchedulingGroup {
     /// the main group, which counts neither.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let group = runtime.group("batch").build().unwrap();
     /// assert_eq!(group.tasks(), 0);
-    /// let task = selvedge::spawn_in(&group, std::future::pending::<()>()).unwrap();
+    /// let task = selvedge_executor::spawn_in(&group, std::future::pending::<()>()).unwrap();
     /// assert_eq!(group.tasks(), 1);
     /// # drop(task);
     /// # Ok::<(), std::io::Error>(())
@@ -161,9 +164,9 @@ impl SchedulingGroup {
     /// destroyed before.
     ///
     /// ```
-    /// use selvedge::spawn_in;
+    /// use selvedge_executor::spawn_in;
     ///
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let group = runtime.group("once").build().unwrap();
     /// let task = spawn_in(&group, std::future::pending::<()>()).unwrap();
     /// assert!(group.destroy().is_err());
@@ -213,9 +216,9 @@ impl fmt::Debug for SchedulingGroup {
 /// the task costs one more read-modify-write of this count.
 ///
 /// ```
-/// use selvedge::{GroupGone, spawn_in};
+/// use selvedge_executor::{GroupGone, spawn_in};
 ///
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let group = runtime.group("batch").shares(50).build().unwrap();
 /// let task = spawn_in(&group, async { 7 }).unwrap();
 /// assert_eq!(runtime.block_on(task).unwrap(), 7);
@@ -268,7 +271,7 @@ impl Drop for GroupUse<'_> {
 /// Builds a group. Made by [`Runtime::group`] and [`Handle::group`].
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let tenants = runtime.group("tenants").shares(500).build().unwrap();
 /// let big = runtime.group("big").shares(200).parent(&tenants).build().unwrap();
 /// let small = runtime.group("small").shares(100).parent(&tenants).build().unwrap();
@@ -301,10 +304,10 @@ impl GroupBuilder {
     /// takes long ends as [`Handle::preempt_overdue_groups`] says.
     ///
     /// ```
-    /// let runtime = selvedge::Builder::new().workers(1).build()?;
+    /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
     /// let goal = std::time::Duration::from_micros(50);
     /// let reads = runtime.group("reads").latency(goal).build().unwrap();
-    /// let read = selvedge::spawn_in(&reads, async { 7 }).unwrap();
+    /// let read = selvedge_executor::spawn_in(&reads, async { 7 }).unwrap();
     /// assert_eq!(runtime.block_on(read).unwrap(), 7);
     /// assert_eq!(reads.latency(), Some(goal));
     /// # Ok::<(), std::io::Error>(())
@@ -329,9 +332,9 @@ impl GroupBuilder {
     /// If the shares are 0, or if the parent was destroyed, or is of another runtime.
     ///
     /// ```
-    /// use selvedge::GroupError;
+    /// use selvedge_executor::GroupError;
     ///
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let refused = runtime.group("none").shares(0).build().unwrap_err();
     /// assert_eq!(refused, GroupError::ZeroShares);
     /// # Ok::<(), std::io::Error>(())
@@ -359,7 +362,7 @@ impl Handle {
     /// Begins to build a scheduling group.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let group = runtime.handle().group("compaction").shares(200).build().unwrap();
     /// assert_eq!((group.name(), group.shares()), ("compaction".into(), 200));
     /// # Ok::<(), std::io::Error>(())
@@ -378,7 +381,7 @@ impl Handle {
     /// or a task of another group spawned it.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let main = runtime.handle().main_group();
     /// assert_eq!((main.name(), main.shares()), ("main".into(), 1000));
     /// # Ok::<(), std::io::Error>(())
@@ -391,14 +394,14 @@ impl Handle {
     /// while another group waits.
     ///
     /// A poll that takes long then ends at its next cooperative operation, or at the next
-    /// [`yield_if_needed`](crate::task::yield_if_needed), rather than when it returns by itself.
+    /// [`yield_if_needed`](crate::yield_if_needed), rather than when it returns by itself.
     /// While a worker has two groups with work, the monitor does this whenever the first turn ends,
     /// but at most once a millisecond. For a shorter quota, and for driven workers, which have no
     /// monitor, a timer may call this once per quota. A call costs a load for each worker, and an
     /// exchange for each worker whose slice it ends.
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// runtime.handle().preempt_overdue_groups(); // No worker has two groups with work.
     /// assert_eq!(runtime.metrics().slices_ended, 0);
     /// # Ok::<(), std::io::Error>(())
@@ -434,9 +437,9 @@ impl Runtime {
     /// Begins to build a scheduling group. See [`SchedulingGroup`].
     ///
     /// ```
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let compaction = runtime.group("compaction").shares(200).build().unwrap();
-    /// let task = selvedge::spawn_in(&compaction, async { 7 }).unwrap();
+    /// let task = selvedge_executor::spawn_in(&compaction, async { 7 }).unwrap();
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -449,8 +452,8 @@ impl Runtime {
 /// Nothing has changed.
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
-/// let busy: selvedge::Busy = runtime.handle().main_group().destroy().unwrap_err();
+/// let runtime = selvedge_executor::Runtime::new()?;
+/// let busy: selvedge_executor::Busy = runtime.handle().main_group().destroy().unwrap_err();
 /// assert!(busy.to_string().starts_with("the group has tasks"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -468,7 +471,7 @@ impl std::error::Error for Busy {}
 /// Error of [`GroupBuilder::build`] and [`SchedulingGroup::set_shares`].
 ///
 /// ```
-/// let error = selvedge::GroupError::ZeroShares;
+/// let error = selvedge_executor::GroupError::ZeroShares;
 /// assert!(error.to_string().starts_with("a group needs at least one share"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -497,10 +500,10 @@ impl std::error::Error for GroupError {}
 /// Error of [`spawn_in`]: the group was destroyed. Contains the future that was not spawned.
 ///
 /// ```
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let group = runtime.group("gone").build().unwrap();
 /// group.destroy().unwrap();
-/// let gone = selvedge::spawn_in(&group, async { 7 }).unwrap_err();
+/// let gone = selvedge_executor::spawn_in(&group, async { 7 }).unwrap_err();
 /// assert_eq!(gone.to_string(), "the group was destroyed");
 /// # Ok::<(), std::io::Error>(())
 /// ```

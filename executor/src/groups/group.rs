@@ -11,7 +11,7 @@
 //!    first one wins: the spawn makes the group busy, or finds it gone.
 //! 3. A use that was added to a group that is gone is taken back, and changes nothing: `GONE` is
 //!    never cleared.
-use crate::identity::RuntimePtr;
+use crate::worker::identity::RuntimePtr;
 use sched_group::Shares;
 use std::{
     any::Any,

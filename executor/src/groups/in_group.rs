@@ -13,9 +13,9 @@ use task_header::JoinHandle;
 /// Runs futures in a scheduling group. Every future implements it.
 ///
 /// ```
-/// use selvedge::{SchedulingGroup, WithGroup};
+/// use selvedge_executor::{SchedulingGroup, WithGroup};
 ///
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let reports = runtime.group("reports").shares(50).build().unwrap();
 /// let request = runtime.spawn(async move {
 ///     // The slow part of a request runs in the time of another group.
@@ -32,9 +32,9 @@ pub trait WithGroup: Future + Sized {
     /// [`spawn_in`].
     ///
     /// ```
-    /// use selvedge::{SchedulingGroup, WithGroup};
+    /// use selvedge_executor::{SchedulingGroup, WithGroup};
     ///
-    /// let runtime = selvedge::Runtime::new()?;
+    /// let runtime = selvedge_executor::Runtime::new()?;
     /// let group = runtime.group("batch").build().unwrap();
     /// let name = async { SchedulingGroup::current().name() }.in_group(&group);
     /// assert_eq!(runtime.block_on(name).unwrap(), "batch");
@@ -53,9 +53,9 @@ impl<F: Future> WithGroup for F {}
 /// first poll, the output is [`GroupGone`] with the inner future.
 ///
 /// ```
-/// use selvedge::{GroupGone, InGroup, WithGroup};
+/// use selvedge_executor::{GroupGone, InGroup, WithGroup};
 ///
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let group = runtime.group("batch").build().unwrap();
 /// group.destroy().unwrap();
 /// let late: InGroup<_> = async { 7 }.in_group(&group);

@@ -7,7 +7,7 @@
 //! 3. Everything else belongs to main, such as a `block_on`, or a waker or a hook for a sleep that
 //!    a worker calls between two polls.
 use super::group::Group;
-use crate::{
+use crate::worker::{
     context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler, shared::Shared,
 };
 use std::{

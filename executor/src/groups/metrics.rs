@@ -9,9 +9,9 @@ use std::{fmt, sync::Arc, time::Duration};
 /// and for a short while after. So main's time is not measured in a runtime without other groups.
 ///
 /// ```
-/// use selvedge::spawn_in;
+/// use selvedge_executor::spawn_in;
 ///
-/// let runtime = selvedge::Builder::new().workers(1).build()?;
+/// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
 /// let group = runtime.group("batch").shares(200).build().unwrap();
 /// runtime.block_on(spawn_in(&group, async {}).unwrap()).unwrap();
 /// let metrics = runtime.metrics();
@@ -53,11 +53,11 @@ pub struct GroupSnapshot {
 /// Counters of one scheduling group on one worker so far.
 ///
 /// ```
-/// let runtime = selvedge::Builder::new().workers(2).build()?;
+/// let runtime = selvedge_executor::Builder::new().workers(2).build()?;
 /// let group = runtime.group("batch").build().unwrap();
 /// let metrics = runtime.metrics();
-/// let batch: &selvedge::GroupSnapshot = metrics.groups.last().unwrap();
-/// let worker: &selvedge::GroupWorkerSnapshot = &batch.per_worker[1];
+/// let batch: &selvedge_executor::GroupSnapshot = metrics.groups.last().unwrap();
+/// let worker: &selvedge_executor::GroupWorkerSnapshot = &batch.per_worker[1];
 /// assert_eq!(worker.turns, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```

@@ -1,9 +1,9 @@
 //! Models of groups. Each has two threads, and at most two driven workers.
 use super::group::Group;
 use crate::{
-    Builder, Runtime, SchedulingGroup, Tick, Worker,
-    park::{Park, ThreadPark, Unpark},
-    spawn_in, yield_now,
+    Builder, Runtime, SchedulingGroup, Tick, Worker, spawn_in,
+    worker::park::{Park, ThreadPark, Unpark},
+    yield_now,
 };
 use std::{
     future::poll_fn,
@@ -165,7 +165,7 @@ fn requeued_task_racing_a_thief_is_found() {
             let core = &**one.core;
             core.as_worker(|| {
                 for _ in 0..2 {
-                    super::poll_next(core);
+                    poll_next(core);
                 }
                 core.queue.leave(core);
             });
@@ -336,4 +336,16 @@ fn last_wake_of_a_group_racing_the_end_is_no_use_after_free() {
         end(runtime, [worker]);
         other.join().unwrap();
     });
+}
+
+/// Polls the worker's next task, if there is one. Like the loop of a thread of the runtime, and
+/// unlike a tick, this does not `leave` the queue after the poll.
+pub(super) fn poll_next(core: &crate::worker::core::Core) {
+    use coop_budget::{Budget, Scope};
+    if let Some(task) = core.next() {
+        let settings = core.begin_run(&task);
+        Scope::new(Budget::UNLIMITED)
+            .hook(&crate::worker::context::OnWorker)
+            .turns(|turns| crate::worker::run::run::<false>(&core.shared, turns, settings, task));
+    }
 }

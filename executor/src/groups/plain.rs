@@ -1,5 +1,5 @@
 //! The fast path of a worker that runs main's tasks alone: its queue is main's, as without groups.
-use crate::{core::Core, queue::Plain, scheduler::Scheduler};
+use crate::worker::{core::Core, queue::Plain, scheduler::Scheduler};
 use queue_global::List;
 use task_header::Node;
 

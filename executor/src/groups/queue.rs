@@ -8,7 +8,7 @@ use super::{
     inbox::Inbox,
     turns::{State, Stolen, Turns},
 };
-use crate::{
+use crate::worker::{
     queue::Plain,
     scheduler::{Scheduler, Task},
 };

@@ -2,7 +2,7 @@
 //! results are exact.
 use crate::{
     Builder, GroupError, GroupGone, GroupLocal, Runtime, SchedulingGroup, Tick, WithGroup, Worker,
-    block_in_place, park::ThreadPark, spawn, spawn_blocking, spawn_in, yield_now,
+    block_in_place, spawn, spawn_blocking, spawn_in, worker::park::ThreadPark, yield_now,
 };
 use futures::FutureExt;
 use std::{
@@ -683,7 +683,7 @@ fn woken_task_of_main_runs_in_mains_turn() {
 fn overdue_turn_ends_at_the_next_operation() {
     let mut one = OneWorker::of(Builder::new().budget(crate::Budget::UNLIMITED));
     let (a, b) = (one.group("a", 100), one.group("b", 100));
-    let operations = one.steps(&a, crate::task::consume_budget);
+    let operations = one.steps(&a, coop_budget::consume);
     let other = one.load(&b, 1, 500 * US);
     one.run_until(100 * MS);
     assert_near(operations.load(Relaxed), 500, 4);
@@ -698,7 +698,7 @@ fn overdue_turn_ends_at_the_next_operation() {
 fn overdue_turn_ends_where_the_task_may_yield() {
     let mut one = OneWorker::new();
     let (a, b) = (one.group("a", 100), one.group("b", 100));
-    let steps = one.steps(&a, crate::task::yield_if_needed);
+    let steps = one.steps(&a, crate::yield_if_needed);
     let other = one.load(&b, 1, 500 * US);
     one.run_until(100 * MS);
     assert_near(steps.load(Relaxed), 500, 4);
@@ -728,7 +728,7 @@ fn monitor_ends_overdue_turns() {
         drop(spawn_in(&b, async move { set.store(true, SeqCst) }).unwrap());
         time.fetch_add(MS, Relaxed);
         while !done.load(SeqCst) {
-            crate::task::yield_if_needed().await;
+            crate::yield_if_needed().await;
         }
     };
     runtime.block_on(spawn_in(&a, long).unwrap()).unwrap();
@@ -884,7 +884,7 @@ fn requeued_task_is_counted_published_and_taken() {
     let queued = || core.shared.groups.workers[0].queued();
     core.as_worker(|| {
         let next = |polled| {
-            super::poll_next(core);
+            super::models::poll_next(core);
             assert_eq!(polls.load(Relaxed), polled);
             assert_eq!(queued(), 0);
             assert!(!core.queue.is_empty());
@@ -923,7 +923,7 @@ fn requeued_task_keeps_its_place() {
         drop(spawn_in(&group, task).unwrap());
     }
     let core = &**one.worker.core;
-    core.as_worker(|| (0..6).for_each(|_| super::poll_next(core)));
+    core.as_worker(|| (0..6).for_each(|_| super::models::poll_next(core)));
     let order: Vec<_> = order.lock().unwrap().drain(..).collect();
     let expected = ["first", "second", "first", "second", "spawned", "spawned"];
     assert_eq!(order, expected);
@@ -1016,7 +1016,7 @@ fn end_goes_on_with_the_group_of_the_last_task() {
         }
     });
     assert_eq!(one.worker.tick(), Tick::Ran);
-    let place = |task: &crate::scheduler::Task| {
+    let place = |task: &crate::worker::scheduler::Task| {
         let of = |group: &SchedulingGroup| {
             Arc::as_ptr(&group.group) == task.scheduler().group().as_ptr()
         };

@@ -19,7 +19,7 @@ use super::{
     clock::{Clock, WorkerClock},
     group::Group,
 };
-use crate::scheduler::{Scheduler, Task};
+use crate::worker::scheduler::{Scheduler, Task};
 use queue_global::List;
 use sched_group::{FairQueue, GroupKey, Pick};
 use std::{sync::Arc, time::Duration};

@@ -10,12 +10,12 @@ use std::{any::Any, fmt, marker::PhantomData, ptr, sync::Arc};
 /// until the group is destroyed.
 ///
 /// ```
-/// use selvedge::{GroupLocal, spawn_in};
+/// use selvedge_executor::{GroupLocal, spawn_in};
 /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 ///
 /// static QUERIES: GroupLocal<AtomicU32> = GroupLocal::new(|| AtomicU32::new(0));
 ///
-/// let runtime = selvedge::Runtime::new()?;
+/// let runtime = selvedge_executor::Runtime::new()?;
 /// let tenants = ["a", "b"].map(|name| runtime.group(name).build().unwrap());
 /// for _ in 0..3 {
 ///     let query = async { QUERIES.get().fetch_add(1, Relaxed) };

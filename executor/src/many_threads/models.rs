@@ -3,7 +3,7 @@
 //!
 //! In the first model each task keeps its worker until as many tasks run as there are workers. So
 //! every round needs all workers. The model hangs if a worker stays asleep while a task is queued.
-use crate::{Builder, JoinError, JoinHandle, park};
+use crate::{Builder, JoinError, JoinHandle, worker::park};
 use std::{future::poll_fn, pin::Pin};
 use sync_shim::{
     model,

@@ -1,5 +1,5 @@
 //! The duty that ends the turns of scheduling groups inside a poll.
-use crate::shared::Shared;
+use crate::worker::shared::Shared;
 use sched_monitor::{Duty, Round};
 use std::time::Duration;
 use sync_shim::sync::Arc;

@@ -1,5 +1,5 @@
 //! The duty that watches the inboxes of busy workers.
-use crate::shared::Shared;
+use crate::worker::shared::Shared;
 use sched_monitor::{Duty, Round, State};
 use std::time::Duration;
 use sync_shim::sync::Arc;

@@ -1,5 +1,5 @@
 //! The duty that serves timers and sockets which no worker waits for.
-use crate::shared::Shared;
+use crate::worker::shared::Shared;
 use sched_monitor::{Duty, Observed, Round, State};
 use std::time::Duration;
 use sync_shim::sync::Arc;
@@ -65,7 +65,8 @@ fn is_long(worker: &Observed, now: Duration) -> bool {
 #[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests {
     use super::PollOverdue;
-    use crate::{Builder, time::sleep};
+    use crate::Builder;
+    use net_driver::time::sleep;
     use sched_monitor::{Duty, Observed, Round, Sample, State};
     use std::{
         future::Future,

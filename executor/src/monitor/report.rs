@@ -1,7 +1,7 @@
 //! Gathers the facts of a stalled poll for the monitor, and reports them.
 use crate::{
-    shared::Shared,
-    stall::{Stall, StallHook},
+    observe::stall::{Stall, StallHook},
+    worker::shared::Shared,
 };
 use sched_monitor::Subject;
 use std::{io::Write, thread};
@@ -133,7 +133,7 @@ fn write(stall: &Stall, to_stderr: bool) {
     let stack = None::<&str>;
     #[cfg(feature = "tracing")]
     tracing::warn!(
-        target: "selvedge::stall",
+        target: "selvedge_executor::stall",
         task = stall.task,
         name = stall.name.as_deref(),
         location = stall.location.map(tracing::field::display),

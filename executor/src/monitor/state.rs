@@ -1,5 +1,5 @@
 //! The monitor's settings, and its state, which the runtime shares.
-use crate::{attributes::Attributes, stall::StallHook};
+use crate::{observe::stall::StallHook, settings::attributes::Attributes};
 use sched_monitor::Doorbell;
 use std::time::Duration;
 use sync_shim::{

@@ -1,6 +1,6 @@
 //! Tests of driven workers that are dropped before their runtime's end, and of later wakes.
 use super::*;
-use crate::{Tick, Worker, park::ThreadPark};
+use crate::{Tick, Worker, worker::park::ThreadPark};
 use std::{
     sync::Barrier,
     task::{Context, RawWaker, RawWakerVTable, Waker},

@@ -119,7 +119,7 @@ fn hook_that_blocks_in_place_keeps_the_worker() {
     let lent = runtime.spawn(async {
         let panics = spawn(async { panic!("on purpose") });
         assert!(panics.await.unwrap_err().is_panic());
-        crate::context::with_core(|core| core.counters().annotated_calls())
+        crate::worker::context::with_core(|core| core.counters().annotated_calls())
     });
     assert_eq!(runtime.block_on(lent).unwrap(), Some(0));
 }
@@ -290,7 +290,7 @@ fn polls_of_one_that_blocks() -> (usize, bool) {
     let task = runtime.spawn(poll_fn(move |cx| {
         if counted.fetch_add(1, SeqCst) == 0 {
             block_in_place(|| ());
-            let has_core = crate::context::with_core(|_| ()).is_some();
+            let has_core = crate::worker::context::with_core(|_| ()).is_some();
             keeps.store(usize::from(has_core), SeqCst);
         }
         std::pin::Pin::new(&mut woken).poll(cx)

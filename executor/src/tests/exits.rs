@@ -1,6 +1,6 @@
 //! Tests of `at_exit`.
 use super::*;
-use crate::park::ThreadPark;
+use crate::worker::park::ThreadPark;
 
 /// Limit of a wait: far more than a busy machine needs.
 const LONG: Duration = Duration::from_secs(600);

@@ -1,7 +1,7 @@
 //! Tests of the order in which tasks run. The tests count ticks and polls. Most of them tick the
 //! worker themselves, so they know which tasks are pushed between two ticks.
 use super::*;
-use crate::{Tick, Worker, park::ThreadPark};
+use crate::{Tick, Worker, worker::park::ThreadPark};
 
 fn driven() -> (Runtime, Worker<ThreadPark>) {
     let (runtime, mut workers) = Builder::new().build_driven([ThreadPark::new()]);
@@ -730,7 +730,7 @@ fn ended_slices_do_not_hold_up_timers_and_the_injector() {
         }))
     });
     has_begun.recv().unwrap();
-    let sleeper = runtime.spawn(crate::time::sleep(Duration::from_millis(1)));
+    let sleeper = runtime.spawn(net_driver::time::sleep(Duration::from_millis(1)));
     runtime.block_on(sleeper).unwrap();
     over.store(true, SeqCst);
     for task in pair {

@@ -1,6 +1,6 @@
 //! Tests of tasks that stay on one thread.
 use super::*;
-use crate::{JoinHandle, JoinSet, LocalRuntime, LocalSet, block_in_place, scope, spawn_local};
+use crate::{JoinHandle, LocalRuntime, LocalSet, block_in_place, scope, spawn_local};
 use std::{
     cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},
@@ -75,7 +75,8 @@ fn blocking_is_refused_where_local_tasks_would_be_held_up() {
 fn join_set_returns_tasks_in_the_order_in_which_they_end() {
     let runtime = workers(2);
     let outputs = runtime.block_on(async {
-        let mut set: JoinSet<i32> = (0..20).map(|i| async move { i }).collect();
+        let tasks = (0..20).map(|i| crate::spawn(async move { i }));
+        let mut set: task_set::JoinSet<i32> = tasks.collect();
         let mut outputs = Vec::new();
         while let Some(output) = set.join_next().await {
             outputs.push(output.unwrap());
@@ -258,9 +259,7 @@ fn spawn_under_the_guard_of_a_dropped_set_is_cancelled() {
     let entered = set.enter();
     drop(set);
     let late = spawn_local(holds(InDrop(count.clone())));
-    let named = crate::task::Builder::new()
-        .name("late")
-        .spawn_local(async {});
+    let named = crate::TaskBuilder::new().name("late").spawn_local(async {});
     let tasks = scope::local_set().unwrap();
     assert!(late.is_finished() && named.is_finished() && tasks.is_empty());
     assert!(runtime.block_on(late).unwrap_err().is_cancelled());

@@ -1,7 +1,7 @@
 //! Tests of the counters. Most tests tick the workers themselves, so they know each step. Two tests
 //! of busy time also use a runtime with its own threads.
 use super::*;
-use crate::{Snapshot, Tick, Worker, park::ThreadPark};
+use crate::{Snapshot, Tick, Worker, worker::park::ThreadPark};
 use std::{task::Waker, time::Instant};
 
 fn driven<const N: usize>(builder: Builder) -> (Runtime, [Worker<ThreadPark>; N]) {

@@ -41,7 +41,7 @@ fn run_until_stalled_runs_what_tasks_wake_and_spawn() {
 #[cfg(feature = "time")]
 #[test]
 fn run_until_stalled_fires_timers_that_are_due() {
-    use crate::time::{Duration, sleep};
+    use net_driver::time::{Duration, sleep};
     let short = Duration::from_millis(2);
     let (runtime, local) = (current_thread(), LocalRuntime::new());
     let (one, other) = (
@@ -225,9 +225,8 @@ fn panic_of_a_task_that_entered_a_set_ends_its_own() {
 /// Fails if the policy of the builder does not hold for local tasks.
 #[test]
 fn policy_of_a_builder_holds_for_its_local_runtime() {
-    let mut builder = runtime::Builder::new_current_thread();
-    builder.unhandled_panic(UnhandledPanic::ShutdownRuntime);
-    let runtime = builder
+    let runtime = Builder::new_current_thread()
+        .unhandled_panic(UnhandledPanic::ShutdownRuntime)
         .build_local(runtime::LocalOptions::default())
         .unwrap();
     runtime.spawn_local(async { panic!("on purpose") });
@@ -329,7 +328,7 @@ fn spawn_many_inherits_the_group() {
 #[cfg(feature = "time")]
 #[test]
 fn local_task_that_yields_lets_a_timer_fire() {
-    use crate::time::{Duration, sleep};
+    use net_driver::time::{Duration, sleep};
     use std::cell::Cell;
 
     let tasks = || {
@@ -384,7 +383,7 @@ fn wait_until(time: std::time::Instant) {
 #[cfg(feature = "time")]
 #[test]
 fn local_task_that_a_look_has_woken_runs_before_the_return() {
-    use crate::time::{Duration, sleep};
+    use net_driver::time::{Duration, sleep};
     for run in RUNS {
         let (small, large) = (LocalRuntime::new(), runtime::LocalRuntime::new().unwrap());
         let tasks = [
@@ -410,7 +409,7 @@ fn local_task_that_a_look_has_woken_runs_before_the_return() {
 fn socket_that_becomes_ready_after_a_look_is_seen() {
     use std::{io::Write, os::unix::net::UnixStream};
     async fn reads(stream: UnixStream) {
-        let stream = crate::net::UnixStream::from_std(stream).unwrap();
+        let stream = net_driver::net::UnixStream::from_std(stream).unwrap();
         while stream.try_read(&mut [0]).is_err() {
             stream.readable().await.unwrap();
         }
@@ -467,13 +466,13 @@ fn poll_sleeps(
     count: usize,
     millis: u64,
     waker: &std::task::Waker,
-) -> Vec<std::pin::Pin<Box<crate::time::Sleep>>> {
+) -> Vec<std::pin::Pin<Box<net_driver::time::Sleep>>> {
     use std::{future::Future, task::Context, time::Duration};
     let cx = &mut Context::from_waker(waker);
     let poll = |_| loop {
         // If the thread is stopped here for `millis` milliseconds, the sleep ends in its first
         // poll, before it keeps the waker. Then the loop makes another sleep.
-        let mut sleep = Box::pin(crate::time::sleep(Duration::from_millis(millis)));
+        let mut sleep = Box::pin(net_driver::time::sleep(Duration::from_millis(millis)));
         if sleep.as_mut().poll(cx).is_pending() {
             break sleep;
         }
@@ -485,7 +484,7 @@ fn poll_sleeps(
 #[cfg(feature = "time")]
 async fn sleep_behind(count: usize, waker: std::task::Waker) {
     let _others = poll_sleeps(count, 20, &waker);
-    crate::time::sleep(std::time::Duration::from_millis(30)).await;
+    net_driver::time::sleep(std::time::Duration::from_millis(30)).await;
 }
 
 /// Fails if timers that wake other things than tasks end the look before a task's timer.
@@ -550,7 +549,7 @@ fn waker_that_a_look_calls_may_make_a_timer() {
 #[cfg(feature = "time")]
 #[test]
 fn local_runtime_refuses_a_waker_that_blocks_in_it() {
-    use crate::time::{Duration, sleep};
+    use net_driver::time::{Duration, sleep};
     use std::{cell::OnceCell, sync::Mutex};
     thread_local! {
         static RUNTIME: OnceCell<Rc<LocalRuntime>> = const { OnceCell::new() };

@@ -1,6 +1,6 @@
 //! Tests of where a thread may block, and of which runtime it is in.
 use super::*;
-use crate::{LocalRuntime, Tick, block_in_place, park::ThreadPark, spawn_local};
+use crate::{LocalRuntime, Tick, block_in_place, spawn_local, worker::park::ThreadPark};
 use std::cell::RefCell;
 
 fn named(name: &str) -> Runtime {

@@ -2,7 +2,7 @@
 use super::LONG;
 use crate::{
     Builder, Tick,
-    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+    worker::park::{Park, ThreadPark, ThreadUnpark, Unpark},
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -394,7 +394,7 @@ fn paused_clock_waits_for_a_worker_whose_thread_starts() {
             trap.released.store(true, SeqCst);
         })
     };
-    runtime.block_on(crate::time::sleep(LONG));
+    runtime.block_on(net_driver::time::sleep(LONG));
     assert!(trap.released.load(SeqCst), "the clock has jumped too early");
     releases.join().unwrap();
 }

@@ -15,7 +15,22 @@ const REASONS: &[(&str, &str)] = &[
         "It has no atomics. A wheel changes only by `&mut`, so its user has a lock around it. The \
          models of `net-driver` arm, fire, reset and drop timers of such wheels.",
     ),
+    (
+        "blocking-fs",
+        "It has no atomics. The state of a file is under one lock of std, and the models of \
+         `blocking-threads` check the hand-over of the results.",
+    ),
+    (
+        "child-process",
+        "It has no atomics. What its threads share is under locks of std, which the checker does \
+         not know. The models of `net-driver` check the wait for a descriptor.",
+    ),
     ("selvedge-macros", "It runs only in the compiler."),
+    (
+        "selvedge",
+        "It has no atomics. It gives the items of other crates their names, and its own items stay \
+         in one task.",
+    ),
     (
         "selvedge-hyper",
         "It has no atomics. Its threads share the list of connections, by a lock and two `OnceLock` \

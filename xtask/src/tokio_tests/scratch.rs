@@ -113,10 +113,10 @@ impl Scratch {
         }
         write(&folder.join("src/lib.rs"), LIBRARY)?;
         write(&folder.join("build.rs"), BUILD)?;
-        let executor = root.join("executor");
+        let selvedge = root.join("selvedge");
         write(
             &folder.join("Cargo.toml"),
-            &manifest(&executor.display().to_string(), version),
+            &manifest(&selvedge.display().to_string(), version),
         )?;
         let lock = folder.join("Cargo.lock");
         if !lock.exists() {
@@ -241,7 +241,7 @@ const BUILD: &str = r#"fn main() {
 }
 "#;
 
-fn manifest(executor: &str, version: &str) -> String {
+fn manifest(selvedge: &str, version: &str) -> String {
     let features: String = FEATURES
         .iter()
         .map(|name| format!("{name} = []\n"))
@@ -263,7 +263,7 @@ name = "tokio"
 default = {FEATURES:?}
 {features}
 [dependencies]
-selvedge = {{ path = "{executor}", features = ["process", "signal", "test-util", "tokio"] }}
+selvedge = {{ path = "{selvedge}", features = ["process", "signal", "test-util", "tokio"] }}
 
 [dependencies.tokio-itself]
 package = "tokio"

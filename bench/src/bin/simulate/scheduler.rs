@@ -1,10 +1,10 @@
 //! The simulated scheduler: what its threads do to the lines that they share.
 //!
 //! Each step of a thread is one event; [`worker`] has the steps of workers. The protocols are those
-//! of the runtime, which these files describe: `executor/src/steal.rs`, `worker-idle/src/idle.rs`,
-//! `queue-global/src/injector.rs` and `net-driver/src/poller.rs`. The simulation leaves out the
-//! LIFO slot and nudges. It needs no operating system's scheduler, since each thread has its own
-//! core.
+//! of the runtime, which these files describe: `executor/src/worker/steal.rs`,
+//! `worker-idle/src/idle.rs`, `queue-global/src/injector.rs` and `net-driver/src/poller.rs`. The
+//! simulation leaves out the LIFO slot and nudges. It needs no operating system's scheduler, since
+//! each thread has its own core.
 use crate::machine::{Costs, Line, Nanos};
 use std::{
     cmp::Reverse,

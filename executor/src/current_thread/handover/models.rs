@@ -1,6 +1,6 @@
 //! Models of the handover among three threads.
 use super::*;
-use crate::park::ThreadPark;
+use crate::worker::park::ThreadPark;
 use std::future::poll_fn;
 use sync_shim::{Model, cell::UnsafeCell, sync::Arc, thread};
 

@@ -3,7 +3,7 @@
 use crate::{
     Builder, Runtime, Tick, Worker,
     groups::models::{bounded, build, end, waits},
-    park::{Park, ThreadPark},
+    worker::park::{Park, ThreadPark},
     yield_now,
 };
 use std::{future::Future, task::Waker};

@@ -1,10 +1,9 @@
 //! Tests of homes, on two workers that do not steal. The test ticks the workers, so it decides
 //! which of them runs next.
 use crate::{
-    Builder, Runtime, Tick, Worker,
-    park::{Park, ThreadPark, Unpark},
-    runtime::worker_index,
-    spawn, spawn_in, yield_now,
+    Builder, Runtime, Tick, Worker, spawn, spawn_in,
+    worker::park::{Park, ThreadPark, Unpark},
+    worker_index, yield_now,
 };
 use std::{
     future::{Future, poll_fn},
@@ -261,7 +260,7 @@ fn task_woken_by_a_timer_runs_at_home() {
         let notes = visits.clone();
         two.spawn_at(1, in_group, async move {
             notes.note();
-            crate::time::sleep(std::time::Duration::from_millis(1)).await;
+            net_driver::time::sleep(std::time::Duration::from_millis(1)).await;
             notes.note();
         });
         // The first worker parks until it has fired the timer, while the second one does nothing.
@@ -330,7 +329,7 @@ fn task_whose_slice_is_over_stays_on_its_worker() {
         drop(spawn(yield_now()));
         notes.note();
         handle.preempt(1);
-        crate::task::consume_budget().await;
+        coop_budget::consume().await;
         notes.note();
     });
     assert!(two.is_idle(0));

@@ -1,0 +1,593 @@
+//! A file with its buffers: reads, writes and seeks, one job at a time.
+//!
+//! A *job* is a closure on a thread that may block. The state says which job of the file is queued
+//! or runs, and no task starts another one meanwhile:
+//!
+//! 1. A task starts a job only while there is none, and records the job's kind before it queues the
+//!    job. The job ends with [`Running::drop`], which removes the kind and wakes each task that
+//!    waits. So a job that no thread takes also ends.
+//! 2. While there is a job, tasks change only three parts of the state: the wakers and their keys;
+//!    `write_error`, which a write or a flush takes; and `queued`, to which [`Cursor::poll_write`]
+//!    appends while the kind is [`Kind::Write`]. The job changes the rest.
+//! 3. A job of the kind [`Kind::Write`] writes until it finds `queued` empty. In the same critical
+//!    section the job changes its kind. So no task appends a byte that the job does not see.
+//! 4. A job drops its reference to the file before its kind is removed, or before it leaves the
+//!    count of rule 6. So without any job the cursor has the only reference.
+//! 5. Bytes stay in `ahead` until a task takes them, or until a job has moved the file's position
+//!    back by their number. So a read whose future was dropped loses nothing.
+//! 6. A job of [`Cursor::run_beside`] needs neither the file's position nor the rest of the state.
+//!    It has no kind, runs beside any job, and is counted in `beside`. A task starts it once every
+//!    write has ended; it does not wait for a read, which may last for ever (a pipe, a terminal).
+use crate::{budget::poll_proceed, dropped, on_pool, pool};
+use blocking_threads::Current;
+use std::{
+    collections::BTreeMap,
+    fs,
+    future::poll_fn,
+    io::{self, ErrorKind, IoSlice, Read, Seek, SeekFrom, Write},
+    mem,
+    ops::Range,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker, ready},
+};
+use sync_shim::panics::contain;
+
+pub(super) struct Cursor {
+    file: Arc<fs::File>,
+    shared: Arc<Shared>,
+}
+
+struct Shared(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    job: Option<Kind>,
+    /// How many jobs run beside (rule 6).
+    beside: usize,
+    /// The task that reads or seeks. It waits for the end of the job.
+    reader: Option<Waker>,
+    /// The task that writes or flushes. It waits for the end of the job, or for room in `queued`.
+    writer: Option<Waker>,
+    /// The wakers of the other tasks that wait for the end of the job. Each task has its key in a
+    /// [`Waiting`].
+    others: BTreeMap<u64, Waker>,
+    next_key: u64,
+    buffer: Vec<u8>,
+    /// The bytes of `buffer` that were read and that no task has taken.
+    ahead: Range<usize>,
+    /// The result of the last read if it returned no byte: its error, or `Ok` at the end of the
+    /// file.
+    read_nothing: Option<io::Result<()>>,
+    /// Bytes for the next system call.
+    queued: Vec<u8>,
+    write_error: Option<io::Error>,
+    /// The result of the last seek, until a task takes it or another operation begins.
+    sought: Option<(SeekFrom, io::Result<u64>)>,
+    /// The file's position after the last seek.
+    position: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    /// The job still takes the bytes that tasks append to `queued` (rule 3).
+    Write,
+    Seek(SeekFrom),
+    Other,
+}
+
+/// A task that waits.
+#[derive(Clone, Copy)]
+enum Waiter {
+    /// The task that reads or seeks.
+    Reader,
+    /// The task that writes or flushes.
+    Writer,
+    /// Another task, by its key.
+    Other(u64),
+}
+
+/// A job, from before it is queued until its end.
+struct Running {
+    file: Option<Arc<fs::File>>,
+    shared: Arc<Shared>,
+    began: bool,
+}
+
+/// A job that runs beside (rule 6), from before it is queued until its end.
+struct Beside {
+    file: Option<Arc<fs::File>>,
+    shared: Arc<Shared>,
+}
+
+/// A task among the others that wait. Its drop removes the waker.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    key: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let waker = state.others.remove(&self.key);
+        drop(state);
+        drop(waker);
+    }
+}
+
+impl Cursor {
+    pub(super) fn new(file: fs::File) -> Self {
+        let file = Arc::new(file);
+        let shared = Arc::new(Shared(Mutex::default()));
+        Self { file, shared }
+    }
+
+    pub(super) fn file(&self) -> &fs::File {
+        &self.file
+    }
+
+    /// Waits until `is_ready` returns true for the state, and then runs `f` with the lock.
+    async fn when<R>(
+        &self,
+        is_ready: impl Fn(&State) -> bool,
+        mut f: impl FnMut(MutexGuard<'_, State>) -> R,
+    ) -> R {
+        let shared = &*self.shared;
+        let mut waiting = None;
+        poll_fn(move |cx| {
+            let Waiting { key, .. } = match &waiting {
+                Some(waiting) => waiting,
+                None => {
+                    let mut state = shared.lock();
+                    if is_ready(&state) {
+                        return Poll::Ready(f(state));
+                    }
+                    state.next_key += 1;
+                    let key = state.next_key;
+                    waiting.insert(Waiting { shared, key })
+                }
+            };
+            shared.poll(cx, Waiter::Other(*key), &is_ready).map(&mut f)
+        })
+        .await
+    }
+
+    /// Waits until there is no job, as the task that reads or seeks.
+    fn poll_idle(&self, cx: &Context<'_>) -> Poll<MutexGuard<'_, State>> {
+        self.shared.poll(cx, Waiter::Reader, State::is_idle)
+    }
+
+    fn enter(&self, mut state: MutexGuard<'_, State>, kind: Kind) -> Running {
+        state.job = Some(kind);
+        state.sought = None;
+        Running {
+            file: Some(self.file.clone()),
+            shared: self.shared.clone(),
+            began: false,
+        }
+    }
+
+    fn enter_beside(&self, mut state: MutexGuard<'_, State>) -> Beside {
+        state.beside += 1;
+        Beside {
+            file: Some(self.file.clone()),
+            shared: self.shared.clone(),
+        }
+    }
+
+    fn start(
+        &self,
+        state: MutexGuard<'_, State>,
+        pool: &Current,
+        kind: Kind,
+        job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
+    ) {
+        // `enter` releases the lock. A refused job ends inside `submit`, and its end takes the
+        // lock.
+        let running = self.enter(state, kind);
+        pool.submit(Box::new(|| running.run(job)));
+    }
+
+    pub(super) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut [u8],
+        limit: usize,
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(poll_proceed(cx));
+        loop {
+            let mut state = ready!(self.poll_idle(cx));
+            state.sought = None;
+            let taken = state.take_ahead(to);
+            if taken > 0 || to.is_empty() {
+                progress.made_progress();
+                return Poll::Ready(Ok(taken));
+            }
+            if let Some(end) = state.read_nothing.take() {
+                progress.made_progress();
+                return Poll::Ready(end.map(|()| 0));
+            }
+            let (pool, len) = (pool()?, to.len().min(limit));
+            self.start(state, &pool, Kind::Read, move |file, shared| {
+                read(file, shared, len);
+            });
+        }
+    }
+
+    pub(super) fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        from: &[IoSlice<'_>],
+        limit: usize,
+    ) -> Poll<io::Result<usize>> {
+        let progress = ready!(poll_proceed(cx));
+        let may_write = |state: &State| {
+            let is_open = matches!(state.job, None | Some(Kind::Write));
+            state.write_error.is_some() || is_open && state.queued.len() < limit
+        };
+        let mut state = ready!(self.shared.poll(cx, Waiter::Writer, may_write));
+        progress.made_progress();
+        if let Some(error) = state.write_error.take() {
+            return Poll::Ready(Err(error));
+        }
+        state.sought = None;
+        if state.job.is_some() {
+            return Poll::Ready(Ok(state.queue(from, limit)));
+        }
+        let pool = pool()?;
+        let taken = state.queue(from, limit);
+        if taken > 0 {
+            state.read_nothing = None;
+            self.start(state, &pool, Kind::Write, write_queued);
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    pub(super) fn poll_flush(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let has_written = |state: &State| state.job != Some(Kind::Write);
+        let mut state = ready!(self.shared.poll(cx, Waiter::Writer, has_written));
+        Poll::Ready(state.write_error.take().map_or(Ok(()), Err))
+    }
+
+    /// Seeks. If the future of the last seek was dropped, and that seek was to the same place,
+    /// takes its result.
+    pub(super) fn poll_seek(&self, cx: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
+        let progress = ready!(poll_proceed(cx));
+        loop {
+            let mut state = ready!(self.poll_idle(cx));
+            let sought = state.sought.take().filter(|(place, _)| *place == to);
+            if let Some((_, result)) = sought {
+                progress.made_progress();
+                return Poll::Ready(result);
+            }
+            self.start_seek(state, to)?;
+        }
+    }
+
+    fn start_seek(&self, state: MutexGuard<'_, State>, to: SeekFrom) -> io::Result<()> {
+        let pool = pool()?;
+        self.start(state, &pool, Kind::Seek(to), move |file, shared| {
+            seek(file, shared, to);
+        });
+        Ok(())
+    }
+
+    /// Starts a seek, if there is no job.
+    #[cfg_attr(not(feature = "tokio"), allow(dead_code))]
+    pub(super) fn try_start_seek(&self, to: SeekFrom) -> io::Result<()> {
+        let state = self.shared.lock();
+        if state.job.is_some() {
+            let why = "another operation of the file has not ended: poll it to its end first";
+            return Err(io::Error::other(why));
+        }
+        self.start_seek(state, to)
+    }
+
+    /// Waits for the seek that was started, if there is one.
+    #[cfg_attr(not(feature = "tokio"), allow(dead_code))]
+    pub(super) fn poll_sought(&self, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        let mut state = ready!(self.poll_idle(cx));
+        let last = state.position;
+        let sought = state.sought.take();
+        Poll::Ready(sought.map_or(Ok(last), |(_, result)| result))
+    }
+
+    /// Runs `job` once every job of a kind that was started has ended. If a buffered write has
+    /// failed, returns that write's error and does not run `job`.
+    async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let pool = pool()?;
+        let running = self.when(State::is_idle, |mut state| {
+            let error = state.write_error.take();
+            error.map_or_else(|| Ok(self.enter(state, Kind::Other)), Err)
+        });
+        let running = running.await?;
+        on_pool(&pool, || running.run(|file, _| job(file))).await
+    }
+
+    /// Runs `job`, which needs no position, once all written bytes are in the file (rule 6). If
+    /// `reports` is true and a buffered write has failed, returns that write's error and does not
+    /// run `job`.
+    pub(super) async fn run_beside<T: Send + 'static>(
+        &self,
+        reports: bool,
+        job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let pool = pool()?;
+        let beside = self.when(State::is_settled, |mut state| {
+            let error = state.write_error.take_if(|_| reports);
+            error.map_or_else(|| Ok(self.enter_beside(state)), Err)
+        });
+        let beside = beside.await?;
+        on_pool(&pool, || beside.run(job)).await
+    }
+
+    /// Makes another descriptor of the file, at the position up to which tasks have read.
+    pub(super) async fn try_clone(&self) -> io::Result<fs::File> {
+        let shared = self.shared.clone();
+        let clone = move |file: &fs::File| rewind(file, &shared).and_then(|()| file.try_clone());
+        self.run(clone).await
+    }
+
+    /// Sets the file's length. A later read finds the contents that the file has then.
+    pub(super) async fn set_len(&self, size: u64) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let set = move |file: &fs::File| {
+            rewind(file, &shared)?;
+            shared.lock().read_nothing = None;
+            file.set_len(size)
+        };
+        self.run(set).await
+    }
+
+    /// Waits until there is no job, also none beside.
+    pub(super) async fn idle(&self) {
+        self.when(State::is_unused, |_| ()).await;
+    }
+
+    /// Returns the file, at the position up to which tasks have read, if there is no job.
+    pub(super) fn into_file(self) -> Result<fs::File, Self> {
+        if !self.shared.lock().is_unused() {
+            return Err(self);
+        }
+        // This changes only the kernel's position of the file. A file that cannot seek stays as it
+        // is.
+        let _ = rewind(&self.file, &self.shared);
+        let Self { file, shared } = self;
+        Arc::try_unwrap(file).map_err(|file| Self { file, shared })
+    }
+}
+
+impl Running {
+    fn run<T>(mut self, job: impl FnOnce(&fs::File, &Shared) -> T) -> T {
+        self.began = true;
+        let file = self.file.clone().expect("only the drop takes it");
+        job(&file, &self.shared)
+    }
+}
+
+impl Beside {
+    fn run<T>(self, job: impl FnOnce(&fs::File) -> T) -> T {
+        job(self.file.as_ref().expect("only the drop takes it"))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.file = None;
+        let mut state = self.shared.lock();
+        state.beside -= 1;
+        if state.is_unused() {
+            wake_all(state);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.file = None;
+        let mut state = self.shared.lock();
+        let kind = state.job.take();
+        match kind {
+            // A write job changes its kind before it returns. So this job panicked: its bytes may
+            // be lost.
+            Some(Kind::Write) if self.began => {
+                state.fail_write(io::Error::other("the write panicked"));
+            }
+            _ if self.began => {}
+            Some(Kind::Read) => state.read_nothing = Some(Err(dropped())),
+            Some(Kind::Write) => state.fail_write(dropped()),
+            Some(Kind::Seek(to)) => state.sought = Some((to, Err(dropped()))),
+            Some(Kind::Other) | None => {}
+        }
+        wake_all(state);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the state, if `is_ready` returns true for it. Otherwise keeps the task's waker.
+    ///
+    /// The functions of a waker are user code, and may use the file. So wakers are cloned and
+    /// dropped without the lock.
+    fn poll(
+        &self,
+        cx: &Context<'_>,
+        task: Waiter,
+        is_ready: impl Fn(&State) -> bool,
+    ) -> Poll<MutexGuard<'_, State>> {
+        let mut cloned = None;
+        loop {
+            let mut state = self.lock();
+            if is_ready(&state) {
+                let Some(unused) = cloned.take() else {
+                    return Poll::Ready(state);
+                };
+                drop(state);
+                drop::<Waker>(unused);
+                continue;
+            }
+            let kept = state.waker(task);
+            if kept.is_some_and(|kept| kept.will_wake(cx.waker())) {
+                return Poll::Pending;
+            }
+            let Some(waker) = cloned.take() else {
+                drop(state);
+                cloned = Some(cx.waker().clone());
+                continue;
+            };
+            let replaced = state.replace_waker(task, waker);
+            drop(state);
+            drop(replaced);
+            return Poll::Pending;
+        }
+    }
+}
+
+/// Wakes tasks without the lock. A waker that panics keeps no other task waiting, and ends no job.
+fn wake_all(mut state: MutexGuard<'_, State>) {
+    let ends = [state.reader.take(), state.writer.take()];
+    let others = mem::take(&mut state.others).into_values();
+    drop(state);
+    for waker in ends.into_iter().flatten().chain(others) {
+        contain(|| waker.wake());
+    }
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.job.is_none()
+    }
+
+    /// Returns whether no job has the file (rule 4).
+    fn is_unused(&self) -> bool {
+        self.is_idle() && self.beside == 0
+    }
+
+    /// Returns whether no write is under way, and no change of the file's length.
+    fn is_settled(&self) -> bool {
+        !matches!(self.job, Some(Kind::Write | Kind::Other))
+    }
+
+    fn waker(&self, of: Waiter) -> Option<&Waker> {
+        match of {
+            Waiter::Reader => self.reader.as_ref(),
+            Waiter::Writer => self.writer.as_ref(),
+            Waiter::Other(key) => self.others.get(&key),
+        }
+    }
+
+    fn replace_waker(&mut self, of: Waiter, waker: Waker) -> Option<Waker> {
+        match of {
+            Waiter::Reader => self.reader.replace(waker),
+            Waiter::Writer => self.writer.replace(waker),
+            Waiter::Other(key) => self.others.insert(key, waker),
+        }
+    }
+
+    fn take_ahead(&mut self, to: &mut [u8]) -> usize {
+        let count = self.ahead.len().min(to.len());
+        let from = self.ahead.start;
+        to[..count].copy_from_slice(&self.buffer[from..from + count]);
+        self.ahead.start += count;
+        count
+    }
+
+    fn queue(&mut self, from: &[IoSlice<'_>], limit: usize) -> usize {
+        let before = self.queued.len();
+        for part in from {
+            let count = part.len().min(limit - self.queued.len());
+            self.queued.extend_from_slice(&part[..count]);
+        }
+        self.queued.len() - before
+    }
+
+    /// Keeps the error, and drops the queued bytes: if they were written later, the file would have
+    /// a gap before them.
+    fn fail_write(&mut self, error: io::Error) {
+        self.write_error = Some(error);
+        self.queued.clear();
+    }
+}
+
+fn read(mut file: &fs::File, shared: &Shared, len: usize) {
+    let mut buffer = mem::take(&mut shared.lock().buffer);
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    let result = loop {
+        match file.read(&mut buffer[..len]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => break result,
+        }
+    };
+    let mut state = shared.lock();
+    state.buffer = buffer;
+    state.ahead = 0..*result.as_ref().unwrap_or(&0);
+    if state.ahead.is_empty() {
+        state.read_nothing = Some(result.map(drop));
+    }
+}
+
+fn write_queued(mut file: &fs::File, shared: &Shared) {
+    let mut result = rewind(file, shared);
+    let mut bytes = Vec::new();
+    loop {
+        let mut state = shared.lock();
+        if let Err(error) = result {
+            state.job = Some(Kind::Other);
+            return state.fail_write(error);
+        }
+        if state.queued.is_empty() {
+            state.job = Some(Kind::Other);
+            bytes.clear();
+            state.queued = bytes; // The memory of `bytes` serves the next write.
+            return;
+        }
+        bytes.clear();
+        mem::swap(&mut state.queued, &mut bytes);
+        wake_all(state); // There is room in `queued`.
+        result = file.write_all(&bytes);
+    }
+}
+
+fn seek(mut file: &fs::File, shared: &Shared, to: SeekFrom) {
+    let ahead = shared.lock().ahead.len() as i64;
+    let real = match to {
+        SeekFrom::Current(by) => by.checked_sub(ahead).map(SeekFrom::Current),
+        place => Some(place),
+    };
+    let result = match real {
+        Some(real) => file.seek(real),
+        None => Err(ErrorKind::InvalidInput.into()),
+    };
+    let mut state = shared.lock();
+    if let Ok(position) = result {
+        state.position = position;
+        state.ahead = 0..0;
+        state.read_nothing = None;
+    }
+    state.sought = Some((to, result));
+}
+
+/// Moves the file's position back to where tasks have read, and drops the bytes that were read
+/// ahead.
+fn rewind(mut file: &fs::File, shared: &Shared) -> io::Result<()> {
+    let ahead = shared.lock().ahead.len() as i64;
+    if ahead == 0 {
+        return Ok(());
+    }
+    match file.seek(SeekFrom::Current(-ahead)) {
+        Ok(_) => shared.lock().ahead = 0..0,
+        // A pipe or a terminal has no position. The bytes that were read ahead stay for the next
+        // read.
+        Err(error) if error.kind() == ErrorKind::NotSeekable => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}

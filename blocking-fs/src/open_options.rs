@@ -1,0 +1,121 @@
+use super::{File, on_blocking_thread};
+use std::{fs, io, path::Path};
+
+/// How to open a file, as [`std::fs::OpenOptions`].
+///
+/// ```
+/// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+/// use blocking_fs::OpenOptions;
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let at = directory.path().join("log");
+/// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
+/// #     blocking_threads::Pool::new(Default::default());
+/// # let _entered = pool.enter();
+/// # futures_lite::future::block_on(async {
+/// let mut log = OpenOptions::new().append(true).create(true).open(&at).await?;
+/// log.write_all(b"one\n").await?;
+/// log.flush().await?;
+///
+/// let mut both = OpenOptions::new().read(true).write(true).truncate(false).open(&at).await?;
+/// let mut line = [0; 4];
+/// both.read_exact(&mut line).await?;
+/// assert!(OpenOptions::new().write(true).create_new(true).open(&at).await.is_err());
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenOptions(fs::OpenOptions);
+
+impl OpenOptions {
+    /// Returns options of which none is set.
+    #[expect(clippy::new_without_default, reason = "as in std and tokio")]
+    pub fn new() -> Self {
+        Self(fs::OpenOptions::new())
+    }
+
+    /// Opens the file for reading.
+    pub fn read(&mut self, on: bool) -> &mut Self {
+        self.0.read(on);
+        self
+    }
+
+    /// Opens the file for writing.
+    pub fn write(&mut self, on: bool) -> &mut Self {
+        self.0.write(on);
+        self
+    }
+
+    /// Opens the file for writing at its end, wherever the end is at the time of the write.
+    pub fn append(&mut self, on: bool) -> &mut Self {
+        self.0.append(on);
+        self
+    }
+
+    /// Empties the file.
+    pub fn truncate(&mut self, on: bool) -> &mut Self {
+        self.0.truncate(on);
+        self
+    }
+
+    /// Makes the file if it does not exist.
+    pub fn create(&mut self, on: bool) -> &mut Self {
+        self.0.create(on);
+        self
+    }
+
+    /// Makes the file, and fails if it exists.
+    pub fn create_new(&mut self, on: bool) -> &mut Self {
+        self.0.create_new(on);
+        self
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// As [`std::fs::OpenOptions::open`].
+    pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
+        let (options, path) = (self.0.clone(), path.as_ref().to_owned());
+        on_blocking_thread(move || options.open(path))
+            .await
+            .map(File::from)
+    }
+}
+
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// # let at = directory.path().join("key");
+/// # let pool: blocking_threads::Pool<blocking_threads::Boxed> =
+/// #     blocking_threads::Pool::new(Default::default());
+/// # let _entered = pool.enter();
+/// # futures_lite::future::block_on(async {
+/// use blocking_fs::OpenOptions;
+///
+/// let mut options = OpenOptions::new();
+/// options.write(true).create(true).mode(0o600).custom_flags(0);
+/// drop(options.open(&at).await?);
+/// # std::io::Result::Ok(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[cfg(unix)]
+impl OpenOptions {
+    /// Sets the permissions of a file that [`open`](Self::open) makes.
+    pub fn mode(&mut self, mode: u32) -> &mut Self {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut self.0, mode);
+        self
+    }
+
+    /// Adds flags of `open(2)`.
+    pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut self.0, flags);
+        self
+    }
+}
+
+impl From<fs::OpenOptions> for OpenOptions {
+    fn from(options: fs::OpenOptions) -> Self {
+        Self(options)
+    }
+}

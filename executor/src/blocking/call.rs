@@ -1,0 +1,42 @@
+//! Names a call during which a task's thread gives its core away.
+//!
+//! When a thread returns from a call, the core of its worker may be on offer by another thread,
+//! which has accepted the core meanwhile and is in a call of its own. The core then has the state
+//! of the other thread's poll: its group, its time slice, its thread. So each core on offer names
+//! the call that offered it. A thread takes back only the core of its own call, and offers any
+//! other core again.
+use crate::{blocking, worker::core::Core};
+
+/// A call in progress. Its address is unique among the calls in progress.
+#[derive(Default)]
+pub(crate) struct Call(u8);
+
+impl Call {
+    #[inline]
+    pub(crate) fn id(&self) -> usize {
+        (&raw const self.0).addr()
+    }
+
+    /// Marks the core that is about to be given away.
+    #[inline]
+    pub(crate) fn begin(&self, core: &Core) {
+        core.call.set(self.id());
+    }
+}
+
+/// Returns the core if it is of this call. Offers it to the other threads if it is not.
+#[inline]
+pub(crate) fn own(core: Box<Core>, call: usize) -> Option<Box<Core>> {
+    if core.call.get() == call {
+        return Some(core);
+    }
+    offer_again(core);
+    None
+}
+
+#[cold]
+#[inline(never)]
+fn offer_again(core: Box<Core>) {
+    let shared = core.shared.clone();
+    blocking::offer(&shared, core);
+}

@@ -1,0 +1,546 @@
+//! Tasks that stay on their thread: `LocalSet` and `LocalRuntime`.
+//!
+//! A set is polled as one future. Yet each poll of one of its tasks has a budget of its own, and
+//! takes nothing from the budget of the task that polls the set. That budget is as large as the
+//! current runtime says, or else the default.
+//!
+//! The future that is awaited with the tasks has the budget of the task that polls the set. With
+//! more than that, a loop of short awaits would never yield to the other tasks of the runtime. Such
+//! a future has a budget of its own only where there is no budget around it, so that it yields to
+//! the set's tasks.
+use crate::{
+    JoinHandle, Runtime, UnhandledPanic,
+    current_thread::{LOOKS, Progress, RUNS},
+    events::LocalEvents,
+    local::LocalTasks,
+    observe::trace::{self, TaskKind},
+    scope::{self, In},
+};
+use pin_project_lite::pin_project;
+use std::{
+    borrow::Cow,
+    cell::OnceCell,
+    fmt,
+    future::{Future, poll_fn},
+    mem,
+    panic::{Location, RefUnwindSafe, UnwindSafe},
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+};
+use task_set::Ran;
+
+type Tasks = Rc<LocalTasks>;
+
+/// Tasks of one thread, whose futures need not be `Send`, and the future that runs them.
+///
+/// The tasks run in a runtime's `block_on`, while the set itself or a future in
+/// [`run_until`](Self::run_until) is awaited. The set's drop cancels the tasks that are left.
+///
+/// The tasks' futures are dropped in the set, too: their drops may call [`spawn_local`], but not
+/// [`block_in_place`](crate::block_in_place()). A task that they spawn during the set's own drop is
+/// cancelled.
+///
+/// ```
+/// use std::rc::Rc;
+///
+/// let runtime = selvedge_executor::Runtime::new()?;
+/// let set = selvedge_executor::LocalSet::new();
+/// let seven = runtime.block_on(set.run_until(async {
+///     let seven = Rc::new(7);
+///     *selvedge_executor::spawn_local(async move { seven }).await.unwrap()
+/// }));
+/// assert_eq!(seven, 7);
+/// assert!(set.is_empty());
+///
+/// set.spawn_local(std::future::pending::<()>());
+/// assert_eq!(set.len(), 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Default)]
+pub struct LocalSet {
+    tasks: Tasks,
+    id: OnceCell<crate::worker::identity::RuntimeId>,
+}
+
+impl LocalSet {
+    /// Makes an empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Spawns a task that runs while the set is polled.
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: 'static> + 'static,
+    {
+        spawn_in(&self.tasks, None, future, Location::caller())
+    }
+
+    /// Runs the tasks until `future` is ready, and returns its output.
+    ///
+    /// The operations of `future` are charged to the budget of the task that awaits this call.
+    ///
+    /// # Panics
+    /// If the future waits, and a task's panic has [ended the set](Self::unhandled_panic).
+    pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
+        let until = pin!(Some(self.tasks.run_until(Awaited { future })));
+        let mut until = DropsInSet(self, until);
+        poll_fn(|cx| {
+            let until = until.1.as_mut().as_pin_mut();
+            let polled = self.polling(|| until.expect("only the drop takes the future").poll(cx));
+            if polled.is_pending() {
+                self.panic_if_ended();
+            }
+            polled
+        })
+        .await
+    }
+
+    /// Blocks this thread on a future, in a runtime, and runs the set's tasks meanwhile.
+    ///
+    /// # Panics
+    /// As [`Handle::block_on`](crate::Handle::block_on).
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, runtime: &Runtime, future: F) -> F::Output {
+        runtime.block_on(self.run_until(future))
+    }
+
+    /// Returns the number of tasks that have not ended.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Returns whether all tasks have ended.
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Spawns a task with a name, as [`spawn_local`](Self::spawn_local) otherwise.
+    #[track_caller]
+    pub(crate) fn spawn_named<F>(&self, name: Cow<'static, str>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: 'static> + 'static,
+    {
+        spawn_in(&self.tasks, Some(name), future, Location::caller())
+    }
+
+    /// Lets [`spawn_local`](crate::spawn_local()) of this thread spawn into this set, until the
+    /// guard is dropped.
+    ///
+    /// The tasks run when this set is next polled. While this thread polls another set, the
+    /// thread's spawns go into that other set. If the guard outlives the set, tasks that are
+    /// spawned after the set's drop are cancelled at once.
+    ///
+    /// ```
+    /// use selvedge_executor::{Runtime, LocalSet, spawn_local};
+    ///
+    /// let (runtime, set) = (Runtime::new()?, LocalSet::new());
+    /// let task = {
+    ///     let _entered = set.enter();
+    ///     spawn_local(async { 7 })
+    /// };
+    /// assert_eq!(set.block_on(&runtime, task).unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn enter(&self) -> LocalEnterGuard {
+        LocalEnterGuard(self.entry())
+    }
+
+    /// Enters the scope of spawns into this set.
+    pub(crate) fn entry(&self) -> scope::Entry {
+        scope::Entry::new(In::LocalGuard(Rc::clone(&self.tasks)))
+    }
+
+    /// Returns the set's id, which no runtime and no other set of this process has or had.
+    ///
+    /// ```
+    /// use selvedge_executor::LocalSet;
+    ///
+    /// let (set, other) = (LocalSet::new(), LocalSet::new());
+    /// assert_eq!(set.id(), set.id());
+    /// assert_ne!(set.id(), other.id());
+    /// ```
+    pub fn id(&self) -> crate::worker::identity::RuntimeId {
+        *self
+            .id
+            .get_or_init(crate::worker::identity::RuntimeId::next)
+    }
+
+    /// Sets the policy for the panics of tasks. [`UnhandledPanic::Ignore`] by default.
+    ///
+    /// With [`UnhandledPanic::Shutdown`] a panic in the poll of a task cancels all other tasks. The
+    /// poll of the set then panics, and so does each later poll. A poll of
+    /// [`run_until`](Self::run_until) panics if its future waits. In any case the panic also goes
+    /// to the join handle.
+    ///
+    /// ```
+    /// use selvedge_executor::{LocalSet, Runtime, UnhandledPanic};
+    /// use std::{future::pending, panic::{AssertUnwindSafe, catch_unwind}};
+    ///
+    /// let (runtime, mut set) = (Runtime::new()?, LocalSet::new());
+    /// set.unhandled_panic(UnhandledPanic::Shutdown);
+    /// let bystander = set.spawn_local(pending::<()>());
+    /// set.spawn_local(async { panic!("oh no") });
+    /// let waits = AssertUnwindSafe(|| set.block_on(&runtime, pending::<()>()));
+    /// assert!(catch_unwind(waits).is_err());
+    /// assert!(runtime.block_on(bystander).unwrap_err().is_cancelled());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn unhandled_panic(&mut self, policy: UnhandledPanic) -> &mut Self {
+        let ends = policy == UnhandledPanic::Shutdown;
+        self.tasks.ends_by_panic.set(ends);
+        self
+    }
+
+    /// Panics if a panic has ended the set.
+    fn panic_if_ended(&self) {
+        if self.tasks.has_panicked.get() {
+            if !scope::polls(&self.tasks) {
+                self.polling(|| self.tasks.cancel_all());
+            }
+            panic!("a task of this LocalSet panicked, which its policy says ends the set");
+        }
+    }
+
+    /// Runs ready tasks until none is left, but at most [`RUNS`] of them. With `one`, stops once a
+    /// task has ended.
+    pub(crate) fn run_ready(&self, one: bool) -> Progress {
+        let mut progress = Progress::None;
+        for _ in 0..RUNS {
+            let ran = self.polling(|| self.tasks.try_run());
+            self.panic_if_ended();
+            match ran {
+                None => break,
+                Some(Ran::Complete) if one => return Progress::Ended,
+                Some(_) => progress = Progress::Ran,
+            }
+        }
+        progress
+    }
+
+    fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
+        scope::within(In::LocalSet(Rc::clone(&self.tasks)), f)
+    }
+}
+
+/// While this guard lives, spawns of this thread go into a [`LocalSet`]. See [`LocalSet::enter`].
+///
+/// Guards may be dropped in any order.
+///
+/// ```
+/// use selvedge_executor::{LocalEnterGuard, LocalSet, spawn_local};
+///
+/// let set = LocalSet::new();
+/// let entered: LocalEnterGuard = set.enter();
+/// spawn_local(async {});
+/// drop(entered);
+/// assert_eq!(set.len(), 1);
+/// ```
+#[must_use = "the thread leaves the set when this is dropped"]
+pub struct LocalEnterGuard(#[expect(dead_code, reason = "held for its drop")] scope::Entry);
+
+impl fmt::Debug for LocalEnterGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalEnterGuard")
+    }
+}
+
+impl Future for LocalSet {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = self.polling(|| self.tasks.poll_tasks(cx));
+        self.panic_if_ended();
+        polled
+    }
+}
+
+impl Drop for LocalSet {
+    fn drop(&mut self) {
+        self.tasks.is_over.set(true);
+        // `process::exit` in a poll of this set may drop the set itself. The scope of that poll
+        // then keeps the tasks alive for good.
+        if !scope::polls(&self.tasks) {
+            self.polling(|| self.tasks.cancel_left());
+        }
+    }
+}
+
+/// Future that is dropped in the scope of the set in which it is polled.
+struct DropsInSet<'a, F>(&'a LocalSet, Pin<&'a mut Option<F>>);
+
+impl<F> Drop for DropsInSet<'_, F> {
+    fn drop(&mut self) {
+        self.0.polling(|| self.1.set(None));
+    }
+}
+
+pin_project! {
+    /// Future whose polls each have a budget of their own.
+    struct Budgeted<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Budgeted<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        poll_budgeted(self.project().future, cx)
+    }
+}
+
+pin_project! {
+    /// Future that is awaited with the tasks of a set.
+    struct Awaited<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Awaited<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let future = self.project().future;
+        match coop_budget::remaining() {
+            Some(_) => future.poll(cx),
+            None => poll_budgeted(future, cx),
+        }
+    }
+}
+
+fn poll_budgeted<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    coop_budget::Scope::own(scope::budget()).run(|| future.poll(cx))
+}
+
+pin_project! {
+    /// Future of a task. It reports a panic of a poll to the task's set.
+    struct Reporting<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Reporting<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        /// Dropped only by a panic.
+        struct OnPanic;
+        impl Drop for OnPanic {
+            fn drop(&mut self) {
+                // The scopes inside of the poll are left by now.
+                if let Some(set) = scope::polled_set() {
+                    set.panicked();
+                }
+            }
+        }
+        let on_panic = OnPanic;
+        let polled = self.project().future.poll(cx);
+        mem::forget(on_panic);
+        polled
+    }
+}
+
+impl fmt::Debug for LocalSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalSet")
+            .field("len", &self.len())
+            .finish()
+    }
+}
+
+/// Runtime of one thread: the thread that calls [`block_on`](Self::block_on). It starts no thread.
+///
+/// In a child made by `fork`, neither use nor drop it after it has had a socket: the socket and its
+/// poller are those of the parent.
+///
+/// ```
+/// let runtime = selvedge_executor::LocalRuntime::new();
+/// let seven = runtime.block_on(async { selvedge_executor::spawn_local(async { 7 }).await.unwrap() });
+/// assert_eq!(seven, 7);
+/// ```
+#[derive(Debug, Default)]
+pub struct LocalRuntime {
+    set: LocalSet,
+    events: LocalEvents,
+}
+
+// The tasks and the queue are whole after a panic of the future of a `block_on`: no user code runs
+// amid a change of them.
+impl UnwindSafe for LocalRuntime {}
+impl RefUnwindSafe for LocalRuntime {}
+
+impl LocalRuntime {
+    /// Makes a runtime without tasks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Spawns a task that runs in the current [`block_on`](Self::block_on), or else in the next.
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: 'static> + 'static,
+    {
+        self.set.spawn_local(future)
+    }
+
+    /// Runs the tasks until `future` is ready, and returns its output.
+    ///
+    /// Tasks that have not ended by then go on in the next `block_on`.
+    ///
+    /// # Panics
+    /// As [`Handle::block_on`](crate::Handle::block_on). A call inside a waker also panics, if this
+    /// runtime calls the waker because of a timer or a socket.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        scope::assert_may_block_on(None);
+        // The budget of this thread's caller, if it has one, is not renewed meanwhile.
+        self.events
+            .block_on(self.set.run_until(Budgeted { future }))
+    }
+
+    /// Runs the tasks until none is ready, and does not wait for any.
+    ///
+    /// This method also looks for timers that are due and sockets that are ready. A loop of your
+    /// own, such as a game's, can call it once a frame. If a task is always ready, the call does
+    /// not return.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::LocalRuntime::new();
+    /// let (answer, question) = tokio::sync::oneshot::channel();
+    /// let task = runtime.spawn_local(async { question.await.unwrap() });
+    /// runtime.run_until_stalled(); // The task waits by now.
+    /// answer.send(42).unwrap();
+    /// assert!(!task.is_finished());
+    /// runtime.run_until_stalled();
+    /// assert_eq!(runtime.block_on(task).unwrap(), 42);
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`block_on`](Self::block_on) does. Also if a waker panics: one that another executor
+    /// has left with a timer or a socket.
+    #[track_caller]
+    pub fn run_until_stalled(&self) {
+        scope::assert_may_block_on(None);
+        self.run_ready(false);
+    }
+
+    /// Runs the tasks until one has ended, or none is ready. Returns whether one has ended.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::LocalRuntime::new();
+    /// runtime.spawn_local(std::future::pending::<()>());
+    /// runtime.spawn_local(selvedge_executor::yield_now());
+    /// runtime.spawn_local(async {});
+    /// assert!(runtime.try_run_one());
+    /// assert!(runtime.try_run_one());
+    /// assert!(!runtime.try_run_one()); // The first task waits forever.
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`block_on`](Self::block_on) does.
+    #[track_caller]
+    pub fn try_run_one(&self) -> bool {
+        scope::assert_may_block_on(None);
+        self.run_ready(true)
+    }
+
+    /// Runs ready tasks until no task is ready and a look at timers and sockets has found nothing.
+    /// With `one`, stops once a task has ended. Returns whether one has ended.
+    ///
+    /// The looks come after each [`RUNS`] polls, as a task may yield until a timer has fired.
+    #[track_caller]
+    fn run_ready(&self, one: bool) -> bool {
+        let mut looks = 0;
+        loop {
+            match self.events.block_on(async { self.set.run_ready(one) }) {
+                Progress::Ended => return true,
+                // A look that found something may have woken tasks.
+                Progress::None if looks < LOOKS && self.events.look() => looks += 1,
+                Progress::None => return false,
+                Progress::Ran => {
+                    looks = 0;
+                    self.events.poll();
+                }
+            }
+        }
+    }
+}
+
+/// Spawns a task on the local set or runtime that this thread polls.
+///
+/// ```
+/// let runtime = selvedge_executor::LocalRuntime::new();
+/// let text = runtime.block_on(async {
+///     let text = std::rc::Rc::new("not Send");
+///     *selvedge_executor::spawn_local(async move { text }).await.unwrap()
+/// });
+/// assert_eq!(text, "not Send");
+/// ```
+///
+/// # Panics
+/// If this thread polls neither a [`LocalSet`] nor a [`LocalRuntime`].
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: 'static> + 'static,
+{
+    spawn_in(&current(), None, future, Location::caller())
+}
+
+#[track_caller]
+pub(crate) fn current() -> Tasks {
+    match scope::local_set() {
+        Some(tasks) => tasks,
+        None => panic!(
+            "this thread is in no LocalSet or LocalRuntime{}: call spawn_local inside \
+             `LocalSet::run_until` or `LocalRuntime::block_on`, or call it on the set itself",
+            scope::current().map_or(String::new(), |runtime| format!(
+                " (it is in {}, whose `spawn` takes a future that is `Send`)",
+                runtime.title()
+            )),
+        ),
+    }
+}
+
+pub(crate) fn spawn_in<F>(
+    tasks: &Tasks,
+    name: Option<Cow<'static, str>>,
+    future: F,
+    at: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future<Output: 'static> + 'static,
+{
+    let future = Reporting {
+        future: Budgeted { future },
+    };
+    let (span, future) = trace::trace(TaskKind::Local, name.as_deref(), at, future);
+    let join = match name {
+        None => tasks.spawn(future),
+        Some(name) => {
+            let builder = task_header::Builder::new().name(name).location(at);
+            tasks.spawn_as(builder, future)
+        }
+    };
+    span.record_id(&join.id());
+    if tasks.is_over.get() {
+        cancel_late(tasks);
+    }
+    join
+}
+
+/// Cancels a task that was spawned after the drop of its set. During that drop, and during this
+/// function, the loop that is under way does so.
+#[cold]
+fn cancel_late(tasks: &Tasks) {
+    if !scope::polls(tasks) {
+        scope::within(In::LocalSet(Rc::clone(tasks)), || tasks.cancel_left());
+    }
+}

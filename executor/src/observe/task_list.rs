@@ -1,0 +1,216 @@
+//! The list of live tasks, for reports of stalls and for [`Handle::tasks`].
+//!
+//! A task is in the list if [`TaskBuilder`](crate::TaskBuilder) has named it, or if the runtime
+//! lists all tasks ([`Builder::list_tasks`](crate::Builder::list_tasks)). Any other task costs
+//! nothing.
+//!
+//! The list has a *shard* for each worker and one for all other threads, each under a lock. A
+//! *place* in a shard belongs to one task.
+//!
+//! 1. A spawn adds the task's entry to the shard of its thread, then makes the task with the entry
+//!    as metadata, then adds the task's observer to the place, and only then queues the task.
+//! 2. The drop of the metadata frees the place, under the shard's lock. So a thread that has the
+//!    lock may use every observer in the shard: a task is freed only after that drop.
+//! 3. No user code runs under a lock: entries are dropped outside of it, as an entry may drop the
+//!    last reference to a group with its values.
+//! 4. The flag for a poll is written by the thread that polls, before the task's run ends. So two
+//!    polls of a task write it in order.
+//!
+//! [`Handle::tasks`]: crate::Handle::tasks
+use crate::worker::scheduler::{Scheduler, Task};
+use std::{borrow::Cow, mem, panic::Location};
+use sync_shim::{
+    CachePadded,
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    sync::{Arc, Mutex},
+};
+use task_header::{Id, Observer};
+
+/// The listed tasks of a runtime.
+pub(crate) struct TaskList(Box<[CachePadded<Mutex<Shard>>]>);
+
+#[derive(Default)]
+struct Shard {
+    places: Vec<Place>,
+    /// The first free place.
+    free: Option<usize>,
+    used: usize,
+}
+
+enum Place {
+    /// A place without a task. The field is the next free place.
+    Free(Option<usize>),
+    /// The place of a task that is about to be made.
+    Reserved,
+    Used(Arc<Entry>, Id, Observer),
+}
+
+/// The list's knowledge of a task.
+pub(crate) struct Entry {
+    pub(crate) name: Option<Cow<'static, str>>,
+    pub(crate) location: &'static Location<'static>,
+    #[cfg(feature = "groups")]
+    group: std::sync::Arc<crate::groups::Group>,
+    is_polled: AtomicBool,
+    polls: AtomicU64,
+}
+
+/// A task's place in the list, which the task has as metadata (rule 2).
+pub(crate) struct Listed {
+    entry: Arc<Entry>,
+    list: Arc<TaskList>,
+    shard: usize,
+    place: usize,
+}
+
+impl Entry {
+    /// Makes the entry of a task with this scheduler. The task has entered the scheduler's group.
+    pub(crate) fn new(
+        name: Option<Cow<'static, str>>,
+        location: &'static Location<'static>,
+        scheduler: Scheduler,
+    ) -> Self {
+        #[cfg(not(feature = "groups"))]
+        let _ = scheduler;
+        Self {
+            name,
+            location,
+            // SAFETY: the task that has entered the group keeps it in memory.
+            #[cfg(feature = "groups")]
+            group: unsafe { scheduler.counted() },
+            is_polled: AtomicBool::new(false),
+            polls: AtomicU64::new(0),
+        }
+    }
+
+    fn group(&self) -> Option<String> {
+        #[cfg(feature = "groups")]
+        return Some(self.group.name());
+        #[cfg(not(feature = "groups"))]
+        None
+    }
+
+    /// Notes that a poll begins.
+    pub(crate) fn begin_poll(&self) {
+        // Ordering: Relaxed; the task's runs are ordered, and so are their stores (rule 4).
+        self.is_polled.store(true, Relaxed);
+        // Ordering: as above.
+        let polls = self.polls.load(Relaxed) + 1;
+        // Ordering: as above; no other thread writes the count meanwhile.
+        self.polls.store(polls, Relaxed);
+    }
+
+    /// Notes that a poll is over, before the task's run ends.
+    pub(crate) fn end_poll(&self) {
+        // Ordering: Relaxed, as in `begin_poll`.
+        self.is_polled.store(false, Relaxed);
+    }
+}
+
+impl TaskList {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self(
+            (0..=workers)
+                .map(|_| CachePadded::new(Mutex::new(Shard::default())))
+                .collect(),
+        )
+    }
+
+    /// Adds a task that is about to be made (rule 1). `worker` is the index of the worker whose
+    /// thread this is.
+    pub(crate) fn add(list: &Arc<Self>, worker: Option<usize>, entry: Entry) -> Listed {
+        let shard = worker.unwrap_or(list.0.len() - 1);
+        let entry = Arc::new(entry);
+        let place = list.0[shard].lock().reserve();
+        Listed {
+            entry,
+            list: list.clone(),
+            shard,
+            place,
+        }
+    }
+
+    /// Finds the entry of a task. It looks through the whole list.
+    #[cfg(feature = "monitor")]
+    pub(crate) fn find(&self, task: u64) -> Option<Arc<Entry>> {
+        self.0.iter().find_map(|shard| {
+            let shard = shard.lock();
+            shard.places.iter().find_map(|place| match place {
+                Place::Used(entry, id, _) if u64::from(*id) == task => Some(entry.clone()),
+                _ => None,
+            })
+        })
+    }
+
+    /// Looks at every task. Locks one shard after another.
+    fn look(&self) -> Vec<(Arc<Entry>, Id, task_header::TaskState)> {
+        let mut seen = Vec::new();
+        for shard in &self.0 {
+            let shard = shard.lock();
+            seen.reserve(shard.used);
+            for place in &shard.places {
+                if let Place::Used(entry, id, task) = place {
+                    // SAFETY: the lock keeps the task's metadata from being dropped (rule 2).
+                    seen.push((entry.clone(), *id, unsafe { task.state() }));
+                }
+            }
+        }
+        seen
+    }
+}
+
+impl Shard {
+    fn reserve(&mut self) -> usize {
+        self.used += 1;
+        let place = Place::Reserved;
+        let Some(at) = self.free else {
+            self.places.push(place);
+            return self.places.len() - 1;
+        };
+        if let Place::Free(next) = mem::replace(&mut self.places[at], place) {
+            self.free = next;
+        }
+        at
+    }
+
+    /// Frees a place. Returns the values that the caller drops outside of the lock (rule 3): the
+    /// place's old content, and the places of a large shard that is now empty.
+    fn release(&mut self, at: usize) -> (Place, Vec<Place>) {
+        self.used -= 1;
+        let released = mem::replace(&mut self.places[at], Place::Free(self.free));
+        self.free = Some(at);
+        // An empty shard keeps little memory.
+        let mut unused = Vec::new();
+        if self.used == 0 && self.places.len() > 64 {
+            unused = mem::take(&mut self.places);
+            self.free = None;
+        }
+        (released, unused)
+    }
+}
+
+impl Listed {
+    pub(crate) fn entry(&self) -> &Arc<Entry> {
+        &self.entry
+    }
+
+    /// Adds the observer of the task that has this `Listed` as metadata (rule 1).
+    pub(crate) fn observe(&self, task: &Task) {
+        let place = Place::Used(self.entry.clone(), task.id(), task.observer());
+        self.list.0[self.shard].lock().places[self.place] = place;
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let released = self.list.0[self.shard].lock().release(self.place);
+        drop(released);
+    }
+}
+
+mod snapshot;
+
+pub use snapshot::{TaskSnapshot, TaskState};
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -1,0 +1,111 @@
+//! How a worker with a thread of its own waits: in the runtime's own driver
+//! ([`events`](crate::events)), or in the driver that the builder makes.
+//!
+//! A parker belongs to its worker's core, and goes with the core to another thread
+//! ([`block_in_place`](crate::block_in_place())).
+//!
+//! 1. A worker that runs out of tasks parks in its driver. Meanwhile the driver collects events.
+//!    The driver's code does not find the core then. So the wakes by that code take the path of
+//!    wakes from outside.
+//! 2. A busy worker polls its driver at the interval at which it looks at the injector (61 ticks,
+//!    unless the builder says otherwise).
+//! 3. After a park, and after a poll of the driver, the worker delivers the collected events. The
+//!    worker no longer counts as searching by then, because wakers are user code. The worker
+//!    delivers in its own scope. So the tasks that it wakes go to its own queue, each behind the
+//!    task before. The last task does not stay in the LIFO slot: it goes behind the others, too.
+//! 4. A panic of a driver is contained, as a panic of a hook is. The worker goes on. A panic of a
+//!    driver's drop is ignored, because any thread may drop the core of a worker that was never
+//!    started.
+use crate::{
+    events::{DrivenEvents, Events, EventsPark},
+    worker::park::{Park, waker},
+};
+use std::{sync::Arc, task::Waker, time::Duration};
+use sync_shim::panics;
+
+/// Makes the driver of the worker with this index.
+pub(crate) type MakeDriver = Arc<dyn Fn(usize) -> Box<dyn Driver> + Send + Sync>;
+
+/// A [`Park`] of any type. It moves with its core.
+pub(crate) trait Driver: Send {
+    fn park(&mut self);
+    fn park_timeout(&mut self, limit: Duration);
+    fn poll(&mut self, max: usize);
+    fn has_events(&self) -> bool;
+    fn deliver(&mut self);
+    fn waker(&self) -> Waker;
+}
+
+impl<P: Park + Send> Driver for P {
+    fn park(&mut self) {
+        Park::park(self);
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        Park::park_timeout(self, limit);
+    }
+
+    fn poll(&mut self, max: usize) {
+        Park::poll(self, max);
+    }
+
+    fn has_events(&self) -> bool {
+        Park::has_events(self)
+    }
+
+    fn deliver(&mut self) {
+        Park::deliver(self);
+    }
+
+    fn waker(&self) -> Waker {
+        waker(Park::unparker(self))
+    }
+}
+
+/// How a worker's thread waits.
+pub(crate) enum Parker {
+    Events(EventsPark),
+    Driver(OwnedDriver),
+}
+
+/// Owns a driver, and catches a panic of its drop: any thread may drop the core (rule 4).
+pub(crate) struct OwnedDriver {
+    pub(crate) driver: Option<Box<dyn Driver>>,
+    /// The timers over the driver, once the core has the driver.
+    pub(crate) events: Option<DrivenEvents>,
+}
+
+impl Drop for OwnedDriver {
+    fn drop(&mut self) {
+        let driver = self.driver.take();
+        panics::contain(|| drop(driver));
+    }
+}
+
+impl Parker {
+    /// Makes the builder's driver for a worker.
+    pub(crate) fn made_by(make: &MakeDriver, worker: usize) -> Self {
+        Self::Driver(OwnedDriver {
+            driver: Some(make(worker)),
+            events: None,
+        })
+    }
+
+    /// Puts the timers over the builder's driver. The runtime's own driver has timers already.
+    pub(crate) fn with_timers(mut self, events: &Events, worker: usize) -> Self {
+        if let Self::Driver(driver) = &mut self {
+            driver.events = Some(DrivenEvents::new(events, worker));
+        }
+        self
+    }
+
+    pub(crate) fn unparker(&self) -> Waker {
+        match self {
+            Self::Events(park) => waker(park.unparker()),
+            Self::Driver(driver) => {
+                let driver = driver.driver.as_ref();
+                driver.expect("it is there until the drop").waker()
+            }
+        }
+    }
+}

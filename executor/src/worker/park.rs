@@ -1,0 +1,304 @@
+//! How a worker parks and wakes, and [`Park`], the trait for a parker or a driver of your own.
+//!
+//! ```
+//! use selvedge_executor::park::{ThreadPark, block_on};
+//!
+//! let value = block_on(&mut ThreadPark::new(), async { 7 });
+//! assert_eq!(value, 7);
+//! ```
+//!
+//! # How a worker sleeps
+//!
+//! A worker announces its sleep and then checks every queue once more, as [`worker_idle`] requires.
+//!
+//! While a worker counts as searching, pushes wake no other worker. So a worker leaves the search
+//! before it calls user code here (hooks, drops). An unpark begins a search. The worker calls the
+//! hook for its unpark when it has left that search: once it has a task, or before it parks again.
+use crate::{
+    events::Over,
+    observe::trace,
+    worker::{
+        context,
+        core::Core,
+        driver::{Driver, OwnedDriver, Parker},
+        scheduler::Task,
+    },
+};
+use std::time::Duration;
+use worker_idle::{Watch, Woken};
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
+
+pub use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark, block_on, waker};
+
+/// Events that a busy worker collects at once.
+pub(crate) const MAX_EVENTS: usize = 64;
+
+/// How long a sleep lasts.
+#[derive(Clone, Copy)]
+pub(crate) enum Patience {
+    /// Until the worker is notified.
+    Endless,
+    /// Until the parker returns, at most for this time.
+    Once(Option<Duration>),
+}
+
+impl Patience {
+    fn limit(self) -> Option<Duration> {
+        match self {
+            Self::Endless => None,
+            Self::Once(limit) => limit,
+        }
+    }
+}
+
+impl Core {
+    /// Waits briefly as a searcher before a park, if such waits have paid so far. Returns whether
+    /// work came.
+    ///
+    /// Pushes wake no worker meanwhile. At most one worker waits in this way at a time.
+    pub(crate) fn backoff(&self) -> bool {
+        let shared = &self.shared;
+        let mut backoff = self.backoff.get();
+        let waits = backoff.is_due() && (self.searching.get() || shared.idle.try_search()) && {
+            self.searching.set(true);
+            shared.idle.counts().0 == 1
+        };
+        let found = waits && {
+            self.counters().backoffs.add(1);
+            backoff.wait(|| shared.has_work() || self.has_mail() || shared.is_closing())
+        };
+        self.counters().backoffs_that_found.add(u64::from(found));
+        self.backoff.set(backoff);
+        found
+    }
+
+    /// Sleeps, unless there is work after all. Returns a task that a watch found in a slot.
+    pub(crate) fn sleep(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
+        self.counters().set_polled(None);
+        if self.prepare() {
+            self.announce(park, patience)
+        } else {
+            None
+        }
+    }
+
+    /// Calls user code that runs before a sleep. Returns whether this worker still has nothing to
+    /// do.
+    fn prepare(&self) -> bool {
+        let hooks = &self.shared.hooks;
+        let observed = hooks.on_park.is_some() || hooks.on_unpark.is_some();
+        if !observed && !self.has_releases() {
+            return true;
+        }
+        self.as_worker(|| {
+            self.leave_search();
+            self.drain();
+            self.outside_of_turns(|| hooks.call(&hooks.on_park));
+            self.owes_unpark.set(hooks.on_unpark.is_some());
+            let nothing = self.queue.is_empty();
+            if !nothing {
+                self.tell_unpark();
+            }
+            nothing
+        })
+    }
+
+    /// Calls the hook for an unpark, once for each park. The worker must not be searching.
+    pub(crate) fn tell_unpark(&self) {
+        if self.owes_unpark.take() {
+            let hooks = &self.shared.hooks;
+            let call = || hooks.call(&hooks.on_unpark);
+            self.without_lending(|core| core.outside_of_turns(call));
+        }
+    }
+
+    /// Announces the sleep, and sleeps. The worker searches afterwards, also if the parker panics.
+    fn announce(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
+        let shared = &self.shared;
+        let _asleep = Asleep::announce(self);
+        if park.has_events() || shared.has_work() || self.has_mail() || shared.is_closing() {
+            return None;
+        }
+        self.counters().parks.add(1);
+        self.interval.forget();
+        self.clock_out();
+        trace::park(self);
+        let task = self.doze(park, patience);
+        self.counters().parks_ended.add(1);
+        trace::unpark(self);
+        self.clock_in();
+        task
+    }
+
+    fn doze(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
+        let shared = &self.shared;
+        let mut watch = self.watch();
+        let was_notified = self.notified_at.take() == Some(self.counters().polls.get());
+        if was_notified && watch.is_none() {
+            // The notified worker found no work, and is not needed as a watcher.
+            self.counters().false_wakes.add(1);
+        }
+        let task = loop {
+            let look = watch.as_ref().map(Watch::limit);
+            match [look, patience.limit()].into_iter().flatten().min() {
+                None => park.park(),
+                Some(limit) => park.park_timeout(limit),
+            }
+            if shared.idle.was_notified(self.index) {
+                self.counters().unparks.add(1);
+                self.notified_at.set(Some(self.counters().polls.get()));
+                break None;
+            }
+            let has_own = || park.has_events() || self.has_releases() || self.has_mail();
+            if has_own() || shared.has_work() || shared.is_closing() {
+                break None;
+            }
+            if let Some(at) = &mut watch {
+                match self.look_at_slots() {
+                    Ok(aged) => {
+                        self.counters().slots_stolen.add(1);
+                        break Some(aged);
+                    }
+                    Err(filled) if at.record_look(filled) => {}
+                    Err(_) => watch = None,
+                }
+            } else {
+                self.counters().false_wakes.add(1);
+            }
+            if let Patience::Once(_) = patience {
+                return None; // The next sleep continues this sleep.
+            }
+        };
+        drop(watch);
+        self.forget_watch();
+        task
+    }
+
+    pub(crate) fn has_releases(&self) -> bool {
+        // SAFETY: the list is borrowed for this call, which runs no user code.
+        unsafe { self.owned() }.has_releases()
+    }
+
+    /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task
+    /// comes back through the injector or through the release stack.
+    pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
+        let _asleep = Asleep::announce(self);
+        if self.awaits_release() && !park.has_events() {
+            match limit {
+                None => park.park(),
+                Some(limit) => park.park_timeout(limit),
+            }
+        }
+    }
+}
+
+/// A worker among the sleepers. The drop of this value makes the worker a searcher, unless a
+/// notifier has done so.
+struct Asleep<'a>(&'a Core);
+
+impl<'a> Asleep<'a> {
+    /// Announces the sleep. The worker must check every queue once more before it parks.
+    fn announce(core: &'a Core) -> Self {
+        core.shared
+            .idle
+            .sleep(core.index, core.searching.replace(true));
+        core.asleep.set(true);
+        Self(core)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.asleep.set(false);
+        match self.0.shared.idle.wake_self(self.0.index) {
+            // A token may be left in the parker. The token costs one turn of the next sleep's loop.
+            Woken::BySelf | Woken::ByNotifier => {}
+        }
+        self.0.shared.monitor.ring();
+    }
+}
+
+impl Core {
+    /// Delivers the collected events, if there are any (rule 3 of [`driver`](crate::worker::driver)). No
+    /// task may give the core away meanwhile.
+    pub(crate) fn deliver(&self, park: &mut impl Park) {
+        if !park.has_events() {
+            return;
+        }
+        self.as_worker(|| {
+            self.leave_search();
+            self.outside_of_turns(|| park.deliver());
+            self.queue.requeue_slot(self);
+        });
+    }
+
+    /// A busy worker's look at its driver (rule 2 of [`driver`](crate::worker::driver)).
+    pub(crate) fn poll_park(&self, park: &mut impl Park) {
+        park.poll(self.shared.settings.max_busy_events);
+        self.deliver(park);
+    }
+
+    /// As `poll_park`, for a worker with a thread of the runtime.
+    #[cold]
+    pub(crate) fn poll_driver(&self) {
+        if let Some(mut parker) = self.park.take() {
+            self.shared.process.end_in_child();
+            let hooks = &self.shared.hooks;
+            hooks.contain(|| match &mut parker {
+                Parker::Events(park) => self.poll_park(park),
+                Parker::Driver(driver) => driver.with(|park| self.poll_park(park)),
+            });
+            self.park.set(Some(parker));
+        }
+    }
+}
+
+impl OwnedDriver {
+    /// Runs `f` on the driver, with the timers over it.
+    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut Over<'_, Borrowed<'_>>) -> R) -> R {
+        let driver = self.driver.as_deref_mut();
+        let mut driver = Borrowed(driver.expect("it is there until the drop"));
+        let events = self.events.as_mut();
+        f(&mut events.expect("the core has it").over(&mut driver))
+    }
+}
+
+/// A borrowed driver. Its unparker is never requested.
+pub(crate) struct Borrowed<'a>(&'a mut dyn Driver);
+
+/// Stands for the unparker, which was taken when the runtime was built.
+#[derive(Clone)]
+pub(crate) struct NoUnpark;
+
+impl Unpark for NoUnpark {
+    fn unpark(&self) {}
+}
+
+impl Park for Borrowed<'_> {
+    type Unpark = NoUnpark;
+
+    fn park(&mut self) {
+        context::without_core(|| self.0.park());
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        context::without_core(|| self.0.park_timeout(limit));
+    }
+
+    fn poll(&mut self, max: usize) {
+        context::without_core(|| self.0.poll(max));
+    }
+
+    fn has_events(&self) -> bool {
+        context::without_core(|| self.0.has_events())
+    }
+
+    fn deliver(&mut self) {
+        self.0.deliver();
+    }
+
+    fn unparker(&self) -> NoUnpark {
+        NoUnpark
+    }
+}

@@ -1,0 +1,184 @@
+//! A wake: from a task's waker to a queue.
+//!
+//! 1. A wake on a worker of the task's runtime goes to that worker's own queue: to the LIFO slot,
+//!    or behind the other tasks ([`Core::schedule`](crate::worker::core::Core::schedule)).
+//! 2. A wake on any other thread goes to the injector. The thread announces itself first, because
+//!    the task may complete, and its runtime may end, as soon as the task is pushed (rule 2 of
+//!    [`shared`](crate::worker::shared)). After the push the thread notifies a sleeping worker, or nudges a
+//!    busy one.
+//! 3. A wake that comes in after a driven worker was dropped may find no worker: then the waking
+//!    thread ends the queued tasks.
+//! 4. Where workers do not steal, a wake goes to the task's home instead, if the task has one: to
+//!    the home's own queue on the home's thread, and to its inbox from any other thread (see the
+//!    module `inbox` of the groups). Then the thread unparks the home, or nudges it, and notifies
+//!    no other worker.
+#[cfg(not(feature = "groups"))]
+use crate::worker::{core::Core, identity::RuntimePtr};
+use crate::{
+    observe::trace,
+    worker::{
+        context,
+        scheduler::{Scheduler, Task},
+        shared::{Attached, Shared},
+    },
+};
+use blocking_threads::OnPanic;
+use std::{any::Any, ptr::NonNull};
+#[cfg(feature = "groups")]
+use sync_shim::atomic::{Ordering::SeqCst, fence};
+use task_header::{Schedule, TaskRef, WakeKind};
+#[cfg(feature = "groups")]
+use worker_idle::Woken;
+use worker_idle::announce::Registry;
+
+#[cfg(not(feature = "groups"))]
+impl Scheduler {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        Self(shared.address().0)
+    }
+
+    /// The scheduler of a task that this thread spawns.
+    pub(crate) fn inherited(shared: &Shared) -> Self {
+        Self::of(shared)
+    }
+
+    /// The scheduler of a task that is spawned by the task that this worker runs.
+    pub(crate) fn inherited_on(core: &Core) -> Self {
+        Self::of(&core.shared)
+    }
+
+    pub(crate) fn is(self, shared: &Shared) -> bool {
+        self == Self::of(shared)
+    }
+
+    /// The runtime.
+    ///
+    /// # Safety
+    /// The caller has a `Notified` with this scheduler.
+    unsafe fn runtime(self) -> RuntimePtr {
+        RuntimePtr(self.0)
+    }
+}
+
+impl Schedule for Scheduler {
+    /// A task leaves its group when its future is gone.
+    #[cfg(feature = "groups")]
+    #[inline(always)]
+    fn ended(task: TaskRef<'_, Self>, _: task_header::Outcome) {
+        let scheduler = *task.scheduler();
+        if !scheduler.is_main() {
+            // SAFETY: `ended` is called once for a task.
+            unsafe { Self::leave(scheduler.group()) };
+        }
+    }
+
+    /// Reports a panic through the task's metadata: the runtime may be gone when the task's handle
+    /// is dropped.
+    fn panicked(task: TaskRef<'_, Self>, payload: &(dyn Any + Send)) {
+        let attached = task.metadata::<Attached>();
+        if let Some(by) = attached.and_then(|attached| attached.reporter.as_ref()) {
+            by.panicked(payload);
+        }
+    }
+
+    fn schedule(task: Task, why: WakeKind) {
+        let scheduler = *task.scheduler();
+        if let Some(task) = context::schedule(scheduler, task, why) {
+            // SAFETY: this thread holds the `Notified`.
+            let shared = Shared::at(unsafe { scheduler.runtime() });
+            // SAFETY: as above, so the runtime exists (rule 1 of `shared`).
+            let registry = NonNull::from(unsafe { &(*shared.as_ptr()).announcements });
+            let why = trace::reason(why);
+            let push = move || {
+                // SAFETY: the `Notified` keeps the runtime, and after the push the announcement
+                // does (rule 2 of `shared`).
+                let shared = unsafe { shared.as_ref() };
+                trace::wake_from_outside(shared, &task, why);
+                shared.requeue_from_outside(task);
+                if shared.is_abandoned() {
+                    shared.end_queued();
+                }
+            };
+            // SAFETY: as above.
+            unsafe { Registry::announce(registry, push) };
+        }
+    }
+}
+
+impl Shared {
+    /// Called after a push into a queue that other workers can see. If no worker searches, wakes a
+    /// sleeper, or starts its thread. If the thread cannot be started, tries the next worker.
+    /// Another notifier may have relied on the refused worker as a searcher. The next worker finds
+    /// that notifier's task, or a busy worker does when it checks all queues before it parks.
+    pub(crate) fn notify(&self) {
+        let next = self.idle.notify();
+        if next.is_some() {
+            self.call(next);
+        }
+    }
+
+    /// Sends a task to its home (rule 4): pushes the task into the home's inbox, and unparks the
+    /// home if it sleeps.
+    #[cfg(feature = "groups")]
+    pub(crate) fn send_home(&self, home: usize, task: Task) {
+        self.groups.send_to(home, task);
+        // Ordering: SeqCst pairs with the fence in `Idle::sleep`: this thread sees that the home
+        // sleeps, or the home sees the task.
+        fence(SeqCst);
+        if self.idle.was_notified(home) {
+            // It is awake. As in `notify_from_outside`, correctness does not depend on the nudge.
+            if cfg!(not(selvedge_loom)) && self.slices.of(home).nudge() {
+                self.note_nudge(home);
+            }
+            return;
+        }
+        // The thread that clears the bit unparks the home, so that a burst costs one unpark.
+        if self.idle.wake_self(home) == Woken::ByNotifier {
+            return;
+        }
+        context::hold_core(|| {
+            trace::notify(self, home);
+            let waker = self.remotes[home].unparker.waker();
+            self.hooks.contain(|| waker.wake_by_ref());
+        });
+    }
+
+    /// Unparks a worker, or starts its thread ([`unpark`](crate::worker::unpark)). The call may be in the
+    /// middle of an operation of this thread's worker. An unparker, and the drop of a refused
+    /// worker's driver, are user code. A panic of that code is contained, so that the caller of a
+    /// waker goes on.
+    #[cold]
+    fn call(&self, mut next: Option<usize>) {
+        context::hold_core(|| {
+            while let Some(worker) = next {
+                trace::notify(self, worker);
+                let remote = &self.remotes[worker];
+                let mut has_thread = true;
+                self.hooks.contain(|| has_thread = remote.unparker.unpark());
+                if has_thread {
+                    return;
+                }
+                // This thread had the refused worker's core, so no other thread writes the counter.
+                remote.counters.refused.add(1);
+                self.idle.stop_searching();
+                next = self.idle.notify();
+            }
+        });
+    }
+
+    /// Notifies after a push into the injector by a thread that is not a worker. If all workers are
+    /// busy and the pushed task was not taken at once, one worker is nudged. The next operation of
+    /// the task that this worker polls is refused. This usually ends the poll. After the poll the
+    /// worker looks at the injector. A worker that was just nudged ignores the nudge, and the
+    /// pushed task waits for that worker's next look. If the pushed task was taken meanwhile, the
+    /// nudge only costs a yield.
+    pub(crate) fn notify_from_outside(&self) {
+        self.notify();
+        // Correctness does not depend on the nudge, so the loom models leave it out. coop-budget
+        // has models of it.
+        let nudges = cfg!(not(selvedge_loom));
+        if nudges && self.idle.counts() == (0, 0) && self.has_injected() {
+            self.nudge();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+// These features would add nothing there, and the error would be an import that is not found.
+#[cfg(all(feature = "net", not(unix)))]
+compile_error!(
+    "the feature `net` of `selvedge` has sockets only on Unix so far. It is a default feature, and \
+     the crate `selvedge-hyper` needs it. Without sockets: \
+     `selvedge = { version = \"0.1\", default-features = false, \
+     features = [\"fs\", \"macros\", \"monitor\", \"recycle\", \"time\"] }`"
+);
+#[cfg(all(feature = "signal", not(unix)))]
+compile_error!("the feature `signal` of `selvedge` has signals only on Unix so far");
+
+#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+pub mod io;
+pub mod join;
+mod join_set;
+mod macros;
+#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+pub mod net;
+pub mod runtime;
+#[cfg(feature = "macros")]
+pub mod select;
+pub mod task;
+#[cfg(feature = "time")]
+pub mod time;
+
+#[cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
+#[doc(inline)]
+pub use blocking_fs as fs;
+#[cfg(all(
+    feature = "process",
+    target_os = "linux",
+    not(any(selvedge_loom, selvedge_shuttle))
+))]
+#[doc(inline)]
+pub use child_process as process;
+pub use join_set::JoinSet;
+#[cfg(all(feature = "signal", unix))]
+#[doc(inline)]
+pub use net_driver::signal;
+#[doc(inline)]
+pub use selvedge_executor::{
+    AbortHandle, Budget, Builder, EnterGuard, Handle, Id, JoinError, JoinHandle, LocalEnterGuard,
+    LocalRuntime, LocalSet, PollTimes, Runtime, Snapshot, TaskMeta, TaskSnapshot, TaskState, Tick,
+    TryCurrentError, UnhandledPanic, Worker, WorkerSnapshot, YieldNow, block_in_place, park, spawn,
+    spawn_blocking, spawn_detached, spawn_local, syscall, yield_now,
+};
+#[cfg(feature = "groups")]
+#[doc(inline)]
+pub use selvedge_executor::{
+    Busy, GroupBuilder, GroupError, GroupGone, GroupLocal, GroupSnapshot, GroupWorkerSnapshot,
+    InGroup, SchedulingGroup, WithGroup, spawn_in,
+};
+#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+#[doc(inline)]
+pub use selvedge_executor::{Capture, Tracer};
+#[cfg(feature = "monitor")]
+#[doc(inline)]
+pub use selvedge_executor::{Cause, Stall, Times};
+#[cfg(all(feature = "monitor", feature = "backtrace"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
+#[doc(inline)]
+pub use selvedge_executor::{Frame, Stack};
+#[cfg(feature = "macros")]
+pub use selvedge_macros::{main, test};
+
+#[cfg(doctest)]
+mod variance;
