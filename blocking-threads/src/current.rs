@@ -1,12 +1,13 @@
 //! The current pool of a thread, which code finds that was not given a pool.
 //!
-//! What a thread has entered and not left is a linked list of *frames*, the innermost first.
+//! The pools that a thread has entered and not left are a linked list of *frames*, the innermost
+//! first.
 //!
 //! 1. The current pool is that of the innermost frame: the frame's own pool, or the one that the
 //!    frame's function finds.
 //! 2. A frame stays where it is while it is in the list: on the stack of the call that entered it,
-//!    or in the box of a guard. A guard may be dropped in any order, so a frame leaves the list from
-//!    any place. It may be leaked: then its frame stays for good.
+//!    or in the box of a guard. A guard may be dropped in any order, so a frame leaves the list
+//!    from any place. It may be leaked: then its frame stays for good.
 //! 3. The list has no destructor, so destructors of other thread-locals may use it. If
 //!    `process::exit` runs them in the middle of a call, the frame of that call stays for good.
 use crate::{
@@ -238,8 +239,10 @@ impl<J: Job + From<Boxed>> RunBlocking for Pool<J> {
     }
 }
 
-/// Guard of [`Pool::enter`], [`CurrentPool::enter`] and [`CurrentPool::enter_found`]. The guards of a thread may be dropped in any
-/// order. If a guard is leaked, its pool stays entered.
+/// Guard of [`Pool::enter`], [`CurrentPool::enter`] and [`CurrentPool::enter_found`].
+///
+/// The guards of a thread may be dropped in any order. If a guard is leaked, its pool stays
+/// entered.
 ///
 /// The guard stays on its thread:
 ///

@@ -36,8 +36,8 @@
 //!    A driven [`Worker`](crate::Worker) that is dropped in its own poll leaks its core, because
 //!    the scope points to the core. One that is dropped in its own park leaks its core, too: the
 //!    core counts as asleep.
-//! 7. While the thread is in a scope that names a runtime, the current pool of `blocking_threads` is
-//!    that of the current runtime, for files and other code that was given no pool.
+//! 7. While the thread is in a scope that names a runtime, the current pool of `blocking_threads`
+//!    is that of the current runtime, for files and other code that was given no pool.
 use crate::{
     blocking,
     events::{Entered, Events},
