@@ -6,7 +6,7 @@
 //! `cargo run -p blocking-fs --example async_executor_files`
 use async_executor::Executor;
 use blocking_fs as fs;
-use blocking_threads::{Boxed, Current, Pool, RunBlocking, Settings};
+use blocking_threads::{Boxed, CurrentPool, Pool, RunBlocking, Settings};
 use futures_lite::{AsyncWriteExt, future::block_on};
 use std::{
     io,
@@ -95,7 +95,7 @@ impl RunBlocking for SpawnBlocking {
 }
 
 fn on_other_threads(directory: &Path) -> io::Result<()> {
-    let _entered = Current::of(SpawnBlocking).enter();
+    let _entered = CurrentPool::of(SpawnBlocking).enter();
     let executor = Executor::new();
     let task = executor.spawn(async { fs::remove_dir_all(directory).await });
     block_on(executor.run(task))?;

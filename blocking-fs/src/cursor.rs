@@ -18,8 +18,8 @@
 //! 6. A job of [`Cursor::run_beside`] needs neither the file's position nor the rest of the state.
 //!    It has no kind, runs beside any job, and is counted in `beside`. A task starts it once every
 //!    write has ended; it does not wait for a read, which may last for ever (a pipe, a terminal).
-use crate::{budget::poll_proceed, dropped, on_pool, pool};
-use blocking_threads::Current;
+use crate::{budget::poll_proceed, dropped, on_blocking_thread, pool};
+use blocking_threads::CurrentPool;
 use std::{
     collections::BTreeMap,
     fs,
@@ -178,7 +178,7 @@ impl Cursor {
     fn start(
         &self,
         state: MutexGuard<'_, State>,
-        pool: &Current,
+        pool: &CurrentPool,
         kind: Kind,
         job: impl FnOnce(&fs::File, &Shared) + Send + 'static,
     ) {
@@ -231,15 +231,13 @@ impl Cursor {
             return Poll::Ready(Err(error));
         }
         state.sought = None;
-        if state.job.is_some() {
+        if state.job.is_some() || from.iter().all(|from| from.is_empty()) {
             return Poll::Ready(Ok(state.queue(from, limit)));
         }
         let pool = pool()?;
         let taken = state.queue(from, limit);
-        if taken > 0 {
-            state.read_nothing = None;
-            self.start(state, &pool, Kind::Write, write_queued);
-        }
+        state.read_nothing = None;
+        self.start(state, &pool, Kind::Write, write_queued);
         Poll::Ready(Ok(taken))
     }
 
@@ -298,13 +296,12 @@ impl Cursor {
         &self,
         job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let pool = pool()?;
         let running = self.when(State::is_idle, |mut state| {
             let error = state.write_error.take();
             error.map_or_else(|| Ok(self.enter(state, Kind::Other)), Err)
         });
         let running = running.await?;
-        on_pool(&pool, || running.run(|file, _| job(file))).await
+        on_blocking_thread(|| running.run(|file, _| job(file))).await
     }
 
     /// Runs `job`, which needs no position, once all written bytes are in the file (rule 6). If
@@ -315,13 +312,12 @@ impl Cursor {
         reports: bool,
         job: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let pool = pool()?;
         let beside = self.when(State::is_settled, |mut state| {
             let error = state.write_error.take_if(|_| reports);
             error.map_or_else(|| Ok(self.enter_beside(state)), Err)
         });
         let beside = beside.await?;
-        on_pool(&pool, || beside.run(job)).await
+        on_blocking_thread(|| beside.run(job)).await
     }
 
     /// Makes another descriptor of the file, at the position up to which tasks have read.

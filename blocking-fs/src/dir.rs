@@ -1,16 +1,15 @@
-use crate::{dropped, on_blocking_thread, pool};
+use crate::{on_blocking_thread, poll_job, pool};
 use blocking_threads::Running;
 use std::{
     collections::VecDeque,
     ffi::OsString,
     fmt,
     fs::{self, FileType, Metadata},
-    future::{Future, poll_fn},
-    io,
+    future::poll_fn,
+    io, mem,
     path::{Path, PathBuf},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 /// The largest number of entries that one job collects. With names of usual length, two system
@@ -69,6 +68,8 @@ pub struct ReadDir(State);
 enum State {
     Here(Batch),
     Fetching(Running<Batch>),
+    /// A job or its pool has panicked. The next poll says so.
+    Lost,
 }
 
 /// Entries, and the rest of the directory if there may be more.
@@ -116,26 +117,43 @@ impl ReadDir {
     /// As [`next_entry`](Self::next_entry).
     pub fn poll_next_entry(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<DirEntry>>> {
         loop {
-            match &mut self.0 {
-                State::Here(batch) => {
+            match mem::replace(&mut self.0, State::Lost) {
+                State::Here(mut batch) => {
                     if let Some(entry) = batch.entries.pop_front() {
+                        self.0 = State::Here(batch);
                         return Poll::Ready(entry.map(Some));
                     }
-                    if batch.rest.is_none() {
-                        return Poll::Ready(Ok(None));
-                    }
-                    let pool = pool()?;
-                    if let Some(rest) = batch.rest.take() {
-                        self.0 = State::Fetching(pool.run(|| Batch::of(rest)));
+                    let pool = pool();
+                    match (batch.rest, pool) {
+                        (None, _) => {
+                            self.0 = State::Here(Batch::default());
+                            return Poll::Ready(Ok(None));
+                        }
+                        (Some(rest), Ok(pool)) => {
+                            self.0 = State::Fetching(pool.run(|| Batch::of(rest)));
+                        }
+                        (rest, Err(error)) => {
+                            self.0 = State::Here(Batch { rest, ..batch });
+                            return Poll::Ready(Err(error));
+                        }
                     }
                 }
-                State::Fetching(join) => match ready!(Pin::new(join).poll(cx)) {
-                    Ok(batch) => self.0 = State::Here(batch),
-                    Err(_) => {
+                State::Fetching(mut job) => match poll_job(&mut job, cx) {
+                    Poll::Ready(Ok(batch)) => self.0 = State::Here(batch),
+                    Poll::Ready(Err(error)) => {
                         self.0 = State::Here(Batch::default());
-                        return Poll::Ready(Err(dropped()));
+                        return Poll::Ready(Err(io::Error::other(error)));
+                    }
+                    Poll::Pending => {
+                        self.0 = State::Fetching(job);
+                        return Poll::Pending;
                     }
                 },
+                State::Lost => {
+                    self.0 = State::Here(Batch::default());
+                    let why = "the rest of the directory was lost: the pool has panicked";
+                    return Poll::Ready(Err(io::Error::other(why)));
+                }
             }
         }
     }
@@ -146,6 +164,7 @@ impl fmt::Debug for State {
         match self {
             Self::Here(batch) => f.debug_tuple("Here").field(&batch.entries.len()).finish(),
             Self::Fetching(_) => f.write_str("Fetching"),
+            Self::Lost => f.write_str("Lost"),
         }
     }
 }

@@ -1,10 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-use blocking_threads::{Current, Pool};
+use blocking_threads::{CurrentPool, Dropped, Pool, Running};
 use std::{
     fs::{self, Metadata, Permissions},
+    future::{Future, poll_fn},
     io,
     path::{Path, PathBuf},
+    pin::Pin,
+    task::{Context, Poll, ready},
 };
 
 mod budget;
@@ -19,23 +22,25 @@ pub use open_options::OpenOptions;
 pub use std::fs::FileTimes;
 
 /// Returns the pool of this thread.
-fn pool() -> io::Result<Current> {
+fn pool() -> io::Result<CurrentPool> {
     Pool::current().map_err(io::Error::other)
 }
 
-/// Runs `f` in a thread of the pool.
-async fn on_pool<T: Send + 'static>(
-    pool: &Current,
-    f: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    pool.run(f).await.unwrap_or_else(|_| Err(dropped()))
+/// Polls for the result of a job, which is charged as one operation.
+fn poll_job<T>(job: &mut Running<T>, cx: &mut Context<'_>) -> Poll<Result<T, Dropped>> {
+    let progress = ready!(budget::poll_proceed(cx));
+    let result = ready!(Pin::new(job).poll(cx));
+    progress.made_progress();
+    Poll::Ready(result)
 }
 
 /// Runs `f` in a thread of this thread's pool.
 async fn on_blocking_thread<T: Send + 'static>(
     f: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    on_pool(&pool()?, f).await
+    let mut job = pool()?.run(f);
+    let result = poll_fn(|cx| poll_job(&mut job, cx)).await;
+    result.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 /// Returns the error of a job that was dropped and did not run.

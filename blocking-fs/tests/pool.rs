@@ -1,7 +1,7 @@
 //! The pool that runs the operations, and their errors where no pool does.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle, selvedge_count)))]
 use blocking_fs::{self as fs, DirBuilder, DirEntry, File, OpenOptions, ReadDir};
-use blocking_threads::{Boxed, Current, NoPool, Pool, RunBlocking, Settings};
+use blocking_threads::{Boxed, CurrentPool, NoPool, Pool, RunBlocking, Settings};
 use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, future::block_on};
 use static_assertions::assert_impl_all;
 use std::{
@@ -168,16 +168,16 @@ fn bytes_of_a_dropped_read_need_no_pool() {
     assert_eq!(&bytes, b"345");
 }
 
-/// Fails if an operation that finds no pool takes the error of a write.
+/// Fails if the error of a write is lost where there is no pool.
 #[test]
-fn error_of_a_write_stays_for_the_next_pool() {
+fn error_of_a_write_needs_no_pool() {
     let null = std::fs::File::open("/dev/null").unwrap();
     let mut file = File::from_std(null); // It is not open for writing.
     run(file.write_all(b"a")).unwrap();
-    assert_no_pool(block_on(file.sync_all()));
-    assert_no_pool(block_on(file.set_len(0)));
-    let error = run(file.sync_all()).unwrap_err();
+    run(file.metadata()).unwrap(); // The write has ended.
+    let error = block_on(file.sync_all()).unwrap_err();
     assert_ne!(error.kind(), ErrorKind::Other);
+    assert_no_pool(block_on(file.sync_all()));
     run(file.write_all(b"a")).unwrap();
     assert_eq!(block_on(file.flush()).unwrap_err().kind(), error.kind());
 }
@@ -271,7 +271,7 @@ fn operations_queued_before_the_finish_are_done() {
 }
 
 /// Writes, reads and lists where `current` is entered.
-fn use_files(current: Current) {
+fn use_files(current: CurrentPool) {
     let directory = tempfile::tempdir().unwrap();
     let _entered = current.enter();
     block_on(async {
@@ -307,8 +307,7 @@ impl RunBlocking for InPlace {
 /// Fails if an operation holds a lock while it queues its job.
 #[test]
 fn jobs_may_run_in_the_thread_that_queues_them() {
-    use_files(Current::of(InPlace));
-    use_files(Current::of_static(&InPlace));
+    use_files(CurrentPool::of(InPlace));
 }
 
 /// Fails if the operations take another pool than the one that was entered last.
@@ -317,7 +316,7 @@ fn operations_use_the_pool_that_was_entered_last() {
     let closed = pool();
     closed.close();
     let _outer = closed.enter();
-    use_files(Current::of(pool()));
+    use_files(CurrentPool::of(pool()));
     assert_closed(block_on(fs::read("/dev/null")));
     let _inner = pool().enter();
     block_on(fs::read("/dev/null")).unwrap();
@@ -337,7 +336,7 @@ impl RunBlocking for Broken {
 fn file_is_usable_after_a_panic_of_its_pool() {
     let mut file = file_of(b"0123456789");
     {
-        let _entered = Current::of(Broken).enter();
+        let _entered = CurrentPool::of(Broken).enter();
         let mut panics = |what: &str, f: &mut dyn FnMut(&mut File)| {
             let f = AssertUnwindSafe(|| f(&mut file));
             assert!(catch_unwind(f).is_err(), "{what}");
@@ -356,4 +355,59 @@ fn file_is_usable_after_a_panic_of_its_pool() {
         assert_eq!(all, b"0123456789");
     });
     file.try_into_std().expect("no job has it");
+}
+
+/// Fails if a listing whose pool has panicked ends as if it were complete.
+#[test]
+fn listing_says_that_its_pool_has_panicked() {
+    let directory = tempfile::tempdir().unwrap();
+    for number in 0..1_100 {
+        std::fs::write(directory.path().join(number.to_string()), "").unwrap();
+    }
+    let mut entries = run(fs::read_dir(directory.path().to_owned())).unwrap();
+    let mut count = 0;
+    let _entered = CurrentPool::of(Broken).enter();
+    let list = AssertUnwindSafe(|| {
+        while block_on(entries.next_entry()).unwrap().is_some() {
+            count += 1;
+        }
+    });
+    catch_unwind(list).unwrap_err();
+    assert!((1..1_100).contains(&count), "{count} entries");
+    block_on(entries.next_entry()).unwrap_err();
+    assert!(block_on(entries.next_entry()).unwrap().is_none());
+}
+
+/// Fails if a write of nothing needs a pool.
+#[test]
+fn empty_write_needs_no_pool() {
+    let mut file = file_of(b"");
+    assert_eq!(block_on(file.write(b"")).unwrap(), 0);
+}
+
+/// Fails if an operation whose job is ready at once is not charged: a loop of such operations would
+/// never yield.
+#[cfg(feature = "coop-budget")]
+#[test]
+fn operations_are_charged_to_the_budget() {
+    use coop_budget::{Budget, Scope};
+    use std::{future::Future, pin::pin, task::Context};
+
+    fn ready<T>(operation: impl Future<Output = T>) -> bool {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        pin!(operation).poll(&mut cx).is_ready()
+    }
+
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a"), "").unwrap();
+    let mut file = file_of(b"a");
+    let _entered = CurrentPool::of(InPlace).enter();
+    let charged = |operation: &mut dyn FnMut() -> bool| {
+        Scope::new(Budget::new(3)).run(|| (0..10).take_while(|_| operation()).count())
+    };
+    assert_eq!(charged(&mut || ready(fs::metadata("/"))), 3);
+    assert_eq!(charged(&mut || ready(file.metadata())), 3);
+    assert_eq!(charged(&mut || ready(file.set_len(1))), 3);
+    assert_eq!(charged(&mut || ready(fs::read_dir("/"))), 3);
+    assert_eq!(charged(&mut || ready(file.seek(SeekFrom::Start(0)))), 3);
 }

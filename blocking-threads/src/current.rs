@@ -1,12 +1,26 @@
 //! The current pool of a thread, which code finds that was not given a pool.
 //!
-//! A thread has a list of the pools that it has entered and not left. The *current* pool is the one
-//! that was entered last. A guard leaves its own entry, from any place of the list.
+//! The pools that a thread has entered and not left are a linked list of *frames*, the innermost
+//! first.
+//!
+//! 1. The current pool is that of the innermost frame: the frame's own pool, or the one that the
+//!    frame's function finds.
+//! 2. A frame stays where it is while it is in the list: on the stack of the call that entered it,
+//!    or in the box of a guard. A guard may be dropped in any order, so a frame leaves the list
+//!    from any place. It may be leaked: then its frame stays for good.
+//! 3. The list has no destructor, so destructors of other thread-locals may use it. If
+//!    `process::exit` runs them in the middle of a call, the frame of that call stays for good.
 use crate::{
     pool::{Boxed, Job, Pool, Refused},
     running::{self, Running},
 };
-use std::{cell::RefCell, fmt, marker::PhantomData, sync::Arc};
+use std::{
+    cell::Cell,
+    fmt,
+    marker::PhantomData,
+    ptr::{self, NonNull},
+    sync::Arc,
+};
 use sync_shim::panics::contain;
 
 /// Something that runs closures which block: a [`Pool`], or an executor around one.
@@ -14,20 +28,19 @@ pub trait RunBlocking: Send + Sync + 'static {
     /// Runs the job in a thread that may block, or drops it if there is no such thread. It does not
     /// wait for the job.
     ///
-    /// A job of [`Current::run`] never panics when it runs. One of [`Current::submit`] may panic.
-    /// The drop of a job that did not run may panic, and wakes the task that awaits the job.
+    /// A job of [`CurrentPool::run`] never panics when it runs. One of [`CurrentPool::submit`] may
+    /// panic. The drop of a job that did not run may panic, and wakes the task that awaits the job.
     fn run_blocking(&self, job: Boxed);
 }
 
-/// The current pool of a thread, from [`Pool::current`]. A clone costs a read-modify-write, or
-/// nothing for a [static](Self::of_static) one.
+/// The current pool of a thread, from [`Pool::current`]. A clone costs a read-modify-write.
 ///
 /// ```
-/// use blocking_threads::{Current, Pool, Settings};
+/// use blocking_threads::{CurrentPool, Pool, Settings};
 ///
 /// let pool: Pool<Box<dyn FnOnce() + Send>> = Pool::new(Settings::default());
 /// let entered = pool.enter();
-/// let current: Current = Pool::current()?;
+/// let current: CurrentPool = Pool::current()?;
 /// drop(entered);
 /// assert!(Pool::current().is_err());
 ///
@@ -45,70 +58,112 @@ pub trait RunBlocking: Send + Sync + 'static {
 /// # Ok::<(), blocking_threads::NoPool>(())
 /// ```
 #[derive(Clone)]
-pub struct Current(Source);
+pub struct CurrentPool(Arc<dyn RunBlocking>);
 
-#[derive(Clone)]
-enum Source {
-    Counted(Arc<dyn RunBlocking>),
-    Static(&'static dyn RunBlocking),
-}
+/// Finds the current pool of a thread, for an executor that knows which of its runtimes the thread
+/// is in. `None` if the thread is in none of them.
+pub type FindPool = fn() -> Option<CurrentPool>;
 
 sync_shim::thread_local! {
-    static ENTERED: RefCell<List> = const { RefCell::new(List::new()) };
+    static INNERMOST: Cell<*const Frame> = const { Cell::new(ptr::null()) };
 }
 
-struct List {
-    /// The key of the next entry.
-    next: u64,
-    entries: Vec<(u64, Current)>,
+struct Frame {
+    source: Source,
+    outer: Cell<*const Frame>,
 }
 
-impl List {
-    const fn new() -> Self {
-        Self {
-            next: 0,
-            entries: Vec::new(),
-        }
-    }
+enum Source {
+    Pool(CurrentPool),
+    Find(FindPool),
 }
 
-impl Current {
-    /// Makes a value that runs closures by `by`, to be [entered](Self::enter).
-    pub fn of(by: impl RunBlocking) -> Self {
-        Self(Source::Counted(Arc::new(by)))
+impl Frame {
+    fn new(source: Source) -> Self {
+        let outer = Cell::new(ptr::null());
+        Self { source, outer }
     }
 
-    /// As [`of`](Self::of), without a count of references: for an executor that knows by itself
-    /// which of its runtimes a thread is in.
-    pub const fn of_static(by: &'static dyn RunBlocking) -> Self {
-        Self(Source::Static(by))
+    /// Puts the frame at the front of this thread's list.
+    ///
+    /// # Safety
+    /// The frame is in no list. Until this thread [leaves](Self::leave) it, it is not moved or
+    /// freed.
+    unsafe fn enter(&self) {
+        INNERMOST.with(|innermost| self.outer.set(innermost.replace(self)));
     }
 
-    /// Makes this the thread's current pool until the guard is dropped. In a destructor of another
-    /// thread-local this may do nothing, as the list of pools may be destroyed by then.
-    pub fn enter(self) -> Entered {
-        let key = ENTERED.try_with(|entered| {
-            let mut list = entered.borrow_mut();
-            let key = list.next;
-            list.next += 1;
-            list.entries.push((key, self));
-            key
+    /// Takes the frame out of the list, from any place.
+    fn leave(&self) {
+        INNERMOST.with(|innermost| {
+            let mut at = innermost;
+            while !ptr::eq(at.get(), self) {
+                // SAFETY: this frame was entered, so it is further down the list, and all frames of
+                // the list are valid (`enter`).
+                at = &unsafe { &*at.get() }.outer;
+            }
+            at.set(self.outer.get());
         });
-        Entered {
-            key: key.ok(),
-            stays: PhantomData,
+    }
+}
+
+impl CurrentPool {
+    /// Makes a value that runs closures by `pool`, to be [entered](Self::enter).
+    pub fn of(pool: impl RunBlocking) -> Self {
+        Self(Arc::new(pool))
+    }
+
+    /// Makes this the thread's current pool until the guard is dropped. Costs an allocation.
+    pub fn enter(self) -> EnteredPool {
+        EnteredPool::new(Source::Pool(self))
+    }
+
+    /// While `f` runs, the thread's current pool is what `find` returns at that time. If `find` is
+    /// `None`, the current pool stays as it is. Costs two stores to a thread-local.
+    ///
+    /// ```
+    /// use blocking_threads::{CurrentPool, Pool};
+    ///
+    /// fn find() -> Option<CurrentPool> {
+    ///     None // An executor looks which of its runtimes this thread is in.
+    /// }
+    ///
+    /// CurrentPool::within_found(Some(find), || assert!(Pool::current().is_err()));
+    /// ```
+    pub fn within_found<R>(find: Option<FindPool>, f: impl FnOnce() -> R) -> R {
+        struct Leave<'a>(&'a Option<Frame>);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                if let Some(frame) = self.0 {
+                    frame.leave();
+                }
+            }
         }
+        let frame = find.map(|find| Frame::new(Source::Find(find)));
+        if let Some(frame) = &frame {
+            // SAFETY: the frame is new, and stays in this function until `_leave` takes it out of
+            // the list.
+            unsafe { frame.enter() };
+        }
+        let _leave = Leave(&frame);
+        f()
+    }
+
+    /// As [`within_found`](Self::within_found), until the guard is dropped. Costs an allocation.
+    pub fn enter_found(find: FindPool) -> EnteredPool {
+        EnteredPool::new(Source::Find(find))
     }
 
     /// Runs a closure in a thread that may block. The closure is queued at once, and runs even if
-    /// the returned future is dropped. Costs two allocations, beside those of the pool.
+    /// the returned future is dropped. Its panic goes to the code that awaits the future, and to
+    /// nobody if that was dropped. Costs two allocations, beside those of the pool.
     ///
     /// # Panics
     /// If [`run_blocking`](RunBlocking::run_blocking) panics; that of a [`Pool`] does not, except
     /// where the drop of a closure that it refuses panics.
     ///
     /// ```
-    /// use blocking_threads::{Current, RunBlocking};
+    /// use blocking_threads::{CurrentPool, RunBlocking};
     ///
     /// struct Threads;
     ///
@@ -118,8 +173,8 @@ impl Current {
     ///     }
     /// }
     ///
-    /// let current = Current::of(Threads);
-    /// drop(current.run(|| std::fs::read("/dev/null")));
+    /// let pool = CurrentPool::of(Threads);
+    /// drop(pool.run(|| std::fs::read("/dev/null")));
     /// ```
     pub fn run<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Running<T> {
         let (job, running) = running::new(f);
@@ -132,10 +187,7 @@ impl Current {
     /// # Panics
     /// As [`run`](Self::run).
     pub fn submit(&self, job: Boxed) {
-        match &self.0 {
-            Source::Counted(by) => by.run_blocking(job),
-            Source::Static(by) => by.run_blocking(job),
-        }
+        self.0.run_blocking(job);
     }
 }
 
@@ -152,22 +204,28 @@ impl<J: Job + From<Boxed>> Pool<J> {
     /// drop(entered);
     /// assert!(Pool::current().is_err());
     /// ```
-    pub fn enter(&self) -> Entered {
-        Current::of(self.clone()).enter()
+    pub fn enter(&self) -> EnteredPool {
+        CurrentPool::of(self.clone()).enter()
     }
 }
 
 impl Pool<Boxed> {
     /// Returns the pool that this thread has [entered](Self::enter) last, of those that it has not
     /// left: a pool with any type of jobs, or that of an executor. Costs a look-up in a
-    /// thread-local, and the clone of a [`Current`].
+    /// thread-local, and the clone of a [`CurrentPool`].
     ///
     /// # Errors
     /// If the thread has entered no pool.
-    pub fn current() -> Result<Current, NoPool> {
-        let last = |list: &List| list.entries.last().map(|(_, current)| current.clone());
-        let current = ENTERED.try_with(|entered| last(&entered.borrow()));
-        current.ok().flatten().ok_or(NoPool(()))
+    pub fn current() -> Result<CurrentPool, NoPool> {
+        let innermost = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
+        // SAFETY: the pointer is null, or points to a frame of the list, which is valid
+        // (`Frame::enter`). It is not used after `find` is called, which is user code.
+        let current = match unsafe { innermost.as_ref() }.map(|frame| &frame.source) {
+            Some(Source::Pool(pool)) => Some(pool.clone()),
+            Some(Source::Find(find)) => find(),
+            None => None,
+        };
+        current.ok_or(NoPool(()))
     }
 }
 
@@ -181,8 +239,10 @@ impl<J: Job + From<Boxed>> RunBlocking for Pool<J> {
     }
 }
 
-/// Guard of [`Pool::enter`] and [`Current::enter`]. The guards of a thread may be dropped in any
-/// order. If a guard is leaked, its pool stays entered.
+/// Guard of [`Pool::enter`], [`CurrentPool::enter`] and [`CurrentPool::enter_found`].
+///
+/// The guards of a thread may be dropped in any order. If a guard is leaked, its pool stays
+/// entered.
 ///
 /// The guard stays on its thread:
 ///
@@ -192,22 +252,30 @@ impl<J: Job + From<Boxed>> RunBlocking for Pool<J> {
 /// sends(blocking_threads::Pool::current().unwrap().enter());
 /// ```
 #[must_use = "the thread leaves the pool when this is dropped"]
-pub struct Entered {
-    /// `None` if the thread's locals were destroyed.
-    key: Option<u64>,
-    stays: PhantomData<*mut ()>,
+pub struct EnteredPool(NonNull<Frame>, PhantomData<*mut ()>);
+
+impl EnteredPool {
+    fn new(source: Source) -> Self {
+        let frame = NonNull::from(Box::leak(Box::new(Frame::new(source))));
+        let entered = Self(frame, PhantomData);
+        // SAFETY: the frame is new, and stays in its box until the guard's drop takes it out of the
+        // list. The drop is on this thread, as the guard is not `Send`.
+        unsafe { entered.frame().enter() };
+        entered
+    }
+
+    fn frame(&self) -> &Frame {
+        // SAFETY: only the drop of this guard frees the box.
+        unsafe { self.0.as_ref() }
+    }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredPool {
     fn drop(&mut self) {
-        let Some(key) = self.key else { return };
-        let left = ENTERED.try_with(|entered| {
-            let entries = &mut entered.borrow_mut().entries;
-            let at = entries.iter().rposition(|entry| entry.0 == key);
-            at.map(|at| entries.remove(at))
-        });
-        // Without the borrow: the drop of a pool is user code.
-        drop(left);
+        self.frame().leave();
+        // SAFETY: the frame was made from a box, and is in no list by now. (It may have the last
+        // handle of a pool, whose drop is user code.)
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
@@ -231,21 +299,21 @@ impl fmt::Display for NoPool {
 
 impl std::error::Error for NoPool {}
 
-impl fmt::Debug for Current {
+impl fmt::Debug for CurrentPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Current")
+        f.write_str("CurrentPool")
     }
 }
 
-impl fmt::Debug for Entered {
+impl fmt::Debug for EnteredPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Entered")
+        f.write_str("EnteredPool")
     }
 }
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]
 mod tests {
-    use super::{Boxed, Current, RunBlocking};
+    use super::{Boxed, CurrentPool, RunBlocking};
     use crate::{Pool, Settings};
     use std::{
         cell::RefCell,
@@ -266,7 +334,7 @@ mod tests {
     #[test]
     fn last_entered_pool_is_current_in_any_order_of_drops() {
         let noted = Arc::default();
-        let current = |number| Current::of(Notes(number, Arc::clone(&noted)));
+        let current = |number| CurrentPool::of(Notes(number, Arc::clone(&noted)));
         let note = || Pool::current().map(|current| current.submit(Box::new(|| ())));
         let (one, two, three) = (current(1).enter(), current(2).enter(), current(3).enter());
         note().unwrap();
@@ -305,7 +373,7 @@ mod tests {
         }
 
         let (sender, receiver) = mpsc::channel();
-        drop(Current::of(Enters(sender)).enter());
+        drop(CurrentPool::of(Enters(sender)).enter());
         assert_eq!(receiver.recv(), Ok(true));
     }
 
@@ -326,13 +394,12 @@ mod tests {
         }
     }
 
-    /// Fails if a destructor of a thread-local panics, which aborts the process, or if the pool of
-    /// a leaked guard is leaked too.
+    /// Fails if a destructor of a thread-local panics, which aborts the process.
     #[test]
     fn thread_may_end_with_guards_and_enter_while_it_ends() {
         thread_local! {
             static BEFORE: RefCell<Option<EntersInDrop>> = const { RefCell::new(None) };
-            static GUARD: RefCell<Option<super::Entered>> = const { RefCell::new(None) };
+            static GUARD: RefCell<Option<super::EnteredPool>> = const { RefCell::new(None) };
             static AFTER: RefCell<Option<EntersInDrop>> = const { RefCell::new(None) };
         }
         let (sender, receiver) = mpsc::channel();
@@ -340,12 +407,13 @@ mod tests {
             // Thread-locals are destroyed in an order that has to do with their first uses.
             BEFORE.set(Some(EntersInDrop(sender.clone())));
             GUARD.set(None);
-            std::mem::forget(Current::of(EntersInDrop(sender.clone())).enter());
-            GUARD.set(Some(Current::of(EntersInDrop(sender.clone())).enter()));
+            std::mem::forget(CurrentPool::of(EntersInDrop(sender.clone())).enter());
+            GUARD.set(Some(CurrentPool::of(EntersInDrop(sender.clone())).enter()));
             AFTER.set(Some(EntersInDrop(sender)));
         };
         std::thread::spawn(ends).join().unwrap();
-        assert_eq!(receiver.iter().count(), 4);
+        // The leaked guard keeps its pool.
+        assert_eq!(receiver.try_iter().count(), 3);
     }
 
     /// Panics at each job, or enters another pool for it.
@@ -363,7 +431,7 @@ mod tests {
     /// Fails if a panic of `run_blocking` leaves its pool entered, or keeps the closure.
     #[test]
     fn panic_of_run_blocking_goes_to_the_caller() {
-        let _entered = Current::of(Strange(true)).enter();
+        let _entered = CurrentPool::of(Strange(true)).enter();
         let value = Arc::new(());
         let kept = value.clone();
         let run = AssertUnwindSafe(|| drop(Pool::current().unwrap().run(move || drop(kept))));
@@ -375,7 +443,7 @@ mod tests {
 
     #[test]
     fn run_blocking_may_enter_another_pool() {
-        let _entered = Current::of(Strange(false)).enter();
+        let _entered = CurrentPool::of(Strange(false)).enter();
         let (sender, receiver) = mpsc::channel();
         let send = move || sender.send(7).unwrap();
         drop(Pool::current().unwrap().run(send));

@@ -12,7 +12,7 @@ mod settings;
 
 #[cfg(feature = "task-header")]
 pub use closure::{Closure, OnPanic, Once};
-pub use current::{Current, Entered, NoPool, RunBlocking};
+pub use current::{CurrentPool, EnteredPool, NoPool, RunBlocking};
 pub use lend::{Lent, Offered};
 pub use pool::{Boxed, Counts, Job, Pool, Refused, StaticPool};
 pub use running::{Dropped, Running};

@@ -30,7 +30,7 @@ use sync_shim::{
     sync::{Arc, Mutex},
 };
 
-/// The result of a closure that runs in another thread. [`Current::run`](crate::Current::run) makes
+/// The result of a closure that runs in another thread. [`CurrentPool::run`](crate::CurrentPool::run) makes
 /// it.
 ///
 /// The future is ready with the closure's value, or with [`Dropped`] if the closure was dropped
@@ -104,23 +104,31 @@ impl<T> Future for Running<T> {
 
     #[track_caller]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut waker = Some(cx.waker().clone());
-        let outcome = {
+        // No waker is cloned for a result that is there, or for a task that waits already.
+        let mut waker = None;
+        loop {
             let mut state = self.0.0.lock();
-            match &mut *state {
-                State::Waits(before) => {
+            let outcome = match &mut *state {
+                State::Waits(Some(before)) if before.will_wake(cx.waker()) => return Poll::Pending,
+                State::Waits(before) if waker.is_some() => {
                     mem::swap(before, &mut waker);
-                    None
+                    drop(state);
+                    return Poll::Pending; // This drops the waker of the poll before.
                 }
-                _ => Some(mem::replace(&mut *state, State::Taken)),
-            }
-        };
-        match outcome {
-            None => Poll::Pending,
-            Some(State::Ended(Ok(value))) => Poll::Ready(Ok(value)),
-            Some(State::Ended(Err(None))) => Poll::Ready(Err(Dropped(()))),
-            Some(State::Ended(Err(Some(panic)))) => resume_unwind(panic),
-            Some(_) => panic!("a Running was polled after it was ready"),
+                State::Waits(_) => {
+                    drop(state);
+                    waker = Some(cx.waker().clone());
+                    continue;
+                }
+                _ => mem::replace(&mut *state, State::Taken),
+            };
+            drop(state);
+            return match outcome {
+                State::Ended(Ok(value)) => Poll::Ready(Ok(value)),
+                State::Ended(Err(None)) => Poll::Ready(Err(Dropped(()))),
+                State::Ended(Err(Some(panic))) => resume_unwind(panic),
+                _ => panic!("a Running was polled after it was ready"),
+            };
         }
     }
 }

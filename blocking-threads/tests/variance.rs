@@ -1,6 +1,6 @@
 //! Asserts which public types are covariant, and the auto traits of all generic public types.
 //! `src/variance.rs` asserts which public types are invariant.
-use blocking_threads::{Current, Lent, Offered, Pool, Refused, Running, StaticPool};
+use blocking_threads::{CurrentPool, Lent, Offered, Pool, Refused, Running, StaticPool};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -31,7 +31,7 @@ assert_impl_all!(Pool<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Pool<NotSend>: Send, Sync);
 assert_impl_all!(Running<NotSync>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(Running<NotSend>: Send, Sync);
-assert_impl_all!(Current: Send, Sync, Unpin, Clone);
+assert_impl_all!(CurrentPool: Send, Sync, Unpin, Clone);
 assert_impl_all!(StaticPool<NotSync>: Send, Sync, UnwindSafe, RefUnwindSafe);
 assert_not_impl_any!(StaticPool<NotSend>: Send, Sync);
 

@@ -7,9 +7,9 @@ mod pool;
 mod syscall;
 
 pub use block_in_place::block_in_place;
-pub(crate) use current::enter;
 #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) use current::run_blocking;
+pub(crate) use current::{enter, within};
 pub(crate) use pool::{backoff, offer, spawn, start};
 #[cfg(feature = "monitor")]
 pub use syscall::syscall;

@@ -6,8 +6,10 @@
 // The feature would add nothing there, and the error would be an import that is not found.
 #[cfg(all(feature = "net", not(unix)))]
 compile_error!(
-    "the feature `net` of `selvedge-executor` has sockets only on Unix so far: turn it off, with \
-     `default-features = false`"
+    "the feature `net` of `selvedge` and of `selvedge-executor` has sockets only on Unix so far. It \
+     is a default feature, and the crate `selvedge-hyper` needs it. Without sockets: \
+     `selvedge = { version = \"0.1\", default-features = false, \
+     features = [\"fs\", \"macros\", \"monitor\", \"recycle\", \"time\"] }`"
 );
 
 mod blocking;

@@ -36,6 +36,8 @@
 //!    A driven [`Worker`](crate::Worker) that is dropped in its own poll leaks its core, because
 //!    the scope points to the core. One that is dropped in its own park leaks its core, too: the
 //!    core counts as asleep.
+//! 7. While the thread is in a scope that names a runtime, the current pool of `blocking_threads`
+//!    is that of the current runtime, for files and other code that was given no pool.
 use crate::{
     blocking,
     events::{Entered, Events},
@@ -157,9 +159,10 @@ pub(crate) fn within<R>(is: In<'_>, f: impl FnOnce() -> R) -> R {
         In::Worker(shared, worker) => (Some(*shared), Some(*worker)),
         is => (is.runtime(), None),
     };
-    let _pool = runtime.map(|_| blocking::enter());
-    // SAFETY: the scope keeps its runtime alive, also where `f` ends the process (rule 6).
-    unsafe { Events::borrowed_scope(runtime.map(|shared| &shared.events), worker, f) }
+    blocking::within(runtime.is_some(), || {
+        // SAFETY: the scope keeps its runtime alive, also where `f` ends the process (rule 6).
+        unsafe { Events::borrowed_scope(runtime.map(|shared| &shared.events), worker, f) }
+    })
 }
 
 /// Scope of a guard, in a box. The drop leaves the scope.
@@ -191,9 +194,10 @@ impl Drop for Entry {
 
 /// Scope of an `EnterGuard`.
 pub(crate) struct Guard {
+    // Dropped first: the drop of the entry may drop the runtime.
+    _pool: blocking_threads::EnteredPool,
     _entry: Entry,
     _entered: Entered,
-    _pool: blocking_threads::Entered,
 }
 
 impl Guard {

@@ -348,28 +348,33 @@ fn stall_in_a_system_call_is_reported_with_its_name() {
     assert!(runtime.metrics().stalls > 0);
 }
 
+/// The cause may stay unknown on a busy machine, where the times of the thread do not tell more. So
+/// this tries again.
 #[test]
 #[cfg(target_os = "linux")]
 fn stall_of_a_task_that_computes_is_reported_as_such() {
-    let (runtime, reports) = reporting(5);
-    let stop = Arc::new(AtomicUsize::new(0));
-    let stopped = stop.clone();
-    let task = runtime.spawn(async move {
-        while stopped.load(SeqCst) == 0 {
-            std::hint::spin_loop();
-        }
-    });
-    let (number, cause) = reports.recv().unwrap();
-    stop.store(1, SeqCst);
-    assert_eq!(number, Some(task.id().into()));
-    assert!(may_compute(&cause), "{cause}");
-    runtime.block_on(task).unwrap();
-}
-
-/// Returns whether a task that computes may have this cause. On a busy machine the times of its
-/// thread do not tell more.
-fn may_compute(cause: &Cause) -> bool {
-    matches!(cause, Cause::OnCpu | Cause::Runnable | Cause::Unknown)
+    let computes = || {
+        let (runtime, reports) = reporting(5);
+        let stop = Arc::new(AtomicUsize::new(0));
+        let stopped = stop.clone();
+        let task = runtime.spawn(async move {
+            while stopped.load(SeqCst) == 0 {
+                std::hint::spin_loop();
+            }
+        });
+        let (number, cause) = reports.recv().unwrap();
+        stop.store(1, SeqCst);
+        assert_eq!(number, Some(task.id().into()));
+        runtime.block_on(task).unwrap();
+        cause
+    };
+    let cause = (0..20)
+        .map(|_| computes())
+        .find(|cause| !matches!(cause, Cause::Unknown));
+    assert!(
+        matches!(cause, Some(Cause::OnCpu | Cause::Runnable)),
+        "{cause:?}"
+    );
 }
 
 /// Returns a runtime, and a receiver that gets each of its stall reports whole.
@@ -514,10 +519,9 @@ mod stacks {
             computes_for_long(&stopped);
         });
         let begun = begun.recv().unwrap();
-        let (stall, frames) = stalled(task.id().into(), &reports, begun);
+        let (_, frames) = stalled(task.id().into(), &reports, begun);
         stop.store(true, SeqCst);
         runtime.block_on(task).unwrap();
-        assert!(may_compute(&stall.cause), "{}", stall.cause);
         // In a build without optimisation the load of the flag has frames of its own above it.
         assert!(position(&frames, "computes_for_long") <= 3, "{frames:#?}");
     }

@@ -1,7 +1,7 @@
 //! Tests of the spans and events that a subscriber gets, under the names that tokio's console uses.
-use selvedge_executor::{Builder, LocalRuntime, Runtime, TaskBuilder};
+use selvedge_executor::{Builder, LocalRuntime, Runtime, TaskBuilder, spawn, yield_now};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     future::poll_fn,
     sync::{
@@ -47,6 +47,8 @@ impl Visit for Fields {
 struct Recorder {
     next: AtomicU64,
     spans: Mutex<BTreeMap<u64, (Told, u32)>>,
+    /// The targets of the events.
+    targets: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Recorder {
@@ -88,6 +90,9 @@ impl Subscriber for Shared {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
+        let mut targets = self.0.targets.lock().unwrap();
+        targets.insert(event.metadata().target());
+        drop(targets);
         let mut fields = Fields::default();
         event.record(&mut fields);
         if event.metadata().target() != "tokio::task::waker" {
@@ -136,6 +141,7 @@ fn recorder() -> &'static Recorder {
         let recorder = Arc::new(Recorder {
             next: AtomicU64::new(1),
             spans: Mutex::default(),
+            targets: Mutex::default(),
         });
         tracing::subscriber::set_global_default(Shared(recorder.clone())).unwrap();
         recorder
@@ -236,8 +242,7 @@ fn waker_operations_are_events_of_the_tasks_span() {
 fn plain_spawn_has_a_span_with_the_callers_place() {
     let runtime = runtime();
     let line = line!();
-    let task =
-        async { selvedge_executor::spawn(async { selvedge_executor::yield_now().await }).await };
+    let task = async { spawn(yield_now()).await };
     runtime.block_on(task).unwrap();
     drop(runtime);
     let spans = recorder().spans();
@@ -282,4 +287,24 @@ fn the_span_of_a_task_that_never_ran_is_closed_too() {
     assert!(other.block_on(task).unwrap_err().is_cancelled());
     assert!(other.block_on(late).unwrap_err().is_cancelled());
     assert!(told("cancelled").closed && told("refused").closed);
+}
+
+/// Fails if a user's filter of stall reports, by their target, finds none.
+#[cfg(feature = "monitor")]
+#[test]
+fn stall_is_an_event_under_the_target_that_users_filter() {
+    let runtime = runtime();
+    let reported = || {
+        recorder()
+            .targets
+            .lock()
+            .unwrap()
+            .contains("selvedge::stall")
+    };
+    while !reported() {
+        let blocks = || std::thread::sleep(std::time::Duration::from_millis(50));
+        runtime
+            .block_on(runtime.spawn(async move { blocks() }))
+            .unwrap();
+    }
 }

@@ -1,14 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// These features would add nothing there, and the error would be an import that is not found.
-#[cfg(all(feature = "net", not(unix)))]
-compile_error!(
-    "the feature `net` of `selvedge` has sockets only on Unix so far. It is a default feature, and \
-     the crate `selvedge-hyper` needs it. Without sockets: \
-     `selvedge = { version = \"0.1\", default-features = false, \
-     features = [\"fs\", \"macros\", \"monitor\", \"recycle\", \"time\"] }`"
-);
+// The feature would add nothing there. (`selvedge-executor` says so of `net`.)
 #[cfg(all(feature = "signal", not(unix)))]
 compile_error!("the feature `signal` of `selvedge` has signals only on Unix so far");
 

@@ -346,7 +346,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 /// The packages whose own tests are too slow under valgrind.
-const EXECUTOR: [&str; 2] = ["selvedge-executor", "selvedge"];
+const TOO_SLOW: [&str; 2] = ["selvedge-executor", "selvedge"];
 
 /// Runs the tests under a tool; returns the list of what ran if no test failed.
 fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<String>>> {
@@ -358,7 +358,7 @@ fn check(tool: Tool, root: &Path, packages: &[&Package]) -> Result<Option<Vec<St
     probe(tool, root)?;
     let names: Vec<_> = packages
         .iter()
-        .filter(|package| tool != Tool::Valgrind || !EXECUTOR.contains(&&*package.name))
+        .filter(|package| tool != Tool::Valgrind || !TOO_SLOW.contains(&&*package.name))
         .flat_map(|package| ["--package", package.name.as_str()])
         .collect();
     if names.contains(&"selvedge") {

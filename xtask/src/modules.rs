@@ -8,8 +8,9 @@
 //! Files that reach each other by imports form a cycle. A cycle of two files is allowed if
 //! [`PAIRS`] gives a reason; a larger cycle is not allowed.
 //!
-//! The step `modules` of `cargo xtask test` also checks the crates of the workspace: none depends
-//! on one that depends on it, tests and examples included. [`BACK`] has the exception.
+//! Without `--crate` the command also checks the crates of the workspace: none depends on one that
+//! depends on it, tests and examples included. [`BACK`] has the exception. The step `modules` of
+//! `cargo xtask test` does so too.
 use crate::syntax;
 use anyhow::Result;
 use project::{
@@ -68,16 +69,15 @@ const BACK: (&str, &str, &str) = (
 );
 
 pub(crate) fn check() -> Result<bool> {
-    let (packages, _) = workspace::load()?;
-    let has_order = have_order(&packages);
     let files = run(&Options {
         crates: CHECKED.map(String::from).into(),
     });
-    Ok(files? && has_order)
+    let (packages, _) = workspace::load()?;
+    Ok(has_order(&packages) && files?)
 }
 
 /// Checks that no package depends on one that depends on it, by dependencies of all kinds.
-fn have_order(packages: &[Package]) -> bool {
+fn has_order(packages: &[Package]) -> bool {
     let needed = |package: &Package| -> BTreeSet<String> {
         let names = package.dependencies.iter().map(|needed| &needed.name);
         let ours = names.filter(|name| packages.iter().any(|package| package.name == **name));
@@ -88,6 +88,17 @@ fn have_order(packages: &[Package]) -> bool {
         .iter()
         .map(|package| (package.name.clone(), needed(package)))
         .collect();
+    let is_back = |package: &Package| {
+        package.name == BACK.0
+            && package
+                .dependencies
+                .iter()
+                .any(|needed| needed.name == BACK.1)
+    };
+    if !packages.iter().any(is_back) {
+        say!("{} does not need {}: remove its reason", BACK.0, BACK.1);
+        return false;
+    }
     say!("{} -> {}: {}", BACK.0, BACK.1, BACK.2);
     loop {
         let free: Vec<_> = left
@@ -105,7 +116,7 @@ fn have_order(packages: &[Package]) -> bool {
             .iter()
             .filter(|name| left.contains_key(*name))
             .collect();
-        say!("{name}: needs {back:?}, and one of these needs it: not allowed");
+        say!("{name} needs {back:?}, in a cycle of crates or above one: not allowed");
     }
     left.is_empty()
 }
@@ -113,7 +124,7 @@ fn have_order(packages: &[Package]) -> bool {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let (packages, _) = workspace::load()?;
     let libraries = packages.iter().filter(|package| package.lib().is_some());
-    let mut passed = true;
+    let mut passed = !options.crates.is_empty() || has_order(&packages);
     for package in workspace::chosen(libraries, &options.crates, "a library")? {
         let mut imports = Imports::default();
         for module in syntax::modules(package)? {

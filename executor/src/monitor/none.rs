@@ -1,8 +1,5 @@
 //! Stands for the monitor in builds without the feature `monitor`.
-use crate::{
-    blocking::block_in_place::block_in_place, settings::attributes::Attributes,
-    worker::shared::Shared,
-};
+use crate::{blocking::block_in_place, settings::attributes::Attributes, worker::shared::Shared};
 use sync_shim::sync::Arc;
 
 #[derive(Clone)]

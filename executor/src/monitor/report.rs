@@ -133,7 +133,7 @@ fn write(stall: &Stall, to_stderr: bool) {
     let stack = None::<&str>;
     #[cfg(feature = "tracing")]
     tracing::warn!(
-        target: "selvedge_executor::stall",
+        target: "selvedge::stall",
         task = stall.task,
         name = stall.name.as_deref(),
         location = stall.location.map(tracing::field::display),

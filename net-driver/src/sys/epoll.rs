@@ -60,8 +60,8 @@ pub(crate) struct Epoll {
     waker: OwnedFd,
     /// Whether the kernel has no `epoll_pwait2`, or a filter of system calls forbids it.
     lacks_pwait2: AtomicBool,
-    /// An empty list for the events of the next wait that takes more than [`FEW`].
-    spare: Mutex<Vec<libc::epoll_event>>,
+    /// The places for the events of the next wait that takes more than [`FEW`].
+    spare: Mutex<Vec<Event>>,
 }
 
 impl Sys for Epoll {
@@ -111,8 +111,10 @@ impl Sys for Epoll {
         }
         // Another thread that waits meanwhile makes a list of its own.
         let mut many = mem::take(&mut *self.spare.lock());
-        many.reserve(max);
-        let done = self.wait_in(&mut many.spare_capacity_mut()[..max], limit, on_event);
+        if many.len() < max {
+            many.resize_with(max, MaybeUninit::uninit);
+        }
+        let done = self.wait_in(&mut many[..max], limit, on_event);
         *self.spare.lock() = many;
         done
     }

@@ -28,8 +28,8 @@ const REASONS: &[(&str, &str)] = &[
     ("selvedge-macros", "It runs only in the compiler."),
     (
         "selvedge",
-        "It has no atomics. It gives the items of other crates their names, and its own items stay \
-         in one task.",
+        "It has no atomics. It gives the items of other crates their names, and its own items have \
+         no shared state.",
     ),
     (
         "selvedge-hyper",
