@@ -134,8 +134,8 @@ impl Shared {
         for (worker, remote) in self.remotes.iter().enumerate() {
             if remote.unparker.take_unstarted().is_some() {
                 // The worker counts as searching between these two calls. A notifier may rely on
-                // that, and wake no other worker. The other workers, which are unparked below, find
-                // the notifier's task.
+                // that, and wake no other worker. The other workers are unparked below, so they
+                // find the notifier's task after the fence of `Core::end`.
                 self.idle.wake_self(worker);
                 self.idle.stop_searching();
             }

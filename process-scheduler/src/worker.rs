@@ -71,8 +71,12 @@ const LOOK: u32 = 61;
 /// Processes that a worker takes from the injector for its deque.
 const BATCH: usize = 16;
 /// The number of looks of a worker that finds nothing, and how many of them come without a yield in
-/// between.
-const SPINS: u32 = 16;
+/// between. A model makes only two, as correctness does not depend on their number.
+const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
+    2
+} else {
+    16
+};
 const TIGHT: u32 = 4;
 
 /// The right to run a process: its token (`core.rs`). Each process has one.

@@ -386,9 +386,9 @@ impl Idle {
     pub fn is_watched(&self) -> bool {
         // Ordering: Acquire pairs with `give_up_watch`. A caller that reads an old value requests a
         // watcher once too often, or relies on a watcher that is about to end its watch. If that
-        // watcher gave up, it looks once more later. If it left for work, it searches, and looks at
-        // the places when it stops searching. No fence makes such a look see the place if the look
-        // comes at once (see "What a watch may miss" in `watch.rs`).
+        // watcher gave up, it looks once more later. If it left for work, it searches, and the last
+        // searcher to stop looks at the places. No fence makes such a look see the place if the
+        // look comes at once (see "What a watch may miss" in `watch.rs`).
         self.watch.watcher.load(Acquire) != 0
     }
 

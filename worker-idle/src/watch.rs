@@ -45,13 +45,15 @@
 //! once does not see the place yet:
 //!
 //! - The watcher leaves for work, finds none, and looks as the last searcher.
+//! - The watcher leaves for work, and another worker stops as the last searcher. That worker may
+//!   still see the watcher, and then does not look.
 //! - The watcher gives up, and its sleep before the last look ends at once. A sleep may end without
 //!   a reason ([`Watch::record_look`] counts the look nevertheless). After a full interval the look
 //!   sees the place.
 //!
 //! The place then waits for the worker that empties it, or for the next look by any watcher or last
-//! searcher. In the first case a watcher is still wanted, so the next sleeper becomes the watcher.
-//! In the second case, the next filler that sees no watcher requests one.
+//! searcher. If the watcher left for work, a watcher is still wanted, so the next sleeper becomes
+//! the watcher. If the watcher gave up, the next filler that sees no watcher requests one.
 use crate::Idle;
 use core::{cell::Cell, time::Duration};
 
@@ -192,5 +194,7 @@ impl Drop for Watch<'_> {
     }
 }
 
+#[cfg(all(test, feature = "std"))]
+mod models;
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests;

@@ -93,6 +93,7 @@ impl Builder {
                 blocking::start(core)?;
             } else {
                 shared.remotes[index].unparker.start_later(core);
+                // No look at the queues need follow: nothing can have been pushed yet.
                 shared.idle.sleep(index, false);
             }
         }

@@ -109,3 +109,6 @@ impl Shared {
         }
     }
 }
+
+#[cfg(all(test, not(selvedge_count)))]
+mod models;

@@ -160,6 +160,9 @@ impl Shared {
                 }
                 // This thread had the refused worker's core, so no other thread writes the counter.
                 remote.counters.refused.add(1);
+                // The last searcher need not look for work here. The next notification decides by
+                // the counts that this change leaves, as after a reservation that is returned (rule
+                // 4 of `worker_idle`).
                 self.idle.stop_searching();
                 next = self.idle.notify();
             }
@@ -175,7 +178,7 @@ impl Shared {
     pub(crate) fn notify_from_outside(&self) {
         self.notify();
         // Correctness does not depend on the nudge, so the loom models leave it out. coop-budget
-        // has models of it.
+        // and `look` have models of it.
         let nudges = cfg!(not(selvedge_loom));
         if nudges && self.idle.counts() == (0, 0) && self.has_injected() {
             self.nudge();

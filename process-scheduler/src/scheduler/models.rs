@@ -10,16 +10,24 @@ pub(crate) fn without_threads() -> Handle {
 
 /// Makes the same with a relay.
 pub(crate) fn with_relay(relay: Option<Arc<dyn Relay>>) -> Handle {
-    let deque = Worker::new();
-    let park = ThreadPark::new();
+    of(&[ThreadPark::new()], relay)
+}
+
+/// Makes the same with a worker for each parker.
+pub(crate) fn with_parks(parks: &[ThreadPark]) -> Handle {
+    of(parks, None)
+}
+
+fn of(parks: &[ThreadPark], relay: Option<Arc<dyn Relay>>) -> Handle {
+    let workers = parks.len();
     let shared = Shared {
         injector: ValueInjector::new(),
-        stealers: vec![deque.stealer()],
-        idle: Idle::new(1),
-        unparkers: vec![park.unparker()],
+        stealers: parks.iter().map(|_| Worker::new().stealer()).collect(),
+        idle: Idle::new(workers),
+        unparkers: parks.iter().map(Park::unparker).collect(),
         stop: AtomicBool::new(false),
         registry: Registry::new(0),
-        counters: Counters::new(1),
+        counters: Counters::new(workers),
         config: Builder::new().config,
         timer: Timer::new(),
         names: Mutex::new(HashMap::new()),

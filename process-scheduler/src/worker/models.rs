@@ -1,10 +1,14 @@
-//! Models of the queues around the processes: a submission against a worker that parks, the deque
-//! under the scheduler, and a shutdown against a sender. The models use the crate's own cores, the
-//! queues and the idle protocol as the worker does, in small.
-use super::{Shared as SchedulerShared, Slice};
+//! Models of the queues around the processes: a submission against a worker that waits or leaves
+//! its search, the deque under the scheduler, and a shutdown against a sender. Two models run the
+//! workers themselves. The others use the crate's own cores, the queues and the idle protocol as
+//! the worker does, in small.
+use super::{Runnable, Shared as SchedulerShared, Slice, Work, submit};
 use crate::{
+    ExitReason, Handle,
+    cell::{AnyCell, models::spawn},
     core::Core,
     lane::{Mailbox, Taken},
+    scheduler::models::with_parks,
     state::{Phase, Wait},
 };
 use queue_global::ValueInjector;
@@ -104,6 +108,67 @@ fn submit_against_park_is_run() {
         shared.cell.messages.take(&mut taken);
         assert_eq!(taken.next(), Some(7));
         sender.join().unwrap();
+    });
+}
+
+/// Makes a ready process that ends when a worker runs it.
+fn ending(handle: &Handle) -> Runnable {
+    let process = spawn(handle, None);
+    process.kill(ExitReason::Killed, true);
+    Runnable(process)
+}
+
+/// A thread submits a process while the only worker finds nothing and waits: the process runs.
+///
+/// Fails if the notification of `Shared::notify` or the sleep of `Work::wait` has no fence, or if
+/// `wait` does not look at the injector after it has announced its sleep.
+#[test]
+fn submit_racing_the_wait_of_the_only_worker_is_run() {
+    model(|| {
+        let park = ThreadPark::new();
+        let handle = with_parks(std::slice::from_ref(&park));
+        let process = ending(&handle);
+        let submitter = {
+            let shared = handle.shared.clone();
+            thread::spawn(move || submit(&shared, process))
+        };
+        let mut work = Work::new(handle.shared.clone(), 0, park);
+        while handle.shared.live() > 0 {
+            match work.find() {
+                Some(runnable) => work.serve(runnable),
+                None => work.wait(),
+            }
+        }
+        submitter.join().unwrap();
+    });
+}
+
+/// The only searcher has found a process and leaves its search, while a thread submits another
+/// process. A second worker sleeps. The searcher or the submitter wakes it.
+///
+/// Fails if `stop_searching` in `Work::serve` or the notification of `Shared::notify` has no fence,
+/// or if `serve` does not look for work for another worker.
+#[test]
+fn submit_racing_the_last_searcher_wakes_a_sleeper() {
+    model(|| {
+        let parks = [ThreadPark::new(), ThreadPark::new()];
+        let handle = with_parks(&parks);
+        let shared = &handle.shared;
+        let [found, other] = [(); 2].map(|()| ending(&handle));
+        let [park, _] = parks;
+        let mut work = Work::new(shared.clone(), 0, park);
+        shared.idle.sleep(1, false);
+        work.searching = shared.idle.try_search();
+        assert!(work.searching);
+        let submitter = {
+            let shared = shared.clone();
+            thread::spawn(move || submit(&shared, other))
+        };
+        work.serve(found);
+        submitter.join().unwrap();
+        assert!(shared.idle.was_notified(1), "a process, and nobody woken");
+        // A process and its scheduler refer to each other until the process ends.
+        run_ready(shared);
     });
 }
 

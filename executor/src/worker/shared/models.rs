@@ -330,6 +330,40 @@ fn searcher_kept_by_a_task_has_woken_another_for_a_slot() {
     });
 }
 
+/// A worker fills its slot while another worker goes to sleep. That worker watches the slot, or was
+/// notified and so looks before it sleeps again.
+///
+/// Fails if the request of `Shared::call_watcher` has no fence, or if `call_watcher` notifies
+/// nobody.
+#[test]
+fn slot_filled_beside_a_worker_that_falls_asleep_is_watched() {
+    Model::new().branches(20_000).check(|| {
+        let parks = [(); 2].map(|()| Scene::new());
+        let (runtime, workers) = Builder::new().ring_capacity(2).build_driven(parks);
+        let [owner, mut sleeper] = <[_; 2]>::try_from(workers).unwrap();
+        let shared = runtime.handle().shared().clone();
+        let back = Arc::new(Mutex::new(None));
+        let give = back.clone();
+        let filler = {
+            let task = task_header::new_detached(async {}, Scheduler::of(&shared));
+            thread::spawn(move || {
+                assert!(owner.core.accept(task).is_none());
+                owner
+            })
+        };
+        sleeper.park_mut().play = Some(Box::new(move || {
+            *give.lock() = Some(filler.join().unwrap());
+            assert!(shared.has_filled_slot());
+            let looks = shared.idle.is_watched() || shared.idle.was_notified(1);
+            assert!(looks, "a slot, and nobody looks");
+        }));
+        sleeper.park();
+        let mut owner = back.lock().take().unwrap();
+        drop(runtime);
+        while owner.tick() != Tick::Ended || sleeper.tick() != Tick::Ended {}
+    });
+}
+
 /// The runtime closes while a worker is about to park. If the worker's hook for parks has seen the
 /// close, the worker also sees the close, and does not park.
 ///
