@@ -30,7 +30,6 @@ pub struct OpenOptions(fs::OpenOptions);
 
 impl OpenOptions {
     /// Returns options of which none is set.
-    #[expect(clippy::new_without_default, reason = "as in std and tokio")]
     pub fn new() -> Self {
         Self(fs::OpenOptions::new())
     }
@@ -111,6 +110,13 @@ impl OpenOptions {
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut self.0, flags);
         self
+    }
+}
+
+impl Default for OpenOptions {
+    /// Returns options of which none is set.
+    fn default() -> Self {
+        Self::new()
     }
 }
 

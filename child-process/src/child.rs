@@ -217,13 +217,15 @@ impl Process {
     }
 
     fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        if self.status.is_none() {
-            self.status = self.std().try_wait()?;
-            if self.status.is_some() {
-                // No later wait needs the descriptor.
-                drop(self.exit.take_pidfd());
-            }
+        if self.status.is_some() {
+            return Ok(self.status);
         }
+        let waited = self.std().try_wait();
+        if !matches!(waited, Ok(None)) {
+            // The child is reaped, here or by other code. No later wait needs the descriptor.
+            drop(self.exit.take_pidfd());
+        }
+        self.status = waited?;
         Ok(self.status)
     }
 

@@ -406,6 +406,50 @@ fn blank_name_of_a_runtime_panics_at_the_caller() {
     assert_eq!(runtime.handle().name(), Some(" a "));
 }
 
+/// Fails if a builder takes a number with which a runtime cannot work.
+#[test]
+fn builder_refuses_numbers_that_stop_a_runtime() {
+    let refused: [fn() -> Builder; 7] = [
+        || Builder::new().workers(0),
+        || Builder::new().blocking_threads(0),
+        || Builder::new().ring_capacity(0),
+        || Builder::new().ring_capacity(1),
+        || Builder::new().ring_capacity(3),
+        || Builder::new().global_interval(0),
+        || Builder::new().event_interval(0),
+    ];
+    for (at, set) in refused.into_iter().enumerate() {
+        let caught = std::panic::catch_unwind(|| drop(set()));
+        assert!(caught.is_err(), "{at}");
+    }
+}
+
+/// Fails if the span of a setting, or the limit of a shutdown, is added to a time without a check.
+#[test]
+fn endless_limits_of_a_runtime_do_not_overflow() {
+    let builder = Builder::new().workers(1);
+    let builder = builder.blocking_keep_alive(Duration::MAX);
+    #[cfg(feature = "groups")]
+    let builder = builder.group_quota(Duration::MAX);
+    #[cfg(feature = "monitor")]
+    let builder = builder.monitor(true).stall_threshold(Duration::MAX);
+    let runtime = builder.build().unwrap();
+    #[cfg(feature = "groups")]
+    {
+        let group = runtime.group("batch").latency(Duration::MAX).build();
+        let task = crate::spawn_in(&group.unwrap(), yield_now()).unwrap();
+        runtime.block_on(task).unwrap();
+    }
+    runtime.block_on(runtime.spawn(yield_now())).unwrap();
+    let closure = runtime.spawn_blocking(|| 7);
+    assert_eq!(runtime.block_on(closure).unwrap(), 7);
+    assert!(runtime.shutdown_timeout(Duration::MAX));
+
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(runtime.spawn(yield_now())).unwrap();
+    assert!(runtime.shutdown_timeout(Duration::MAX));
+}
+
 /// The second spawn displaces the first from the slot. Only the other worker can run the first
 /// while the parent computes.
 #[test]

@@ -173,6 +173,20 @@ fn interval_ticks_at_multiples_of_its_period() {
     runtime.block_on(task).unwrap();
 }
 
+/// Fails if an interval takes a period of zero, with which each tick would be due at once.
+#[test]
+fn interval_without_a_period_is_refused() {
+    let refused: [fn() -> time::Interval; 2] = [
+        || time::interval(Duration::ZERO),
+        || time::interval_at(Instant::now(), Duration::ZERO),
+    ];
+    for make in refused {
+        let caught = std::panic::catch_unwind(|| drop(make())).unwrap_err();
+        let message = caught.downcast_ref::<&str>().unwrap();
+        assert!(message.contains("must not be zero"), "{message}");
+    }
+}
+
 #[test]
 fn drop_of_a_runtime_drops_its_sleepers() {
     struct Count(Arc<AtomicUsize>);

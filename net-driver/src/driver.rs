@@ -600,7 +600,8 @@ impl Inner {
             return None;
         }
         let next = self.timers.next();
-        let timer = (next != u64::MAX).then(|| clock::span_until(next, self.now()) + late);
+        let timer =
+            (next != u64::MAX).then(|| clock::span_until(next, self.now()).saturating_add(late));
         let poll = (!self.parks_elsewhere()).then(|| self.poller.until_due_for(late));
         [timer, poll.flatten()].into_iter().flatten().min()
     }

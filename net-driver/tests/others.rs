@@ -5,7 +5,7 @@ mod support;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use net_driver::{
     Driver, Interest, Polling,
-    net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixStream, unix::pipe},
+    net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixSocket, UnixStream, unix::pipe},
     time,
 };
 use std::{
@@ -21,6 +21,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc,
     },
+    task::{Context, Waker},
     thread,
     time::Duration,
 };
@@ -170,6 +171,31 @@ fn path_with_a_zero_byte_inside_is_refused() {
         let sender = UnixDatagram::unbound().unwrap();
         let send = sender.send_to(b"a", &cut).await.map(drop);
         for error in [connect, bind, send] {
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    });
+}
+
+/// Fails if a socket that is not connected yet refuses an abstract name, or cuts a path off at a
+/// zero byte.
+#[test]
+fn unix_socket_takes_the_names_that_a_stream_takes() {
+    let name = abstract_name("socket");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let mut cut = path.clone().into_os_string();
+    cut.push("\0b");
+    run(async {
+        let new = || UnixSocket::new_stream().unwrap();
+        let socket = new();
+        socket.bind(&name).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let _client = new().connect(&name).await.unwrap();
+        listener.accept().await.unwrap();
+
+        let _listener = UnixListener::bind(&path).unwrap();
+        let connect = new().connect(&cut).await.map(drop);
+        for error in [new().bind(&cut), connect] {
             assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
         }
     });
@@ -450,6 +476,19 @@ fn other_thread_polls_while_the_workers_are_in_long_polls() {
         woken.recv_blocking().unwrap();
         monitor.join().unwrap();
     });
+}
+
+/// Fails if the time for which events must have been due is added to another one without a check.
+#[test]
+fn timer_is_never_overdue_by_an_endless_time() {
+    let driver = Driver::new(1);
+    let hour = Duration::from_secs(3_600);
+    let mut sleep = Box::pin(time::sleep(hour));
+    let mut cx = Context::from_waker(Waker::noop());
+    driver.scope(None, || assert!(sleep.as_mut().poll(&mut cx).is_pending()));
+    assert!(driver.until_overdue(Duration::ZERO).unwrap() <= hour);
+    assert_eq!(driver.until_overdue(Duration::MAX), Some(Duration::MAX));
+    assert_eq!(driver.poll_overdue(Duration::MAX), 0);
 }
 
 /// Fails if a look of another thread swallows the unpark of a worker that waits in the kernel's

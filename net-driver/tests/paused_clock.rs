@@ -3,7 +3,7 @@
 #![cfg(feature = "test-util")]
 use net_driver::{
     Driver,
-    time::{self, Instant},
+    time::{self, Instant, Interval, MissedTickBehavior},
 };
 use std::{
     future::Future,
@@ -93,6 +93,30 @@ fn timeout_after_an_endless_advance_ends() {
             interval.tick().await;
         }
         assert_eq!(begun.elapsed(), 3 * HOUR);
+    });
+}
+
+/// Fails if an interval adds its period, or the span of a reset, to a time without a check.
+#[test]
+fn interval_with_an_endless_period_ticks_once() {
+    let waits = |interval: &mut Interval| !is_ready(&mut pin!(interval.tick()));
+    Driver::new(1).park(0).block_on(async {
+        time::pause();
+        for missed in [
+            MissedTickBehavior::Burst,
+            MissedTickBehavior::Delay,
+            MissedTickBehavior::Skip,
+        ] {
+            let mut interval = time::interval(Duration::MAX);
+            interval.set_missed_tick_behavior(missed);
+            time::advance(HOUR).await; // The first tick is late.
+            interval.tick().await;
+            assert!(waits(&mut interval), "{missed:?}");
+            interval.reset();
+            assert!(waits(&mut interval), "{missed:?}");
+            interval.reset_after(Duration::MAX);
+            assert!(waits(&mut interval), "{missed:?}");
+        }
     });
 }
 

@@ -157,6 +157,23 @@ fn reset_in_mid_write_is_an_error() {
     });
 }
 
+/// Fails if the close of a stream is an error after another close, or after a reset by the peer.
+#[test]
+fn close_of_a_stream_that_is_gone_is_no_error() {
+    run(async {
+        let (mut stream, _client) = pair().await;
+        stream.close().await.unwrap();
+        stream.close().await.unwrap();
+
+        let (mut stream, client) = pair().await;
+        stream.write_all(b"x").await.unwrap();
+        drop(client); // It has not read the byte, so the kernel resets the connection.
+        let error = stream.read(&mut [0]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        stream.close().await.unwrap();
+    });
+}
+
 #[test]
 fn reader_and_writer_of_two_tasks_wait_at_a_time() {
     const LEN: usize = 1 << 20;

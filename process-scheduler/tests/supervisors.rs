@@ -1,15 +1,19 @@
 //! Supervisors and shutdown. Where a test waits it waits for an event, not for a time.
 use process_scheduler::{
-    Backoff, Child, Completer, Event, EventsOf, ExitReason, Flow, NoCommand, OutputOf, Phase, Pid,
-    Policy, Process, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
+    Backoff, Child, Completer, Event, EventsOf, ExitReason, Flow, Input, NoCommand, OutputOf,
+    Phase, Pid, Policy, Process, Reply, Scheduler, Spawn, Step, StepOf, Strategy, Supervisor,
+    from_fn,
 };
 use std::{
+    future::Future,
     panic,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
+    task::{Context, Waker},
     thread,
     time::{Duration, Instant},
 };
@@ -346,6 +350,52 @@ fn child_may_clean_up_for_ever() {
     let exit = scheduler.exit_of(pid);
     scheduler.cancel(pid);
     assert_eq!(exit.wait(), ExitReason::Cancelled);
+}
+
+/// Fails if an address of a child that has ended for good keeps the closures from which the
+/// supervisor would restart it, and so what they own.
+#[test]
+fn end_of_a_child_drops_what_would_restart_it() {
+    let scheduler = Scheduler::builder().workers(1).build();
+    let values = [(); 2].map(Arc::new);
+    let owned = values.each_ref().map(Arc::downgrade);
+    let [of_make, of_input] = values;
+    let make = move || {
+        let _owned = &of_make;
+        from_fn(|_: bool, _| Flow::Stop)
+    };
+    let input = move || {
+        let _owned = &of_input;
+        Input::none()
+    };
+    let child = Child::new(make).spawn(Spawn::new().name("child").input(input));
+    let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+    let pid = supervisor.start(&scheduler).unwrap();
+    let exit = scheduler.exit_of(pid);
+    let address = scheduler.named::<bool>("child").unwrap();
+    let exit_of_child = scheduler.exit_of(address.pid());
+    scheduler.cancel(pid);
+    assert_eq!(exit.wait(), ExitReason::Cancelled);
+    exit_of_child.wait();
+    assert!(owned.iter().all(|value| value.upgrade().is_none()));
+    address.try_send(true).unwrap_err();
+}
+
+/// Fails if the limit of a call, of a sleep or of a shutdown is added to a time without a check.
+#[test]
+fn endless_limits_of_a_scheduler_do_not_overflow() {
+    let builder = Scheduler::builder().workers(1);
+    let scheduler = builder.shutdown_timeout(Duration::MAX).build();
+    let adder = scheduler.spawn_fn(|(n, reply): (u32, Reply<u32>), _| {
+        let _ = reply.send(n + 1);
+    });
+    let answer = adder.unwrap().call(|reply| (1, reply), Duration::MAX);
+    assert_eq!(answer.wait(), Ok(2));
+    let mut sleep = pin!(scheduler.sleep(Duration::MAX));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(sleep.as_mut().poll(&mut cx).is_pending());
+    let report = scheduler.shutdown();
+    assert_eq!((report.graceful, report.stuck), (1, 0));
 }
 
 #[test]

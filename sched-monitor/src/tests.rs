@@ -313,6 +313,26 @@ fn poll_that_makes_calls_during_its_report_has_no_cause() {
     }
 }
 
+/// The monitor has no CPU until the poll has lasted for 200 ms.
+///
+/// Fails if the poll is not reported, or if its only reading counts as both readings: then the
+/// report has times of nearly zero, and a cause.
+#[test]
+fn poll_that_is_first_looked_at_late_is_reported_without_times() {
+    let board = Board::of(1);
+    let (sender, reports) = mpsc::channel();
+    let report = move |stall: &Stall| sender.send(stall.clone()).unwrap();
+    let mut monitor = Monitor::new(board.clone()).duty(Stalls::new(|_| polls(7, 0), report));
+    board.set(0, State::Polling, 3);
+    for now in [1, 201] {
+        let _ = monitor.round(ms(now));
+    }
+    let stall = reports.try_recv().unwrap();
+    assert_eq!((stall.lasted, stall.times), (ms(200), None));
+    assert_eq!(stall.cause, Cause::Unknown);
+    assert!(reports.try_recv().is_err());
+}
+
 #[test]
 fn reports_of_a_minute_are_limited_and_counted() {
     let board = Board::of(1);

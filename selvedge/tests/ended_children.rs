@@ -11,6 +11,7 @@ use selvedge::{
 use std::{
     fs,
     process::Stdio,
+    ptr,
     sync::{Mutex, PoisonError},
 };
 
@@ -68,6 +69,31 @@ fn try_wait_closes_the_descriptor() {
 #[test]
 fn kill_closes_the_descriptor() {
     assert_end_closes(async |child| child.kill().await.unwrap());
+}
+
+/// Fails if a child keeps its descriptor although a look or a wait has failed, because other code
+/// has reaped the child.
+#[test]
+fn error_of_a_wait_closes_the_descriptor() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Runtime::new().unwrap().block_on(async {
+        for looks in [true, false] {
+            let mut child = Command::new("true").spawn().unwrap();
+            let id = child.id().unwrap() as libc::pid_t;
+            // SAFETY: the call takes no pointer but null.
+            let reaped = unsafe { libc::waitpid(id, ptr::null_mut(), 0) };
+            assert_eq!((reaped, pidfds()), (id, 1));
+            let failed = match looks {
+                true => child.try_wait().map(drop),
+                false => child.wait().await.map(drop),
+            };
+            assert_eq!(failed.unwrap_err().raw_os_error(), Some(libc::ECHILD));
+            assert_eq!(pidfds(), 0);
+            // The error stays.
+            let again = child.wait().await.unwrap_err();
+            assert_eq!(again.raw_os_error(), Some(libc::ECHILD));
+        }
+    });
 }
 
 /// Fails if the drop of a child whose wait was cancelled leaves a descriptor once the child is

@@ -1,5 +1,5 @@
 //! Tests of `task_local!`, `task::id` and `task::try_id`, as a program uses them.
-use selvedge::{Builder, LocalRuntime, Runtime, task, yield_now};
+use selvedge::{Builder, JoinSet, LocalRuntime, Runtime, task, yield_now};
 use std::{
     cell::RefCell,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -173,6 +173,52 @@ fn id_in_the_drop_of_an_output_is_that_of_its_task() {
     let (local, output) = (LocalRuntime::new(), output());
     let id = local.block_on(async { task::spawn_local(async { output }).id() });
     drop(local);
+    assert_eq!(receiver.recv().unwrap(), Some(id));
+}
+
+/// Fails if a closure that was aborted before its run is dropped outside of its task.
+#[test]
+fn id_in_the_drop_of_an_aborted_closure_is_that_of_its_task() {
+    let (sender, receiver) = channel();
+    let builder = Builder::new().workers(1).blocking_threads(1);
+    let runtime = builder.build().unwrap();
+    let (release, held) = channel::<()>();
+    drop(runtime.spawn_blocking(move || held.recv()));
+    let value = SendsId(sender);
+    let closure = runtime.spawn_blocking(move || drop(value));
+    let id = closure.id();
+    closure.abort();
+    drop(release);
+    assert!(runtime.block_on(closure).unwrap_err().is_cancelled());
+    assert_eq!(receiver.recv().unwrap(), Some(id));
+}
+
+/// Fails if the drop of a set drops an output outside of its task.
+#[test]
+fn id_in_the_drop_of_a_sets_output_is_that_of_its_task() {
+    let (sender, receiver) = channel();
+    let (runtime, mut set, value) = (runtime(), JoinSet::new(), SendsId(sender));
+    let task = set.spawn_on(async { value }, runtime.handle());
+    runtime.block_on(async {
+        while !task.is_finished() {
+            yield_now().await;
+        }
+    });
+    drop(set);
+    assert_eq!(receiver.recv().unwrap(), Some(task.id()));
+}
+
+/// Fails if the end of a runtime drops a future outside of its task.
+#[test]
+fn id_in_a_drop_by_the_end_of_the_runtime_is_that_of_the_task() {
+    let (sender, receiver) = channel();
+    let (runtime, value) = (runtime(), SendsId(sender));
+    let future = async move {
+        let _held = value;
+        std::future::pending::<()>().await;
+    };
+    let id = runtime.spawn(future).id();
+    drop(runtime);
     assert_eq!(receiver.recv().unwrap(), Some(id));
 }
 

@@ -132,7 +132,8 @@ fn end_hook_of_a_cancelled_task_learns_its_place() {
 /// Fails if a panic of a setter, which the program catches, leaves a builder with default settings.
 #[test]
 fn builder_after_a_refused_setting_is_as_before() {
-    let refused: [fn(&mut runtime::Builder); 5] = [
+    let refused: [fn(&mut runtime::Builder); 6] = [
+        |builder| _ = builder.name(" "),
         |builder| _ = builder.worker_threads(0),
         |builder| _ = builder.max_blocking_threads(0),
         |builder| _ = builder.thread_name("\0"),

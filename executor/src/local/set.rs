@@ -21,10 +21,10 @@ use std::{
     borrow::Cow,
     cell::OnceCell,
     fmt,
-    future::{Future, poll_fn},
+    future::Future,
     mem,
     panic::{Location, RefUnwindSafe, UnwindSafe},
-    pin::{Pin, pin},
+    pin::Pin,
     rc::Rc,
     task::{Context, Poll},
 };
@@ -84,18 +84,11 @@ impl LocalSet {
     ///
     /// # Panics
     /// If the future waits, and a task's panic has [ended the set](Self::unhandled_panic).
-    pub async fn run_until<F: Future>(&self, future: F) -> F::Output {
-        let until = pin!(Some(self.tasks.run_until(Awaited { future })));
-        let mut until = DropsInSet(self, until);
-        poll_fn(|cx| {
-            let until = until.1.as_mut().as_pin_mut();
-            let polled = self.polling(|| until.expect("only the drop takes the future").poll(cx));
-            if polled.is_pending() {
-                self.panic_if_ended();
-            }
-            polled
-        })
-        .await
+    pub fn run_until<F: Future>(&self, future: F) -> impl Future<Output = F::Output> {
+        RunUntil {
+            set: self,
+            until: Some(self.tasks.run_until(Awaited { future })),
+        }
     }
 
     /// Blocks this thread on a future, in a runtime, and runs the set's tasks meanwhile.
@@ -268,12 +261,39 @@ impl Drop for LocalSet {
     }
 }
 
-/// Future that is dropped in the scope of the set in which it is polled.
-struct DropsInSet<'a, F>(&'a LocalSet, Pin<&'a mut Option<F>>);
+pin_project! {
+    /// Future of [`LocalSet::run_until`]. It has no room for the future besides that in `until`,
+    /// which it drops in the set's scope, once it is ready or in its own drop.
+    struct RunUntil<'a, F> {
+        set: &'a LocalSet,
+        #[pin]
+        until: Option<F>,
+    }
 
-impl<F> Drop for DropsInSet<'_, F> {
-    fn drop(&mut self) {
-        self.0.polling(|| self.1.set(None));
+    impl<F> PinnedDrop for RunUntil<'_, F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            this.set.polling(|| this.until.set(None));
+        }
+    }
+}
+
+impl<F: Future> Future for RunUntil<'_, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        let until = this
+            .until
+            .as_mut()
+            .as_pin_mut()
+            .expect("it was ready before");
+        let polled = this.set.polling(|| until.poll(cx));
+        match polled.is_pending() {
+            true => this.set.panic_if_ended(),
+            false => this.set.polling(|| this.until.set(None)),
+        }
+        polled
     }
 }
 

@@ -347,3 +347,19 @@ fn a_set_on_a_worker_ends_in_its_own_scope() {
     }));
     assert_eq!(count.unwrap(), 2);
 }
+
+/// Fails if the future of `run_until` has room for its future three times: as the argument of two
+/// functions, and where it is polled.
+#[test]
+fn run_until_has_room_for_its_future_at_most_twice() {
+    async fn large() -> u8 {
+        let bytes = [7; 1000];
+        yield_now().await;
+        std::hint::black_box(bytes)[0]
+    }
+    let set = LocalSet::new();
+    let until = set.run_until(large());
+    let (size, future) = (size_of_val(&until), size_of_val(&large()));
+    assert!(size < 2 * future + 120, "{size}, of which {future}");
+    assert_eq!(block_on(until), 7);
+}

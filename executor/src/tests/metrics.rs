@@ -61,6 +61,32 @@ fn injector_depth_counts_each_task_that_waits() {
     end(runtime, workers);
 }
 
+/// Fails if the closures that wait for a thread count as one, or count after they have run.
+#[test]
+fn blocking_queue_depth_counts_each_closure_that_waits() {
+    let builder = Builder::new().workers(1).blocking_threads(1);
+    let runtime = builder.build().unwrap();
+    let metrics = runtime.handle().runtime_metrics();
+    let (begin, begun) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
+    drop(runtime.spawn_blocking(move || {
+        begin.send(()).unwrap();
+        let _ = held.recv();
+    }));
+    begun.recv().unwrap();
+    assert_eq!(metrics.blocking_queue_depth(), 0);
+    let mut closures = Vec::new();
+    for n in 1..=10 {
+        closures.push(runtime.spawn_blocking(|| {}));
+        assert_eq!(metrics.blocking_queue_depth(), n);
+    }
+    drop(release);
+    for closure in closures {
+        runtime.block_on(closure).unwrap();
+    }
+    assert_eq!(metrics.blocking_queue_depth(), 0);
+}
+
 /// Task that sends its waker and waits for a wake.
 fn once_woken(wakers: mpsc::Sender<Waker>) -> impl Future<Output = ()> + Send {
     let mut polled = false;
