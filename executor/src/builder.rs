@@ -578,9 +578,11 @@ impl Builder {
     ///         self.poll(usize::MAX);
     ///     }
     ///     fn poll(&mut self, max: usize) {
-    ///         let due = |timer: &mut (Instant, Waker)| timer.0 <= Instant::now();
+    ///         let is_due = |timer: &(Instant, Waker)| timer.0 <= Instant::now();
     ///         let mut timers = self.1.lock().unwrap();
-    ///         self.2.extend(timers.extract_if(.., due).take(max).map(|timer| timer.1));
+    ///         while let Some(at) = timers.iter().position(is_due).filter(|_| self.2.len() < max) {
+    ///             self.2.push(timers.swap_remove(at).1);
+    ///         }
     ///     }
     ///     fn has_events(&self) -> bool {
     ///         !self.2.is_empty()
