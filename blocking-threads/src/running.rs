@@ -30,8 +30,8 @@ use sync_shim::{
     sync::{Arc, Mutex},
 };
 
-/// The result of a closure that runs in another thread. [`CurrentPool::run`](crate::CurrentPool::run) makes
-/// it.
+/// The result of a closure that runs in another thread.
+/// [`CurrentPool::run`](crate::CurrentPool::run) makes it.
 ///
 /// The future is ready with the closure's value, or with [`Dropped`] if the closure was dropped
 /// unrun, because its pool is closed or can start no thread. A poll that finds a panic of the

@@ -18,9 +18,9 @@
 //! 6. A thread that waits does so in the `block_on` of the runtime's driver of timers, so that a
 //!    paused clock takes account of the thread.
 //! 7. The end of the runtime takes the worker, and the worker drops the futures of all tasks.
-//! 8. A panic may shut the runtime down ([`unhandled`](crate::settings::unhandled)) while a thread drives.
-//!    It ends the tasks before its future sees the panic, and at the latest when it puts the worker
-//!    back: perhaps no other thread ever drives.
+//! 8. A panic may shut the runtime down ([`unhandled`](crate::settings::unhandled)) while a thread
+//!    drives. It ends the tasks before its future sees the panic, and at the latest when it puts
+//!    the worker back: perhaps no other thread ever drives.
 use crate::{
     events::EventsPark,
     worker::{

@@ -50,8 +50,8 @@
 //!    the task's pointer to the group.
 //! 6. *A late notifier touches no group.* A thread from outside reads the runtime's address out of
 //!    the group before it pushes the task, and uses only the runtime after that. The groups'
-//!    injector belongs to the runtime. So rules 1 to 3 of [`shared`](crate::worker::shared) hold as they
-//!    are.
+//!    injector belongs to the runtime. So rules 1 to 3 of [`shared`](crate::worker::shared) hold as
+//!    they are.
 //! 7. *Changes reach a worker at its next turn.* A thread that changes shares stores them in the
 //!    group. A thread that ends a group marks this in the group's count of uses. After that the
 //!    thread increases the version. A worker that finds a new version between two polls brings its

@@ -1,8 +1,8 @@
 //! The shutdown of a runtime: the close, the end of each worker, and the wait for the threads.
 //!
 //! A runtime is *open*, *exiting*, *closing* or *over*. It is exiting only while it runs futures of
-//! `at_exit` ([`exits`](crate::settings::exits)): then it refuses spawns, and runs its tasks. Four events
-//! close a runtime: its drop, a shutdown by its owner, an unhandled panic under the policy
+//! `at_exit` ([`exits`](crate::settings::exits)): then it refuses spawns, and runs its tasks. Four
+//! events close a runtime: its drop, a shutdown by its owner, an unhandled panic under the policy
 //! `Shutdown`, and the drop of a driven worker.
 //!
 //! 1. From [`Shared::close`] on the runtime refuses spawns. `close` unparks every worker. Wakes are

@@ -1,9 +1,9 @@
 //! Sockets, under tokio's names, from [`net_driver::net`]. The feature `net` needs Unix.
 //!
-//! A socket is made in a task, in a runtime's `block_on`, or where a runtime's [`Handle`](crate::Handle) was
-//! entered. The socket belongs to that runtime. One idle worker of the runtime waits for all of its
-//! sockets, in the kernel's poller. A busy worker looks at the sockets between its tasks. Each
-//! operation is charged to the task's budget.
+//! A socket is made in a task, in a runtime's `block_on`, or where a runtime's
+//! [`Handle`](crate::Handle) was entered. The socket belongs to that runtime. One idle worker of
+//! the runtime waits for all of its sockets, in the kernel's poller. A busy worker looks at the
+//! sockets between its tasks. Each operation is charged to the task's budget.
 //!
 //! With the feature `tokio`, the streams also have tokio's `AsyncRead` and `AsyncWrite`.
 //!

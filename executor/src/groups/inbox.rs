@@ -35,8 +35,8 @@
 //! 5. *The end.* A home leaves only when its list of live tasks is empty, and so after all tasks
 //!    that are on their way to its inbox. A driven worker may be dropped earlier. So while a
 //!    runtime closes, an inbox is a queue like the injector: each worker ends the tasks in all
-//!    inboxes, and a thread that ends queued tasks ([`Shared::end_queued`](crate::worker::shared::Shared))
-//!    does so too.
+//!    inboxes, and a thread that ends queued tasks
+//!    ([`Shared::end_queued`](crate::worker::shared::Shared)) does so too.
 use crate::worker::scheduler::{Scheduler, Task};
 use queue_global::{Injector, List};
 use task_header::Node;

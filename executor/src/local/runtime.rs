@@ -34,8 +34,8 @@ pub struct LocalOptions {
 /// This type is a runtime of the flavor [`CurrentThread`](crate::RuntimeFlavor::CurrentThread) with
 /// a [`LocalSet`]. The runtime's tasks and those of the set run in the thread that is in
 /// [`block_on`](Self::block_on). The methods have tokio's signatures.
-/// [`selvedge_executor::LocalRuntime`](crate::LocalRuntime) is smaller: it has only tasks that stay in their
-/// thread.
+/// [`selvedge_executor::LocalRuntime`](crate::LocalRuntime) is smaller: it has only tasks that stay
+/// in their thread.
 ///
 /// # Drop
 /// The tasks of the set are dropped first, in this thread, inside the runtime. Then the runtime is

@@ -2,9 +2,9 @@
 //!
 //! A worker looks for its next task in this order ([`Core::next`]):
 //!
-//! 1. a fair share of the injector: at the end of an [`interval`](crate::worker::interval), after a nudge,
-//!    and after a poll in which the budget refused an operation. At the end of an interval the
-//!    worker fires due timers, and polls sockets that are due, before it takes the share. If a
+//! 1. a fair share of the injector: at the end of an [`interval`](crate::worker::interval), after a
+//!    nudge, and after a poll in which the budget refused an operation. At the end of an interval
+//!    the worker fires due timers, and polls sockets that are due, before it takes the share. If a
 //!    request has ended the slice, the worker takes no share this time if it has tasks of its own;
 //! 2. the LIFO slot;
 //! 3. the ring;
@@ -16,11 +16,11 @@
 //! 7. the injector once more.
 //!
 //! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`](worker_queue::WorkerQueue).
-//! The core uses it through the trait [`RunQueue`](worker_queue::RunQueue); [`queue`](crate::worker::queue)
-//! chooses the type. The queue calls back here ([`QueueHooks`]): tasks that overflow go to the
-//! injector, and a push of a task that others may take notifies a sleeper. Where workers do not
-//! steal, these tasks go to the worker's own inbox, at which the worker looks whenever it looks at
-//! the injector.
+//! The core uses it through the trait [`RunQueue`](worker_queue::RunQueue);
+//! [`queue`](crate::worker::queue) chooses the type. The queue calls back here ([`QueueHooks`]):
+//! tasks that overflow go to the injector, and a push of a task that others may take notifies a
+//! sleeper. Where workers do not steal, these tasks go to the worker's own inbox, at which the
+//! worker looks whenever it looks at the injector.
 //!
 //! After 4,096 polls in a row of tasks that only yielded, a worker yields its CPU at the next
 //! interval: the tasks may wait for a thread that needs it ([`Spin`]).
@@ -64,8 +64,8 @@ pub(crate) struct Core {
     slice: Slice,
     pub(crate) shared: Arc<Shared>,
     pub(crate) remote: Arc<Remote>,
-    /// The id of the last [`Call`](crate::blocking::call::Call) that gave the core away: that call put the
-    /// core into `Remote::call`, or offered it to other threads.
+    /// The id of the last [`Call`](crate::blocking::call::Call) that gave the core away: that call
+    /// put the core into `Remote::call`, or offered it to other threads.
     pub(crate) call: Cell<usize>,
     /// The settings that every poll reads.
     pub(crate) budget: Budget,

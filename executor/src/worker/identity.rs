@@ -40,8 +40,8 @@ impl fmt::Debug for RuntimeId {
     }
 }
 
-/// Stands for the runtime that an address belongs to. The module [`shared`](crate::worker::shared) makes
-/// such addresses, and alone turns them back into references.
+/// Stands for the runtime that an address belongs to. The module [`shared`](crate::worker::shared)
+/// makes such addresses, and alone turns them back into references.
 pub(crate) struct Address(());
 
 /// The address of a runtime, to be compared, or to be turned back while the runtime exists.

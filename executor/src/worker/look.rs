@@ -1,6 +1,6 @@
 //! A busy worker's looks at the injector. The worker looks at the end of an interval, at a signal,
-//! and while it owes time to tasks from outside. [`interval`](crate::worker::interval) has the rules. Each
-//! look is also one at the worker's inbox, if it has one.
+//! and while it owes time to tasks from outside. [`interval`](crate::worker::interval) has the
+//! rules. Each look is also one at the worker's inbox, if it has one.
 use crate::worker::{core::Core, interval::Reading, scheduler::Task, shared::Shared};
 use std::time::Duration;
 use sync_shim::atomic::Ordering::Relaxed;

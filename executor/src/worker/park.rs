@@ -220,8 +220,8 @@ impl Drop for Asleep<'_> {
 }
 
 impl Core {
-    /// Delivers the collected events, if there are any (rule 3 of [`driver`](crate::worker::driver)). No
-    /// task may give the core away meanwhile.
+    /// Delivers the collected events, if there are any (rule 3 of
+    /// [`driver`](crate::worker::driver)). No task may give the core away meanwhile.
     pub(crate) fn deliver(&self, park: &mut impl Park) {
         if !park.has_events() {
             return;

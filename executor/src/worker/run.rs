@@ -5,7 +5,8 @@
 //!    a drop between two runs, has put a task into the slot, that task begins a run of its own.
 //! 2. A task in its poll may give the core away ([`block_in_place`](crate::block_in_place())). So
 //!    nothing here holds on to the core across a poll: the thread's own
-//!    [`context`](crate::worker::context) says after each poll whether the thread is still a worker.
+//!    [`context`](crate::worker::context) says after each poll whether the thread is still a
+//!    worker.
 //! 3. A request that ends the time slice also ends the run. The worker begins the next slice when
 //!    it looks for its next task. The interrupted task goes to the end of the injector, if a task
 //!    waits there or in the worker's own queue. The task stays with its worker if no task waits, if

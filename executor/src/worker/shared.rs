@@ -58,7 +58,8 @@ pub(crate) enum Job {
     Core(Arc<Shared>, usize),
 }
 
-/// Runtime to which a task or a closure reports its panics ([`unhandled`](crate::settings::unhandled)).
+/// Runtime to which a task or a closure reports its panics
+/// ([`unhandled`](crate::settings::unhandled)).
 ///
 /// A `PanicReporter` holds the runtime's memory beyond the runtime's end, because an output may be
 /// dropped later, and its drop may panic.

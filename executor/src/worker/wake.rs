@@ -4,8 +4,8 @@
 //!    or behind the other tasks ([`Core::schedule`](crate::worker::core::Core::schedule)).
 //! 2. A wake on any other thread goes to the injector. The thread announces itself first, because
 //!    the task may complete, and its runtime may end, as soon as the task is pushed (rule 2 of
-//!    [`shared`](crate::worker::shared)). After the push the thread notifies a sleeping worker, or nudges a
-//!    busy one.
+//!    [`shared`](crate::worker::shared)). After the push the thread notifies a sleeping worker, or
+//!    nudges a busy one.
 //! 3. A wake that comes in after a driven worker was dropped may find no worker: then the waking
 //!    thread ends the queued tasks.
 //! 4. Where workers do not steal, a wake goes to the task's home instead, if the task has one: to
@@ -143,10 +143,10 @@ impl Shared {
         });
     }
 
-    /// Unparks a worker, or starts its thread ([`unpark`](crate::worker::unpark)). The call may be in the
-    /// middle of an operation of this thread's worker. An unparker, and the drop of a refused
-    /// worker's driver, are user code. A panic of that code is contained, so that the caller of a
-    /// waker goes on.
+    /// Unparks a worker, or starts its thread ([`unpark`](crate::worker::unpark)). The call may be
+    /// in the middle of an operation of this thread's worker. An unparker, and the drop of a
+    /// refused worker's driver, are user code. A panic of that code is contained, so that the
+    /// caller of a waker goes on.
     #[cold]
     fn call(&self, mut next: Option<usize>) {
         context::hold_core(|| {

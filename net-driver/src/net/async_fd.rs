@@ -24,8 +24,8 @@ pub use guard::{AsyncFdReadyGuard, AsyncFdReadyMutGuard, TryIoError};
 /// library's socket.
 ///
 /// The caller makes the descriptor non-blocking first. `T` owns or borrows the descriptor, such as
-/// an [`OwnedFd`](std::os::fd::OwnedFd). A forgotten `AsyncFd` stays registered until its descriptor
-/// is closed ([not in kqueue](#other-systems-than-linux)). Any number of tasks may wait.
+/// an [`OwnedFd`](std::os::fd::OwnedFd). A forgotten `AsyncFd` stays registered until its
+/// descriptor is closed ([not in kqueue](#other-systems-than-linux)). Any number of tasks may wait.
 ///
 /// A wait returns a guard. If the operation that follows says `WouldBlock`, the task must clear the
 /// readiness: otherwise the next wait returns at once. The guard's
