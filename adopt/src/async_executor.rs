@@ -27,12 +27,13 @@ use std::{
     iter,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Waker,
 };
 use task_header::{JoinHandle, Node, Notified, Owned, Schedule, WakeKind};
 use waker_vtable::WakerCell;
 use worker_idle::{
     Idle,
-    park::{self, Park, ThreadPark, ThreadUnpark, Unpark},
+    park::{Park, ThreadPark},
 };
 
 mod runner;
@@ -69,7 +70,7 @@ struct State {
     idle: Idle,
     slots: Box<[Slot]>,
     /// Unparks the thread that drops the executor and waits for tasks (rule 4).
-    dropper: ThreadUnpark,
+    dropper: Waker,
 }
 
 /// The parts of a runner, and the handles by which other threads reach the runner.
@@ -105,7 +106,7 @@ impl Executor {
     /// When `runners` is 0.
     pub fn new(runners: usize) -> Self {
         let park = ThreadPark::new();
-        let waker = park::waker(park.unparker());
+        let waker = park.waker();
         let slot = |_| {
             let ring = ring::Worker::new(RING);
             let stealer = ring.stealer();
@@ -120,7 +121,7 @@ impl Executor {
             injector: Injector::new(),
             idle: Idle::new(runners),
             slots: (0..runners).map(slot).collect(),
-            dropper: park.unparker(),
+            dropper: park.waker(),
         });
         Self { state, park }
     }
@@ -155,7 +156,7 @@ impl Schedule for Scheduler {
             Ok(()) => state.notify(),
             Err(Closed(task)) => {
                 state.injector.requeue(task);
-                state.dropper.unpark();
+                state.dropper.wake_by_ref();
             }
         }
     }
