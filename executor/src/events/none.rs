@@ -99,7 +99,6 @@ impl Events {
         self
     }
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn let_stand_by(&self) {}
 
     pub(crate) fn recruit_standby(&self) -> bool {
@@ -111,10 +110,8 @@ impl Events {
         false
     }
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self, _: std::time::Duration) {}
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn until_overdue(&self, _: std::time::Duration) -> Option<std::time::Duration> {
         None
     }
