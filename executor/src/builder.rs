@@ -5,7 +5,6 @@ mod for_tests;
 #[cfg(feature = "groups")]
 mod groups;
 mod hooks;
-#[cfg(feature = "monitor")]
 mod monitor;
 
 #[cfg(feature = "groups")]

@@ -338,7 +338,7 @@ mod models {
     }
 }
 
-#[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(test, feature = "net", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests {
     use super::*;
     use crate::worker::scheduler::Task;

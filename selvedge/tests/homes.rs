@@ -1,6 +1,6 @@
 //! Tests of runtimes whose workers do not steal: each task runs on its home, whichever thread wakes
 //! it. The workers have threads, of which one waits for timers, sockets and children of all.
-#![cfg(all(feature = "groups", feature = "time"))]
+#![cfg(all(feature = "groups", feature = "net"))]
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 
 use selvedge::{
@@ -251,7 +251,6 @@ fn tasks_that_join_others_resume_at_home() {
 /// itself. Tasks that a foreign thread wakes run nevertheless.
 ///
 /// Fails if the monitor does not watch inboxes: then the second wake waits for ever.
-#[cfg(feature = "monitor")]
 #[test]
 fn wakes_of_a_busy_home_are_served_within_its_interval() {
     let builder = Builder::new().workers(2).sharded(true).monitor(true);

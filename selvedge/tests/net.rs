@@ -1,6 +1,6 @@
 //! Tests of sockets in the runtime, and of the example servers `echo` and `chat`. The servers'
 //! clients are sockets of std, and `nc`.
-#![cfg(all(feature = "net", feature = "time", target_os = "linux"))]
+#![cfg(all(feature = "net", target_os = "linux"))]
 
 use futures::{AsyncReadExt, AsyncWriteExt};
 use selvedge::{

@@ -97,6 +97,6 @@ mod unwind {
     assert_impl_all!(selvedge::process::Child: UnwindSafe, RefUnwindSafe);
     #[cfg(all(feature = "fs", unix))]
     assert_impl_all!(selvedge::fs::File: UnwindSafe, RefUnwindSafe);
-    #[cfg(all(feature = "signal", unix))]
+    #[cfg(all(feature = "net", unix))]
     assert_impl_all!(selvedge::signal::unix::Signal: UnwindSafe, RefUnwindSafe);
 }

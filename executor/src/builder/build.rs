@@ -203,9 +203,7 @@ impl Builder {
                 stealer: queue.stealer(),
                 unparker: Unparker::new(unpark),
                 lent: Lent::new(),
-                #[cfg(feature = "monitor")]
                 call: sched_monitor::Handoff::new(),
-                #[cfg(feature = "monitor")]
                 thread: sync_shim::atomic::AtomicU32::new(0),
                 nudged_at: AtomicU64::new(0),
                 counters: CachePadded::new(Counters::new(settings.poll_times)),

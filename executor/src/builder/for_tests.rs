@@ -9,19 +9,14 @@ use worker_idle::Backoff;
 
 impl Builder {
     /// Lets the start of the monitor's thread fail.
-    #[cfg(all(test, feature = "monitor", not(selvedge_loom)))]
+    #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_monitor(mut self) -> Self {
         self.monitor.fails = true;
         self
     }
 
     /// Removes the time limit of slices: the monitor then ends no slice for its length alone.
-    #[cfg(all(
-        test,
-        feature = "monitor",
-        feature = "groups",
-        not(any(selvedge_loom, selvedge_shuttle))
-    ))]
+    #[cfg(all(test, feature = "groups", not(any(selvedge_loom, selvedge_shuttle))))]
     pub(crate) fn endless_slices(mut self) -> Self {
         self.monitor.endless_slices = true;
         self

@@ -164,7 +164,6 @@ impl Events {
     }
 
     /// The same for a runtime that runs already.
-    #[cfg(feature = "monitor")]
     pub(crate) fn let_stand_by(&self) {
         self.0.let_stand_by();
     }
@@ -181,7 +180,6 @@ impl Events {
     }
 
     /// Fires timers and polls sockets that no worker has looked at for this time.
-    #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self, late: Duration) {
         self.0.poll_overdue(late);
     }
@@ -189,7 +187,6 @@ impl Events {
     /// Returns the time until the call of [`poll_overdue`](Self::poll_overdue) that is due next, if
     /// no worker looks at timers and sockets before. `None` if a parked worker waits for them, or
     /// if there are none.
-    #[cfg(feature = "monitor")]
     pub(crate) fn until_overdue(&self, late: Duration) -> Option<Duration> {
         self.0.until_overdue(late)
     }

@@ -71,7 +71,6 @@ impl Events {
         self
     }
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn let_stand_by(&self) {}
 
     pub(crate) fn recruit_standby(&self) -> bool {
@@ -83,10 +82,8 @@ impl Events {
         false
     }
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self, _: std::time::Duration) {}
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn until_overdue(&self, _: std::time::Duration) -> Option<std::time::Duration> {
         None
     }

@@ -75,7 +75,6 @@ impl Core {
     /// Shows the monitor that this thread has the core from now on.
     fn show(&self) {
         self.counters().set_polled(None);
-        #[cfg(feature = "monitor")]
         {
             let thread = sched_monitor::thread_id().unwrap_or(0);
             // Ordering: Relaxed, as it is only a number.

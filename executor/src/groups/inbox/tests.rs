@@ -250,7 +250,7 @@ fn task_aborted_by_a_foreign_thread_is_dropped_at_home() {
 /// A worker fires a timer of the other worker, whose task then runs at home.
 ///
 /// Fails if a timer's wake goes to the worker that fires the timer.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn task_woken_by_a_timer_runs_at_home() {
     for in_group in [false, true] {
@@ -469,7 +469,6 @@ fn task_queued_after_its_home_was_dropped_is_dropped() {
 /// The monitor sees that a task waits in the inbox of a worker in a `syscall`.
 ///
 /// Fails if the monitor does not look at inboxes.
-#[cfg(feature = "monitor")]
 #[test]
 fn monitor_finds_a_task_in_an_inbox() {
     for in_group in [false, true] {
@@ -490,7 +489,6 @@ fn monitor_finds_a_task_in_an_inbox() {
 ///
 /// Fails if the monitor watches the injector alone, or if it insists although the worker sleeps or
 /// has looked since the last round.
-#[cfg(feature = "monitor")]
 #[test]
 fn monitor_insists_on_the_mail_of_a_busy_home() {
     use sched_monitor::{Duty, Observed, Round, Sample, State};
