@@ -3,7 +3,10 @@
 //!
 //! The frame may end as soon as the latch is set. So the thread that sets a latch first copies
 //! everything that it still needs out of the latch. Afterwards it uses nothing of the frame.
-use super::{Awaited, Worker};
+use super::{
+    job::Latch,
+    worker::{Awaited, Worker},
+};
 use std::task::Waker;
 use sync_shim::atomic::{
     AtomicU32,
@@ -12,16 +15,6 @@ use sync_shim::atomic::{
 
 #[cfg(all(test, selvedge_loom))]
 mod models;
-
-/// A flag that a job sets for the waiting thread when it is done.
-pub(super) trait Latch {
-    /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
-    /// may be gone.
-    ///
-    /// # Safety
-    /// `this` is live. The latch is set once, by a worker of its pool.
-    unsafe fn set(this: *const Self);
-}
 
 /// A latch for a waiting worker, which runs other jobs meanwhile.
 pub(super) struct WorkerLatch {

@@ -1,6 +1,6 @@
 //! Scopes: jobs that borrow from a stack frame, and a worker that waits in that frame for all of
 //! them.
-use super::{Shared, Worker, job, pending::Pending};
+use super::{job, pending::Pending, shared::Shared, worker::Worker};
 use std::{
     any::Any,
     cell::Cell,

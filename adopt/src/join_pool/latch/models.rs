@@ -67,7 +67,7 @@ fn setter_that_uses_the_latch_afterwards_is_found() {
             unsafe {
                 (*latch).done.store(1, Release);
                 let _ = (*latch).done.load(Acquire);
-                (*latch).unpark.unpark();
+                (*latch).waker.wake_by_ref();
             }
         });
     });
