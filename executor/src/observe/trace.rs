@@ -182,7 +182,7 @@ mod on {
     }
 
     pub(crate) fn unpark(core: &Core) {
-        let notified = core.notified_at.get() == Some(core.counters().polls.get());
+        let notified = core.idle_state.notified_at.get() == Some(core.counters().polls.get());
         record(core, |lane| lane.record(Event::Unpark { notified }));
     }
 

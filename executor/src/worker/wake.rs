@@ -13,23 +13,28 @@
 //!    module `inbox` of the groups). Then the thread unparks the home, or nudges it, and notifies
 //!    no other worker.
 #[cfg(not(feature = "groups"))]
-use crate::worker::{core::Core, identity::RuntimePtr};
+use crate::worker::identity::RuntimePtr;
 use crate::{
     observe::trace,
     worker::{
-        context,
+        context::{self, with_core},
+        core::Core,
         scheduler::{Scheduler, Task},
         shared::{Attached, Shared},
     },
 };
 use blocking_threads::OnPanic;
+use queue_global::List;
 use std::{any::Any, ptr::NonNull};
 #[cfg(feature = "groups")]
 use sync_shim::atomic::{Ordering::SeqCst, fence};
-use task_header::{Schedule, TaskRef, WakeKind};
+use task_header::{Node, Schedule, TaskRef, WakeKind};
 #[cfg(feature = "groups")]
 use worker_idle::Woken;
 use worker_idle::announce::Registry;
+use worker_queue::QueueHooks;
+#[cfg(feature = "groups")]
+use worker_queue::RunQueue;
 
 #[cfg(not(feature = "groups"))]
 impl Scheduler {
@@ -83,7 +88,7 @@ impl Schedule for Scheduler {
 
     fn schedule(task: Task, why: WakeKind) {
         let scheduler = *task.scheduler();
-        if let Some(task) = context::schedule(scheduler, task, why) {
+        if let Some(task) = schedule_here(scheduler, task, why) {
             // SAFETY: this thread holds the `Notified`.
             let shared = Shared::at(unsafe { scheduler.runtime() });
             // SAFETY: as above, so the runtime exists (rule 1 of `shared`).
@@ -103,6 +108,78 @@ impl Schedule for Scheduler {
             unsafe { Registry::announce(registry, push) };
         }
     }
+}
+
+impl Core {
+    /// Queues a task that this thread woke, or sends the task to its home.
+    #[cfg(feature = "groups")]
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
+        self.shared.trace.wake(self.index, task.id(), why);
+        self.counters().local_schedules.add(1);
+        let home = self.shared.groups.home_of(&task);
+        if let Some(home) = home.filter(|&home| home != self.index) {
+            return self.shared.send_home(home, task);
+        }
+        if let WakeKind::Wake = why {
+            self.queue.push_next(task, self);
+        } else {
+            self.queue.push_back(task, self);
+        }
+    }
+
+    /// Queues a task that this thread woke, and that [is plain](Self::is_plain_for).
+    #[inline]
+    pub(crate) fn schedule_plain(&self, task: Task, why: WakeKind) {
+        self.shared.trace.wake(self.index, task.id(), why);
+        self.counters().local_schedules.add(1);
+        if let WakeKind::Wake = why {
+            self.plain().push_next(task, self);
+        } else {
+            self.plain().push_back(task, self);
+        }
+    }
+}
+
+impl QueueHooks<Node<Scheduler>> for Core {
+    fn overflow(&self, tasks: List<Node<Scheduler>>) {
+        self.shared.trace.overflow(self.index);
+        self.counters().overflows.add(1);
+        self.spill(tasks);
+    }
+
+    #[inline]
+    fn notify(&self) {
+        self.shared.notify();
+    }
+
+    #[inline]
+    fn slot_filled(&self) {
+        self.shared.call_watcher();
+    }
+}
+
+/// Queues a task on this thread's worker. Returns the task if this thread is not a worker of the
+/// task's runtime.
+#[inline]
+fn schedule_here(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
+    let mut task = Some(task);
+    with_core(|core| {
+        if core.is_plain_for(scheduler) {
+            if let Some(task) = task.take() {
+                core.schedule_plain(task, why);
+            }
+        } else {
+            #[cfg(feature = "groups")]
+            if scheduler.is(&core.shared) {
+                if let Some(task) = task.take() {
+                    core.schedule(task, why);
+                }
+            }
+        }
+    });
+    task
 }
 
 impl Shared {
