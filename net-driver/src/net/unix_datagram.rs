@@ -7,7 +7,7 @@ use super::{
     stream_io,
     unix::{self, SocketAddr},
 };
-use crate::{Interest, Ready, driver::WeakDriver, reactor::Removal};
+use crate::{Interest, Ready, driver::WeakDriver, registration::Removal};
 use std::{
     io,
     net::Shutdown,

@@ -5,7 +5,7 @@ use super::{
     source::{Source, current_driver},
     unix::{self, SocketAddr},
 };
-use crate::{Ready, reactor::Removal};
+use crate::{Ready, registration::Removal};
 use std::{
     fmt, io,
     os::{

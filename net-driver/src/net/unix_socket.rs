@@ -1,6 +1,6 @@
 //! A Unix socket before it connects, listens or becomes a socket for datagrams.
 use super::{UnixDatagram, UnixListener, UnixStream, unix};
-use crate::reactor::Removal;
+use crate::registration::Removal;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::{
     fmt, io,

@@ -3,9 +3,9 @@ use super::{
     receive_unix::Receive,
     source::Source,
     stream_io,
-    unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, UCred, WriteHalf},
+    unix::{self, SocketAddr, UCred},
 };
-use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use crate::{Interest, Ready, registration::Removal, slot::Direction};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::{
     io,
@@ -172,16 +172,6 @@ impl UnixStream {
     /// If the system call fails.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.io().peer_addr()
-    }
-
-    /// Borrows both halves, so that one task can read and write at the same time.
-    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        unix::split(self)
-    }
-
-    /// Returns both halves, for two tasks. Costs an allocation.
-    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        unix::into_split(self)
     }
 }
 

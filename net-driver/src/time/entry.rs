@@ -30,7 +30,7 @@
 //! 6. The owner drops an armed timer under the lock, after it has seen under the lock that the
 //!    timer is still armed. So an entry leaves its wheel before its memory is freed, on whatever
 //!    thread.
-use super::wheels::WheelCell;
+use super::{clock::LAST_TICK, wheels::WheelCell};
 use std::{
     mem::{self, ManuallyDrop, MaybeUninit},
     panic::{RefUnwindSafe, UnwindSafe},
@@ -53,8 +53,6 @@ use timer_wheel::{Entry, Node};
 const FIRED: u64 = u64::MAX;
 /// The timer is in no wheel.
 const IDLE: u64 = u64::MAX - 1;
-/// The last tick of a deadline.
-pub(crate) const LAST_TICK: u64 = u64::MAX - 2;
 
 /// A timer, pinned in the future that waits for it.
 pub(crate) struct Timer {

@@ -363,8 +363,8 @@ fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
     let (_, waker) = Count::new();
     let is_next = timer.as_mut().arm(inner.timers.wheel(1), far, waker);
     if is_next.unwrap() {
-        if let Some(armed) = inner.armed(far) {
-            inner.finish(armed);
+        if let Some(armed) = inner.threads.armed(far) {
+            inner.threads.finish(armed);
         }
     }
 }
@@ -397,7 +397,7 @@ fn first_timer_against_a_park_ends_it() {
 fn timer_against_the_poller_limits_its_park() {
     model(|| {
         let driver = Driver::new(1);
-        let _ = driver.inner().role.activate();
+        let _ = driver.threads().role.activate();
         let arms = {
             let driver = driver.clone();
             thread::spawn(move || {
@@ -407,13 +407,13 @@ fn timer_against_the_poller_limits_its_park() {
             })
         };
         let inner = driver.inner();
-        assert!(inner.role.try_take(0));
+        assert!(inner.threads.role.try_take(0));
         // The model's time does not pass: if the park has a limit, the model takes the park to end
         // in time.
         if inner.until_next_deadline().is_none() {
-            inner.tokens[0].wait_in_thread(None);
+            inner.threads.tokens[0].wait_in_thread(None);
         }
-        let _ = inner.role.leave();
+        let _ = inner.threads.role.leave();
         drop(arms.join().unwrap());
     });
 }
@@ -423,7 +423,7 @@ fn timer_against_the_poller_limits_its_park() {
 fn poller_that_does_not_look_again_misses_a_timer() {
     model_must_fail("the timer is missed", || {
         let driver = Driver::new(1);
-        let _ = driver.inner().role.activate();
+        let _ = driver.threads().role.activate();
         let arms = {
             let driver = driver.clone();
             thread::spawn(move || {
@@ -433,13 +433,13 @@ fn poller_that_does_not_look_again_misses_a_timer() {
                 let (_, waker) = Count::new();
                 let wheel = inner.timers.wheel(1);
                 let is_next = Pin::static_mut(timer).arm(wheel, 1 << 40, waker).unwrap();
-                is_next && inner.armed(1 << 40).is_some()
+                is_next && inner.threads.armed(1 << 40).is_some()
             })
         };
         let inner = driver.inner();
-        assert!(inner.role.try_take(0));
+        assert!(inner.threads.role.try_take(0));
         let next = inner.timers.next();
-        inner.role.publish_until(next);
+        inner.threads.role.publish_until(next);
         let parks = next == u64::MAX;
         let unparked = arms.join().unwrap();
         assert!(!parks || unparked, "the timer is missed");
@@ -462,30 +462,30 @@ fn timer_against_a_change_with_standby_is_seen() {
 }
 
 fn change_of_the_poller(driver: &Driver) {
-    let _ = driver.inner().role.activate();
-    assert!(driver.inner().role.try_take(0));
-    driver.inner().role.publish_until(u64::MAX);
+    let _ = driver.threads().role.activate();
+    assert!(driver.threads().role.try_take(0));
+    driver.threads().role.publish_until(u64::MAX);
     let next = {
         let driver = driver.clone();
         thread::spawn(move || {
             let inner = driver.inner();
-            if !inner.role.try_take(1) {
+            if !inner.threads.role.try_take(1) {
                 return;
             }
             if inner.until_next_deadline().is_none() {
-                inner.tokens[1].wait_in_thread(None);
+                inner.threads.tokens[1].wait_in_thread(None);
             }
-            let _ = inner.role.leave();
+            let _ = inner.threads.role.leave();
         })
     };
-    let _ = driver.inner().role.leave();
+    let _ = driver.threads().role.leave();
     let mut timer = Box::pin(Timer::new());
     let inner = driver.inner();
     let (_, waker) = Count::new();
     let is_next = timer.as_mut().arm(inner.timers.wheel(0), 1 << 40, waker);
     if is_next.unwrap() {
-        if let Some(armed) = inner.armed(1 << 40) {
-            inner.finish(armed);
+        if let Some(armed) = inner.threads.armed(1 << 40) {
+            inner.threads.finish(armed);
         }
     }
     next.join().unwrap();

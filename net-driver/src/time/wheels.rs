@@ -22,7 +22,7 @@ use super::{
     Instant, clock,
     entry::{Handle, Timer},
 };
-use crate::driver::Inner;
+use crate::threads::Threads;
 use std::{
     collections::VecDeque,
     ptr::NonNull,
@@ -57,8 +57,8 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    pub(crate) fn new(workers: usize, driver: &Weak<Inner>) -> Self {
-        let cell = |_| Arc::new(WheelCell::new(driver.clone()));
+    pub(crate) fn new(workers: usize, threads: &Arc<Threads>) -> Self {
+        let cell = |_| Arc::new(WheelCell::new(Arc::downgrade(threads)));
         Self {
             fired_at: shared(AtomicU64::new(0)),
             spacing: AtomicU64::new(SPACING),
@@ -82,7 +82,7 @@ impl Timers {
     #[cfg(feature = "test-util")]
     pub(crate) fn next_exact(&self) -> Option<u64> {
         let ticks = self.wheels.iter().filter_map(|wheel| wheel.next_exact());
-        ticks.min().filter(|tick| *tick < super::entry::LAST_TICK)
+        ticks.min().filter(|tick| *tick < clock::LAST_TICK)
     }
 
     /// Returns the tick until which a park for this deadline lasts (rule 3).
@@ -146,7 +146,7 @@ impl Timers {
 /// A wheel, its lock, and its next deadline.
 pub(crate) struct WheelCell {
     shared: CachePadded<Shared>,
-    driver: Weak<Inner>,
+    threads: Weak<Threads>,
 }
 
 struct Shared {
@@ -160,7 +160,7 @@ struct State {
 }
 
 impl WheelCell {
-    pub(crate) fn new(driver: Weak<Inner>) -> Self {
+    pub(crate) fn new(threads: Weak<Threads>) -> Self {
         Self {
             shared: CachePadded::new(Shared {
                 next: AtomicU64::new(NONE),
@@ -169,13 +169,13 @@ impl WheelCell {
                     open: true,
                 }),
             }),
-            driver,
+            threads,
         }
     }
 
-    /// Returns the driver that the wheel belongs to, if the driver still exists.
-    pub(crate) fn driver(&self) -> Option<Arc<Inner>> {
-        self.driver.upgrade()
+    /// Returns the threads of the driver that the wheel belongs to, if the driver still exists.
+    pub(crate) fn threads(&self) -> Option<Arc<Threads>> {
+        self.threads.upgrade()
     }
 
     #[inline]
@@ -186,8 +186,8 @@ impl WheelCell {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> Armed<'_> {
-        Armed {
+    pub(crate) fn lock(&self) -> LockedWheel<'_> {
+        LockedWheel {
             next: &self.shared.next,
             state: self.shared.wheel.lock(),
         }
@@ -261,12 +261,12 @@ impl WheelCell {
 }
 
 /// A wheel whose lock is held.
-pub(crate) struct Armed<'a> {
+pub(crate) struct LockedWheel<'a> {
     next: &'a AtomicU64,
     state: MutexGuard<'a, State>,
 }
 
-impl Armed<'_> {
+impl LockedWheel<'_> {
     pub(crate) fn is_open(&self) -> bool {
         self.state.open
     }

@@ -1,0 +1,124 @@
+//! The halves of a [`UnixStream`].
+use super::{
+    super::{UnixStream, split, stream_io, stream_io::Duplex},
+    SocketAddr,
+};
+use crate::{Interest, Ready};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    sync::Arc,
+};
+
+split::halves!(
+    UnixStream,
+    SocketAddr,
+    /// The read half of a [`UnixStream`] that [`UnixStream::split`] borrows.
+    ///
+    /// ```
+    /// # use net_driver::{Driver, net::UnixStream};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let (mut stream, mut peer) = UnixStream::pair()?;
+    /// let (mut read, write) = stream.split();
+    /// peer.write_all(b"hello").await?;
+    /// read.readable().await?;
+    /// let mut to = [0; 2];
+    /// assert_eq!(read.try_read(&mut to)?, 2);
+    /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
+    /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
+    /// read.read_exact(&mut to[..1]).await?;
+    /// # #[cfg(feature = "tokio")]
+    /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
+    /// assert!(read.peer_addr()?.is_unnamed());
+    /// assert!(read.local_addr()?.is_unnamed());
+    /// # let _ = read.ready(net_driver::Interest::READABLE);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// The write half of a [`UnixStream`] that [`UnixStream::split`] borrows.
+    ///
+    /// ```
+    /// # use net_driver::{Driver, Interest, net::UnixStream};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let (mut stream, mut peer) = UnixStream::pair()?;
+    /// let (_read, mut write) = stream.split();
+    /// write.writable().await?;
+    /// assert!(write.ready(Interest::WRITABLE).await?.is_writable());
+    /// assert_eq!(write.try_write(b"a")?, 1);
+    /// assert_eq!(write.try_write_vectored(&[std::io::IoSlice::new(b"b")])?, 1);
+    /// write.close().await?;
+    /// let mut all = String::new();
+    /// peer.read_to_string(&mut all).await?;
+    /// assert_eq!(all, "ab");
+    /// # let _ = (write.peer_addr()?, write.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// The read half of a [`UnixStream`] from [`UnixStream::into_split`].
+    ///
+    /// ```
+    /// # use net_driver::{Driver, Interest, net::UnixStream};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let (stream, mut peer) = UnixStream::pair()?;
+    /// let (mut read, write) = stream.into_split();
+    /// peer.write_all(b"hello").await?;
+    /// read.readable().await?;
+    /// assert!(read.ready(Interest::READABLE).await?.is_readable());
+    /// let mut to = [0; 2];
+    /// assert_eq!(read.try_read(&mut to)?, 2);
+    /// let mut rest = [std::io::IoSliceMut::new(&mut to)];
+    /// assert_eq!(read.try_read_vectored(&mut rest)?, 2);
+    /// read.read_exact(&mut to[..1]).await?;
+    /// # #[cfg(feature = "tokio")]
+    /// assert!(read.try_read_buf(&mut vec![]).is_err()); // Nothing is left.
+    /// assert!(read.peer_addr()?.is_unnamed());
+    /// assert!(read.local_addr()?.is_unnamed());
+    /// let stream: UnixStream = read.reunite(write).unwrap();
+    /// # drop(stream);
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// The write half of a [`UnixStream`] from [`UnixStream::into_split`].
+    ///
+    /// Its drop closes the stream for writing: the other side reads the end of the stream. See
+    /// [`forget`](Self::forget).
+    ///
+    /// ```
+    /// # use net_driver::{Driver, Interest, net::UnixStream};
+    /// # use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let (stream, mut peer) = UnixStream::pair()?;
+    /// let (read, write) = stream.into_split();
+    /// write.writable().await?;
+    /// assert!(write.ready(Interest::WRITABLE).await?.is_writable());
+    /// assert_eq!(write.try_write(b"a")?, 1);
+    /// assert_eq!(write.try_write_vectored(&[std::io::IoSlice::new(b"b")])?, 1);
+    /// assert!(write.peer_addr()?.is_unnamed());
+    /// assert!(write.local_addr()?.is_unnamed());
+    /// let (read, write) = write.reunite(read).unwrap().into_split();
+    /// write.forget(); // A drop of `write` would close the stream for writing.
+    /// drop(read);
+    /// let mut all = String::new();
+    /// peer.read_to_string(&mut all).await?;
+    /// assert_eq!(all, "ab");
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+    ;
+    /// The error of `reunite` for two halves that are not of one stream. It contains both halves.
+    ///
+    /// ```
+    /// # use net_driver::{Driver, net::{UnixStream, unix::ReuniteError}};
+    /// # Driver::new(1).park(0).block_on(async {
+    /// # let (one, other) = UnixStream::pair()?;
+    /// let ((read, _write), (_read, write)) = (one.into_split(), other.into_split());
+    /// let ReuniteError(_read, _write) = read.reunite(write).unwrap_err();
+    /// # std::io::Result::Ok(())
+    /// # }).unwrap();
+    /// ```
+);
