@@ -31,7 +31,7 @@ use task_header::{JoinHandle, Owned, Schedule, WakeKind};
 use waker_vtable::WakerCell;
 use worker_idle::{
     Idle,
-    park::{self, Park, ThreadPark},
+    park::{Park, ThreadPark},
 };
 
 mod runner;
@@ -66,7 +66,7 @@ impl Executor {
     /// When `runners` is 0.
     pub fn new(runners: usize) -> Self {
         let park = ThreadPark::new();
-        let waker = park::waker(park.unparker());
+        let waker = park.waker();
         let slot = |_| {
             let ring = ring::Worker::new(RING);
             let stealer = ring.stealer();
@@ -81,7 +81,7 @@ impl Executor {
             injector: Injector::new(),
             idle: Idle::new(runners),
             slots: (0..runners).map(slot).collect(),
-            dropper: park.unparker(),
+            dropper: park.waker(),
         });
         Self { state, park }
     }

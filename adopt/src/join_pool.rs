@@ -36,11 +36,12 @@ use std::{
             Ordering::{Relaxed, Release},
         },
     },
+    task::Waker,
     thread,
 };
 use worker_idle::{
     Idle,
-    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+    park::{Park, ThreadPark},
 };
 
 mod job;
@@ -78,7 +79,7 @@ impl Pool {
             |(deque, fifo, park): &(deque::Worker<_>, fifo::Worker<_>, ThreadPark)| Remote {
                 deque: deque.stealer(),
                 fifo: fifo.stealer(),
-                unpark: park.unparker(),
+                waker: park.waker(),
             };
         let shared = Arc::new(Shared {
             injector: Injector::new(),
@@ -146,12 +147,12 @@ impl Pool {
         Worker::with_any(|worker| match worker {
             Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => f(worker),
             Some(worker) => {
-                let unpark = worker.shared.workers[worker.index].unpark.clone();
-                self.wait_for(f, unpark, |latch| worker.run_until(latch))
+                let waker = worker.shared.workers[worker.index].waker.clone();
+                self.wait_for(f, waker, |latch| worker.run_until(latch))
             }
             None => {
                 let mut park = ThreadPark::new();
-                self.wait_for(f, park.unparker(), |latch| {
+                self.wait_for(f, park.waker(), |latch| {
                     while !latch.is_done() {
                         park.park();
                     }
@@ -161,14 +162,14 @@ impl Pool {
     }
 
     /// Runs `f` on a worker. `wait` must return only after the latch is set. The worker that sets
-    /// the latch also unparks the caller, by `unpark`.
+    /// the latch also wakes the caller, by `waker`.
     fn wait_for<R: Send>(
         &self,
         f: impl FnOnce(&Worker) -> R + Send,
-        unpark: ThreadUnpark,
+        waker: Waker,
         wait: impl FnOnce(&OutsideLatch),
     ) -> R {
-        let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(unpark));
+        let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(waker));
         let abort = AbortOnUnwind;
         // SAFETY: `as_job` is called once. Until the job's latch is set, the job stays in this
         // frame, and this thread uses only the latch.
@@ -187,6 +188,6 @@ impl Drop for Pool {
         self.shared
             .workers
             .iter()
-            .for_each(|worker| worker.unpark.unpark());
+            .for_each(|worker| worker.waker.wake_by_ref());
     }
 }

@@ -4,13 +4,11 @@ use queue_spmc::ring;
 use std::{
     cell::RefCell,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Waker,
 };
 use task_header::{Node, Notified, Owned, Schedule, WakeKind};
 use waker_vtable::WakerCell;
-use worker_idle::{
-    Idle,
-    park::{ThreadUnpark, Unpark},
-};
+use worker_idle::Idle;
 
 pub(super) type Task = Notified<Scheduler>;
 
@@ -24,7 +22,7 @@ pub(super) struct State {
     pub(super) slots: Box<[Slot]>,
     /// Unparks the thread that drops the executor and waits for tasks (rule 4 of
     /// `async_executor.rs`).
-    pub(super) dropper: ThreadUnpark,
+    pub(super) dropper: Waker,
 }
 
 /// The parts of a runner, and the handles by which other threads reach the runner.
@@ -62,7 +60,7 @@ impl Schedule for Scheduler {
             Ok(()) => state.notify(),
             Err(Closed(task)) => {
                 state.injector.requeue(task);
-                state.dropper.unpark();
+                state.dropper.wake_by_ref();
             }
         }
     }

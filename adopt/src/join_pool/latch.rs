@@ -7,11 +7,11 @@ use super::{
     job::Latch,
     worker::{Awaited, Worker},
 };
+use std::task::Waker;
 use sync_shim::atomic::{
     AtomicU32,
     Ordering::{Acquire, Release},
 };
-use worker_idle::park::{ThreadUnpark, Unpark};
 
 #[cfg(all(test, selvedge_loom))]
 mod models;
@@ -47,7 +47,7 @@ impl Latch for WorkerLatch {
         // Ordering: Release pairs with the load in `is_done`.
         latch.done.store(1, Release);
         // From here on the latch may be gone. The pool is not gone, as this thread is its worker.
-        Worker::with(|current| current.shared.workers[worker].unpark.unpark());
+        Worker::with(|current| current.shared.workers[worker].waker.wake_by_ref());
     }
 }
 
@@ -55,13 +55,13 @@ impl Latch for WorkerLatch {
 pub(super) struct OutsideLatch {
     /// 1 once the latch is set.
     done: AtomicU32,
-    unpark: ThreadUnpark,
+    waker: Waker,
 }
 
 impl OutsideLatch {
-    pub(super) fn new(unpark: ThreadUnpark) -> Self {
+    pub(super) fn new(waker: Waker) -> Self {
         let done = AtomicU32::new(0);
-        Self { done, unpark }
+        Self { done, waker }
     }
 }
 
@@ -76,9 +76,9 @@ impl Latch for OutsideLatch {
     unsafe fn set(this: *const Self) {
         // SAFETY: the latch is live until the store below.
         let latch = unsafe { &*this };
-        let unpark = latch.unpark.clone();
+        let waker = latch.waker.clone();
         // Ordering: Release pairs with the load in `is_done`.
         latch.done.store(1, Release);
-        unpark.unpark();
+        waker.wake();
     }
 }

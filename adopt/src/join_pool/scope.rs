@@ -9,7 +9,6 @@ use std::{
     ptr,
     sync::{Mutex, PoisonError},
 };
-use worker_idle::park::Unpark;
 
 /// Spawns jobs that end before the call of [`Pool::scope`](super::Pool::scope) returns.
 pub struct Scope<'scope> {
@@ -112,7 +111,7 @@ impl<'scope> Scope<'scope> {
             // SAFETY: the scope is live until this call counts the job.
             if unsafe { Pending::other_ends_one(pending) } {
                 // The scope may be gone. The pool is not gone, as this thread is its worker.
-                worker.shared.workers[index].unpark.unpark();
+                worker.shared.workers[index].waker.wake_by_ref();
             }
         });
     }

@@ -2,11 +2,11 @@
 use super::job::{Header, Job};
 use queue_global::Injector;
 use queue_spmc::{deque, fifo};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use worker_idle::{
-    Idle,
-    park::{ThreadUnpark, Unpark},
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize},
+    task::Waker,
 };
+use worker_idle::Idle;
 
 pub(super) struct Shared {
     pub(super) injector: Injector<Header>,
@@ -20,7 +20,7 @@ pub(super) struct Shared {
 pub(super) struct Remote {
     pub(super) deque: deque::Stealer<Job>,
     pub(super) fifo: fifo::Stealer<Job>,
-    pub(super) unpark: ThreadUnpark,
+    pub(super) waker: Waker,
 }
 
 impl Shared {
@@ -31,7 +31,7 @@ impl Shared {
 
     pub(super) fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
-            self.workers[worker].unpark.unpark();
+            self.workers[worker].waker.wake_by_ref();
         }
     }
 

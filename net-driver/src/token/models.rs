@@ -4,7 +4,7 @@ use super::*;
 use crate::Driver;
 use std::collections::VecDeque;
 use sync_shim::{Model, cell::UnsafeCell, model};
-use worker_idle::park::{Park, Unpark};
+use worker_idle::park::Park;
 
 struct Done(UnsafeCell<bool>);
 
@@ -78,10 +78,10 @@ fn unpark_of_a_wait_in_a_new_reactor_ends_it() {
                 driver.inner().open_reactor().unwrap();
             })
         };
-        let unparker = park.unparker();
+        let waker = park.waker();
         let pusher = thread::spawn(move || {
             begin(&begun);
-            unparker.unpark();
+            waker.wake_by_ref();
         });
         park.park();
         opener.join().unwrap();
