@@ -175,9 +175,10 @@ impl<'a> Waits<'a> {
     ) -> (Self, Option<Duration>) {
         let token = &threads.tokens[worker];
         threads.clock.will_wait();
-        let limit = match token.begin_wait() {
-            true => limit,
-            false => Some(Duration::ZERO),
+        let limit = if token.begin_wait() {
+            limit
+        } else {
+            Some(Duration::ZERO)
         };
         (Self(token), limit)
     }

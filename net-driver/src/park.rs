@@ -246,7 +246,7 @@ impl WorkerPark {
         } else {
             self.wait_in_thread_if(limit, || true);
             // The role may have become active meanwhile, and another worker may have handed it over
-            // to this one, whose token tells so.
+            // to this one: then it has unparked this one.
             self.may_owe_role = self.driver.threads().role.is_active();
         }
     }
@@ -296,9 +296,10 @@ impl WorkerPark {
         if poller.workers_reactor().is_some() && !driver.threads.parks_elsewhere() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
             let before = out.len();
-            let look = match self.batch.is_large() {
-                true => Look::InVain(limit),
-                false => look(driver, &self.token, limit, backoff, out),
+            let look = if self.batch.is_large() {
+                Look::InVain(limit)
+            } else {
+                look(driver, &self.token, limit, backoff, out)
             };
             if let Look::InVain(left) = look {
                 let waited = self.token.wait_in_reactor(|| poller.wait(left, out));

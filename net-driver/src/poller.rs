@@ -144,7 +144,7 @@ impl Poller {
 
     /// Sets the function that runs closures that may block. Only the first call counts.
     pub(crate) fn set_blocking(&self, run: Blocking) {
-        let _ = self.blocking.set(run);
+        let _ = self.blocking.set(run); // An error hands a later `run` back.
     }
 
     /// Returns the reactor, if it was opened.

@@ -259,9 +259,10 @@ impl<S: Sys> Registration<S> {
     /// Returns the readiness. Fails with `WouldBlock` if a wait for `interest` would not end now.
     fn ready_now(&self, interest: Interest) -> io::Result<Snapshot> {
         let seen = self.slot().load();
-        match seen.ends_wait(interest) {
-            true => Ok(seen),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        if seen.ends_wait(interest) {
+            Ok(seen)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
         }
     }
 

@@ -100,10 +100,12 @@ impl WorkerPark {
             if waited != Waited::TimedOut {
                 return waited;
             }
-            match role.is_held() {
-                true => rounds += 1,
-                false if !self.is_guest() || driver.is_due_for(ROUND) => return Waited::Refused,
-                false => rounds = 0,
+            if role.is_held() {
+                rounds += 1;
+            } else if !self.is_guest() || driver.is_due_for(ROUND) {
+                return Waited::Refused;
+            } else {
+                rounds = 0;
             }
         }
     }

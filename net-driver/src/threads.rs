@@ -70,7 +70,7 @@ impl Threads {
 
     /// Sets the function that the first timer or socket calls. Only the first call counts.
     pub(crate) fn set_first_use(&self, f: FirstUse) {
-        let _ = self.first_use.set(f);
+        let _ = self.first_use.set(f); // An error hands a later `f` back.
     }
 
     /// # Panics

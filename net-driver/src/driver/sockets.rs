@@ -55,9 +55,10 @@ impl Inner {
         let reactor = self.poller.open(self.has_polling_thread())?;
         if self.poller.begin_use() && !self.has_polling_thread() {
             // Each worker is unparked here, whether or not a timer has activated the role before.
-            match self.threads.role.activate() {
-                true => self.threads.first_used(),
-                false => self.threads.unpark_all(),
+            if self.threads.role.activate() {
+                self.threads.first_used();
+            } else {
+                self.threads.unpark_all();
             }
         }
         Ok(reactor.clone())
@@ -93,10 +94,10 @@ impl Driver {
     pub fn open(&self) -> io::Result<()> {
         let inner = self.inner();
         inner.poller.open(inner.has_polling_thread())?;
-        match inner.poller.is_shut_down() {
-            true => Err(shut_down_error()),
-            false => Ok(()),
+        if inner.poller.is_shut_down() {
+            return Err(shut_down_error());
         }
+        Ok(())
     }
 
     /// Sets how the driver runs closures that block, such as the lookup of a host's name. A runtime

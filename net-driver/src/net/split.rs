@@ -118,6 +118,7 @@ macro_rules! halves {
         impl Drop for OwnedWriteHalf {
             fn drop(&mut self) {
                 if self.closes {
+                    // An error says that the stream is not connected any more.
                     let _ = self.stream.shut_down_write();
                 }
             }

@@ -1,6 +1,6 @@
 //! Models of owners of timers, which race firers, parks of workers and the shutdown.
 use super::{
-    entry::{Reset, State, Timer},
+    entry::{Reset, Timer, TimerState},
     wheels::WheelCell,
 };
 use crate::Driver;
@@ -96,7 +96,7 @@ fn arm_against_a_firing_wakes_once() {
         let mut timer = Box::pin(Timer::new());
         let _ = timer.as_mut().arm(&cell, 5, waker.clone()).unwrap();
         let state = timer.as_mut().poll(&waker);
-        assert_ne!(state, State::Idle);
+        assert_ne!(state, TimerState::Idle);
         firer.join().unwrap();
         fire(&cell, 10);
         assert_eq!(count.get(), 1);
@@ -143,14 +143,14 @@ fn reset_to_later_against_a_firing_is_not_lost() {
         let state = timer.as_mut().poll(&waker);
         firer.join().unwrap();
         match state {
-            State::Armed => {
+            TimerState::Armed => {
                 assert_eq!(count.get(), 0, "it was woken early");
                 fire(&cell, 20);
                 assert_eq!(count.get(), 1);
                 assert!(timer.is_fired());
             }
-            State::Idle => assert_eq!(count.get(), 1),
-            State::Fired => panic!("a reset makes a fired timer idle"),
+            TimerState::Idle => assert_eq!(count.get(), 1),
+            TimerState::Fired => panic!("a reset makes a fired timer idle"),
         }
     });
 }
@@ -172,7 +172,7 @@ fn reset_to_earlier_against_a_firing_is_not_lost() {
         firer.join().unwrap();
         fire(&cell, 5);
         assert_eq!(count.get(), 1);
-        assert_eq!(timer.is_fired(), state != State::Idle);
+        assert_eq!(timer.is_fired(), state != TimerState::Idle);
     });
 }
 
@@ -193,7 +193,7 @@ fn reset_to_the_past_against_a_firing_wakes_once() {
         if let Reset::Fired(woken) = timer.as_mut().reset(3, |_| true) {
             woken.wake();
         }
-        assert_ne!(timer.as_mut().poll(&waker), State::Armed);
+        assert_ne!(timer.as_mut().poll(&waker), TimerState::Armed);
         firer.join().unwrap();
         assert_eq!(count.get(), 1);
         timer.touch();
@@ -221,7 +221,7 @@ fn new_waker_against_a_firing_is_woken_or_told() {
         let state = timer.as_mut().poll(&new);
         firer.join().unwrap();
         match state {
-            State::Armed => assert_eq!((count.get(), other.get()), (0, 1)),
+            TimerState::Armed => assert_eq!((count.get(), other.get()), (0, 1)),
             _ => assert_eq!((count.get(), other.get()), (1, 0)),
         }
         drop((waker, new, timer));
@@ -263,7 +263,7 @@ fn arm_against_the_shutdown_is_refused_or_woken() {
         let armed = timer.as_mut().arm(&cell, 5, waker.clone()).is_ok();
         closer.join().unwrap();
         assert_eq!(count.get(), usize::from(armed));
-        assert_eq!(timer.as_mut().poll(&waker), State::Idle);
+        assert_eq!(timer.as_mut().poll(&waker), TimerState::Idle);
     });
 }
 
@@ -289,7 +289,7 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
         closer.join().unwrap();
         assert!(count.get() <= 1);
         assert_eq!(other.get(), 1);
-        assert_eq!(reset.as_mut().poll(&second), State::Idle);
+        assert_eq!(reset.as_mut().poll(&second), TimerState::Idle);
         drop(waker);
         assert_eq!(Arc::strong_count(&count), 1);
     });
@@ -311,7 +311,7 @@ fn poll_that_finds_a_closed_timer_idle_owns_it() {
             let cell = cell.clone();
             thread::spawn(move || shutdown(&cell))
         };
-        if timer.as_mut().poll(&waker) == State::Idle {
+        if timer.as_mut().poll(&waker) == TimerState::Idle {
             timer.touch();
         }
         closer.join().unwrap();
@@ -332,7 +332,7 @@ fn reset_that_finds_a_fired_timer_owns_it() {
         let mut timer = ManuallyDrop::new(timer);
         let firer = firer(&cell, 10);
         assert!(matches!(timer.as_mut().reset(20, never), Reset::Done));
-        if timer.as_mut().poll(&waker) == State::Idle {
+        if timer.as_mut().poll(&waker) == TimerState::Idle {
             timer.touch();
         }
         firer.join().unwrap();

@@ -1,7 +1,7 @@
 //! `sleep`: a future that waits until a time.
 use super::{
     Instant, clock,
-    entry::{Closed, Reset, State, Timer},
+    entry::{Closed, Reset, Timer, TimerState},
     wheels::WheelCell,
 };
 use crate::driver::{self, Inner};
@@ -193,13 +193,13 @@ impl Sleep {
     ) -> Result<Poll<()>, Unarmed> {
         let mut this = self.project();
         match this.timer.as_mut().poll(waker) {
-            State::Fired => Ok(Poll::Ready(())),
-            State::Armed => Ok(Poll::Pending),
-            State::Idle if has_passed(*this.deadline) => {
+            TimerState::Fired => Ok(Poll::Ready(())),
+            TimerState::Armed => Ok(Poll::Pending),
+            TimerState::Idle if has_passed(*this.deadline) => {
                 this.timer.set_fired();
                 Ok(Poll::Ready(()))
             }
-            State::Idle => {
+            TimerState::Idle => {
                 arm(this.timer, *this.deadline, waker.clone())?;
                 Ok(Poll::Pending)
             }

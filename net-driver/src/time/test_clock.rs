@@ -15,10 +15,10 @@
 //!    takes the role, passes the fence of `Role::publish_until`, and then looks. So either the
 //!    poller sees that the thread waits, or the thread sees the poller and unparks it. An unpark
 //!    ends the poller's park: the executor looks for tasks, and then the poller parks again.
-//! 3. The poller looks at one token after the other. Say that the poller has seen that a thread
-//!    waits. Another thread may then unpark that thread, and wait itself before the poller looks at
-//!    it. So a thread adds to `waits` before it counts as waiting, and the poller's look is void if
-//!    `waits` has changed during the look. A thread may also unpark the poller and then wait. So
+//! 3. The poller looks at one token after the other. Once it has seen that a thread waits, another
+//!    thread may unpark that thread, and wait itself before the poller looks at it. So a thread
+//!    adds to `waits` before it counts as waiting, and the poller's look is void if `waits` has
+//!    changed during the look. A thread may also unpark the poller and then wait. So
 //!    the poller reads its own token, too, between the two loads of `waits`.
 //! 4. A thread may enter a `block_on`, and arm a timer there, after the poller has looked. So a
 //!    thread also adds to `waits` when it enters or leaves a `block_on`, or when it starts as a

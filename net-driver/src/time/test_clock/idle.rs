@@ -18,10 +18,12 @@ impl Threads {
         // Ordering: Acquire pairs with the drop of a hold: if its holder unparked a thread before
         // the drop, this look sees that thread as running.
         let all_wait = clock.holds.load(Acquire) == 0
-            && workers.all(|(index, (token, started))| match index == worker {
-                true => !token.is_notified(),
+            && workers.all(|(index, (token, started))| {
+                if index == worker {
+                    return !token.is_notified();
+                }
                 // Ordering: Relaxed, as in `set_started`.
-                false => !started.load(Relaxed) || token.is_waiting(),
+                !started.load(Relaxed) || token.is_waiting()
             })
             && self.guests.all(Token::is_waiting);
         let result = all_wait.then(read);
