@@ -119,8 +119,8 @@ impl Token {
     /// Returns whether the thread waits outside of the reactor, or is about to.
     pub(crate) fn is_in_thread(&self) -> bool {
         // Ordering: Relaxed. A worker that this misses does not wait: it sees that the role is
-        // vacant. The fences of `Role::is_still_held` and of
-        // `recruit_standby` order this load (rule 4 of `role.rs`, rule 4 of `standby.rs`).
+        // vacant. The fences of `Role::is_still_held` and of `recruit_standby` order this load
+        // (rule 4 of `role.rs`, rule 4 of `standby.rs`).
         self.state.load(Relaxed) == IN_THREAD
     }
 
