@@ -3,7 +3,7 @@ use super::{
     receive_unix::Receive,
     source::Source,
     stream_io,
-    unix::{self, SocketAddr, UCred},
+    unix::{SocketAddr, UCred, address},
 };
 use crate::{Interest, Ready, registration::Removal, slot::Direction};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -57,7 +57,7 @@ impl UnixStream {
     /// # Panics
     /// Without a current driver.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::connect_addr(&unix::address(path.as_ref())?).await
+        Self::connect_addr(&address::of_path(path.as_ref())?).await
     }
 
     /// Connects to the listener at this address.
@@ -84,7 +84,7 @@ impl UnixStream {
     /// Without a current driver.
     pub async fn connect_addr(address: &SocketAddr) -> io::Result<Self> {
         let socket = super::socket(Domain::UNIX, Type::STREAM)?;
-        Self::connect_by(socket, &unix::to_socket2(address)?).await
+        Self::connect_by(socket, &address::to_socket2(address)?).await
     }
 
     /// Connects a socket that this crate has made.
