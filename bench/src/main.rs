@@ -1,7 +1,7 @@
 //! Takes one sample of one workload on one runtime. `cargo xtask bench` runs this program many
 //! times, and compares the samples.
 use clap::{Parser, Subcommand};
-use rt::Ours;
+use runtimes::{ALL, Entry, Ours};
 use serde::Serialize;
 use std::{
     io::{self, Write},
@@ -17,6 +17,7 @@ mod names;
 mod noise;
 mod percentiles;
 mod rt;
+mod runtimes;
 mod workload;
 
 /// Measures one workload on one runtime.
@@ -136,7 +137,7 @@ fn main() -> ExitCode {
 }
 
 fn list(json: bool) -> Result<String, String> {
-    let runtimes = rt::ALL.iter().map(|entry| Runtime {
+    let runtimes = ALL.iter().map(|entry| Runtime {
         name: entry.name,
         package: entry.package,
         parallel: entry.parallel,
@@ -147,7 +148,7 @@ fn list(json: bool) -> Result<String, String> {
         kind: row.kind,
         unit: row.unit,
         aim: row.aim,
-        without: rt::ALL
+        without: ALL
             .iter()
             .filter(|entry| !row.suits(entry.lacks))
             .map(|entry| entry.name)
@@ -171,8 +172,8 @@ fn list(json: bool) -> Result<String, String> {
     Ok(text)
 }
 
-fn entry(rt: &str) -> Result<&'static rt::Entry, String> {
-    let mut all = rt::ALL.iter();
+fn entry(rt: &str) -> Result<&'static Entry, String> {
+    let mut all = ALL.iter();
     all.find(|entry| entry.name == rt)
         .ok_or_else(|| format!("no runtime {rt}; there are {}", names::RUNTIMES.join(", ")))
 }

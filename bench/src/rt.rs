@@ -1,12 +1,11 @@
 //! The interface between the rows and the runtimes.
 //!
-//! To add a runtime, write a file that implements [`Rt`]. Add the file's `mod` line and an entry in
-//! [`ALL`] here, the runtime's name to `names.rs`, and its package to `Cargo.toml`.
-use crate::workload::{Sample, sample, serve_for_ever};
+//! To add a runtime, write a file that implements [`Rt`]. Add the file's `mod` line here, an entry
+//! to `runtimes.rs`, the runtime's name to `names.rs`, and its package to `Cargo.toml`.
 use std::{
     future::Future,
     io,
-    net::{SocketAddr, TcpListener},
+    net::TcpListener,
     path::PathBuf,
     task::{Context, Poll},
     time::Duration,
@@ -43,17 +42,17 @@ macro_rules! serve {
     };
 }
 
-mod async_executor;
+pub(crate) mod async_executor;
 #[cfg(target_os = "linux")]
-mod epoll;
-mod futures;
+pub(crate) mod epoll;
+pub(crate) mod futures;
 pub(crate) mod http;
-mod nexosim;
-mod selvedge;
-mod selvedge_current;
-mod smol;
-mod tokio;
-mod tokio_current;
+pub(crate) mod nexosim;
+pub(crate) mod selvedge;
+pub(crate) mod selvedge_current;
+pub(crate) mod smol;
+pub(crate) mod tokio;
+pub(crate) mod tokio_current;
 
 /// A feature that a row may need, besides spawning from an outside thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,49 +230,3 @@ pub(crate) trait Rt: Sized + 'static {
 async fn lacking<T>() -> T {
     unreachable!("a row that asks for it leaves the runtime out")
 }
-
-/// A runtime, as the command line finds it by its name.
-pub(crate) struct Entry {
-    pub(crate) name: &'static str,
-    pub(crate) package: &'static str,
-    pub(crate) parallel: bool,
-    pub(crate) lacks: &'static [Ask],
-    /// Measures the named row with a number of workers for at least a time. `None` if there is no
-    /// such row, or if the runtime or the machine cannot run the row.
-    pub(crate) sample: fn(&str, usize, Duration) -> io::Result<Option<Sample>>,
-    /// Starts a server of HTTP on a number of workers. The server runs as long as the process.
-    /// `None` if the runtime has no such server.
-    pub(crate) serve: fn(usize, Http) -> io::Result<Option<SocketAddr>>,
-}
-
-impl Entry {
-    const fn of<R: Rt>() -> Self {
-        Self {
-            name: R::NAME,
-            package: R::PACKAGE,
-            parallel: R::PARALLEL,
-            lacks: R::LACKS,
-            sample: sample::<R>,
-            serve: serve_for_ever::<R>,
-        }
-    }
-}
-
-/// The runtime that the others are compared with.
-pub(crate) type Ours = selvedge::Selvedge;
-
-/// All runtimes, ours first.
-pub(crate) const ALL: &[Entry] = &[
-    Entry::of::<Ours>(),
-    Entry::of::<selvedge_current::CurrentThread>(),
-    Entry::of::<selvedge::Unlimited>(),
-    Entry::of::<tokio::MultiThread>(),
-    Entry::of::<tokio_current::CurrentThread>(),
-    Entry::of::<async_executor::Plain>(),
-    Entry::of::<async_executor::Static>(),
-    Entry::of::<smol::Smol>(),
-    Entry::of::<futures::Pool>(),
-    Entry::of::<nexosim::NeXosim>(),
-    #[cfg(target_os = "linux")]
-    Entry::of::<epoll::Epoll>(),
-];

@@ -16,8 +16,10 @@
 //! 5. Before a guest polls its future again, and when it leaves, it recruits another standby if
 //!    there must be one and is none (rule 5 of `standby.rs`).
 use crate::{
-    driver::{Driver, Inner},
-    park::{Token, Waited, WorkerPark},
+    driver::Driver,
+    park::WorkerPark,
+    threads::Threads,
+    token::{Token, Waited},
 };
 use std::{
     future::Future,
@@ -27,85 +29,12 @@ use std::{
 };
 use sync_shim::{
     atomic::{
-        AtomicBool, AtomicUsize,
+        AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
     },
-    count::shared,
     panics::contain,
-    sync::Mutex,
 };
 use worker_idle::park::Park;
-
-/// The tokens of a driver's guests.
-pub(crate) struct Guests {
-    tokens: Mutex<Vec<Option<Arc<Token>>>>,
-    count: AtomicUsize,
-}
-
-impl Guests {
-    pub(crate) fn new() -> Self {
-        Self {
-            tokens: Mutex::new(Vec::new()),
-            count: shared(AtomicUsize::new(0)),
-        }
-    }
-
-    /// Returns whether there are no guests. The caller's fence orders the load.
-    pub(crate) fn is_empty(&self) -> bool {
-        // Ordering: Relaxed; see `Inner::recruit_standby`.
-        self.count.load(Relaxed) == 0
-    }
-
-    /// Adds a guest, and returns its place.
-    fn add(&self, token: Arc<Token>) -> usize {
-        let mut guests = self.tokens.lock();
-        let place = guests.iter().position(Option::is_none);
-        let place = place.unwrap_or_else(|| {
-            guests.push(None);
-            guests.len() - 1
-        });
-        guests[place] = Some(token);
-        // Ordering: Relaxed. The guest makes a fence before it waits.
-        self.count.fetch_add(1, Relaxed);
-        place
-    }
-
-    fn remove(&self, place: usize) {
-        let mut guests = self.tokens.lock();
-        guests[place] = None;
-        // Ordering: Relaxed. A thread that reads the old count takes the lock in vain.
-        self.count.fetch_sub(1, Relaxed);
-        while let Some(None) = guests.last() {
-            guests.pop();
-        }
-    }
-
-    /// Returns the token of the guest at this place, unless it has left.
-    pub(crate) fn token(&self, place: usize) -> Option<Arc<Token>> {
-        self.tokens.lock().get(place).cloned().flatten()
-    }
-
-    /// Returns the tokens of all guests.
-    pub(crate) fn tokens(&self) -> Vec<Arc<Token>> {
-        self.tokens.lock().iter().flatten().cloned().collect()
-    }
-
-    /// Returns the token of a guest that waits on its thread, and is not at the place `but`.
-    pub(crate) fn in_thread(&self, but: Option<usize>) -> Option<Arc<Token>> {
-        let guests = self.tokens.lock();
-        let mut others = guests
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| Some(*place) != but);
-        others.find_map(|(_, token)| token.clone().filter(|token| token.is_in_thread()))
-    }
-
-    /// Returns whether `test` is true of each guest's token.
-    #[cfg(feature = "test-util")]
-    pub(crate) fn all(&self, test: impl Fn(&Token) -> bool) -> bool {
-        self.tokens.lock().iter().flatten().all(|token| test(token))
-    }
-}
 
 /// The waker of a guest's future (rule 2).
 struct Signal {
@@ -174,8 +103,8 @@ impl Driver {
         self.scope(None, || {
             loop {
                 if signal.take() {
-                    if self.inner().lacks_standby() {
-                        self.inner().recruit_standby();
+                    if self.threads().lacks_standby() {
+                        self.threads().recruit_standby();
                     }
                     if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                         return output;
@@ -193,31 +122,31 @@ impl Driver {
 impl WorkerPark {
     /// Makes the park of a thread that enters a `block_on`.
     pub(crate) fn of_guest(driver: Driver, token: Arc<Token>) -> Self {
-        let inner = driver.inner();
-        let index = inner.tokens.len() + inner.guests.add(token.clone());
+        let threads = driver.threads();
+        let index = threads.tokens.len() + threads.guests.add(token.clone());
         #[cfg(feature = "test-util")]
-        inner.clock.will_wait();
+        threads.clock.will_wait();
         Self::with(driver, token, index)
     }
 
     pub(crate) fn is_guest(&self) -> bool {
-        self.index() >= self.driver().inner().tokens.len()
+        self.index() >= self.driver().threads().tokens.len()
     }
 
     /// Waits as a guest (rules 3 and 4).
     pub(crate) fn wait_as_guest(&mut self) {
         let driver = self.driver().clone();
-        let (inner, role) = (driver.inner(), &driver.inner().role);
-        let mut takes = self.had_full_batch() && inner.stands_by();
+        let threads = driver.threads();
+        let mut takes = self.had_full_batch() && threads.stands_by();
         loop {
-            if takes && role.try_take(self.index()) {
+            if takes && threads.role.try_take(self.index()) {
                 self.wait_as_poller(None);
-                return inner.retire(self.index());
+                return threads.retire(self.index());
             }
             takes = false;
-            let waited = if !inner.stands_by() {
+            let waited = if !threads.stands_by() {
                 self.wait_in_thread_if(None, || true)
-            } else if role.try_stand_by(self.index()) {
+            } else if threads.role.try_stand_by(self.index()) {
                 takes = true;
                 self.stand_by(None)
             } else {
@@ -230,7 +159,7 @@ impl WorkerPark {
     }
 }
 
-impl Inner {
+impl Threads {
     /// Takes a guest out of the list.
     pub(crate) fn remove_guest(&self, index: usize) {
         #[cfg(feature = "test-util")]

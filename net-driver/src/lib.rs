@@ -5,6 +5,7 @@
 
 mod driver;
 mod guest;
+mod guests;
 mod list;
 #[cfg(all(unix, not(selvedge_loom)))]
 pub mod net;
@@ -23,7 +24,9 @@ mod slab;
 mod slot;
 mod standby;
 mod sys;
+mod threads;
 pub mod time;
+mod token;
 
 pub use driver::{Driver, Entered};
 pub use over::{OverPark, WorkerTimers};

@@ -7,9 +7,9 @@
 //!
 //! A paused clock knows of an unpark by [`Driver::waker`], which marks the worker's token first.
 //! The clock does not know of a wake by the parker's own waker.
+use crate::{driver::Driver, threads::LeaveRole};
 #[cfg(feature = "test-util")]
-use crate::driver::Inner;
-use crate::{driver::Driver, standby::LeaveRole};
+use crate::{threads::Threads, token::Token};
 use std::{collections::VecDeque, fmt, task::Waker, time::Duration};
 use worker_idle::park::Park;
 
@@ -68,6 +68,27 @@ pub struct OverPark<'a, P> {
     park: &'a mut P,
 }
 
+impl Driver {
+    /// Returns a handle that drives the timers of the worker with this index over the worker's own
+    /// parker: see [`with_wakers`](Self::with_wakers). A worker has one handle at a time. The drop
+    /// of a handle may call the wakers of the other workers: hold no lock then that a waker takes.
+    ///
+    /// # Panics
+    /// If there is no such worker, or if an earlier handle of the worker was not dropped yet or was
+    /// forgotten. Also if the driver was not made by [`with_wakers`](Self::with_wakers): it could
+    /// not end the parks of a parker that it does not know.
+    #[track_caller]
+    pub fn timers(&self, worker: usize) -> WorkerTimers {
+        self.threads().assert_worker(worker);
+        assert!(
+            self.threads().parks_elsewhere(),
+            "the workers of this driver park in its own parkers: use `Driver::park`, or make the \
+             driver by `Driver::with_wakers`"
+        );
+        WorkerTimers::new(self.clone(), worker)
+    }
+}
+
 impl WorkerTimers {
     #[track_caller]
     pub(crate) fn new(driver: Driver, worker: usize) -> Self {
@@ -89,7 +110,12 @@ impl WorkerTimers {
     fn collect(&mut self, max: usize) {
         let driver = self.driver.inner();
         let timers = &driver.timers;
-        timers.collect_due(self.worker, max, || driver.now(), &mut self.collected);
+        timers.collect_due(
+            self.worker,
+            max,
+            || driver.threads.now(),
+            &mut self.collected,
+        );
     }
 }
 
@@ -100,18 +126,18 @@ impl<P: Park> OverPark<'_, P> {
             Some(limit) => park.park_timeout(limit),
         };
         let driver = self.timers.driver.inner();
-        self.timers.may_owe_role |= driver.role.is_active();
+        self.timers.may_owe_role |= driver.threads.role.is_active();
         #[cfg(feature = "test-util")]
-        let (waits, limit) = Waits::begin(driver, self.timers.worker, limit);
-        if !self.timers.may_owe_role || !driver.role.try_take(self.timers.worker) {
+        let (waits, limit) = Waits::begin(&driver.threads, self.timers.worker, limit);
+        if !self.timers.may_owe_role || !driver.threads.role.try_take(self.timers.worker) {
             #[cfg(feature = "test-util")]
-            driver.began_to_wait();
+            driver.threads.began_to_wait();
             return park(self.park, limit);
         }
-        let role = LeaveRole(driver);
+        let role = LeaveRole(&driver.threads);
         let next = driver.until_next_deadline();
         #[cfg(feature = "test-util")]
-        let next = if driver.clock.is_paused() {
+        let next = if driver.threads.clock.is_paused() {
             let jumped = driver.jump_if_idle(self.timers.worker);
             jumped.then_some(Duration::ZERO)
         } else {
@@ -135,7 +161,7 @@ impl<P: Park> OverPark<'_, P> {
 
 /// Marks a worker as waiting, for the test clock, until this value is dropped.
 #[cfg(feature = "test-util")]
-struct Waits<'a>(&'a crate::park::Token);
+struct Waits<'a>(&'a Token);
 
 #[cfg(feature = "test-util")]
 impl<'a> Waits<'a> {
@@ -143,15 +169,16 @@ impl<'a> Waits<'a> {
     /// The parker got a token from that unpark too, but a park outside of the [`OverPark`] may have
     /// taken the parker's token.
     fn begin(
-        driver: &'a Inner,
+        threads: &'a Threads,
         worker: usize,
         limit: Option<Duration>,
     ) -> (Self, Option<Duration>) {
-        let token = &driver.tokens[worker];
-        driver.clock.will_wait();
-        let limit = match token.begin_wait() {
-            true => limit,
-            false => Some(Duration::ZERO),
+        let token = &threads.tokens[worker];
+        threads.clock.will_wait();
+        let limit = if token.begin_wait() {
+            limit
+        } else {
+            Some(Duration::ZERO)
         };
         (Self(token), limit)
     }
@@ -175,7 +202,7 @@ impl<P: Park> Park for OverPark<'_, P> {
 
     fn poll(&mut self, max: usize) {
         self.park.poll(max);
-        if self.timers.driver.inner().role.is_active() {
+        if self.timers.driver.threads().role.is_active() {
             self.timers.collect(max);
         }
     }

@@ -1,27 +1,6 @@
 //! How a worker parks: on its thread's futex, or in the reactor. The worker with the poller role
 //! parks until the next deadline at most (see `role.rs`).
 //!
-//! A worker has a token, as a [`ThreadPark`](worker_idle::park::ThreadPark) has. One state says
-//! whether there is a token, and whether the worker waits:
-//!
-//! | state | token | the worker |
-//! |---|---|---|
-//! | `EMPTY` | no | runs |
-//! | `NOTIFIED` | yes | runs or waits |
-//! | `IN_THREAD` | no | waits on its thread, or looks at the role once more before it does |
-//! | `IN_REACTOR` | no | waits in the reactor, or is about to |
-//!
-//! 1. `unpark` swaps in `NOTIFIED`. If the swap finds a waiting state, `unpark` ends that wait.
-//!    Otherwise the worker will find the token.
-//! 2. The worker enters a waiting state only from `EMPTY`, and leaves it by one atomic change to
-//!    `EMPTY`. So a token is taken once, and ends one park.
-//! 3. The worker writes its thread's handle before `IN_THREAD`. An unparker reads the handle only
-//!    after it found that state.
-//! 4. The worker enters `IN_REACTOR` only after it has seen the reactor. An unparker that finds
-//!    that state wakes the reactor. Another unpark, before the worker leaves the state, finds
-//!    `NOTIFIED` and costs no system call. The wake of the reactor may come after the worker has
-//!    left: then the wake ends a later wait in vain.
-//!
 //! A park only collects wakers. `deliver` calls them, when the worker counts as awake.
 //!
 //! Before a worker waits in the reactor, it looks there for up to 50 µs, if such looks have found
@@ -32,9 +11,10 @@
 //! in smaller batches, and each look is a system call.
 use crate::{
     driver::{Driver, Inner},
-    poller::{MAX_EVENTS, Poller, wake_all},
-    standby::LeaveRole,
+    poller::{MAX_EVENTS, wake_all},
+    threads::LeaveRole,
     time::slack,
+    token::{Token, Waited},
 };
 use std::{
     collections::VecDeque,
@@ -43,197 +23,18 @@ use std::{
     mem,
     pin::pin,
     sync::Arc,
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
-use sync_shim::{
-    atomic::{
-        AtomicU32,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
-    },
-    panics::contain,
-    sync::Mutex,
-    thread::{self, Thread},
-};
+use sync_shim::panics::contain;
 use worker_idle::{Backoff, park::Park};
 
 /// The longest time for which a worker looks in the reactor before it waits there.
 const LOOK: Duration = Duration::from_micros(50);
 
-const EMPTY: u32 = 0;
-const NOTIFIED: u32 = 1;
-const IN_THREAD: u32 = 2;
-const IN_REACTOR: u32 = 3;
-
 /// The largest number of timers that a park collects at once. The next look collects further timers
 /// that are due.
 const MAX_TIMERS: usize = 256;
-
-/// The end of a wait on a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
-    /// The thread has taken a token.
-    Unparked,
-    /// The limit has passed, or the thread woke up without a reason.
-    TimedOut,
-    /// The thread was not allowed to wait, and there was no token.
-    Refused,
-}
-
-/// The token of a worker, or of another thread that waits in the driver.
-pub(crate) struct Token {
-    state: AtomicU32,
-    thread: Mutex<Option<Thread>>,
-    poller: Arc<Poller>,
-}
-
-impl Token {
-    pub(crate) fn new(poller: Arc<Poller>) -> Self {
-        Self {
-            state: AtomicU32::new(EMPTY),
-            thread: Mutex::new(None),
-            poller,
-        }
-    }
-
-    /// Ends the present or the next park (rule 1).
-    pub(crate) fn unpark(&self) {
-        // Ordering: Release publishes earlier writes to the park, also the writes before an earlier
-        // unpark (by the release sequence). Acquire pairs with the Release of `wait_in_reactor`:
-        // this thread then finds the reactor (rule 4).
-        match self.state.swap(NOTIFIED, AcqRel) {
-            IN_THREAD => {
-                let thread = self.thread.lock().clone();
-                if let Some(thread) = thread {
-                    thread.unpark();
-                }
-            }
-            IN_REACTOR => {
-                if let Some(reactor) = self.poller.reactor() {
-                    reactor.wake();
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns whether the worker's thread waits, and was not unparked.
-    #[cfg(feature = "test-util")]
-    pub(crate) fn is_waiting(&self) -> bool {
-        // Ordering: Relaxed; the fences of the test clock order this load.
-        matches!(self.state.load(Relaxed), IN_THREAD | IN_REACTOR)
-    }
-
-    /// Marks the thread of a worker that parks in a parker of its own as waiting. Returns false if
-    /// the worker was unparked before.
-    #[cfg(feature = "test-util")]
-    pub(crate) fn begin_wait(&self) -> bool {
-        // Ordering: Relaxed, as in `is_waiting`. `end_wait` acquires a token.
-        self.state
-            .compare_exchange(EMPTY, IN_THREAD, Relaxed, Relaxed)
-            .is_ok()
-    }
-
-    /// Marks the thread of a worker that parks in a parker of its own as running. Takes the token.
-    #[cfg(feature = "test-util")]
-    pub(crate) fn end_wait(&self) {
-        // Ordering: Acquire pairs with `unpark`. The parker's own token may come later than this
-        // one, but the worker looks for tasks right after this.
-        self.state.swap(EMPTY, Acquire);
-    }
-
-    /// Returns whether the next park ends at once. A hint for all but the test clock.
-    pub(crate) fn is_notified(&self) -> bool {
-        // Ordering: Relaxed. The thread that takes the token acquires the writes that the unpark
-        // publishes. The test clock reads its count `waits` before and after this load.
-        self.state.load(Relaxed) == NOTIFIED
-    }
-
-    /// Returns whether the thread waits outside of the reactor, or is about to.
-    pub(crate) fn is_in_thread(&self) -> bool {
-        // Ordering: Relaxed. A worker that this misses does not wait: it sees that the role is
-        // vacant. The fences of `Role::is_still_held` and of
-        // `recruit_standby` order this load (rule 4 of `role.rs`, rule 4 of `standby.rs`).
-        self.state.load(Relaxed) == IN_THREAD
-    }
-
-    fn take(&self) -> bool {
-        // Ordering: Acquire pairs with `unpark`. Without a token the caller learns nothing.
-        self.state
-            .compare_exchange(NOTIFIED, EMPTY, Acquire, Relaxed)
-            .is_ok()
-    }
-
-    /// Waits on this thread for a token, at most for `limit`.
-    pub(crate) fn wait_in_thread(&self, limit: Option<Duration>) {
-        self.wait_in_thread_if(limit, || true);
-    }
-
-    /// Waits on this thread for a token, at most for `limit`. Calls `may_wait` in the state
-    /// `IN_THREAD`, before it waits. If that returns false, this does not wait.
-    pub(crate) fn wait_in_thread_if(
-        &self,
-        limit: Option<Duration>,
-        may_wait: impl FnOnce() -> bool,
-    ) -> Waited {
-        if self.take() {
-            return Waited::Unparked;
-        }
-        *self.thread.lock() = Some(thread::current());
-        // Ordering: Relaxed. The lock publishes the handle to an unparker that finds IN_THREAD. If
-        // there is a token, the swap below acquires it.
-        let entered = self
-            .state
-            .compare_exchange(EMPTY, IN_THREAD, Relaxed, Relaxed)
-            .is_ok();
-        let waits = !entered || may_wait();
-        if entered && waits {
-            match limit {
-                Some(limit) => thread::park_timeout(limit),
-                None => loop {
-                    thread::park();
-                    if self.take() {
-                        return Waited::Unparked;
-                    }
-                },
-            }
-        }
-        // There is a token, or the time is up, or this thread may not wait.
-        // Ordering: Acquire pairs with `unpark`.
-        match self.state.swap(EMPTY, Acquire) {
-            NOTIFIED => Waited::Unparked,
-            _ if waits => Waited::TimedOut,
-            _ => Waited::Refused,
-        }
-    }
-
-    /// Calls `wait`, which waits in the reactor, unless there is a token. Returns whether it called
-    /// `wait`. The caller must have seen the reactor.
-    fn wait_in_reactor(&self, wait: impl FnOnce()) -> bool {
-        // Ordering: Release pairs with the Acquire of `unpark`: an unparker that sees this state
-        // finds the reactor (rule 4). If there is a token, the swap below acquires it.
-        let entered = self
-            .state
-            .compare_exchange(EMPTY, IN_REACTOR, Release, Relaxed)
-            .is_ok();
-        if entered {
-            wait();
-        }
-        // Ordering: Acquire pairs with `unpark`.
-        self.state.swap(EMPTY, Acquire);
-        entered
-    }
-}
-
-impl Wake for Token {
-    fn wake(self: Arc<Self>) {
-        self.unpark();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.unpark();
-    }
-}
 
 /// The [`Park`] of one worker, made by [`Driver::park`].
 ///
@@ -280,10 +81,28 @@ pub struct WorkerPark {
     collected: VecDeque<Waker>,
 }
 
+impl Driver {
+    /// Returns the parker of the worker with this index. A worker has one parker at a time.
+    ///
+    /// # Panics
+    /// If there is no such worker, or if an earlier parker of the worker was not dropped yet or was
+    /// forgotten. Also if the workers park in parkers of their own
+    /// ([`with_wakers`](Self::with_wakers)).
+    #[track_caller]
+    pub fn park(&self, worker: usize) -> WorkerPark {
+        self.threads().assert_worker(worker);
+        assert!(
+            !self.threads().parks_elsewhere(),
+            "the workers of this driver park in parkers of their own: use `Driver::timers`"
+        );
+        WorkerPark::new(self.clone(), worker)
+    }
+}
+
 impl WorkerPark {
     #[track_caller]
     pub(crate) fn new(driver: Driver, worker: usize) -> Self {
-        let token = driver.inner().tokens[worker].clone();
+        let token = driver.threads().tokens[worker].clone();
         driver.inner().add_park(worker);
         Self::with(driver, token, worker)
     }
@@ -404,7 +223,7 @@ impl WorkerPark {
     /// ```
     pub fn poll_all(&mut self) {
         let driver = self.driver.inner();
-        if driver.role.is_active() {
+        if driver.threads.role.is_active() {
             driver.poll_all(&mut self.collected);
             self.collect(usize::MAX);
         }
@@ -414,9 +233,9 @@ impl WorkerPark {
         if self.is_guest() {
             return self.wait_as_guest();
         }
-        self.may_owe_role |= self.driver.inner().role.is_active();
+        self.may_owe_role |= self.driver.threads().role.is_active();
         if self.may_owe_role {
-            let role = &self.driver.inner().role;
+            let role = &self.driver.threads().role;
             while !role.try_take(self.worker) {
                 match self.wait_beside_poller(limit) {
                     Waited::Refused => {}
@@ -427,8 +246,8 @@ impl WorkerPark {
         } else {
             self.wait_in_thread_if(limit, || true);
             // The role may have become active meanwhile, and another worker may have handed it over
-            // to this one, whose token tells so.
-            self.may_owe_role = self.driver.inner().role.is_active();
+            // to this one: then it has unparked this one.
+            self.may_owe_role = self.driver.threads().role.is_active();
         }
     }
 
@@ -438,12 +257,12 @@ impl WorkerPark {
         may_wait: impl FnOnce() -> bool,
     ) -> Waited {
         #[cfg(feature = "test-util")]
-        self.driver.inner().clock.will_wait();
+        self.driver.threads().clock.will_wait();
         self.token.wait_in_thread_if(limit, || {
             let waits = may_wait();
             #[cfg(feature = "test-util")]
             if waits {
-                self.driver.inner().began_to_wait();
+                self.driver.threads().began_to_wait();
             }
             waits
         })
@@ -452,15 +271,15 @@ impl WorkerPark {
     /// Waits for the sockets and the first timer. The thread has taken the role, and leaves it.
     pub(crate) fn wait_as_poller(&mut self, limit: Option<Duration>) {
         let driver = self.driver.inner();
-        let role = LeaveRole(driver);
+        let role = LeaveRole(&driver.threads);
         let poller = &driver.poller;
         // If nobody has polled for long, this worker may also be away for long after this park.
         let hands_over = poller.is_overdue();
         let next = driver.until_next_deadline();
         #[cfg(feature = "test-util")]
-        let next = if driver.clock.is_paused() {
+        let next = if driver.threads.clock.is_paused() {
             let out = &mut self.collected;
-            if !driver.parks_elsewhere() {
+            if !driver.threads.parks_elsewhere() {
                 driver.poller.wait(Some(Duration::ZERO), out);
             }
             let jumped = out.is_empty() && driver.jump_if_idle(self.worker);
@@ -474,12 +293,13 @@ impl WorkerPark {
         let limit = [limit, next].into_iter().flatten().min();
         // A guest may be the poller of workers that park elsewhere. A thread polls the sockets
         // then.
-        if poller.workers_reactor().is_some() && !driver.parks_elsewhere() {
+        if poller.workers_reactor().is_some() && !driver.threads.parks_elsewhere() {
             let (backoff, out) = (&mut self.backoff, &mut self.collected);
             let before = out.len();
-            let look = match self.batch.is_large() {
-                true => Look::InVain(limit),
-                false => look(driver, &self.token, limit, backoff, out),
+            let look = if self.batch.is_large() {
+                Look::InVain(limit)
+            } else {
+                look(driver, &self.token, limit, backoff, out)
             };
             if let Look::InVain(left) = look {
                 let waited = self.token.wait_in_reactor(|| poller.wait(left, out));
@@ -501,7 +321,7 @@ impl WorkerPark {
         self.collect(MAX_TIMERS);
         self.was_full = self.collected.len() >= self.driver.inner().poller.max_events();
         if hands_over && !self.collected.is_empty() {
-            self.driver.inner().hand_over();
+            self.driver.threads().hand_over();
         }
     }
 
@@ -510,10 +330,10 @@ impl WorkerPark {
     fn collect(&mut self, max: usize) {
         let driver = self.driver.inner();
         // The guests have one wheel, behind those of the workers.
-        let wheel = self.worker.min(driver.tokens.len());
+        let wheel = self.worker.min(driver.threads.tokens.len());
         driver
             .timers
-            .collect_due(wheel, max, || driver.now(), &mut self.collected);
+            .collect_due(wheel, max, || driver.threads.now(), &mut self.collected);
     }
 }
 
@@ -560,7 +380,7 @@ fn look(
     // Correctness does not depend on these looks, so the models leave them out. Under a paused
     // clock they are left out too, because the clock does not know whether a worker looks.
     let may = cfg!(not(any(selvedge_loom, selvedge_shuttle))) && limit != Some(Duration::ZERO);
-    if !may || driver.is_clock_paused() || !backoff.is_due() {
+    if !may || driver.threads.is_clock_paused() || !backoff.is_due() {
         return Look::InVain(limit);
     }
     let limited = limit.map(|limit| (limit, Instant::now()));
@@ -583,7 +403,7 @@ struct Retire<'a>(&'a mut WorkerPark);
 impl Drop for Retire<'_> {
     fn drop(&mut self) {
         if mem::take(&mut self.0.may_owe_role) {
-            self.0.driver.inner().retire(self.0.worker);
+            self.0.driver.threads().retire(self.0.worker);
         }
     }
 }
@@ -599,8 +419,8 @@ impl Park for WorkerPark {
 
     fn poll(&mut self, max: usize) {
         let driver = self.driver.inner();
-        if driver.role.is_active() {
-            if !driver.role.is_held() || driver.poller.polls_every_quota() {
+        if driver.threads.role.is_active() {
+            if !driver.threads.role.is_held() || driver.poller.polls_every_quota() {
                 driver.poll_if_due(max, &mut self.collected);
             }
             self.collect(max);
@@ -630,7 +450,7 @@ impl Drop for WorkerPark {
         if self.is_guest() {
             // Its events were delivered, unless a panic of its future unwinds.
             contain(|| wake_all(&mut self.collected));
-            return driver.remove_guest(self.worker);
+            return driver.threads.remove_guest(self.worker);
         }
         driver.remove_park(self.worker, self.may_owe_role, &mut self.collected);
     }

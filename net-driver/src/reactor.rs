@@ -4,7 +4,6 @@
 //! registration makes later events stale, whether or not the kernel's entry is gone by then.
 use crate::{
     Ready,
-    registration::Registration,
     slab::{Refused, Slab, SourceId},
     sys::{Fd, Sys},
 };
@@ -15,7 +14,6 @@ use std::{
     task::Waker,
     time::Duration,
 };
-use sync_shim::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Reactor<S> {
@@ -37,21 +35,6 @@ impl Serial {
     }
 }
 
-/// The action that takes a source out of the kernel when its registration ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Removal {
-    /// The close of the source's only descriptor, which follows anyway. This saves a system call.
-    /// While a duplicate of the descriptor is open, the kernel reports further events, all of them
-    /// stale. So this is for sockets that this crate has made.
-    Close,
-    /// A call of [`Sys::deregister`], since descriptors of the source may stay open.
-    Call,
-    /// A call of [`Sys::deregister`], but only if the registration still owns its number (rule 4
-    /// of `slab.rs`). Such a registration is *checked*. This is for an `AsyncFd`, whose descriptor
-    /// safe code may have dropped.
-    CheckedCall,
-}
-
 impl<S: Sys> Reactor<S> {
     pub(crate) fn open() -> io::Result<Self> {
         Ok(Self {
@@ -61,39 +44,27 @@ impl<S: Sys> Reactor<S> {
         })
     }
 
-    /// Registers a source. `ready` has the states that the caller assumes: to try an operation in
-    /// vain costs less than to wait for the first event. Unless the removal is
-    /// [checked](Removal::CheckedCall), the caller owns the descriptor, and closes it only after
-    /// the registration.
+    /// Occupies a slot for a source, and makes the kernel's entry: see [`Registration::new`].
     ///
-    /// A descriptor may be registered already. If that entry is left over from a registration that
-    /// has lost its number, or has ended, this takes the entry over. Otherwise this fails with
-    /// `AlreadyExists`. Where the close of a descriptor leaves its entry, a checked registration
-    /// also fails while the one that has lost the number lives, or if it was forgotten.
-    pub(crate) fn register(
-        this: &Arc<Self>,
-        fd: Fd,
-        ready: Ready,
-        removal: Removal,
-    ) -> io::Result<Registration<S>> {
-        let is_checked = removal == Removal::CheckedCall;
-        let mut slab = this.slab.lock();
+    /// [`Registration::new`]: crate::registration::Registration::new
+    pub(crate) fn add(&self, fd: Fd, ready: Ready, is_checked: bool) -> io::Result<SourceId> {
+        let mut slab = self.slab.lock();
         let id = slab.insert(ready).map_err(|refused| match refused {
             Refused::Closed => shut_down_error(),
             Refused::Full => io::Error::other("the driver has no room for another socket"),
         })?;
         let added = if is_checked || slab.has_owner(fd) {
             drop(slab);
-            this.add_entry_first(fd, id, is_checked)
+            self.add_entry_first(fd, id, is_checked)
         } else {
             slab.set_owner(fd, id);
             drop(slab);
-            this.add_entry_of_owner(fd, id)
+            self.add_entry_of_owner(fd, id)
         };
         match added {
-            Ok(()) => Ok(Registration::new(this.clone(), id, fd, removal)),
+            Ok(()) => Ok(id),
             Err(error) => {
-                this.slab.remove(id, fd);
+                self.slab.remove(id, fd);
                 Err(error)
             }
         }

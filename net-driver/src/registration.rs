@@ -13,8 +13,8 @@
 //! This crate repeats an operation of its own that a signal interrupts ([`uninterrupted`]). The
 //! error of a user's operation goes to the user: nothing here knows whether that operation ends.
 use crate::{
-    Interest,
-    reactor::{Reactor, Removal, Serial, shut_down_error},
+    Interest, Ready,
+    reactor::{Reactor, Serial, shut_down_error},
     readiness::Snapshot,
     slab::SourceId,
     slot::{Direction, Slot, WaiterKey},
@@ -39,6 +39,21 @@ pub(crate) struct Registration<S: Sys> {
     id: SourceId,
     fd: Fd,
     removal: Removal,
+}
+
+/// The action that takes a source out of the kernel when its registration ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// The close of the source's only descriptor, which follows anyway. This saves a system call.
+    /// While a duplicate of the descriptor is open, the kernel reports further events, all of them
+    /// stale. So this is for sockets that this crate has made.
+    Close,
+    /// A call of [`Sys::deregister`], since descriptors of the source may stay open.
+    Call,
+    /// A call of [`Sys::deregister`], but only if the registration still owns its number (rule 4
+    /// of `slab.rs`). Such a registration is *checked*. This is for an `AsyncFd`, whose descriptor
+    /// safe code may have dropped.
+    CheckedCall,
 }
 
 /// Tells registrations apart, also those of different reactors.
@@ -68,14 +83,27 @@ impl Moved {
 }
 
 impl<S: Sys> Registration<S> {
-    /// Makes a registration. `id` names the slot that was just occupied for this registration.
-    pub(crate) fn new(reactor: Arc<Reactor<S>>, id: SourceId, fd: Fd, removal: Removal) -> Self {
-        Self {
-            reactor,
+    /// Registers a source. `ready` is the readiness to assume at first: one failed call costs less
+    /// than a wait for the first event. Unless the removal is [checked](Removal::CheckedCall), the
+    /// caller owns the descriptor, and closes it only after the registration.
+    ///
+    /// A descriptor may be registered already. If that entry is left over from a registration that
+    /// has lost its number, or has ended, this takes the entry over. Otherwise this fails with
+    /// `AlreadyExists`. Where the close of a descriptor leaves its entry, a checked registration
+    /// also fails while the one that has lost the number lives, or if it was forgotten.
+    pub(crate) fn new(
+        reactor: &Arc<Reactor<S>>,
+        fd: Fd,
+        ready: Ready,
+        removal: Removal,
+    ) -> io::Result<Self> {
+        let id = reactor.add(fd, ready, removal == Removal::CheckedCall)?;
+        Ok(Self {
+            reactor: reactor.clone(),
             id,
             fd,
             removal,
-        }
+        })
     }
 
     pub(crate) fn reactor(&self) -> &Arc<Reactor<S>> {
@@ -231,9 +259,10 @@ impl<S: Sys> Registration<S> {
     /// Returns the readiness. Fails with `WouldBlock` if a wait for `interest` would not end now.
     fn ready_now(&self, interest: Interest) -> io::Result<Snapshot> {
         let seen = self.slot().load();
-        match seen.ends_wait(interest) {
-            true => Ok(seen),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        if seen.ends_wait(interest) {
+            Ok(seen)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
         }
     }
 

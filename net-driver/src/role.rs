@@ -1,9 +1,23 @@
 //! The poller role: which parked worker wakes up for the next deadline, and for sockets.
 //!
-//! One parked thread at a time has the role: the *poller*. The poller parks until the first
-//! deadline of all wheels. The other workers park without a limit of their own, but for the
-//! standby (see `standby.rs`). A *guest* is a thread in a `block_on` of the driver that is no
-//! worker. It has an index too, behind those of the workers.
+//! One parked thread at a time has the role: the *poller*. It parks until the first deadline of all
+//! wheels. Meanwhile it waits for the events of sockets, unless a thread of the driver does. The
+//! other workers park without a limit of their own, but for the standby (see `standby.rs`). A
+//! thread that arms an earlier timer unparks the poller. When the park of the poller returns, it
+//! leaves the role, runs tasks, and looks at the timers between them. When it parks again, it takes
+//! the role again, unless another worker has. A worker that stops parking makes sure that one that
+//! waits takes the role.
+//!
+//! ```text
+//!            a worker parks
+//!   vacant -----------------> held by the poller
+//!     ^                               |
+//!     |                               | its park returns, by a deadline, an event or an unpark
+//!     +-------------------------------+
+//! ```
+//!
+//! A *guest* is a thread in a `block_on` of the driver that is no worker. It has an index too,
+//! behind those of the workers.
 //!
 //! | field | meaning | written by |
 //! |---|---|---|

@@ -31,11 +31,7 @@
 //!    rule 4 leaves it out. A thread that becomes the poller during the scan may be unparked in
 //!    vain: it recruits another one when it leaves the role. Workers that park in parkers of their
 //!    own never stand by.
-use crate::{
-    driver::{Driver, Inner},
-    park::{Waited, WorkerPark},
-    role::Left,
-};
+use crate::{driver::Driver, park::WorkerPark, threads::Threads, token::Waited};
 use std::time::{Duration, Instant};
 use sync_shim::atomic::{Ordering::SeqCst, fence};
 
@@ -49,23 +45,8 @@ const ROUNDS: u32 = 10;
 /// The shortest round of a guest.
 const MIN_ROUND: Duration = Duration::from_millis(1);
 
-/// Leaves the role when this value is dropped, also if a parker panics.
-pub(crate) struct LeaveRole<'a>(pub(crate) &'a Inner);
-
-impl Drop for LeaveRole<'_> {
-    fn drop(&mut self) {
-        match self.0.role.leave() {
-            Left::Done => {}
-            Left::Unpark(standby) => self.0.unpark(standby),
-            Left::WithoutStandby => {
-                self.0.recruit_standby();
-            }
-        }
-    }
-}
-
 /// Stops to stand by when this value is dropped (rule 3).
-struct Standby<'a>(&'a Inner);
+struct Standby<'a>(&'a Threads);
 
 impl Drop for Standby<'_> {
     fn drop(&mut self) {
@@ -77,9 +58,9 @@ impl WorkerPark {
     /// Waits on this thread while another thread has the role. Does not wait if the role is vacant,
     /// or if a thread is to stand by and none does.
     pub(crate) fn wait_beside_poller(&self, limit: Option<Duration>) -> Waited {
-        let inner = self.driver().inner();
-        let role = &inner.role;
-        if !inner.stands_by() || limit == Some(Duration::ZERO) {
+        let threads = self.driver().threads();
+        let role = &threads.role;
+        if !threads.stands_by() || limit == Some(Duration::ZERO) {
             return self.wait_in_thread_if(limit, || role.is_still_held());
         }
         if role.try_stand_by(self.index()) {
@@ -96,14 +77,15 @@ impl WorkerPark {
         limit: Option<Duration>,
         may_wait: impl FnOnce() -> bool,
     ) -> Waited {
-        let role = &self.driver().inner().role;
+        let role = &self.driver().threads().role;
         self.wait_in_thread_if(limit, || role.is_still_stood_by() && may_wait())
     }
 
     /// Waits as the standby, at most for `limit`. Is refused when the thread is to take the role.
     pub(crate) fn stand_by(&self, limit: Option<Duration>) -> Waited {
-        let inner = self.driver().inner();
-        let _standby = Standby(inner);
+        let driver = self.driver().inner();
+        let role = &driver.threads.role;
+        let _standby = Standby(&driver.threads);
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut rounds = 0;
         loop {
@@ -111,17 +93,19 @@ impl WorkerPark {
             if left == Some(Duration::ZERO) {
                 return Waited::TimedOut;
             }
-            let is_idle = rounds >= ROUNDS && inner.role.request_unpark();
+            let is_idle = rounds >= ROUNDS && role.request_unpark();
             let round = (!is_idle).then(|| self.round());
             let limit = [left, round].into_iter().flatten().min();
             let waited = self.wait_in_thread_if(limit, || true);
             if waited != Waited::TimedOut {
                 return waited;
             }
-            match inner.role.is_held() {
-                true => rounds += 1,
-                false if !self.is_guest() || inner.is_due_for(ROUND) => return Waited::Refused,
-                false => rounds = 0,
+            if role.is_held() {
+                rounds += 1;
+            } else if !self.is_guest() || driver.is_due_for(ROUND) {
+                return Waited::Refused;
+            } else {
+                rounds = 0;
             }
         }
     }
@@ -129,16 +113,16 @@ impl WorkerPark {
     /// Returns the length of the round that begins now. A guest looks when something will have been
     /// due for a round.
     fn round(&self) -> Duration {
-        let inner = self.driver().inner();
+        let driver = self.driver().inner();
         let due = self
             .is_guest()
-            .then(|| inner.until_due_for(ROUND))
+            .then(|| driver.until_due_for(ROUND))
             .flatten();
         due.map_or(ROUND, |due| due.clamp(MIN_ROUND, ROUND))
     }
 }
 
-impl Inner {
+impl Threads {
     /// Returns whether a thread that waits has to stand by. While the clock is paused, no timer
     /// becomes due beside a worker that runs.
     pub(crate) fn stands_by(&self) -> bool {
@@ -204,7 +188,7 @@ impl Driver {
     /// ```
     #[must_use]
     pub fn with_standby(self) -> Self {
-        self.inner().role.let_stand_by(true);
+        self.threads().role.let_stand_by(true);
         self
     }
 
@@ -220,13 +204,13 @@ impl Driver {
     /// driver.block_on(time::sleep(Duration::from_millis(1)));
     /// ```
     pub fn let_stand_by(&self) {
-        self.inner().role.let_stand_by(false);
-        self.inner().unpark_all();
+        self.threads().role.let_stand_by(false);
+        self.threads().unpark_all();
     }
 
     /// Returns whether parked threads may stand by: see [`with_standby`](Self::with_standby).
     pub fn may_stand_by(&self) -> bool {
-        self.inner().role.may_stand_by()
+        self.threads().role.may_stand_by()
     }
 
     /// Returns whether a worker must stand by and no thread does: timers or sockets are in use, and
@@ -238,7 +222,7 @@ impl Driver {
     /// ```
     #[inline]
     pub fn lacks_standby(&self) -> bool {
-        self.inner().lacks_standby() && !self.inner().parks_elsewhere()
+        self.threads().lacks_standby() && !self.threads().parks_elsewhere()
     }
 
     /// Unparks a thread that waits, so that it stands by, unless a thread does. Returns false if no
@@ -248,6 +232,6 @@ impl Driver {
     /// assert!(!net_driver::Driver::new(1).recruit_standby());
     /// ```
     pub fn recruit_standby(&self) -> bool {
-        self.inner().recruit_standby()
+        self.threads().recruit_standby()
     }
 }

@@ -69,10 +69,10 @@
 //!
 //!    The owner sees its items in order in each case. A thief may get a younger item before an
 //!    older item that was given back.
-//! 8. Suppose that an owner that claims more than one item at a time pushes an item into an empty
-//!    ring, and that no thief has set `request`. Then the item is private: the owner writes the
-//!    slot and does not move `tail`. The owner's next push, or rule 7, moves `tail` over the item,
-//!    which makes the item available.
+//! 8. An owner that claims more than one item at a time keeps an item *private* if it pushes the
+//!    item into an empty ring, and no thief has set `request`: it writes the slot and does not move
+//!    `tail`. The owner's next push, or rule 7, moves `tail` over the item, which makes the item
+//!    available.
 //! 9. Two operations give claimed items back by rule 7 without a request: the drop of an iterator
 //!    of [`Worker::pop_n`] gives back the items that it claimed and did not yield, and
 //!    [`Worker::with_claim`] gives back everything that is claimed.

@@ -130,13 +130,11 @@ impl Idle {
                 self.was_busy = is_busy;
                 continue;
             }
-            return Poll::Ready(match self.is_closing {
-                true => Step::Drop,
-                false => {
-                    self.is_closing = true;
-                    Step::Close
-                }
-            });
+            if self.is_closing {
+                return Poll::Ready(Step::Drop);
+            }
+            self.is_closing = true;
+            return Poll::Ready(Step::Close);
         }
         Poll::Pending
     }

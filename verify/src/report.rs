@@ -10,11 +10,9 @@ use crate::{
         self, Row,
         list::{List, Named},
     },
-    results,
 };
 use anyhow::{Context, Result, ensure};
 use project::{say, workspace};
-use serde::{Serialize, de::DeserializeOwned};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -25,7 +23,10 @@ use std::{
 
 mod older;
 mod page;
+mod stored;
 mod without;
+
+use stored::{FOLDER, Models, key, read, write_json};
 
 /// Options of `cargo xtask report`.
 #[derive(clap::Args)]
@@ -70,7 +71,6 @@ impl Options {
     }
 }
 
-const FOLDER: &str = "docs/verification";
 const PAGE: &str = "docs/verification.md";
 
 /// Brings the results up to date and writes the page; returns `false` when a model failed or a
@@ -223,13 +223,6 @@ fn compare(
     listed == there
 }
 
-/// Results by crate and model.
-type Models = BTreeMap<(String, String), Outcome>;
-
-fn key(model: &Outcome) -> (String, String) {
-    (model.package.clone(), model.model.clone())
-}
-
 /// Returns the results that are kept, and the models that exist and have no kept result.
 fn kept_and_new(
     folder: &Path,
@@ -336,19 +329,6 @@ fn mutants(folder: &Path, options: &Options) -> Result<Vec<Row>> {
         write_json(folder, "mutants", &all)?;
     }
     Ok(all)
-}
-
-fn file(folder: &Path, name: &str) -> PathBuf {
-    folder.join(name).with_extension("json")
-}
-
-/// Reads a file of results; `None` when there is no such file.
-fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>> {
-    results::earlier(&file(folder, name))
-}
-
-fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<()> {
-    results::write_json(&file(folder, name), value)
 }
 
 #[cfg(test)]

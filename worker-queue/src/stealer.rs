@@ -49,9 +49,9 @@ impl<T: Linked<Handle: Send>> Stealer<T> {
         self.ring.len()
     }
 
-    /// Returns whether the ring is empty. For the last look before a sleep: suppose that a push
-    /// happens before a `SeqCst` fence of some thread, and that this thread has a later `SeqCst`
-    /// fence before this call. Then this call sees the pushed item, unless the item has been taken.
+    /// Returns whether the ring is empty. This is for the last look before a sleep. A hint, unless
+    /// fenced: if a `SeqCst` fence follows a push, and a later `SeqCst` fence of this thread
+    /// precedes this call, the call sees the item, unless the item has been taken.
     ///
     /// ```
     /// # use queue_global::Boxed;

@@ -1,4 +1,4 @@
-//! What a worker gets when it takes items: from its own queue, or from another one.
+//! The results of a take: one item of the own queue, or a batch from another queue.
 
 /// The item that a worker runs next; see [`WorkerQueue::next`](crate::WorkerQueue::next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! `cargo xtask modules`: lists the import cycles between the files of a crate.
+//! `cargo xtask modules`: lists the import cycles between the files of a library or program.
 //!
 //! File A imports file B if A's code names an item of B by a path, in a `use` or elsewhere. The
 //! path begins with `crate`, `self`, `super` or a child module. If the path leads through a
@@ -18,33 +18,29 @@ use project::{
     workspace::{self, Package},
 };
 use std::collections::{BTreeMap, BTreeSet};
-use syn::{Item, Visibility, visit::Visit};
+use syn::{Expr, Item, Token, Visibility, punctuated::Punctuated, visit::Visit};
 
-/// The crates that `cargo xtask test` checks.
-const CHECKED: [&str; 5] = [
-    "selvedge-executor",
-    "selvedge",
-    "blocking-fs",
-    "child-process",
-    "task-header",
-];
-
-/// Pairs of files that may import each other: the crate, the files, and the reason.
+/// The cycles that are allowed, all of them pairs: the crate, the two files, and the reason.
 const PAIRS: &[(&str, [&str; 2], &str)] = &[
-    (
-        "selvedge-executor",
-        ["worker::core", "worker::shared"],
-        "a core points to the shared state, which holds the cores that are lent",
-    ),
     (
         "blocking-fs",
         ["file", "open_options"],
         "options open a file, and `File::options` returns new ones",
     ),
     (
+        "net-driver",
+        ["time::entry", "time::wheels"],
+        "a timer points to its wheel, which holds the timers that are armed",
+    ),
+    (
         "selvedge-executor",
         ["groups", "groups::turns"],
         "the groups hold each worker's turns, and the turns read the changes of the groups",
+    ),
+    (
+        "selvedge-executor",
+        ["worker::core", "worker::shared"],
+        "a core points to the shared state, which holds the cores that are lent",
     ),
     (
         "task-header",
@@ -56,7 +52,7 @@ const PAIRS: &[(&str, [&str; 2], &str)] = &[
 /// Options of `cargo xtask modules`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Checks only these crates. Any library of the workspace may be named.
+    /// Checks only these crates.
     #[arg(long = "crate", value_name = "CRATE", value_delimiter = ',')]
     crates: Vec<String>,
 }
@@ -68,12 +64,9 @@ const BACK: (&str, &str, &str) = (
     "the examples of the macros run in a runtime",
 );
 
+/// Checks all crates, for the step of `cargo xtask test`.
 pub(crate) fn check() -> Result<bool> {
-    let files = run(&Options {
-        crates: CHECKED.map(String::from).into(),
-    });
-    let (packages, _) = workspace::load()?;
-    Ok(has_order(&packages) && files?)
+    run(&Options { crates: Vec::new() })
 }
 
 /// Checks that no package depends on one that depends on it, by dependencies of all kinds.
@@ -123,47 +116,36 @@ fn has_order(packages: &[Package]) -> bool {
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let (packages, _) = workspace::load()?;
-    let libraries = packages.iter().filter(|package| package.lib().is_some());
     let mut passed = !options.crates.is_empty() || has_order(&packages);
-    for package in workspace::chosen(libraries, &options.crates, "a library")? {
-        let mut imports = Imports::default();
-        for module in syntax::modules(package)? {
-            imports.files.insert(module.path.join("::"));
-            imports.modules.insert(module.path.clone());
-            imports.at = module.path;
-            imports.visit_file(&module.syntax);
-        }
-        let edges = imports.edges();
-        let cycles = cycles(&edges);
-        let allowed = PAIRS.iter().filter(|pair| pair.0 == package.name);
-        for (_, pair, _) in allowed
-            .clone()
-            .filter(|pair| !cycles.contains(&pair.1.map(String::from).into()))
-        {
-            passed = false;
-            say!(
-                "{}: {pair:?} is no cycle any more: remove its reason",
-                package.name
-            );
-        }
-        for cycle in cycles {
-            let reason = allowed
-                .clone()
-                .find(|pair| cycle == pair.1.map(String::from).into());
-            passed &= reason.is_some();
-            let verdict = reason.map_or("not allowed", |reason| reason.2);
-            let files: Vec<_> = cycle.iter().map(String::as_str).collect();
-            say!("{}: {}: {verdict}", package.name, files.join(" <-> "));
-            for file in cycle.iter().filter(|_| reason.is_none()) {
-                let inside: Vec<_> = edges[file].intersection(&cycle).cloned().collect();
-                say!("  {file} imports {}", inside.join(", "));
+    for package in workspace::chosen(packages.iter(), &options.crates, "sources")? {
+        let mut pairs: Vec<_> = PAIRS.iter().filter(|pair| pair.0 == package.name).collect();
+        for root in package.roots() {
+            let edges = Imports::of(root)?.edges();
+            for cycle in cycles(&edges) {
+                let is_cycle = |pair: &&(_, [&str; 2], _)| cycle == pair.1.map(String::from).into();
+                let reason = pairs.iter().position(is_cycle).map(|at| pairs.remove(at).2);
+                passed &= reason.is_some();
+                let files: Vec<_> = cycle.iter().map(String::as_str).collect();
+                let verdict = reason.unwrap_or("not allowed");
+                say!("{}: {}: {verdict}", package.name, files.join(" <-> "));
+                for file in cycle.iter().filter(|_| reason.is_none()) {
+                    let inside: Vec<_> = edges[file].intersection(&cycle).cloned().collect();
+                    say!("  {file} imports {}", inside.join(", "));
+                }
             }
+        }
+        for (name, pair, _) in pairs {
+            passed = false;
+            say!("{name}: {pair:?} is no cycle any more: remove its reason");
         }
     }
     Ok(passed)
 }
 
 type Path = Vec<String>;
+
+/// The files that each file imports.
+type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// The names that the files of a crate use.
 #[derive(Default)]
@@ -185,6 +167,18 @@ struct Named {
 }
 
 impl Imports {
+    /// Reads the files of the library or program with this root file.
+    fn of(root: &std::path::Path) -> Result<Self> {
+        let mut imports = Self::default();
+        for module in syntax::modules(root)? {
+            imports.files.insert(module.path.join("::"));
+            imports.modules.insert(module.path.clone());
+            imports.at = module.path;
+            imports.visit_file(&module.syntax);
+        }
+        Ok(imports)
+    }
+
     fn note(&mut self, path: Path, alias: Option<String>, exports: bool) {
         let at = self.at.clone();
         let named = Named {
@@ -219,13 +213,13 @@ impl Imports {
 
     /// Returns the edges between files. An edge leads from a file to another one that defines an
     /// item which the first file names.
-    fn edges(&self) -> BTreeMap<String, BTreeSet<String>> {
+    fn edges(&self) -> Edges {
         let stands_for = |named: &Named| {
             let name = [&*named.at, &[named.alias.clone()?]].concat();
             Some((name, self.absolute(&named.at, &named.path)))
         };
         let aliases: BTreeMap<_, _> = self.names.iter().filter_map(stands_for).collect();
-        let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
+        let mut edges = Edges::new();
         for named in &self.names {
             let Some(mut path) = self.absolute(&named.at, &named.path) else {
                 continue;
@@ -297,8 +291,15 @@ impl Visit<'_> for Imports {
         syn::visit::visit_path(self, path);
     }
 
-    /// Looks only for paths from the crate's root, as the tokens of a macro are not parsed.
+    /// Reads the arguments of a macro such as `vec!`. In the tokens of other macros it looks only
+    /// for paths from the crate's root.
     fn visit_macro(&mut self, of: &syn::Macro) {
+        if let Ok(arguments) = of.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated) {
+            arguments
+                .iter()
+                .for_each(|argument| self.visit_expr(argument));
+            return;
+        }
         for text in of.tokens.to_string().split("crate ::").skip(1) {
             let mut path = vec!["crate".to_owned()];
             for part in text.split("::") {
@@ -320,7 +321,7 @@ impl Visit<'_> for Imports {
 }
 
 /// Returns the sets of files that reach each other by imports.
-fn cycles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<BTreeSet<String>> {
+fn cycles(edges: &Edges) -> BTreeSet<BTreeSet<String>> {
     let reached = |from: &String| {
         let (mut all, mut rest) = (BTreeSet::new(), vec![from]);
         while let Some(file) = rest.pop() {
@@ -343,4 +344,56 @@ fn cycles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<BTreeSet<Strin
         .map(cycle)
         .filter(|cycle| cycle.len() > 1)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the cycles between files, each with its path and its text.
+    fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let mut imports = Imports::default();
+        let path = |file: &str| -> Path {
+            let names = file.split("::").filter(|name| !name.is_empty());
+            names.map(String::from).collect()
+        };
+        for (file, _) in files {
+            imports.files.insert((*file).to_owned());
+            imports.modules.insert(path(file));
+        }
+        for (file, text) in files {
+            imports.at = path(file);
+            imports.visit_file(&syn::parse_str(text).unwrap());
+        }
+        let found = cycles(&imports.edges()).into_iter();
+        found.map(|cycle| cycle.into_iter().collect()).collect()
+    }
+
+    #[test]
+    fn files_that_import_each_other_are_a_cycle() {
+        let files = [
+            ("a", "use crate::b::B;"),
+            ("b", "use super::c::C;"),
+            ("c", "fn f() -> usize { crate::a::A }"),
+            ("d", "use crate::a::A;"),
+        ];
+        assert_eq!(cycles_of(&files), [["a", "b", "c"]]);
+    }
+
+    #[test]
+    fn name_in_the_arguments_of_a_macro_is_an_import() {
+        let files = [
+            ("a", "use super::b::B;"),
+            ("b", "fn f() { vec![1, super::a::A]; }"),
+        ];
+        assert_eq!(cycles_of(&files), [["a", "b"]]);
+    }
+
+    #[test]
+    fn re_export_is_no_import_and_leads_to_the_definition() {
+        let files = [("a", "pub use b::B;"), ("a::b", "use crate::c::C;")];
+        let c = |text| cycles_of(&[files[0], files[1], ("c", text)]);
+        assert_eq!(c("use crate::a::B;"), [["a::b", "c"]]);
+        assert!(c("use crate::a::A;").is_empty());
+    }
 }

@@ -74,7 +74,8 @@ impl Crates {
     fn read(packages: &[Package]) -> Result<Self> {
         let mut crates = BTreeMap::new();
         for package in packages.iter().filter(|package| package.is_published()) {
-            let mut modules = syntax::modules(package)?;
+            let root = package.lib().context("a package without a library")?;
+            let mut modules = syntax::modules(root)?;
             for module in &mut modules {
                 module.syntax.items.retain(is_built);
             }

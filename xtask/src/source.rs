@@ -1,5 +1,5 @@
 //! Reads source files without a parser: finds the modules of a crate, and the code in them.
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::{
     fs,
     ops::Range,
@@ -105,37 +105,49 @@ pub struct Module {
     pub code: String,
 }
 
-/// Returns the modules of the library with the root `lib`, except those that a `cfg` leaves out.
-pub fn modules(lib: &Path, set: &str) -> Result<Vec<Module>> {
-    let folder = lib.parent().context("a library has a folder")?;
+/// Returns the modules of the library or program with this root file, except those that a `cfg`
+/// leaves out.
+pub fn modules(root: &Path, set: &str) -> Result<Vec<Module>> {
+    let folder = root.parent().context("a root file has a folder")?;
     let mut found = Vec::new();
-    let mut rest = vec![(lib.to_owned(), folder.to_owned(), String::new())];
+    let mut rest = vec![(root.to_owned(), folder.to_owned(), String::new())];
     while let Some((file, folder, path)) = rest.pop() {
         let source = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         let code = code(&source, set);
-        ensure!(!code.contains("#[path"), "{}: a #[path]", file.display());
-        for line in code
-            .lines()
-            .filter_map(|line| line.trim().strip_suffix(';'))
-        {
-            let Some((before, name)) = line.rsplit_once("mod ") else {
+        let mut named = None;
+        for (line, written) in code.lines().zip(source.lines()) {
+            if line.trim().starts_with("#[path") {
+                named = written.split('"').nth(1).map(PathBuf::from);
+                continue;
+            }
+            let Some((before, name)) = line
+                .trim()
+                .strip_suffix(';')
+                .and_then(|line| line.rsplit_once("mod "))
+            else {
                 continue;
             };
             if !before.is_empty() && !before.starts_with("pub") {
                 continue;
             }
-            let flat = folder.join(format!("{name}.rs"));
-            let nested = folder.join(name).join("mod.rs");
             let below = if path.is_empty() {
                 name.into()
             } else {
                 format!("{path}::{name}")
             };
-            rest.push((
-                if flat.exists() { flat } else { nested },
-                folder.join(name),
-                below,
-            ));
+            let (file, folder) = match named.take() {
+                Some(named) => {
+                    let file = file.with_file_name(named);
+                    let folder = file.parent().context("a file has a folder")?.to_owned();
+                    (file, folder)
+                }
+                None => {
+                    let flat = folder.join(format!("{name}.rs"));
+                    let nested = folder.join(name).join("mod.rs");
+                    (if flat.exists() { flat } else { nested }, folder.join(name))
+                }
+            };
+            rest.push((file, folder, below));
         }
         found.push(Module {
             file,
@@ -175,8 +187,11 @@ pub fn holds(predicate: &str, set: &str) -> bool {
     let predicate = predicate.trim();
     let Some((how, rest)) = predicate.split_once('(') else {
         let of_system = format!("target_os = {:?}", std::env::consts::OS);
+        let of_processor = format!("target_arch = {:?}", std::env::consts::ARCH);
         return predicate == set
-            || predicate == of_system
+            || [of_system, of_processor]
+                .iter()
+                .any(|ours| predicate == ours)
             || predicate.starts_with("feature")
             || (predicate == "unix" && cfg!(unix));
     };
@@ -227,6 +242,27 @@ use Acquire;
         assert!(text.lines().count() == source.lines().count() && !text.contains("Acquire"));
         assert_eq!(text.find("Release"), source.rfind("Release"));
         assert!(text.contains("fn f<'a>(x: &'a str) -> char {"));
+    }
+
+    #[test]
+    fn module_with_a_path_is_the_file_of_that_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        write(
+            "a/main.rs",
+            "#[path = \"../b/c.rs\"]\nmod named;\nmod flat;\n",
+        );
+        write("a/flat.rs", "");
+        write("b/c.rs", "mod below;\n");
+        write("b/below.rs", "");
+        let found = modules(&folder.path().join("a/main.rs"), "").unwrap();
+        let mut paths: Vec<_> = found.into_iter().map(|module| module.path).collect();
+        paths.sort();
+        assert_eq!(paths, ["", "flat", "named", "named::below"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reads the items of parsed sources: their names, attributes and imports.
 use anyhow::{Context, Result};
-use project::{source, workspace::Package};
+use project::source;
+use std::path::Path;
 use syn::{Attribute, Ident, ImplItem, Item, UseTree, Visibility};
 
 /// A module of a crate, with its path in the crate.
@@ -9,9 +10,9 @@ pub(crate) struct Module {
     pub(crate) syntax: syn::File,
 }
 
-/// Parses the modules of a package's library, except those that a `cfg` leaves out.
-pub(crate) fn modules(package: &Package) -> Result<Vec<Module>> {
-    let root = package.lib().context("no library")?;
+/// Parses the modules of the library or program with this root file, except those that a `cfg`
+/// leaves out.
+pub(crate) fn modules(root: &Path) -> Result<Vec<Module>> {
     let parsed = source::modules(root, "")?.into_iter().map(|module| {
         let names = module.path.split("::").filter(|name| !name.is_empty());
         let syntax = syn::parse_file(&module.source);

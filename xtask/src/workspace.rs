@@ -94,6 +94,17 @@ impl Package {
         Some(&lib.src_path)
     }
 
+    /// Returns the root files of the package's library and programs.
+    pub fn roots(&self) -> impl Iterator<Item = &Path> {
+        let is_root = |target: &&Target| {
+            ["lib", "proc-macro", "bin"]
+                .iter()
+                .any(|kind| target.is(kind))
+        };
+        let roots = self.targets.iter().filter(is_root);
+        roots.map(|target| &*target.src_path)
+    }
+
     /// Returns whether the package may have models. Such a package is the shim, a published crate
     /// on top of the shim, or `adopt`.
     pub fn is_modelled(&self) -> bool {

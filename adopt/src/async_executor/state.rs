@@ -1,4 +1,4 @@
-//! What the runners and the tasks of an executor share.
+//! The state that the runners and the tasks of an executor share.
 use queue_global::{Closed, Injector};
 use queue_spmc::ring;
 use std::{

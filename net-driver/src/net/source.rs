@@ -1,8 +1,7 @@
 //! A socket of std together with its registration.
 use crate::{
     Driver, Interest, Ready,
-    reactor::{Reactor, Removal},
-    registration::Registration,
+    registration::{Registration, Removal},
     slot::Direction,
     sys::Os,
 };
@@ -51,7 +50,7 @@ impl<T: AsRawFd> Source<T> {
         removal: Removal,
     ) -> io::Result<Self> {
         let reactor = driver.inner().open_reactor()?;
-        let registration = Reactor::register(&reactor, io.as_raw_fd(), ready, removal)?;
+        let registration = Registration::new(&reactor, io.as_raw_fd(), ready, removal)?;
         Ok(Self { registration, io })
     }
 
@@ -59,7 +58,7 @@ impl<T: AsRawFd> Source<T> {
     pub(crate) fn adopt<U: AsRawFd>(&self, io: U) -> io::Result<Source<U>> {
         let (reactor, fd) = (self.registration.reactor(), io.as_raw_fd());
         let ready = Ready::READABLE | Ready::WRITABLE;
-        let registration = Reactor::register(reactor, fd, ready, Removal::Close)?;
+        let registration = Registration::new(reactor, fd, ready, Removal::Close)?;
         Ok(Source { registration, io })
     }
 }

@@ -4,7 +4,7 @@
 //! `registration.rs`). So one task at a time may use a half: reading and writing take the half by
 //! `&mut`.
 
-/// Defines the halves of a stream type, in its module.
+/// Defines the halves of a stream type in their module, and the methods that make them.
 macro_rules! halves {
     ($stream:ident, $addr:ty, $(#[$read:meta])*; $(#[$write:meta])*; $(#[$owned_read:meta])*;
      $(#[$owned_write:meta])*; $(#[$error:meta])*) => {
@@ -31,17 +31,21 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
 
-        pub(crate) fn split(stream: &mut $stream) -> (ReadHalf<'_>, WriteHalf<'_>) {
-            (ReadHalf(stream), WriteHalf(stream))
-        }
+        impl $stream {
+            /// Borrows both halves, so that one task can read and write at the same time.
+            pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+                (ReadHalf(self), WriteHalf(self))
+            }
 
-        pub(crate) fn into_split(stream: $stream) -> (OwnedReadHalf, OwnedWriteHalf) {
-            let stream = Arc::new(stream);
-            let write = OwnedWriteHalf {
-                stream: stream.clone(),
-                closes: true,
-            };
-            (OwnedReadHalf(stream), write)
+            /// Returns both halves, for two tasks. Costs an allocation.
+            pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+                let stream = Arc::new(self);
+                let write = OwnedWriteHalf {
+                    stream: stream.clone(),
+                    closes: true,
+                };
+                (OwnedReadHalf(stream), write)
+            }
         }
 
         fn reunite(
@@ -114,6 +118,7 @@ macro_rules! halves {
         impl Drop for OwnedWriteHalf {
             fn drop(&mut self) {
                 if self.closes {
+                    // An error says that the stream is not connected any more.
                     let _ = self.stream.shut_down_write();
                 }
             }

@@ -6,7 +6,7 @@ use super::{
     source::{Source, current_driver},
     tcp_socket::TcpSocket,
 };
-use crate::{Ready, reactor::Removal};
+use crate::{Ready, registration::Removal};
 use std::{
     fmt, io, net,
     net::SocketAddr,
@@ -49,6 +49,23 @@ pub struct TcpListener {
     backoff: Backoff,
     /// The state of `poll_accept`.
     attempt: Mutex<Attempt>,
+}
+
+impl TcpSocket {
+    /// Listens, with room for `backlog` connections that wait to be accepted.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    #[track_caller]
+    pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
+        self.socket.set_nonblocking(true)?;
+        self.socket
+            .listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        TcpListener::new(self.socket.into(), self.removal)
+    }
 }
 
 impl TcpListener {

@@ -1,6 +1,6 @@
 //! A TCP socket before it connects or listens.
-use super::{TcpListener, TcpStream, options};
-use crate::reactor::Removal;
+use super::options;
+use crate::registration::Removal;
 use socket2::{Domain, SockRef, Socket, Type};
 use std::{
     fmt, io, net,
@@ -30,8 +30,8 @@ use std::{
 /// }).unwrap();
 /// ```
 pub struct TcpSocket {
-    socket: Socket,
-    removal: Removal,
+    pub(super) socket: Socket,
+    pub(super) removal: Removal,
 }
 
 impl TcpSocket {
@@ -77,37 +77,6 @@ impl TcpSocket {
     /// If the system call fails.
     pub fn bind(&self, to: SocketAddr) -> io::Result<()> {
         self.socket.bind(&to.into())
-    }
-
-    /// Connects the socket.
-    ///
-    /// # Errors
-    /// If the other side refuses, or the driver has shut down.
-    ///
-    /// # Panics
-    /// Without a current driver.
-    pub async fn connect(self, to: SocketAddr) -> io::Result<TcpStream> {
-        self.socket.set_nonblocking(true)?;
-        match self.socket.connect(&to.into()) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
-            _ => {}
-        }
-        TcpStream::connected(self.socket.into(), self.removal).await
-    }
-
-    /// Listens, with room for `backlog` connections that wait to be accepted.
-    ///
-    /// # Errors
-    /// If the system call fails.
-    ///
-    /// # Panics
-    /// Without a current driver.
-    #[track_caller]
-    pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        self.socket.set_nonblocking(true)?;
-        self.socket
-            .listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-        TcpListener::new(self.socket.into(), self.removal)
     }
 
     /// Returns the address of this side.

@@ -1,13 +1,8 @@
 //! A TCP connection.
 use super::{
-    ToSocketAddrs, lookup,
-    receive::Receive,
-    source::Source,
-    stream_io,
-    tcp::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf},
-    tcp_socket::TcpSocket,
+    ToSocketAddrs, lookup, receive::Receive, source::Source, stream_io, tcp_socket::TcpSocket,
 };
-use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use crate::{Interest, Ready, registration::Removal, slot::Direction};
 use socket2::SockRef;
 use std::{
     io,
@@ -67,6 +62,24 @@ use std::{
 pub struct TcpStream {
     pub(super) source: Source<net::TcpStream>,
     receive: Receive,
+}
+
+impl TcpSocket {
+    /// Connects the socket.
+    ///
+    /// # Errors
+    /// If the other side refuses, or the driver has shut down.
+    ///
+    /// # Panics
+    /// Without a current driver.
+    pub async fn connect(self, to: SocketAddr) -> io::Result<TcpStream> {
+        self.socket.set_nonblocking(true)?;
+        match self.socket.connect(&to.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        TcpStream::connected(self.socket.into(), self.removal).await
+    }
 }
 
 impl TcpStream {
@@ -149,16 +162,6 @@ impl TcpStream {
             .registration()
             .io(Interest::READABLE, peek)
             .await
-    }
-
-    /// Borrows both halves, so that one task can read and write at the same time.
-    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        tcp::split(self)
-    }
-
-    /// Returns both halves, for two tasks. Costs an allocation.
-    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        tcp::into_split(self)
     }
 }
 

@@ -2,7 +2,7 @@
 #[cfg(feature = "tokio")]
 use super::bufs;
 use super::{ToSocketAddrs, lookup, options, source::Source, stream_io};
-use crate::{Interest, Ready, reactor::Removal};
+use crate::{Interest, Ready, registration::Removal};
 use socket2::{Domain, SockAddr, SockRef, Type};
 use std::{
     io, net,

@@ -3,9 +3,9 @@ use super::{
     UnixStream,
     accept::{Accepted, Attempt, Backoff},
     source::{Source, current_driver},
-    unix::{self, SocketAddr},
+    unix::{SocketAddr, address},
 };
-use crate::{Ready, reactor::Removal};
+use crate::{Ready, registration::Removal};
 use std::{
     fmt, io,
     os::{
@@ -61,7 +61,7 @@ impl UnixListener {
     /// Without a current driver.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::bind_addr(&unix::address(path.as_ref())?)
+        Self::bind_addr(&address::of_path(path.as_ref())?)
     }
 
     /// Listens at this address, as [`bind`](Self::bind) does at a path.

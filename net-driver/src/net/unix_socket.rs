@@ -1,6 +1,6 @@
 //! A Unix socket before it connects, listens or becomes a socket for datagrams.
-use super::{UnixDatagram, UnixListener, UnixStream, unix};
-use crate::reactor::Removal;
+use super::{UnixDatagram, UnixListener, UnixStream, unix::address};
+use crate::registration::Removal;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::{
     fmt, io,
@@ -126,7 +126,7 @@ impl UnixSocket {
 /// Returns socket2's address of a path. socket2 takes any path, and the kernel would cut it off at
 /// a zero byte.
 fn to_socket2(path: &Path) -> io::Result<SockAddr> {
-    unix::to_socket2(&unix::address(path)?)
+    address::to_socket2(&address::of_path(path)?)
 }
 
 /// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes:

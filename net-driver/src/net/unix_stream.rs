@@ -3,9 +3,9 @@ use super::{
     receive_unix::Receive,
     source::Source,
     stream_io,
-    unix::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, SocketAddr, UCred, WriteHalf},
+    unix::{SocketAddr, UCred, address},
 };
-use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use crate::{Interest, Ready, registration::Removal, slot::Direction};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::{
     io,
@@ -57,7 +57,7 @@ impl UnixStream {
     /// # Panics
     /// Without a current driver.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::connect_addr(&unix::address(path.as_ref())?).await
+        Self::connect_addr(&address::of_path(path.as_ref())?).await
     }
 
     /// Connects to the listener at this address.
@@ -84,7 +84,7 @@ impl UnixStream {
     /// Without a current driver.
     pub async fn connect_addr(address: &SocketAddr) -> io::Result<Self> {
         let socket = super::socket(Domain::UNIX, Type::STREAM)?;
-        Self::connect_by(socket, &unix::to_socket2(address)?).await
+        Self::connect_by(socket, &address::to_socket2(address)?).await
     }
 
     /// Connects a socket that this crate has made.
@@ -172,16 +172,6 @@ impl UnixStream {
     /// If the system call fails.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.io().peer_addr()
-    }
-
-    /// Borrows both halves, so that one task can read and write at the same time.
-    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        unix::split(self)
-    }
-
-    /// Returns both halves, for two tasks. Costs an allocation.
-    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        unix::into_split(self)
     }
 }
 

@@ -69,7 +69,7 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
 /// Returns a driver whose role is active.
 fn active_driver() -> Driver {
     let driver = Driver::new(2);
-    let _ = driver.inner().role.activate(); // As the first timer does.
+    let _ = driver.threads().role.activate(); // As the first timer does.
     driver
 }
 
@@ -77,11 +77,11 @@ fn active_driver() -> Driver {
 /// worker, whose last poll runs `at_end`. The second worker must become the poller.
 fn poller_retires(at_end: fn()) {
     let driver = active_driver();
-    let role = &driver.inner().role;
+    let role = &driver.threads().role;
     let first = Blocked::start(driver.park(0), at_end);
     wait_until(|| role.is_held());
     let second = Blocked::start(driver.park(1), || {});
-    wait_until(|| driver.inner().tokens[1].is_in_thread());
+    wait_until(|| driver.threads().tokens[1].is_in_thread());
     let first = first.end();
     wait_until(|| role.is_held()); // Forever, if no worker takes the role.
     second.end();
@@ -97,9 +97,9 @@ fn role_that_becomes_active_during_a_wait_may_be_owed() {
     let driver = Driver::new(1);
     let mut park = driver.park(0);
     let first_timer = std::thread::spawn(move || {
-        let token = &driver.inner().tokens[0];
+        let token = &driver.threads().tokens[0];
         wait_until(|| token.is_in_thread());
-        assert!(driver.inner().role.activate());
+        assert!(driver.threads().role.activate());
         token.unpark();
     });
     park.park();
@@ -120,13 +120,13 @@ fn panic_in_a_pollers_block_on_makes_another_worker_poll() {
 #[test]
 fn drop_of_a_pollers_park_makes_another_worker_poll() {
     let driver = active_driver();
-    let role = &driver.inner().role;
+    let role = &driver.threads().role;
     let mut first = driver.park(0);
     first.waker().wake();
     first.park(); // With the token it returns at once.
     assert!(role.try_take(0)); // As another park does, which has not returned yet.
     let second = Blocked::start(driver.park(1), || {});
-    wait_until(|| driver.inner().tokens[1].is_in_thread());
+    wait_until(|| driver.threads().tokens[1].is_in_thread());
     let _ = role.leave();
     drop(first);
     wait_until(|| role.is_held()); // Forever, if no worker takes the role.
@@ -138,8 +138,8 @@ fn drop_of_a_pollers_park_makes_another_worker_poll() {
 #[test]
 fn block_on_wakes_another_worker_only_after_a_park() {
     let driver = active_driver();
-    let (mut first, other) = (driver.park(0), &driver.inner().tokens[1]);
-    other.state.store(IN_THREAD, Relaxed); // As if the worker waited.
+    let (mut first, other) = (driver.park(0), &driver.threads().tokens[1]);
+    other.pretend_to_wait();
     first.block_on(async {});
     assert!(other.is_in_thread());
     first.waker().wake();
@@ -152,7 +152,7 @@ fn block_on_wakes_another_worker_only_after_a_park() {
         }
     }));
     assert!(other.is_notified());
-    other.state.store(IN_THREAD, Relaxed);
+    other.pretend_to_wait();
     first.block_on(async {});
     assert!(other.is_in_thread(), "the worker has passed the role on");
 }

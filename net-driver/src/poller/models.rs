@@ -2,7 +2,11 @@
 //! the first socket. A lost wake-up leaves the model without a thread that can run, which loom
 //! reports as a deadlock.
 use super::*;
-use crate::{Interest, Ready, reactor::Removal, registration::Registration, slot::Direction};
+use crate::{
+    Driver, Interest, Ready,
+    registration::{Registration, Removal},
+    slot::Direction,
+};
 use std::task::{Context, Wake};
 use sync_shim::{Model, atomic::Ordering::SeqCst, model, thread};
 use worker_idle::park::Park;
@@ -22,7 +26,7 @@ impl Wake for Flag {
 /// task's waker sets.
 fn wait(driver: &Driver) -> (Registration<Os>, Arc<AtomicBool>) {
     let reactor = driver.inner().open_reactor().unwrap();
-    let registration = Reactor::register(&reactor, FD, Ready::EMPTY, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, FD, Ready::EMPTY, Removal::Call).unwrap();
     let woken = Arc::new(AtomicBool::new(false));
     let waker = Waker::from(std::sync::Arc::new(Flag(woken.clone())));
     let mut cx = Context::from_waker(&waker);
@@ -118,7 +122,7 @@ fn first_socket_racing_a_park_is_polled() {
                     thread::yield_now();
                 }
                 drop(registration);
-                driver.inner().unpark(0);
+                driver.threads().unpark(0);
             })
         };
         // Up to three things end a park: the token of the first socket, the event, and the last
@@ -140,7 +144,7 @@ fn first_socket_without_an_unpark_is_not_polled() {
     Model::new().must_fail("deadlock", || {
         let driver = Driver::new(1);
         // This stands for an earlier timer, which activated the role.
-        let _ = driver.inner().role.activate();
+        let _ = driver.threads().role.activate();
         let mut park = driver.park(0);
         let other = {
             let driver = driver.clone();
@@ -208,14 +212,14 @@ fn event_racing_the_drop_of_the_pollers_park_wakes_its_task() {
         let reactor = driver.inner().open_reactor().unwrap();
         reactor.sys().event(FD, Ready::READABLE);
         // As in a park that does not collect the event.
-        assert!(driver.inner().role.try_take(0));
+        assert!(driver.threads().role.try_take(0));
         let other = thread::spawn(move || {
             while !woken.load(SeqCst) {
                 second.park();
                 second.deliver();
             }
         });
-        let _ = driver.inner().role.leave();
+        let _ = driver.threads().role.leave();
         drop(first);
         other.join().unwrap();
         drop(registration);

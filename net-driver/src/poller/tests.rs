@@ -1,6 +1,7 @@
 //! The thread that polls, when the system refuses to start it.
 use super::*;
 use crate::{
+    Driver,
     net::{TcpListener, unix::pipe},
     time,
 };
@@ -50,7 +51,7 @@ fn reactor_whose_thread_was_refused_is_opened_again() {
 fn workers_that_park_elsewhere_are_never_due_for_sockets() {
     let driver = Driver::with_wakers([Waker::noop().clone()]);
     driver.open().unwrap();
-    let _ = driver.inner().role.activate(); // As the first timer does.
+    let _ = driver.threads().role.activate(); // As the first timer does.
     std::thread::sleep(2 * INTERVAL);
     assert!(!driver.is_due());
     driver.shutdown();

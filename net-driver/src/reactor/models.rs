@@ -3,7 +3,12 @@
 //! A source's data is a count of bytes that the test sets. The model's kernel only announces the
 //! bytes.
 use super::*;
-use crate::{Interest, slot::Direction, sys::kernel::Kernel};
+use crate::{
+    Interest,
+    registration::{Registration, Removal},
+    slot::Direction,
+    sys::kernel::Kernel,
+};
 use std::{
     future::Future,
     pin::pin,
@@ -15,7 +20,9 @@ use sync_shim::{
         AtomicBool, AtomicUsize,
         Ordering::{Relaxed, SeqCst},
     },
-    model, model_must_fail, thread,
+    model, model_must_fail,
+    sync::Arc,
+    thread,
 };
 
 const FD: Fd = 3;
@@ -40,7 +47,7 @@ impl Source {
     }
 
     fn try_register(&self, removal: Removal) -> io::Result<Registration<Kernel>> {
-        Reactor::register(&self.reactor, FD, Ready::EMPTY, removal)
+        Registration::new(&self.reactor, FD, Ready::EMPTY, removal)
     }
 
     fn arrive(&self, bytes: usize) {

@@ -1,7 +1,12 @@
 //! Tests of the reactor with the real kernel, and with one that reports events late, twice, and
 //! without cause.
 use super::*;
-use crate::{Interest, registration::Moved, slot::Direction, sys::Os};
+use crate::{
+    Interest,
+    registration::{Moved, Registration, Removal},
+    slot::Direction,
+    sys::Os,
+};
 use std::{
     cell::{Cell, RefCell},
     future::Future,
@@ -12,7 +17,7 @@ use std::{
     task::{Context, Poll, Wake},
     thread,
 };
-use sync_shim::sync::Mutex;
+use sync_shim::sync::{Arc, Mutex};
 
 /// A kernel that holds each event back until the next wait, and then reports it twice, with a
 /// spurious event between.
@@ -158,7 +163,7 @@ fn collect_all_finds_the_event_behind_a_full_batch() {
     let registrations: Vec<_> = pairs
         .iter()
         .map(|(one, _)| {
-            Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap()
+            Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap()
         })
         .collect();
     let mut cx = Context::from_waker(Waker::noop());
@@ -180,7 +185,7 @@ fn bytes_pass_whole_and_once_through_a_faulty_kernel() {
     let reactor = Arc::new(Reactor::<Faulty>::open().unwrap());
     let (one, mut other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Reactor::register(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let (mut sent, mut received, mut buffer) = (0_u32, Vec::<u8>::new(), [0; 7]);
     while received.len() < 400 {
@@ -202,13 +207,13 @@ fn bytes_pass_whole_and_once_through_a_faulty_kernel() {
 fn late_event_of_a_closed_source_wakes_nobody() {
     let reactor = Arc::new(Reactor::<Faulty>::open().unwrap());
     let (one, _other) = pair();
-    let first = Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Close).unwrap();
+    let first = Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Close).unwrap();
     collect(&reactor); // The faulty kernel holds the event back.
     drop(first);
     drop(one);
     let (two, _other) = pair();
     let second =
-        Reactor::register(&reactor, two.as_raw_fd(), Ready::EMPTY, Removal::Close).unwrap();
+        Registration::new(&reactor, two.as_raw_fd(), Ready::EMPTY, Removal::Close).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(second.poll_ready(&mut cx, Direction::Write).is_pending());
     let mut out = VecDeque::new();
@@ -230,7 +235,7 @@ fn would_block_after_ready_waits_for_the_next_event() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, mut other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Reactor::register(&reactor, fd, Ready::READABLE, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::READABLE, Removal::Call).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut calls = 0;
     let mut read = || {
@@ -256,7 +261,7 @@ fn interrupted_operation_is_tried_again() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Reactor::register(&reactor, fd, Ready::WRITABLE, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::WRITABLE, Removal::Call).unwrap();
     let interruptions = Cell::new(0);
     let mut op = || {
         if interruptions.get() > 0 {
@@ -288,7 +293,7 @@ fn short_transfer_waits_without_asking_again() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Reactor::register(&reactor, fd, Ready::READABLE, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::READABLE, Removal::Call).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut calls = 0;
     let mut op = || {
@@ -307,7 +312,7 @@ fn operations_are_charged_and_end_with_the_budget() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Reactor::register(&reactor, fd, Ready::WRITABLE, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::WRITABLE, Removal::Call).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut done = 0;
     // Each operation is charged 4. The third one gets the 1 that is left of the budget.
@@ -327,7 +332,7 @@ fn forgotten_wait_keeps_the_rest_usable() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let registration = Reactor::register(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap();
+    let registration = Registration::new(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
     let mut forgotten = registration.wait(Interest::WRITABLE);
     assert!(forgotten.poll_ready(&mut cx).is_pending());
@@ -346,7 +351,7 @@ fn failed_registration_leaves_no_slot_occupied() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let fd = file.as_raw_fd();
-    Reactor::register(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap_err();
+    Registration::new(&reactor, fd, Ready::EMPTY, Removal::Call).unwrap_err();
     assert_eq!(reactor.registered(), 0);
 }
 
@@ -357,7 +362,7 @@ fn failed_registration_leaves_no_slot_occupied() {
 fn number_in_use_is_refused_until_its_registration_ends() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, mut other) = pair();
-    let register = |removal| Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, removal);
+    let register = |removal| Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, removal);
     let all = [Removal::CheckedCall, Removal::Call, Removal::Close];
     let mut cx = Context::from_waker(Waker::noop());
     for first in all {
@@ -390,7 +395,7 @@ fn number_in_use_is_refused_until_its_registration_ends() {
 fn sleeping_call_for_a_checked_entry_delays_no_socket() {
     let reactor = Arc::new(Reactor::<Slow>::open().unwrap());
     let ((one, _peer), (socket, _other)) = (pair(), pair());
-    let register = |fd, removal| Reactor::register(&reactor, fd, Ready::EMPTY, removal);
+    let register = |fd, removal| Registration::new(&reactor, fd, Ready::EMPTY, removal);
     let (asleep, fell_asleep) = mpsc::channel();
     let (waker, wake) = mpsc::channel();
     let fd = one.as_raw_fd();
@@ -417,7 +422,7 @@ fn refused_registration_leaves_the_owner_in_place() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let (one, _other) = pair();
     let fd = one.as_raw_fd();
-    let register = || Reactor::register(&reactor, fd, Ready::EMPTY, Removal::CheckedCall);
+    let register = || Registration::new(&reactor, fd, Ready::EMPTY, Removal::CheckedCall);
     let first = register().unwrap();
     for _ in 0..2 {
         let refused = register().map(drop).unwrap_err();
@@ -435,7 +440,7 @@ fn registrations_of_two_reactors_in_turn_have_two_ids() {
     let id = || {
         let reactor = Arc::new(Reactor::<Os>::open().unwrap());
         let registered =
-            Reactor::register(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap();
+            Registration::new(&reactor, one.as_raw_fd(), Ready::EMPTY, Removal::Call).unwrap();
         registered.id()
     };
     let ids: Vec<_> = (0..16).map(|_| id()).collect();
@@ -455,7 +460,7 @@ fn drop_of_a_waker_that_owns_a_registration_ends() {
     let reactor = Arc::new(Reactor::<Os>::open().unwrap());
     let ((one, _peer), (two, _other)) = (pair(), pair());
     let register =
-        |fd| Reactor::register(&reactor, fd, Ready::EMPTY, Removal::CheckedCall).unwrap();
+        |fd| Registration::new(&reactor, fd, Ready::EMPTY, Removal::CheckedCall).unwrap();
     let (first, second) = (register(one.as_raw_fd()), register(two.as_raw_fd()));
     let waker = Waker::from(std::sync::Arc::new(Owner(second)));
     let mut cx = Context::from_waker(&waker);

@@ -7,9 +7,11 @@
 //!
 //! Tick 0 is the time of the first use of this module, for all drivers of the process. So a timer's
 //! tick is the same in each driver.
-use super::{Instant, entry::LAST_TICK};
+use super::Instant;
 use std::{sync::OnceLock, time::Duration};
 
+/// The last tick of a deadline. The two larger numbers are states of a timer that is in no wheel.
+pub(crate) const LAST_TICK: u64 = u64::MAX - 2;
 /// A tick is 2 to the power of this, in nanoseconds.
 const TICK_BITS: u32 = if cfg!(feature = "test-util") { 0 } else { 14 };
 /// No timer is due later than this tick, 584 years after the start. This limit keeps a deadline in

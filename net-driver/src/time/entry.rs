@@ -30,7 +30,7 @@
 //! 6. The owner drops an armed timer under the lock, after it has seen under the lock that the
 //!    timer is still armed. So an entry leaves its wheel before its memory is freed, on whatever
 //!    thread.
-use super::wheels::WheelCell;
+use super::{clock::LAST_TICK, wheels::WheelCell};
 use std::{
     mem::{self, ManuallyDrop, MaybeUninit},
     panic::{RefUnwindSafe, UnwindSafe},
@@ -53,8 +53,6 @@ use timer_wheel::{Entry, Node};
 const FIRED: u64 = u64::MAX;
 /// The timer is in no wheel.
 const IDLE: u64 = u64::MAX - 1;
-/// The last tick of a deadline.
-pub(crate) const LAST_TICK: u64 = u64::MAX - 2;
 
 /// A timer, pinned in the future that waits for it.
 pub(crate) struct Timer {
@@ -79,7 +77,7 @@ impl RefUnwindSafe for Timer {}
 /// The result of [`Timer::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "an idle timer wakes nobody"]
-pub(crate) enum State {
+pub(crate) enum TimerState {
     /// The caller must check its deadline, and arm the timer.
     Idle,
     /// The waker will be woken.
@@ -117,12 +115,12 @@ impl Timer {
     }
 
     /// Returns the state, and leaves this waker in an armed timer.
-    pub(crate) fn poll(self: Pin<&mut Self>, waker: &Waker) -> State {
+    pub(crate) fn poll(self: Pin<&mut Self>, waker: &Waker) -> TimerState {
         // Ordering: Acquire pairs with the Release of `fire` and `close`: their use of the timer
         // comes before this.
         match self.state.load(Acquire) {
-            FIRED => State::Fired,
-            IDLE => State::Idle,
+            FIRED => TimerState::Fired,
+            IDLE => TimerState::Idle,
             _ => {
                 let same = self.waker.with(|at| {
                     // SAFETY: the owner reads the cell, and this owner has armed the timer: rule 5.
@@ -131,9 +129,10 @@ impl Timer {
                     // out since, only the two pointers of this copy are read.
                     unsafe { at.assume_init_ref() }.will_wake(waker)
                 });
-                match same {
-                    true => State::Armed,
-                    false => self.replace_waker(waker.clone()),
+                if same {
+                    TimerState::Armed
+                } else {
+                    self.replace_waker(waker.clone())
                 }
             }
         }
@@ -141,15 +140,15 @@ impl Timer {
 
     /// Replaces the waker of a timer that was armed (rule 5).
     #[cold]
-    fn replace_waker(&self, waker: Waker) -> State {
+    fn replace_waker(&self, waker: Waker) -> TimerState {
         let Some(cell) = &self.cell else {
-            return State::Idle; // The timer has never been armed.
+            return TimerState::Idle; // The timer has never been armed.
         };
         let locked = cell.lock();
         // Ordering: Relaxed under the lock, which orders the changes of earlier firers before this.
         match self.state.load(Relaxed) {
-            FIRED => State::Fired,
-            IDLE => State::Idle,
+            FIRED => TimerState::Fired,
+            IDLE => TimerState::Idle,
             _ => {
                 let old = self.waker.with_mut(|at| {
                     // SAFETY: rule 5: the timer is armed, and its owner, which calls this, has the
@@ -159,7 +158,7 @@ impl Timer {
                 drop(locked);
                 // SAFETY: an armed timer has a waker.
                 drop(unsafe { old.assume_init() });
-                State::Armed
+                TimerState::Armed
             }
         }
     }
@@ -201,7 +200,7 @@ impl Timer {
         this.state.store(tick, Relaxed);
         // SAFETY: the timer was idle, so there is no other handle. The timer is pinned, and its
         // drop takes it out of the wheel.
-        let handle = unsafe { Handle::new(NonNull::from(&*this)) };
+        let handle = unsafe { ArmedTimer::new(NonNull::from(&*this)) };
         Ok(locked.insert(handle, tick))
     }
 
@@ -244,9 +243,11 @@ impl Timer {
                 }
                 // Ordering: Relaxed under the lock.
                 this.state.store(tick, Relaxed);
-                return match locked.insert(handle, tick) {
-                    true => Reset::IsNext(cell),
-                    false => Reset::Done,
+                let is_next = locked.insert(handle, tick);
+                return if is_next {
+                    Reset::IsNext(cell)
+                } else {
+                    Reset::Done
                 };
             }
         }
@@ -319,12 +320,12 @@ impl Timer {
 }
 
 /// The right to put a timer into a wheel, or to fire it: the timer is armed.
-pub(crate) struct Handle(NonNull<Timer>);
+pub(crate) struct ArmedTimer(NonNull<Timer>);
 
 // SAFETY: the timer is `Sync`, and the handle is used under the lock of its wheel.
-unsafe impl Send for Handle {}
+unsafe impl Send for ArmedTimer {}
 
-impl Handle {
+impl ArmedTimer {
     /// # Safety
     /// The timer is pinned, armed and in no wheel, and there is no other handle of it. The timer
     /// takes itself out of the wheel before it is freed.
@@ -383,14 +384,14 @@ impl Handle {
 // out of the wheel. An armed timer is used through shared references, and through the owner's
 // pinned `&mut`; the timer is not `Unpin`. Neither kind of reference accesses the node.
 unsafe impl Entry for Timer {
-    type Handle = Handle;
+    type Handle = ArmedTimer;
 
-    fn into_ptr(handle: Handle) -> NonNull<Self> {
+    fn into_ptr(handle: ArmedTimer) -> NonNull<Self> {
         handle.0
     }
 
-    unsafe fn from_ptr(entry: NonNull<Self>) -> Handle {
-        Handle(entry)
+    unsafe fn from_ptr(entry: NonNull<Self>) -> ArmedTimer {
+        ArmedTimer(entry)
     }
 
     unsafe fn node(entry: NonNull<Self>) -> NonNull<Node<Self>> {

@@ -28,19 +28,6 @@ use std::{
 pub struct Instant(std::time::Instant);
 
 impl Instant {
-    /// Returns the present time. Reads the system's clock.
-    ///
-    /// With the feature `test-util`, this is the time of the current driver's clock, if a driver is
-    /// current.
-    #[inline]
-    pub fn now() -> Self {
-        #[cfg(feature = "test-util")]
-        if let Some(now) = crate::driver::with_current(|driver, _| driver.now()) {
-            return now;
-        }
-        Self(std::time::Instant::now())
-    }
-
     /// Converts a time of the standard library.
     ///
     /// ```
@@ -56,21 +43,6 @@ impl Instant {
         self.0
     }
 
-    /// Returns a time so late that it never comes, for a deadline that would overflow. It is beyond
-    /// the last tick, unless the system's `Instant` has few bits above the present time.
-    pub(crate) fn far_future() -> Self {
-        const YEAR: u64 = 365 * 86_400;
-        let now = Self::now();
-        now.checked_add(Duration::from_secs(600 * YEAR))
-            .unwrap_or_else(|| now + Duration::from_secs(30 * YEAR))
-    }
-
-    /// Returns this time plus `span`, or a time that never comes if the sum overflows.
-    #[inline]
-    pub(crate) fn after(self, span: Duration) -> Self {
-        self.checked_add(span).unwrap_or_else(Self::far_future)
-    }
-
     /// Returns the time since `earlier`, or zero if `earlier` is later than this.
     pub fn duration_since(&self, earlier: Self) -> Duration {
         self.0.saturating_duration_since(earlier.0)
@@ -84,11 +56,6 @@ impl Instant {
     /// Returns the time since `earlier`, or zero if `earlier` is later than this.
     pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
         self.0.saturating_duration_since(earlier.0)
-    }
-
-    /// Returns the time that has passed since this instant.
-    pub fn elapsed(&self) -> Duration {
-        Self::now().duration_since(*self)
     }
 
     /// Returns this time plus `span`, or `None` if the sum overflows.

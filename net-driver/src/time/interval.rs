@@ -159,9 +159,10 @@ impl Interval {
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(self.sleep.as_mut().poll(cx));
         let (due, now) = (self.sleep.deadline(), Instant::now());
-        let next = match now > due.after(TOLERANCE) {
-            true => self.missed.next(due, now, self.period),
-            false => due.after(self.period),
+        let next = if now > due.after(TOLERANCE) {
+            self.missed.next(due, now, self.period)
+        } else {
+            due.after(self.period)
         };
         self.sleep.as_mut().reset(next);
         Poll::Ready(due)

@@ -19,6 +19,7 @@ pub(crate) mod clock;
 mod entry;
 mod instant;
 mod interval;
+mod now;
 pub(crate) mod slack;
 mod sleep;
 #[cfg(feature = "test-util")]
@@ -33,7 +34,7 @@ pub use std::time::Duration;
 #[cfg(feature = "test-util")]
 pub(crate) use test_clock::Clock;
 #[cfg(feature = "test-util")]
-pub use test_clock::{ClockHold, advance, pause, resume};
+pub use test_clock::pause::{ClockHold, advance, pause, resume};
 pub use timeout::{Elapsed, Timeout, timeout, timeout_at};
 pub(crate) use wheels::Timers;
 

@@ -1,6 +1,6 @@
 //! Models of owners of timers, which race firers, parks of workers and the shutdown.
 use super::{
-    entry::{Reset, State, Timer},
+    entry::{Reset, Timer, TimerState},
     wheels::WheelCell,
 };
 use crate::Driver;
@@ -96,7 +96,7 @@ fn arm_against_a_firing_wakes_once() {
         let mut timer = Box::pin(Timer::new());
         let _ = timer.as_mut().arm(&cell, 5, waker.clone()).unwrap();
         let state = timer.as_mut().poll(&waker);
-        assert_ne!(state, State::Idle);
+        assert_ne!(state, TimerState::Idle);
         firer.join().unwrap();
         fire(&cell, 10);
         assert_eq!(count.get(), 1);
@@ -143,14 +143,14 @@ fn reset_to_later_against_a_firing_is_not_lost() {
         let state = timer.as_mut().poll(&waker);
         firer.join().unwrap();
         match state {
-            State::Armed => {
+            TimerState::Armed => {
                 assert_eq!(count.get(), 0, "it was woken early");
                 fire(&cell, 20);
                 assert_eq!(count.get(), 1);
                 assert!(timer.is_fired());
             }
-            State::Idle => assert_eq!(count.get(), 1),
-            State::Fired => panic!("a reset makes a fired timer idle"),
+            TimerState::Idle => assert_eq!(count.get(), 1),
+            TimerState::Fired => panic!("a reset makes a fired timer idle"),
         }
     });
 }
@@ -172,7 +172,7 @@ fn reset_to_earlier_against_a_firing_is_not_lost() {
         firer.join().unwrap();
         fire(&cell, 5);
         assert_eq!(count.get(), 1);
-        assert_eq!(timer.is_fired(), state != State::Idle);
+        assert_eq!(timer.is_fired(), state != TimerState::Idle);
     });
 }
 
@@ -193,7 +193,7 @@ fn reset_to_the_past_against_a_firing_wakes_once() {
         if let Reset::Fired(woken) = timer.as_mut().reset(3, |_| true) {
             woken.wake();
         }
-        assert_ne!(timer.as_mut().poll(&waker), State::Armed);
+        assert_ne!(timer.as_mut().poll(&waker), TimerState::Armed);
         firer.join().unwrap();
         assert_eq!(count.get(), 1);
         timer.touch();
@@ -221,7 +221,7 @@ fn new_waker_against_a_firing_is_woken_or_told() {
         let state = timer.as_mut().poll(&new);
         firer.join().unwrap();
         match state {
-            State::Armed => assert_eq!((count.get(), other.get()), (0, 1)),
+            TimerState::Armed => assert_eq!((count.get(), other.get()), (0, 1)),
             _ => assert_eq!((count.get(), other.get()), (1, 0)),
         }
         drop((waker, new, timer));
@@ -263,7 +263,7 @@ fn arm_against_the_shutdown_is_refused_or_woken() {
         let armed = timer.as_mut().arm(&cell, 5, waker.clone()).is_ok();
         closer.join().unwrap();
         assert_eq!(count.get(), usize::from(armed));
-        assert_eq!(timer.as_mut().poll(&waker), State::Idle);
+        assert_eq!(timer.as_mut().poll(&waker), TimerState::Idle);
     });
 }
 
@@ -289,7 +289,7 @@ fn drop_or_reset_against_the_shutdown_is_sound() {
         closer.join().unwrap();
         assert!(count.get() <= 1);
         assert_eq!(other.get(), 1);
-        assert_eq!(reset.as_mut().poll(&second), State::Idle);
+        assert_eq!(reset.as_mut().poll(&second), TimerState::Idle);
         drop(waker);
         assert_eq!(Arc::strong_count(&count), 1);
     });
@@ -311,7 +311,7 @@ fn poll_that_finds_a_closed_timer_idle_owns_it() {
             let cell = cell.clone();
             thread::spawn(move || shutdown(&cell))
         };
-        if timer.as_mut().poll(&waker) == State::Idle {
+        if timer.as_mut().poll(&waker) == TimerState::Idle {
             timer.touch();
         }
         closer.join().unwrap();
@@ -332,7 +332,7 @@ fn reset_that_finds_a_fired_timer_owns_it() {
         let mut timer = ManuallyDrop::new(timer);
         let firer = firer(&cell, 10);
         assert!(matches!(timer.as_mut().reset(20, never), Reset::Done));
-        if timer.as_mut().poll(&waker) == State::Idle {
+        if timer.as_mut().poll(&waker) == TimerState::Idle {
             timer.touch();
         }
         firer.join().unwrap();
@@ -363,8 +363,8 @@ fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
     let (_, waker) = Count::new();
     let is_next = timer.as_mut().arm(inner.timers.wheel(1), far, waker);
     if is_next.unwrap() {
-        if let Some(armed) = inner.armed(far) {
-            inner.finish(armed);
+        if let Some(armed) = inner.threads.armed(far) {
+            inner.threads.finish(armed);
         }
     }
 }
@@ -397,7 +397,7 @@ fn first_timer_against_a_park_ends_it() {
 fn timer_against_the_poller_limits_its_park() {
     model(|| {
         let driver = Driver::new(1);
-        let _ = driver.inner().role.activate();
+        let _ = driver.threads().role.activate();
         let arms = {
             let driver = driver.clone();
             thread::spawn(move || {
@@ -407,13 +407,13 @@ fn timer_against_the_poller_limits_its_park() {
             })
         };
         let inner = driver.inner();
-        assert!(inner.role.try_take(0));
+        assert!(inner.threads.role.try_take(0));
         // The model's time does not pass: if the park has a limit, the model takes the park to end
         // in time.
         if inner.until_next_deadline().is_none() {
-            inner.tokens[0].wait_in_thread(None);
+            inner.threads.tokens[0].wait_in_thread(None);
         }
-        let _ = inner.role.leave();
+        let _ = inner.threads.role.leave();
         drop(arms.join().unwrap());
     });
 }
@@ -423,7 +423,7 @@ fn timer_against_the_poller_limits_its_park() {
 fn poller_that_does_not_look_again_misses_a_timer() {
     model_must_fail("the timer is missed", || {
         let driver = Driver::new(1);
-        let _ = driver.inner().role.activate();
+        let _ = driver.threads().role.activate();
         let arms = {
             let driver = driver.clone();
             thread::spawn(move || {
@@ -433,13 +433,13 @@ fn poller_that_does_not_look_again_misses_a_timer() {
                 let (_, waker) = Count::new();
                 let wheel = inner.timers.wheel(1);
                 let is_next = Pin::static_mut(timer).arm(wheel, 1 << 40, waker).unwrap();
-                is_next && inner.armed(1 << 40).is_some()
+                is_next && inner.threads.armed(1 << 40).is_some()
             })
         };
         let inner = driver.inner();
-        assert!(inner.role.try_take(0));
+        assert!(inner.threads.role.try_take(0));
         let next = inner.timers.next();
-        inner.role.publish_until(next);
+        inner.threads.role.publish_until(next);
         let parks = next == u64::MAX;
         let unparked = arms.join().unwrap();
         assert!(!parks || unparked, "the timer is missed");
@@ -462,30 +462,30 @@ fn timer_against_a_change_with_standby_is_seen() {
 }
 
 fn change_of_the_poller(driver: &Driver) {
-    let _ = driver.inner().role.activate();
-    assert!(driver.inner().role.try_take(0));
-    driver.inner().role.publish_until(u64::MAX);
+    let _ = driver.threads().role.activate();
+    assert!(driver.threads().role.try_take(0));
+    driver.threads().role.publish_until(u64::MAX);
     let next = {
         let driver = driver.clone();
         thread::spawn(move || {
             let inner = driver.inner();
-            if !inner.role.try_take(1) {
+            if !inner.threads.role.try_take(1) {
                 return;
             }
             if inner.until_next_deadline().is_none() {
-                inner.tokens[1].wait_in_thread(None);
+                inner.threads.tokens[1].wait_in_thread(None);
             }
-            let _ = inner.role.leave();
+            let _ = inner.threads.role.leave();
         })
     };
-    let _ = driver.inner().role.leave();
+    let _ = driver.threads().role.leave();
     let mut timer = Box::pin(Timer::new());
     let inner = driver.inner();
     let (_, waker) = Count::new();
     let is_next = timer.as_mut().arm(inner.timers.wheel(0), 1 << 40, waker);
     if is_next.unwrap() {
-        if let Some(armed) = inner.armed(1 << 40) {
-            inner.finish(armed);
+        if let Some(armed) = inner.threads.armed(1 << 40) {
+            inner.threads.finish(armed);
         }
     }
     next.join().unwrap();

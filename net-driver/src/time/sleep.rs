@@ -1,7 +1,7 @@
 //! `sleep`: a future that waits until a time.
 use super::{
     Instant, clock,
-    entry::{Closed, Reset, State, Timer},
+    entry::{Closed, Reset, Timer, TimerState},
     wheels::WheelCell,
 };
 use crate::driver::{self, Inner};
@@ -152,14 +152,14 @@ impl Sleep {
         let this = self.project();
         *this.deadline = deadline;
         let tick = clock::tick_of(deadline);
-        let has_passed = |cell: &WheelCell| cell.driver().is_some_and(|d| d.now() >= deadline);
+        let has_passed = |cell: &WheelCell| cell.threads().is_some_and(|t| t.now() >= deadline);
         match this.timer.reset(tick, has_passed) {
             Reset::Done => {}
             Reset::Fired(waker) => waker.wake(),
             Reset::IsNext(cell) => {
-                if let Some(driver) = cell.driver() {
-                    if let Some(armed) = driver.armed(tick) {
-                        driver.finish(armed);
+                if let Some(threads) = cell.threads() {
+                    if let Some(armed) = threads.armed(tick) {
+                        threads.finish(armed);
                     }
                 }
             }
@@ -193,13 +193,13 @@ impl Sleep {
     ) -> Result<Poll<()>, Unarmed> {
         let mut this = self.project();
         match this.timer.as_mut().poll(waker) {
-            State::Fired => Ok(Poll::Ready(())),
-            State::Armed => Ok(Poll::Pending),
-            State::Idle if has_passed(*this.deadline) => {
+            TimerState::Fired => Ok(Poll::Ready(())),
+            TimerState::Armed => Ok(Poll::Pending),
+            TimerState::Idle if has_passed(*this.deadline) => {
                 this.timer.set_fired();
                 Ok(Poll::Ready(()))
             }
-            State::Idle => {
+            TimerState::Idle => {
                 arm(this.timer, *this.deadline, waker.clone())?;
                 Ok(Poll::Pending)
             }
@@ -263,13 +263,13 @@ fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) -> Result<(), Un
     let armed = driver::with_current(|driver: &Inner, wheel| {
         let wheel = driver.timers.wheel(wheel);
         let is_next = timer.arm(wheel, tick, waker)?;
-        let armed = is_next.then(|| driver.armed(tick)).flatten();
-        Ok(armed.and_then(|armed| Some((wheel.driver()?, armed))))
+        let armed = is_next.then(|| driver.threads.armed(tick)).flatten();
+        Ok(armed.map(|armed| (driver.threads.clone(), armed)))
     });
     match armed {
         Some(Ok(None)) => Ok(()),
-        Some(Ok(Some((driver, armed)))) => {
-            driver.finish(armed);
+        Some(Ok(Some((threads, armed)))) => {
+            threads.finish(armed);
             Ok(())
         }
         Some(Err(Closed(waker))) => {

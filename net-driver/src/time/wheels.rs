@@ -20,9 +20,9 @@
 //!    not fire early: the clock of the other thread has passed the wheel's tick.
 use super::{
     Instant, clock,
-    entry::{Handle, Timer},
+    entry::{ArmedTimer, Timer},
 };
-use crate::driver::Inner;
+use crate::threads::Threads;
 use std::{
     collections::VecDeque,
     ptr::NonNull,
@@ -57,8 +57,8 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    pub(crate) fn new(workers: usize, driver: &Weak<Inner>) -> Self {
-        let cell = |_| Arc::new(WheelCell::new(driver.clone()));
+    pub(crate) fn new(workers: usize, threads: &Arc<Threads>) -> Self {
+        let cell = |_| Arc::new(WheelCell::new(Arc::downgrade(threads)));
         Self {
             fired_at: shared(AtomicU64::new(0)),
             spacing: AtomicU64::new(SPACING),
@@ -82,18 +82,18 @@ impl Timers {
     #[cfg(feature = "test-util")]
     pub(crate) fn next_exact(&self) -> Option<u64> {
         let ticks = self.wheels.iter().filter_map(|wheel| wheel.next_exact());
-        ticks.min().filter(|tick| *tick < super::entry::LAST_TICK)
+        ticks.min().filter(|tick| *tick < clock::LAST_TICK)
     }
 
     /// Returns the tick until which a park for this deadline lasts (rule 3).
     pub(crate) fn park_until(&self, next: u64) -> u64 {
         // Ordering: Relaxed: a hint.
         let fired_at = self.fired_at.load(Relaxed);
-        match next > fired_at {
-            // Ordering: Relaxed, as above.
-            true => next.max(fired_at.saturating_add(self.spacing.load(Relaxed))),
-            false => next, // The last firing has left timers that were due.
+        if next <= fired_at {
+            return next; // The last firing has left timers that were due.
         }
+        // Ordering: Relaxed, as above.
+        next.max(fired_at.saturating_add(self.spacing.load(Relaxed)))
     }
 
     /// Takes the wakers of up to `max` timers that are due: those of the wheel with the index
@@ -146,36 +146,36 @@ impl Timers {
 /// A wheel, its lock, and its next deadline.
 pub(crate) struct WheelCell {
     shared: CachePadded<Shared>,
-    driver: Weak<Inner>,
+    threads: Weak<Threads>,
 }
 
 struct Shared {
     next: AtomicU64,
-    wheel: Mutex<State>,
+    contents: Mutex<Contents>,
 }
 
-struct State {
+struct Contents {
     wheel: Wheel<Timer>,
     open: bool,
 }
 
 impl WheelCell {
-    pub(crate) fn new(driver: Weak<Inner>) -> Self {
+    pub(crate) fn new(threads: Weak<Threads>) -> Self {
         Self {
             shared: CachePadded::new(Shared {
                 next: AtomicU64::new(NONE),
-                wheel: Mutex::new(State {
+                contents: Mutex::new(Contents {
                     wheel: Wheel::new(),
                     open: true,
                 }),
             }),
-            driver,
+            threads,
         }
     }
 
-    /// Returns the driver that the wheel belongs to, if the driver still exists.
-    pub(crate) fn driver(&self) -> Option<Arc<Inner>> {
-        self.driver.upgrade()
+    /// Returns the threads of the driver that the wheel belongs to, if the driver still exists.
+    pub(crate) fn threads(&self) -> Option<Arc<Threads>> {
+        self.threads.upgrade()
     }
 
     #[inline]
@@ -186,10 +186,10 @@ impl WheelCell {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> Armed<'_> {
-        Armed {
+    pub(crate) fn lock(&self) -> LockedWheel<'_> {
+        LockedWheel {
             next: &self.shared.next,
-            state: self.shared.wheel.lock(),
+            contents: self.shared.contents.lock(),
         }
     }
 
@@ -210,7 +210,7 @@ impl WheelCell {
     #[inline]
     fn fire_some(&self, now: u64, left: &mut usize, wakers: &mut VecDeque<Waker>) -> bool {
         let mut locked = self.lock();
-        let wheel = &mut locked.state.wheel;
+        let wheel = &mut locked.contents.wheel;
         let now = now.max(wheel.now()); // Rule 5.
         let mut is_done = false;
         for _ in 0..STEPS {
@@ -242,7 +242,7 @@ impl WheelCell {
     #[cfg(feature = "test-util")]
     fn next_exact(&self) -> Option<u64> {
         let mut locked = self.lock();
-        let next = locked.state.wheel.next_expiration();
+        let next = locked.contents.wheel.next_expiration();
         // Ordering: Relaxed, as in `fire`.
         locked.next.store(next.unwrap_or(NONE), Relaxed);
         next
@@ -251,8 +251,8 @@ impl WheelCell {
     /// Takes the wakers of all timers, and refuses new timers.
     pub(crate) fn shutdown(&self, wakers: &mut VecDeque<Waker>) {
         let mut locked = self.lock();
-        locked.state.open = false;
-        while let Some(timer) = locked.state.wheel.pop_any() {
+        locked.contents.open = false;
+        while let Some(timer) = locked.contents.wheel.pop_any() {
             wakers.push_back(timer.close());
         }
         // Ordering: Relaxed, as in `fire`.
@@ -261,19 +261,19 @@ impl WheelCell {
 }
 
 /// A wheel whose lock is held.
-pub(crate) struct Armed<'a> {
+pub(crate) struct LockedWheel<'a> {
     next: &'a AtomicU64,
-    state: MutexGuard<'a, State>,
+    contents: MutexGuard<'a, Contents>,
 }
 
-impl Armed<'_> {
+impl LockedWheel<'_> {
     pub(crate) fn is_open(&self) -> bool {
-        self.state.open
+        self.contents.open
     }
 
     /// Inserts a timer. Returns whether the wheel's next deadline is now this one.
-    pub(crate) fn insert(&mut self, timer: Handle, tick: u64) -> bool {
-        self.state.wheel.insert(timer, tick);
+    pub(crate) fn insert(&mut self, timer: ArmedTimer, tick: u64) -> bool {
+        self.contents.wheel.insert(timer, tick);
         // Ordering: Relaxed: `next` is only written under the lock. The caller's fence orders the
         // store before its look at the poller (rule 2 of the role).
         let is_next = tick < self.next.load(Relaxed);
@@ -287,9 +287,9 @@ impl Armed<'_> {
     ///
     /// # Safety
     /// The timer is in this wheel, or in none.
-    pub(crate) unsafe fn remove(&mut self, timer: NonNull<Timer>) -> Option<Handle> {
+    pub(crate) unsafe fn remove(&mut self, timer: NonNull<Timer>) -> Option<ArmedTimer> {
         // SAFETY: guaranteed by the caller.
-        unsafe { self.state.wheel.remove(timer) }
+        unsafe { self.contents.wheel.remove(timer) }
     }
 }
 

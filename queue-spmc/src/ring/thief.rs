@@ -24,9 +24,9 @@ impl<T: Send, S: Storage<T>> Stealer<T, S> {
     /// Returns the number of available items, as this thread sees it. Items that the owner has
     /// claimed do not count.
     ///
-    /// Suppose that a push happens before a `SeqCst` fence of some thread, and that this thread has
-    /// a later `SeqCst` fence before this call. Then the number includes the pushed item, unless
-    /// the item is claimed or taken.
+    /// A hint, unless fenced: if a `SeqCst` fence follows a push, a later `SeqCst` fence of this
+    /// thread precedes this call, and the item is neither claimed nor taken, the number includes
+    /// the item.
     pub fn len(&self) -> usize {
         // `head` may be older than `tail` by more than a round of the ring.
         (self.ring.header().len() as usize).min(self.ring.slots().len())

@@ -165,6 +165,7 @@ impl Slices<'_> {
             }
             Event::Wake { task, by, cause } => {
                 let mut args = self.by(by, at, task);
+                // A write to a `String` does not fail.
                 let _ = write!(args, ",\"cause\":{}", Text(cause.name()));
                 let name = self.capture.name(task, at);
                 origins.push((Key::Task(task), origin("wake", name, args)));
@@ -202,6 +203,7 @@ impl Slices<'_> {
     fn by(&self, by: Option<u64>, at: Duration, task: u64) -> String {
         let mut args = format!("\"task\":\"{task:#x}\"");
         if let Some(by) = by {
+            // As above.
             let _ = write!(args, ",\"by\":{}", Text(&self.capture.name(by, at)));
         }
         args

@@ -7,8 +7,9 @@
 //! call of one function from that of another with the same name.
 use super::{
     list::Helper,
+    mutants::Mutant,
     scope,
-    sites::{File, Found, Mutant, choice, numbered},
+    sites::{File, Found, choice, numbered},
     tree::Edits,
 };
 use anyhow::{Context, Result, bail, ensure};

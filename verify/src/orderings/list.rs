@@ -1,5 +1,8 @@
 //! Reads `orderings.toml`: survivors that are justified, and structural mutants that no rule finds.
-use super::{Row, mutants::Order, sites::Mutant};
+use super::{
+    Row,
+    mutants::{Mutant, Order},
+};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::{fs, path::Path};

@@ -3,6 +3,28 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// A mutant: one change at one site.
+#[derive(Clone, Debug)]
+pub(crate) struct Mutant {
+    pub(crate) site: String,
+    pub(crate) line: usize,
+    /// The path of the file's module, with which test names begin.
+    pub(crate) module: String,
+    /// The operation, in one word.
+    pub(crate) operation: String,
+    /// The ordering that is written there; `None` if the mutant changes something else.
+    pub(crate) written: Option<Order>,
+    pub(crate) how: String,
+    /// `file:line:column` of the call that the mutant weakens, or of the fence that it leaves out
+    /// for one caller. Only models that reach this place can kill the mutant. `None` if that cannot
+    /// be told.
+    pub(crate) place: Option<String>,
+    /// Whether the mutant is a change of the source.
+    pub(crate) is_change: bool,
+    /// The name of the mutant in sync-shim.
+    pub(crate) name: String,
+}
+
 /// An ordering that the source names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {

@@ -7,7 +7,7 @@
 //! an argument of a call is reported.
 use super::{
     list::Listed,
-    mutants::{Order, orderings_of, weaker},
+    mutants::{Mutant, Order, orderings_of, weaker},
     scope,
     tree::Edits,
 };
@@ -18,28 +18,6 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
 };
-
-/// A mutant: one change at one site.
-#[derive(Clone, Debug)]
-pub(crate) struct Mutant {
-    pub(crate) site: String,
-    pub(crate) line: usize,
-    /// The path of the file's module, with which test names begin.
-    pub(crate) module: String,
-    /// The operation, in one word.
-    pub(crate) operation: String,
-    /// The ordering that is written there; `None` if the mutant changes something else.
-    pub(crate) written: Option<Order>,
-    pub(crate) how: String,
-    /// `file:line:column` of the call that the mutant weakens, or of the fence that it leaves out
-    /// for one caller. Only models that reach this place can kill the mutant. `None` if that cannot
-    /// be told.
-    pub(crate) place: Option<String>,
-    /// Whether the mutant is a change of the source.
-    pub(crate) is_change: bool,
-    /// The name of the mutant in sync-shim.
-    pub(crate) name: String,
-}
 
 /// The calls, orderings and files found in a crate.
 #[derive(Default)]

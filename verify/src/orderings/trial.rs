@@ -1,6 +1,6 @@
 //! Runs the models of a crate: first each model once without a mutant; then, for each mutant, one
 //! model after the other until a model fails.
-use super::sites::Mutant;
+use super::mutants::Mutant;
 use crate::{
     jobs,
     loom::{self, Model, Status},

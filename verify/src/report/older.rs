@@ -4,9 +4,8 @@
 //! of a crate on which that one depends, has changed since its commit. Comments and tests do not
 //! count; nor do `orderings.toml`, and the histories in a crate's `tests`.
 use super::{
-    Models, file,
     page::{CodeMutants, at},
-    read,
+    stored::{FOLDER, Models, file, read},
 };
 use crate::{orderings::Row, sanitize, shuttle, soak};
 use anyhow::Result;
@@ -29,7 +28,7 @@ pub(super) fn print(
     models: &Models,
     mutants: &[Row],
 ) -> Result<()> {
-    let folder = root.join(super::FOLDER);
+    let folder = root.join(FOLDER);
     let mut counts = BTreeMap::<Taken, usize>::new();
     for taken in all(&folder, packages, models, mutants)? {
         *counts.entry(taken).or_default() += 1;

@@ -1,5 +1,8 @@
 //! Writes the text of the page from the results.
-use super::{Models, file, read, without};
+use super::{
+    stored::{Models, file, read},
+    without,
+};
 use crate::{
     loom::{Model, Outcome, Status},
     orderings::{Row, list::List},

@@ -1,5 +1,5 @@
 //! The published crates that have no models, each with the reason.
-use super::Models;
+use super::stored::Models;
 use crate::loom::Model;
 use anyhow::{Context, Result, ensure};
 use project::{source, workspace::Package};

@@ -17,7 +17,11 @@
 mod lazy;
 
 use super::Park;
-use core::{fmt, task::Waker, time::Duration};
+use core::{
+    fmt,
+    task::{RawWaker, RawWakerVTable, Waker},
+    time::Duration,
+};
 use sync_shim::{
     atomic::{
         AtomicU32,
@@ -112,7 +116,7 @@ impl Park for ThreadPark {
     }
 
     fn waker(&self) -> Waker {
-        lazy::counted(self.0.clone())
+        counted(self.0.clone())
     }
 }
 
@@ -128,6 +132,36 @@ impl Inner {
             }
         }
     }
+}
+
+/// Returns a waker that unparks this parker.
+fn counted(parker: Arc<Inner>) -> Waker {
+    // SAFETY: the functions keep the contract of a waker: the parker is `Send` and `Sync`, and the
+    // waker owns the count of `parker`.
+    unsafe { Waker::new(Arc::into_raw(parker).cast(), &COUNTED) }
+}
+
+static COUNTED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+
+unsafe fn clone(parker: *const ()) -> RawWaker {
+    // SAFETY: the waker's data is a counted pointer, and the waker keeps its count.
+    unsafe { Arc::increment_strong_count(parker.cast::<Inner>()) };
+    RawWaker::new(parker, &COUNTED)
+}
+
+unsafe fn wake_by_ref(parker: *const ()) {
+    // SAFETY: the waker's counted pointer keeps the parker alive.
+    unsafe { &*parker.cast::<Inner>() }.unpark();
+}
+
+unsafe fn wake(parker: *const ()) {
+    // SAFETY: the waker is consumed, so its counted pointer is owned here.
+    unsafe { Arc::from_raw(parker.cast::<Inner>()) }.unpark();
+}
+
+unsafe fn drop_waker(parker: *const ()) {
+    // SAFETY: as in `wake`.
+    drop(unsafe { Arc::from_raw(parker.cast::<Inner>()) });
 }
 
 impl fmt::Debug for ThreadPark {

@@ -7,24 +7,12 @@ use super::{
     table::{Line, Table, YARDSTICK},
 };
 use anyhow::{Context, Result, anyhow};
-use plotters::{
-    coord::Shift,
-    prelude::*,
-    style::text_anchor::{HPos, Pos, VPos},
-};
+use ink::{ALONE, Area, Drawn, Ink, OURS, PEER, PLAIN, TOKIO, bar, footer, shown, text, wrap};
+use plotters::{prelude::*, style::text_anchor::HPos};
 use std::path::{Path, PathBuf};
 
+mod ink;
 mod overview;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-const OURS: RGBColor = RGBColor(0xC2, 0x41, 0x0C);
-const TOKIO: RGBColor = RGBColor(0x47, 0x55, 0x69);
-const PEER: RGBColor = RGBColor(0x94, 0xA3, 0xB8);
-/// The colour of a runtime that is not parallel: it runs the row on one thread.
-const ALONE: RGBColor = RGBColor(0xDD, 0xE3, 0xEA);
-const INK: RGBColor = RGBColor(0x1E, 0x29, 0x3B);
-const FAINT: RGBColor = RGBColor(0xE2, 0xE8, 0xF0);
 
 /// Draws all charts into `dir`, and returns the files' names.
 pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Vec<PathBuf>> {
@@ -148,88 +136,6 @@ const LEGEND: [(i32, RGBColor, &str); 4] = [
     (250, ALONE, "on one thread"),
 ];
 
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-
-/// The size, the colour and the alignment of a text.
-struct Ink {
-    size: i32,
-    colour: RGBColor,
-    to: HPos,
-}
-
-const PLAIN: Ink = Ink {
-    size: 13,
-    colour: INK,
-    to: HPos::Left,
-};
-
-/// Draws a text at the point `at`. The middle of the text's height is at the point's height.
-fn text(area: &Area<'_>, at: (i32, i32), ink: &Ink, words: &str) -> Drawn {
-    let style = ("sans-serif", ink.size)
-        .into_font()
-        .color(&ink.colour)
-        .pos(Pos::new(ink.to, VPos::Center));
-    area.draw(&Text::new(words, at, style))?;
-    Ok(())
-}
-
-fn bar(area: &Area<'_>, from: (i32, i32), width: i32, height: i32, colour: RGBColor) -> Drawn {
-    let corners = [from, (from.0 + width.max(1), from.1 + height)];
-    area.draw(&Rectangle::new(corners, colour.filled()))?;
-    Ok(())
-}
-
-fn line(area: &Area<'_>, from: (i32, i32), to: (i32, i32), colour: RGBColor) -> Drawn {
-    area.draw(&PathElement::new([from, to], colour.stroke_width(1)))?;
-    Ok(())
-}
-
-/// Draws the machine and the versions, in lines of bounded length.
-fn footer(area: &Area<'_>, machine: &Machine, mut y: i32, width: usize) -> Drawn {
-    for words in wrap(machine.line().trim(), width) {
-        let ink = Ink {
-            size: 11,
-            colour: TOKIO,
-            ..PLAIN
-        };
-        text(area, (16, y), &ink, &words)?;
-        y += 15;
-    }
-    Ok(())
-}
-
-/// Breaks a text into lines, between words.
-fn wrap(words: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in words.split_whitespace() {
-        let last = lines.last_mut().expect("there is a first");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if last.len() + 1 + word.len() <= width {
-            last.push(' ');
-            last.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
-}
-
-/// Formats a figure in about three digits, with its unit.
-fn shown(value: f64, unit: &str) -> String {
-    let (value, unit) = match unit {
-        "ns" if value >= 1_000_000.0 => (value / 1_000_000.0, "ms"),
-        "ns" if value >= 1_000.0 => (value / 1_000.0, "µs"),
-        unit => (value, unit),
-    };
-    let digits = match value {
-        v if v >= 99.5 => 0,
-        v if v >= 9.95 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} {unit}")
-}
-
 /// Draws the tables in two columns, with a bar for each line of a table.
 fn panels(
     machine: &Machine,
@@ -343,14 +249,6 @@ fn label(line: &Line, unit: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn figures_have_about_three_digits_and_a_unit() {
-        let all = [0.123, 12.345, 123.45, 1234.5, 23456.0];
-        let all = all.map(|value| shown(value, "ns"));
-        assert_eq!(all, ["0.12 ns", "12.3 ns", "123 ns", "1.23 µs", "23.5 µs"]);
-        assert_eq!(shown(96.0, "bytes"), "96.0 bytes");
-    }
-
     fn line(value: Option<f64>, p99: Option<f64>, efficiency: Option<f64>) -> Line {
         let json = serde_json::json!({
             "rt": "a", "parallel": true, "value": value, "p99": p99, "efficiency": efficiency,
@@ -380,11 +278,5 @@ mod tests {
         for (row, what) in crate::options::names::ROWS {
             assert!(wrap(what, WORDS).len() <= LINES, "{row}");
         }
-    }
-
-    #[test]
-    fn text_is_broken_between_words_only() {
-        assert_eq!(wrap("ab cd efghij", 5), ["ab cd", "efghij"]);
-        assert_eq!(wrap("", 5), [""]);
     }
 }

@@ -1,12 +1,16 @@
-//! The guards that the waits of an [`AsyncFd`] return.
+//! The waits of an [`AsyncFd`], and the guards that they return.
 use super::AsyncFd;
 use crate::{
     Interest, Ready,
     readiness::Snapshot,
     registration::{Registration, RegistrationId},
+    slot::Direction,
     sys::Os,
 };
-use std::{fmt, io};
+use std::{
+    fmt, io,
+    task::{Context, Poll, ready},
+};
 
 /// The readiness that a wait on an [`AsyncFd`] has found.
 ///
@@ -121,6 +125,131 @@ impl Found {
     fn clear_matching(&mut self, registration: &Registration<Os>, ready: Ready) {
         self.clear(registration, Interest::ALL.intersection(ready));
         self.ready = self.ready - ready;
+    }
+}
+
+impl<T> AsyncFd<T> {
+    fn guard(&self, seen: Snapshot, interest: Interest) -> AsyncFdReadyGuard<'_, T> {
+        AsyncFdReadyGuard {
+            found: Found::new(self.registration(), seen, interest),
+            fd: self,
+        }
+    }
+
+    fn guard_mut(&mut self, seen: Snapshot, interest: Interest) -> AsyncFdReadyMutGuard<'_, T> {
+        AsyncFdReadyMutGuard {
+            found: Found::new(self.registration(), seen, interest),
+            fd: self,
+        }
+    }
+
+    /// Waits until the descriptor is ready for any state of `interest`.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn ready(&self, interest: Interest) -> io::Result<AsyncFdReadyGuard<'_, T>> {
+        let seen = self.registration().ready(interest).await?;
+        Ok(self.guard(seen, interest))
+    }
+
+    /// Does the same as [`ready`](Self::ready), with a guard that lends `&mut`.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn ready_mut(
+        &mut self,
+        interest: Interest,
+    ) -> io::Result<AsyncFdReadyMutGuard<'_, T>> {
+        let seen = self.registration().ready(interest).await?;
+        Ok(self.guard_mut(seen, interest))
+    }
+
+    /// Waits until the descriptor is readable.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn readable(&self) -> io::Result<AsyncFdReadyGuard<'_, T>> {
+        self.ready(Interest::READABLE).await
+    }
+
+    /// Does the same as [`readable`](Self::readable), with a guard that lends `&mut`.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn readable_mut(&mut self) -> io::Result<AsyncFdReadyMutGuard<'_, T>> {
+        self.ready_mut(Interest::READABLE).await
+    }
+
+    /// Waits until the descriptor is writable.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn writable(&self) -> io::Result<AsyncFdReadyGuard<'_, T>> {
+        self.ready(Interest::WRITABLE).await
+    }
+
+    /// Does the same as [`writable`](Self::writable), with a guard that lends `&mut`.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub async fn writable_mut(&mut self) -> io::Result<AsyncFdReadyMutGuard<'_, T>> {
+        self.ready_mut(Interest::WRITABLE).await
+    }
+
+    fn poll(&self, cx: &mut Context<'_>, direction: Direction) -> Poll<io::Result<Snapshot>> {
+        let progress = ready!(coop_budget::poll_proceed(cx));
+        let seen = ready!(self.registration().poll_ready(cx, direction));
+        progress.made_progress();
+        Poll::Ready(seen)
+    }
+
+    /// Polls for a readable state. Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub fn poll_read_ready(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyGuard<'_, T>>> {
+        let seen = ready!(self.poll(cx, Direction::Read))?;
+        Poll::Ready(Ok(self.guard(seen, Interest::READABLE)))
+    }
+
+    /// Does the same as [`poll_read_ready`](Self::poll_read_ready), with a guard that lends `&mut`.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub fn poll_read_ready_mut(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyMutGuard<'_, T>>> {
+        let seen = ready!(self.poll(cx, Direction::Read))?;
+        Poll::Ready(Ok(self.guard_mut(seen, Interest::READABLE)))
+    }
+
+    /// Polls for a writable state. Only the last task that polled is woken.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub fn poll_write_ready(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyGuard<'_, T>>> {
+        let seen = ready!(self.poll(cx, Direction::Write))?;
+        Poll::Ready(Ok(self.guard(seen, Interest::WRITABLE)))
+    }
+
+    /// Does the same as [`poll_write_ready`](Self::poll_write_ready), with a guard that lends
+    /// `&mut`.
+    ///
+    /// # Errors
+    /// If the driver has shut down.
+    pub fn poll_write_ready_mut(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyMutGuard<'_, T>>> {
+        let seen = ready!(self.poll(cx, Direction::Write))?;
+        Poll::Ready(Ok(self.guard_mut(seen, Interest::WRITABLE)))
     }
 }
 

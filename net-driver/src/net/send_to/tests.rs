@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Driver, Ready, reactor::Removal};
+use crate::{Driver, Ready, registration::Removal};
 use std::{future::Future, os::unix::net::UnixDatagram, pin::pin, task::Waker};
 
 /// Fails if the error `Interrupted` ends the send, or counts as a failure that a pause follows.

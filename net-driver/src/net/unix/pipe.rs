@@ -17,7 +17,7 @@
 #[cfg(feature = "tokio")]
 use super::super::bufs;
 use super::super::{source::Source, stream_io::wanted};
-use crate::{Interest, Ready, reactor::Removal, slot::Direction};
+use crate::{Interest, Ready, registration::Removal, slot::Direction};
 use std::{
     fs::{self, File},
     io::{self, IoSlice, IoSliceMut, Read, Write},

@@ -3,7 +3,7 @@
 //! The poller looks whether the runtime is idle, so that a paused clock may jump. Only the last
 //! model pauses the clock.
 use super::*;
-use crate::park::WorkerPark;
+use crate::{Driver, park::WorkerPark, token::Token};
 use std::{sync::Arc, task::Waker};
 use sync_shim::{Model, model, thread};
 use worker_idle::park::{Park, ThreadPark};
@@ -24,13 +24,13 @@ fn over_parkers(workers: usize) -> Driver {
 
 /// Starts all workers. Worker 1 waits.
 fn start(driver: &Driver) {
-    let inner = driver.inner();
-    (0..inner.tokens.len()).for_each(|worker| inner.clock.set_started(worker));
-    inner.tokens[1].begin_wait();
+    let threads = driver.threads();
+    (0..threads.tokens.len()).for_each(|worker| threads.clock.set_started(worker));
+    threads.tokens[1].begin_wait();
 }
 
 fn is_idle_but_the_poller(driver: &Driver) -> bool {
-    driver.inner().if_idle_but(0, || {}).is_some()
+    driver.threads().if_idle_but(0, || {}).is_some()
 }
 
 /// Worker 2 unparks worker 1, and then begins a wait, which ends at once: one of the two runs at
@@ -42,7 +42,7 @@ fn look_racing_an_unpark_and<T: Send + 'static>(
     let other = {
         let driver = driver.clone();
         thread::spawn(move || {
-            driver.inner().tokens[1].unpark();
+            driver.threads().tokens[1].unpark();
             wait()
         })
     };
@@ -90,15 +90,15 @@ fn look_racing_a_worker_that_waits_in_a_parker_finds_it() {
 fn look_racing_a_worker_that_unparks_the_poller_is_void() {
     model(|| {
         let driver = driver(2);
-        driver.inner().tokens[1].end_wait();
+        driver.threads().tokens[1].end_wait();
         let other = {
             let driver = driver.clone();
             thread::spawn(move || {
-                let inner = driver.inner();
-                inner.tokens[0].unpark();
-                inner.clock.will_wait();
-                inner.tokens[1].begin_wait();
-                inner.began_to_wait();
+                let threads = driver.threads();
+                threads.tokens[0].unpark();
+                threads.clock.will_wait();
+                threads.tokens[1].begin_wait();
+                threads.began_to_wait();
             })
         };
         assert!(!is_idle_but_the_poller(&driver), "a worker has a task");
@@ -115,21 +115,21 @@ fn look_racing_a_worker_that_unparks_the_poller_is_void() {
 fn token_beside_a_parker_voids_the_look_and_publishes() {
     model(|| {
         let driver = driver(2);
-        driver.inner().tokens[1].end_wait();
+        driver.threads().tokens[1].end_wait();
         let queued = Arc::new(AtomicBool::new(false));
         let other = {
             let (driver, queued) = (driver.clone(), queued.clone());
             thread::spawn(move || {
-                let inner = driver.inner();
+                let threads = driver.threads();
                 // Ordering: Relaxed. The token of the unpark publishes the flag.
                 queued.store(true, Relaxed);
-                inner.tokens[0].unpark();
-                inner.clock.will_wait();
-                inner.tokens[1].begin_wait();
-                inner.began_to_wait();
+                threads.tokens[0].unpark();
+                threads.clock.will_wait();
+                threads.tokens[1].begin_wait();
+                threads.began_to_wait();
             })
         };
-        let token = &driver.inner().tokens[0];
+        let token = &driver.threads().tokens[0];
         token.begin_wait();
         assert!(!is_idle_but_the_poller(&driver), "a worker has a task");
         let was_unparked = token.is_notified();
@@ -161,7 +161,7 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
             })
         };
         // Ordering: Relaxed, as above.
-        let read = driver.inner().if_idle_but(0, || is_armed.load(Relaxed));
+        let read = driver.threads().if_idle_but(0, || is_armed.load(Relaxed));
         assert_ne!(read, Some(true), "the thread runs");
         other.join().unwrap();
     });
@@ -174,18 +174,18 @@ fn look_that_reads_a_timer_of_a_new_thread_is_void() {
 fn look_that_reads_a_timer_of_a_new_worker_is_void() {
     model(|| {
         let driver = Driver::new(2);
-        driver.inner().clock.set_started(0);
+        driver.threads().clock.set_started(0);
         let is_armed = Arc::new(AtomicBool::new(false));
         let other = {
             let (driver, is_armed) = (driver.clone(), is_armed.clone());
             thread::spawn(move || {
-                driver.inner().clock.set_started(1);
+                driver.threads().clock.set_started(1);
                 // Ordering: Relaxed. The addition to `waits` orders it.
                 is_armed.store(true, Relaxed);
             })
         };
         // Ordering: Relaxed, as above.
-        let read = driver.inner().if_idle_but(0, || is_armed.load(Relaxed));
+        let read = driver.threads().if_idle_but(0, || is_armed.load(Relaxed));
         assert_ne!(read, Some(true), "the worker runs");
         other.join().unwrap();
     });
@@ -198,9 +198,9 @@ fn look_that_reads_a_timer_of_a_new_worker_is_void() {
 fn look_racing_the_end_of_a_hold_finds_the_worker() {
     model(|| {
         let driver = driver(2);
-        let hold = driver.hold_clock();
+        let (hold, unparks) = (driver.hold_clock(), driver.clone());
         let other = thread::spawn(move || {
-            hold.0.inner().tokens[1].unpark();
+            unparks.threads().tokens[1].unpark();
             drop(hold);
         });
         assert!(!is_idle_but_the_poller(&driver), "the worker runs");
@@ -212,15 +212,15 @@ fn look_racing_the_end_of_a_hold_finds_the_worker() {
 /// by one after an unpark. If a look is missed, the poller stays parked, which the model reports as
 /// a deadlock.
 fn wait_until_idle(driver: &Driver) {
-    let inner = driver.inner();
+    let threads = driver.threads();
     loop {
-        assert!(inner.role.try_take(0));
-        inner.role.publish_until(u64::MAX);
-        if inner.clock.is_paused() && is_idle_but_the_poller(driver) {
+        assert!(threads.role.try_take(0));
+        threads.role.publish_until(u64::MAX);
+        if threads.clock.is_paused() && is_idle_but_the_poller(driver) {
             break;
         }
-        inner.tokens[0].wait_in_thread(None);
-        let _ = inner.role.leave();
+        threads.tokens[0].wait_in_thread(None);
+        let _ = threads.role.leave();
     }
 }
 
@@ -248,7 +248,7 @@ fn pause_racing<T: Send + 'static>(
 fn pause_racing_the_last_wait_and_the_poller_is_seen() {
     Model::new().bound(2).check(|| {
         let driver = driver(2);
-        let token = &driver.inner().tokens[1];
+        let token = &driver.threads().tokens[1];
         token.end_wait();
         let park = driver.park(1);
         let wait = move || {
@@ -266,7 +266,7 @@ fn pause_racing_the_last_wait_and_the_poller_is_seen() {
 fn pause_racing_the_last_wait_in_a_parker_is_seen() {
     Model::new().bound(2).check(|| {
         let driver = over_parkers(2);
-        driver.inner().tokens[1].end_wait();
+        driver.threads().tokens[1].end_wait();
         let mut park = ThreadPark::new();
         let waker = park.waker();
         let mut timers = driver.timers(1);

@@ -1,12 +1,13 @@
 //! When the poller parks, it looks at the tokens (rule 1 of `test_clock.rs`). In all tests but the
 //! last, another thread has unparked the poller before that look, and waits.
 use super::*;
-use crate::time;
+use crate::{Driver, time, token::Token};
 use std::{
     future::Future,
     pin::pin,
     task::{Context, Waker},
     thread,
+    time::Duration,
 };
 use worker_idle::park::{Park, ThreadPark};
 
@@ -36,7 +37,7 @@ fn unpark_and_wait(driver: &Driver, unpark: impl FnOnce() + Send + 'static) {
         });
     });
     let waits = || {
-        let guests = &driver.inner().guests;
+        let guests = &driver.threads().guests;
         !guests.is_empty() && guests.all(Token::is_waiting)
     };
     while !waits() {

@@ -12,7 +12,7 @@
 //!    is in the parker.
 //! 4. Later polls get a counted waker. The clones of the first waker are equal to it
 //!    (`Waker::will_wake`).
-use super::{Inner, ThreadPark};
+use super::{COUNTED, Inner, ThreadPark};
 use crate::park::{Park, block_on::poll_until_ready};
 use core::{
     future::Future,
@@ -65,36 +65,6 @@ unsafe fn wake_lazy(this: *const ()) {
     // SAFETY: the `Lazy` outlives its waker (`Lazy::waker`).
     let this = unsafe { &*this.cast::<Lazy>() };
     this.with_parker(|parker| parker.unpark());
-}
-
-/// Returns a waker that unparks this parker.
-pub(super) fn counted(parker: Arc<Inner>) -> Waker {
-    // SAFETY: the functions keep the contract of a waker: the parker is `Send` and `Sync`, and the
-    // waker owns the count of `parker`.
-    unsafe { Waker::new(Arc::into_raw(parker).cast(), &COUNTED) }
-}
-
-static COUNTED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
-
-unsafe fn clone(parker: *const ()) -> RawWaker {
-    // SAFETY: the waker's data is a counted pointer, and the waker keeps its count.
-    unsafe { Arc::increment_strong_count(parker.cast::<Inner>()) };
-    RawWaker::new(parker, &COUNTED)
-}
-
-unsafe fn wake_by_ref(parker: *const ()) {
-    // SAFETY: the waker's counted pointer keeps the parker alive.
-    unsafe { &*parker.cast::<Inner>() }.unpark();
-}
-
-unsafe fn wake(parker: *const ()) {
-    // SAFETY: the waker is consumed, so its counted pointer is owned here.
-    unsafe { Arc::from_raw(parker.cast::<Inner>()) }.unpark();
-}
-
-unsafe fn drop_waker(parker: *const ()) {
-    // SAFETY: as in `wake`.
-    drop(unsafe { Arc::from_raw(parker.cast::<Inner>()) });
 }
 
 impl ThreadPark {

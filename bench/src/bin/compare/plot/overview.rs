@@ -1,6 +1,6 @@
 //! The charts of multiples: `all.svg` has each row, and `overview.svg` those of [`WORDS`], and each
 //! further row in which the yardstick is faster.
-use super::{Drawn, FAINT, Ink, OURS, PEER, PLAIN, TOKIO, bar, footer, line, shown, text};
+use super::ink::{Drawn, FAINT, Ink, OURS, PEER, PLAIN, TOKIO, bar, footer, line, shown, text};
 use crate::{
     Machine,
     table::{Line, Table, YARDSTICK},
