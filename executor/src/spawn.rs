@@ -268,7 +268,7 @@ impl Shared {
 /// `core` is this thread's core. The argument is a pointer because the drop of a refused future may
 /// lend the core: a reference would have to be valid until this function returns.
 #[inline(never)]
-#[cfg_attr(feature = "trace", track_caller)]
+#[cfg_attr(feature = "recorder", track_caller)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -291,7 +291,7 @@ where
 /// As for [`spawn_on`].
 #[cold]
 #[inline(never)]
-#[cfg_attr(feature = "trace", track_caller)]
+#[cfg_attr(feature = "recorder", track_caller)]
 unsafe fn spawn_on_sharing<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,

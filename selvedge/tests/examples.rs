@@ -31,7 +31,7 @@ fn others() -> Vec<&'static str> {
         ),
         ("manifest", cfg!(feature = "fs")),
         ("tail_latency", true),
-        ("trace", cfg!(feature = "trace")),
+        ("trace", cfg!(feature = "recorder")),
     ];
     let is_there = needed.into_iter().filter(|(_, is_there)| *is_there);
     is_there.map(|(name, _)| name).collect()
@@ -169,7 +169,7 @@ fn demonstrations_of_groups_run_for_a_moment() {
 
 /// Fails if the example succeeds although it cannot write its file, or if its error does not name
 /// the file.
-#[cfg(feature = "trace")]
+#[cfg(feature = "recorder")]
 #[test]
 fn trace_that_cannot_be_saved_exits_with_1() {
     let output = run("trace", &["/dev/null/no/trace.html"]);

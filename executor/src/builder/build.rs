@@ -211,18 +211,14 @@ impl Builder {
             })
         });
         let remotes: Vec<_> = remotes.collect();
-        #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-        {
-            events.set_blocking(blocking::run_blocking);
-            if let Some(max) = self.max_io_events {
-                events.set_max_events(max);
-            }
+        events.set_blocking(blocking::run_blocking);
+        if let Some(max) = self.max_io_events {
+            events.set_max_events(max);
         }
         let events = match self.monitor.is_on() {
             true => events,
             false => events.with_standby(),
         };
-        #[cfg(feature = "test-util")]
         if self.start_paused {
             events.pause();
         }

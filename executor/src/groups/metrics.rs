@@ -21,7 +21,7 @@ use std::{fmt, sync::Arc, time::Duration};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "metrics", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GroupSnapshot {
     /// The name.
@@ -62,7 +62,7 @@ pub struct GroupSnapshot {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "metrics", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GroupWorkerSnapshot {
     /// The number of tasks in the worker's list for the group.

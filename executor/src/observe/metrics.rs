@@ -29,7 +29,7 @@ macro_rules! snapshots {
         /// # Ok::<(), std::io::Error>(())
         /// ```
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "metrics", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct WorkerSnapshot {
             $($(#[$doc])* pub $name: u64,)*
@@ -63,7 +63,7 @@ macro_rules! snapshots {
         /// # Ok::<(), std::io::Error>(())
         /// ```
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "metrics", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct Snapshot {
             /// Workers, including those without a thread.

@@ -133,7 +133,7 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
     pub(crate) tasks: Arc<TaskList>,
-    #[allow(dead_code, reason = "nothing reads it without the feature `trace`")]
+    #[allow(dead_code, reason = "nothing reads it without the feature `recorder`")]
     pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,

@@ -62,7 +62,7 @@ impl fmt::Debug for Times {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "metrics", derive(serde::Serialize))]
 pub struct PollTimes {
     buckets: Vec<u64>,
 }
