@@ -9,10 +9,9 @@ mod monitor;
 #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 mod net;
 
-#[cfg(feature = "groups")]
-use crate::groups::GroupSettings;
 use crate::{
     events::Polling,
+    groups::GroupSettings,
     monitor::Settings as MonitorSettings,
     settings::{extensions::Extensions, hooks::Hooks},
     worker::{
@@ -58,7 +57,6 @@ pub struct Builder {
     max_busy_io_events: Option<usize>,
     pub(crate) enable_io: bool,
     extensions: Extensions,
-    #[cfg(feature = "groups")]
     pub(crate) groups: GroupSettings,
 }
 
@@ -119,7 +117,6 @@ impl Builder {
             max_busy_io_events: None,
             enable_io: false,
             extensions: Extensions::default(),
-            #[cfg(feature = "groups")]
             groups: GroupSettings::default(),
         }
     }

@@ -170,7 +170,6 @@ impl Handle {
         R: Send + 'static,
     {
         let handle = self.clone();
-        #[cfg(feature = "groups")]
         let f = crate::groups::within(&self.shared, f);
         let f = move || scope::within(In::Closure(&handle.shared), f);
         blocking::spawn(&self.shared, name, f, at)

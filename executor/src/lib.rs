@@ -8,7 +8,7 @@ mod builder;
 mod current_thread;
 mod events;
 mod fork;
-#[cfg(feature = "groups")]
+#[cfg_attr(not(feature = "groups"), path = "groups/none.rs")]
 mod groups;
 mod handle;
 mod local;

@@ -45,27 +45,6 @@ impl Handle {
         join
     }
 
-    /// Spawns a task with a scheduler of this runtime.
-    #[cfg(feature = "groups")]
-    pub(crate) fn spawn_to<F>(
-        &self,
-        to: impl FnOnce() -> Scheduler,
-        future: F,
-        at: &'static Location<'static>,
-    ) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        let shared = self.shared();
-        if shared.settings.special_spawns || trace::enabled() {
-            return self.spawn_special_to(to, None, future, at);
-        }
-        let (task, join) = task_header::new(future, to());
-        trace::spawn_at(shared, &task, at);
-        shared.submit(task);
-        join
-    }
-
     /// Spawns a task without a join handle.
     ///
     /// ```
@@ -161,7 +140,7 @@ impl Handle {
     }
 
     #[track_caller]
-    fn spawn_special_to<F>(
+    pub(crate) fn spawn_special_to<F>(
         &self,
         to: impl FnOnce() -> Scheduler,
         name: Option<Cow<'static, str>>,
@@ -243,7 +222,7 @@ impl Shared {
     /// Queues a task in the slot if this thread is a worker, or else in the injector. Once the
     /// runtime is closing, the task is cancelled here.
     #[track_caller]
-    fn submit(&self, task: Task) {
+    pub(crate) fn submit(&self, task: Task) {
         if let Some(task) = self.accept_on_worker(task) {
             self.inject(task);
         }

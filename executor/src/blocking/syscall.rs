@@ -28,6 +28,7 @@ use crate::{
         call::{self, Call},
     },
     events::ClockHold,
+    groups::Inherited,
     observe::trace,
     worker::{context, shared::Remote},
 };
@@ -77,8 +78,7 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
         call: call.id(),
         polled: core.counters().polled(),
         lender: trace::lend(&core),
-        #[cfg(feature = "groups")]
-        inherited: Some(crate::groups::Inherited::of_turn(&core)),
+        inherited: Inherited::of_turn(&core),
         hold: Some(core.shared.events.hold_clock()),
     };
     core.counters().syscalls.add(1);
@@ -97,8 +97,7 @@ struct Exit {
     polled: usize,
     lender: trace::Lender,
     /// The group of the task that makes the call. The rest of the poll keeps that group.
-    #[cfg(feature = "groups")]
-    inherited: Option<crate::groups::Inherited>,
+    inherited: Inherited,
     hold: Option<ClockHold>,
 }
 
@@ -135,11 +134,7 @@ impl Exit {
             core.interval.forget();
             context::put_core(core);
         } else {
-            #[cfg(feature = "groups")]
-            self.inherited
-                .take()
-                .into_iter()
-                .for_each(crate::groups::Inherited::keep);
+            self.inherited.keep();
             context::keep_clock(self.hold.take());
         }
     }

@@ -2,6 +2,7 @@
 use super::{group::Group, inherit};
 use crate::{
     Handle, Runtime,
+    observe::trace,
     worker::{scheduler::Scheduler, shared::Shared},
 };
 use sched_group::Shares;
@@ -522,3 +523,25 @@ impl<F> fmt::Display for GroupGone<F> {
 }
 
 impl<F> std::error::Error for GroupGone<F> {}
+
+impl Handle {
+    /// Spawns a task with a scheduler of this runtime.
+    fn spawn_to<F>(
+        &self,
+        to: impl FnOnce() -> Scheduler,
+        future: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let shared = self.shared();
+        if shared.settings.special_spawns || trace::enabled() {
+            return self.spawn_special_to(to, None, future, at);
+        }
+        let (task, join) = task_header::new(future, to());
+        trace::spawn_at(shared, &task, at);
+        shared.submit(task);
+        join
+    }
+}

@@ -28,6 +28,12 @@ impl Core {
         self.queue.plain.get() == Some(scheduler)
     }
 
+    /// Whether tasks with this scheduler are of this worker's runtime. The caller has such a task.
+    #[inline]
+    pub(crate) fn is_of_runtime(&self, scheduler: Scheduler) -> bool {
+        scheduler.is(&self.shared)
+    }
+
     /// Whether the workers do not steal: tasks that other threads wake then come to this worker
     /// through its inbox.
     #[inline(always)]

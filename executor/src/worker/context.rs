@@ -17,7 +17,6 @@ use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
 use sync_shim::sync::Arc;
 use task_header::{Owned, WakeKind};
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 sync_shim::thread_local! {
@@ -168,7 +167,7 @@ pub(crate) fn take_core() -> Option<TakenCore> {
         // in the core's ring. The thread that accepts the core drops that task.
         let lendable = core.lendable.get();
         if !lendable {
-            core.queue.open_slot(core);
+            RunQueue::open_slot(&core.queue, core);
         }
         lendable
     })?;
@@ -278,12 +277,9 @@ pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Optio
             if let Some(task) = task.take() {
                 core.schedule_plain(task, why);
             }
-        } else {
-            #[cfg(feature = "groups")]
-            if scheduler.is(&core.shared) {
-                if let Some(task) = task.take() {
-                    core.schedule(task, why);
-                }
+        } else if core.is_of_runtime(scheduler) {
+            if let Some(task) = task.take() {
+                core.schedule(task, why);
             }
         }
     });

@@ -45,9 +45,7 @@ use std::{cell::Cell, time::Instant};
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 use task_header::{Id, Node, Owned, WakeKind};
 use worker_idle::{Backoff, Spin, WatchState};
-#[cfg(feature = "groups")]
-use worker_queue::RunQueue;
-use worker_queue::{Next, QueueHooks};
+use worker_queue::{Next, QueueHooks, RunQueue};
 
 /// The state of a LIFO slot at one look of the watcher: the content of the slot, and the count of
 /// polls of the slot's worker. `None` if the slot was empty.
@@ -180,7 +178,6 @@ impl Core {
     }
 
     /// Queues a task that this thread woke, or sends the task to its home.
-    #[cfg(feature = "groups")]
     #[cold]
     #[inline(never)]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
@@ -253,7 +250,7 @@ impl Core {
         }
         shared.requeue(task);
         // A worker with an empty queue takes from the injector next.
-        if !queue.is_empty() {
+        if !RunQueue::is_empty(queue) {
             shared.notify();
         }
     }

@@ -26,7 +26,6 @@ use crate::{
 };
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 pub use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark, block_on, waker};
@@ -229,7 +228,7 @@ impl Core {
         self.as_worker(|| {
             self.leave_search();
             self.outside_of_turns(|| park.deliver());
-            self.queue.requeue_slot(self);
+            RunQueue::requeue_slot(&self.queue, self);
         });
     }
 

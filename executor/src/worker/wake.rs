@@ -12,8 +12,6 @@
 //!    the home's own queue on the home's thread, and to its inbox from any other thread (see the
 //!    module `inbox` of the groups). Then the thread unparks the home, or nudges it, and notifies
 //!    no other worker.
-#[cfg(not(feature = "groups"))]
-use crate::worker::{core::Core, identity::RuntimePtr};
 use crate::{
     observe::trace,
     worker::{
@@ -24,52 +22,16 @@ use crate::{
 };
 use blocking_threads::OnPanic;
 use std::{any::Any, ptr::NonNull};
-#[cfg(feature = "groups")]
 use sync_shim::atomic::{Ordering::SeqCst, fence};
 use task_header::{Schedule, TaskRef, WakeKind};
-#[cfg(feature = "groups")]
-use worker_idle::Woken;
-use worker_idle::announce::Registry;
-
-#[cfg(not(feature = "groups"))]
-impl Scheduler {
-    pub(crate) fn of(shared: &Shared) -> Self {
-        Self(shared.address().0)
-    }
-
-    /// The scheduler of a task that this thread spawns.
-    pub(crate) fn inherited(shared: &Shared) -> Self {
-        Self::of(shared)
-    }
-
-    /// The scheduler of a task that is spawned by the task that this worker runs.
-    pub(crate) fn inherited_on(core: &Core) -> Self {
-        Self::of(&core.shared)
-    }
-
-    pub(crate) fn is(self, shared: &Shared) -> bool {
-        self == Self::of(shared)
-    }
-
-    /// The runtime.
-    ///
-    /// # Safety
-    /// The caller has a `Notified` with this scheduler.
-    unsafe fn runtime(self) -> RuntimePtr {
-        RuntimePtr(self.0)
-    }
-}
+use worker_idle::{Woken, announce::Registry};
 
 impl Schedule for Scheduler {
     /// A task leaves its group when its future is gone.
-    #[cfg(feature = "groups")]
     #[inline(always)]
     fn ended(task: TaskRef<'_, Self>, _: task_header::Outcome) {
-        let scheduler = *task.scheduler();
-        if !scheduler.is_main() {
-            // SAFETY: `ended` is called once for a task.
-            unsafe { Self::leave(scheduler.group()) };
-        }
+        // SAFETY: `ended` is called once for a task.
+        unsafe { task.scheduler().leave() };
     }
 
     /// Reports a panic through the task's metadata: the runtime may be gone when the task's handle
@@ -119,7 +81,6 @@ impl Shared {
 
     /// Sends a task to its home (rule 4): pushes the task into the home's inbox, and unparks the
     /// home if it sleeps.
-    #[cfg(feature = "groups")]
     pub(crate) fn send_home(&self, home: usize, task: Task) {
         self.groups.send_to(home, task);
         // Ordering: SeqCst pairs with the fence in `Idle::sleep`: this thread sees that the home

@@ -504,7 +504,7 @@ fn monitor_insists_on_the_mail_of_a_busy_home() {
         }
     });
     let shared = two.runtime.handle().shared().clone();
-    let mut mail = crate::monitor::mail::Mail::new(shared.clone());
+    let mut mail = crate::groups::duties::mail::Mail::new(shared.clone());
     let mut look = |state| {
         let sample = Sample {
             state,

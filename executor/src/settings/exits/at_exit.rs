@@ -4,10 +4,7 @@ use super::left;
 use crate::{
     Handle, Runtime,
     settings::hooks::TaskMeta,
-    worker::{
-        scheduler::{Scheduler, Task},
-        shared::Shared,
-    },
+    worker::{scheduler::Task, shared::Shared},
 };
 use std::{
     future::{Future, poll_fn},
@@ -102,22 +99,13 @@ impl Runtime {
 
 /// Makes the task that runs the futures (rule 1).
 fn exit_task(shared: &Arc<Shared>) -> Task {
-    let task = task_header::new_detached(run(shared.clone()), scheduler(shared));
+    let scheduler = shared.groups.enter_at_exit(shared);
+    let task = task_header::new_detached(run(shared.clone()), scheduler);
     // Ordering: Relaxed, as it is only a count.
     shared.spawned_outside.fetch_add(1, Relaxed);
     let hooks = &shared.hooks;
     hooks.call_with(&hooks.on_spawn, TaskMeta::of(&task));
     task
-}
-
-#[cfg(not(feature = "groups"))]
-fn scheduler(shared: &Shared) -> Scheduler {
-    Scheduler::of(shared)
-}
-
-#[cfg(feature = "groups")]
-fn scheduler(shared: &Shared) -> Scheduler {
-    shared.groups.enter_at_exit()
 }
 
 async fn run(shared: Arc<Shared>) {
