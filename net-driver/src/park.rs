@@ -625,7 +625,7 @@ impl Park for WorkerPark {
     fn poll(&mut self, max: usize) {
         let driver = self.driver.inner();
         if driver.role.is_active() {
-            if !driver.role.is_held() || driver.poller.polls_every_quota() {
+            if !driver.role.is_held() {
                 driver.poll_if_due(max, &mut self.collected);
             }
             self.collect(max);
