@@ -13,7 +13,7 @@ use crate::{
     events::Polling,
     groups::GroupSettings,
     monitor::Settings as MonitorSettings,
-    settings::{extensions::Extensions, hooks::Hooks},
+    settings::hooks::Hooks,
     worker::{
         driver::MakeDriver,
         park::{MAX_EVENTS, Park},
@@ -56,7 +56,6 @@ pub struct Builder {
     /// The same for a worker that has tasks to run.
     max_busy_io_events: Option<usize>,
     pub(crate) enable_io: bool,
-    extensions: Extensions,
     pub(crate) groups: GroupSettings,
 }
 
@@ -68,7 +67,6 @@ impl fmt::Debug for Builder {
             .field("ring_capacity", &self.ring_capacity)
             .field("settings", &self.settings)
             .field("threads", &self.threads)
-            .field("extensions", &self.extensions)
             .finish_non_exhaustive()
     }
 }
@@ -116,7 +114,6 @@ impl Builder {
             max_io_events: None,
             max_busy_io_events: None,
             enable_io: false,
-            extensions: Extensions::default(),
             groups: GroupSettings::default(),
         }
     }
@@ -611,26 +608,6 @@ impl Builder {
         make: impl Fn(usize) -> P + Send + Sync + 'static,
     ) -> Self {
         self.driver = Some(std::sync::Arc::new(move |worker| Box::new(make(worker))));
-        self
-    }
-
-    /// Puts a value into the runtime, for [`Handle::extension`](crate::Handle::extension) to find
-    /// by its type.
-    ///
-    /// The value may be a driver's handle that sockets look for, for example. A later value of the
-    /// same type replaces an earlier one. Clones of the builder share the value. The last thread or
-    /// handle that refers to the runtime frees the runtime's memory, and drops the value with it,
-    /// unless a clone of the builder or of the value's `Arc` still exists. A value that contains a
-    /// [`Handle`](crate::Handle) of this runtime keeps the runtime's memory forever. A value that
-    /// contains the [`Runtime`](crate::Runtime) keeps the runtime's threads, too.
-    ///
-    /// ```
-    /// let runtime = selvedge_executor::Builder::new().extend(7_u32).build()?;
-    /// assert_eq!(*runtime.handle().extension::<u32>().unwrap(), 7);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn extend<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.extensions.insert(value);
         self
     }
 }

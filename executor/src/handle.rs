@@ -243,25 +243,6 @@ impl Handle {
         scope::within(In::BlockOn(self.shared.clone()), f)
     }
 
-    /// Returns the value of type `T` that [`Builder::extend`](crate::Builder::extend) has put into
-    /// the runtime. Costs one read-modify-write, of the value's reference count.
-    ///
-    /// ```
-    /// struct Region(&'static str);
-    ///
-    /// let runtime = selvedge_executor::Builder::new().extend(Region("eu")).build()?;
-    /// let region = runtime.spawn(async {
-    ///     let region = selvedge_executor::Handle::current().extension::<Region>();
-    ///     region.unwrap().0
-    /// });
-    /// assert_eq!(runtime.block_on(region).unwrap(), "eu");
-    /// assert!(runtime.handle().extension::<u32>().is_none());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<std::sync::Arc<T>> {
-        self.shared.extensions.get()
-    }
-
     /// Requests the end of a worker's time slice.
     ///
     /// The task that the worker is polling yields at its next operation, and the tasks behind it

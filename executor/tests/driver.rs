@@ -515,43 +515,6 @@ fn driven_worker_that_is_busy_polls_its_park() {
 }
 
 #[test]
-fn extension_is_found_by_type_from_a_task() {
-    struct Region(&'static str);
-    struct Drops(Arc<AtomicUsize>);
-    impl Drop for Drops {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, SeqCst);
-            panic!("an extension whose drop panics, as the test asked");
-        }
-    }
-
-    let (drops, panics) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let count = panics.clone();
-    let runtime = Builder::new()
-        .workers(1)
-        .extend(Region("us"))
-        .extend(Region("eu"))
-        .extend(Drops(drops.clone()))
-        .on_panic(move |_| {
-            count.fetch_add(1, SeqCst);
-        })
-        .build()
-        .unwrap();
-    let found = runtime.spawn(async {
-        let handle = Handle::current();
-        let region = handle.extension::<Region>().unwrap();
-        (region.0, handle.extension::<u8>().is_none())
-    });
-    assert_eq!(runtime.block_on(found).unwrap(), ("eu", true));
-    let handle = runtime.handle().clone();
-    drop(runtime);
-    assert!(handle.extension::<Region>().is_some(), "a handle keeps it");
-    assert_eq!(drops.load(SeqCst), 0);
-    drop(handle);
-    assert_eq!((drops.load(SeqCst), panics.load(SeqCst)), (1, 1));
-}
-
-#[test]
 fn request_ends_a_slice_and_the_next_one_is_open() {
     let runtime = Builder::new()
         .workers(1)

@@ -250,14 +250,7 @@ impl Builder {
         let pool = Pool::new(threads);
         let monitor = Monitor::new(self.monitor, remotes.len(), attributes);
         let shared = Arc::new(Shared::new(
-            remotes,
-            pool,
-            monitor,
-            settings,
-            hooks,
-            self.extensions,
-            events,
-            groups,
+            remotes, pool, monitor, settings, hooks, events, groups,
         ));
         shared.events.bind(&shared);
         shared.groups.bind(shared.address());

@@ -27,7 +27,7 @@ use crate::{
         task_list::{Listed, TaskList},
         trace::Trace,
     },
-    settings::{exits::Exits, extensions::Extensions, hooks::Hooks, unhandled::Unhandled},
+    settings::{exits::Exits, hooks::Hooks, unhandled::Unhandled},
     worker::{
         core::Core,
         identity::{RuntimeId, RuntimePtr},
@@ -130,7 +130,6 @@ pub(crate) struct Shared {
     pub(crate) begun: Instant,
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
-    pub(crate) extensions: Extensions,
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
     pub(crate) tasks: Arc<TaskList>,
@@ -177,7 +176,6 @@ impl Shared {
         monitor: Monitor,
         settings: Settings,
         hooks: Arc<Hooks>,
-        extensions: Extensions,
         events: Events,
         groups: RuntimeGroups,
     ) -> Self {
@@ -195,7 +193,6 @@ impl Shared {
             begun: Instant::now(),
             settings: CachePadded::new(settings),
             hooks,
-            extensions,
             events,
             unhandled: Unhandled::new(),
             tasks: Arc::new(TaskList::new(workers)),
@@ -394,13 +391,10 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Drops the extensions, and marks the atomics as freed, so that a model fails if a late
+    /// Drops the values of groups, and marks the atomics as freed, so that a model fails if a late
     /// notifier touches them.
     fn drop(&mut self) {
         self.groups.drop_values(|drop| self.hooks.contain(drop));
-        for extension in self.extensions.take() {
-            self.hooks.contain(|| drop(extension));
-        }
         self.spawned_outside.retire();
         self.ended_outside.retire();
     }
