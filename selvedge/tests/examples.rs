@@ -177,15 +177,3 @@ fn trace_that_cannot_be_saved_exits_with_1() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("/dev/null/no/trace.html"), "{said}");
 }
-
-/// Fails if the crates' copies of the examples' command line differ.
-#[test]
-fn copies_of_the_command_line_are_the_same() {
-    let read = |crate_: &str| {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        std::fs::read_to_string(folder.join(crate_).join("examples/cli/mod.rs")).unwrap()
-    };
-    for copy in ["net-driver", "process-scheduler", "selvedge-hyper"] {
-        assert_eq!(read(copy), read("selvedge"), "{copy}");
-    }
-}
