@@ -16,6 +16,8 @@ mod idle;
 mod io;
 mod listener;
 mod panicked;
+#[cfg(feature = "http2")]
+mod requests;
 mod serve;
 mod timer;
 mod write_limit;

@@ -5,7 +5,7 @@
 
 use selvedge::{
     Builder, JoinHandle, Runtime, block_in_place,
-    park::{Park, ThreadPark, ThreadUnpark},
+    park::{Park, ThreadPark},
     runtime::worker_index,
     spawn, spawn_in,
     time::{Duration, Instant, sleep},
@@ -390,8 +390,6 @@ struct WakesInPark {
 }
 
 impl Park for WakesInPark {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         let wakers = std::mem::take(&mut *self.wakers.lock().unwrap());
         if wakers.is_empty() {
@@ -408,8 +406,8 @@ impl Park for WakesInPark {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.thread.unparker()
+    fn waker(&self) -> Waker {
+        self.thread.waker()
     }
 }
 

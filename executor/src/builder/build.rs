@@ -13,7 +13,7 @@ use crate::{
     worker::{
         core::Core,
         driver::Parker,
-        park::{self, Park},
+        park::Park,
         queue::Queue,
         shared::{Remote, Shared},
         unpark::Unparker,
@@ -43,8 +43,7 @@ impl Builder {
             self.monitor.turn_off();
             let events = Events::new(1, self.polling);
             let parks = vec![events.park_of_users(0)];
-            let unparker = |park: &EventsPark| park::waker(park.unparker());
-            let (shared, mut cores) = self.assemble(parks, unparker, Some(events));
+            let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
             if enable_io {
                 shared.events.open()?;
             }
@@ -68,7 +67,7 @@ impl Builder {
             ((0..workers).map(parker).collect(), Some(events))
         };
         let enable_io = self.enable_io;
-        let (shared, cores) = self.assemble(parkers, Parker::unparker, events);
+        let (shared, cores) = self.assemble(parkers, Parker::waker, events);
         if enable_io {
             shared.events.open()?;
         }
@@ -152,7 +151,7 @@ impl Builder {
             "build_driven needs a Park for each worker, and at least one"
         );
         self.monitor.turn_off();
-        let (shared, cores) = self.assemble(parks, |park| park::waker(park.unparker()), None);
+        let (shared, cores) = self.assemble(parks, |park| park.waker(), None);
         let workers = cores
             .into_iter()
             .map(|(core, park)| Worker::new(core, park));

@@ -3,10 +3,7 @@
 use crate::{
     Builder, Runtime, Worker,
     events::Events,
-    worker::{
-        driver::Parker,
-        park::{self, Park},
-    },
+    worker::{driver::Parker, park::Park},
 };
 use worker_idle::Backoff;
 
@@ -71,8 +68,7 @@ impl Builder {
 
         let events = Events::new(2, self.polling);
         let parks = (0..2).map(|worker| events.park(worker)).collect();
-        let unparker = |park: &EventsPark| park::waker(park.unparker());
-        let (shared, mut cores) = self.assemble(parks, unparker, Some(events));
+        let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
         let (unstarted, park) = cores.remove(1);
         unstarted.park.set(Some(Parker::Events(park)));
         unstarted.searching.set(true);

@@ -28,8 +28,6 @@ pub(crate) enum Over<'a, P> {
 }
 
 impl<P: Park> Park for Over<'_, P> {
-    type Unpark = P::Unpark;
-
     fn park(&mut self) {
         match self {
             Self::Timers(park) => park.park(),
@@ -65,10 +63,10 @@ impl<P: Park> Park for Over<'_, P> {
         }
     }
 
-    fn unparker(&self) -> P::Unpark {
+    fn waker(&self) -> Waker {
         match self {
-            Self::Timers(park) => park.unparker(),
-            Self::Events(park) => park.unparker(),
+            Self::Timers(park) => park.waker(),
+            Self::Events(park) => park.waker(),
         }
     }
 }
