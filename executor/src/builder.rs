@@ -163,7 +163,7 @@ impl Builder {
     /// effect. By default `build` starts one thread. A push that finds no other worker to wake
     /// starts one more thread, so a runtime for a few tasks is cheap. If that thread cannot be
     /// started, the runtime gives the thread's worker up, and wakes or starts another worker.
-    /// [`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused) counts such failures.
+    /// [`thread_refusals`](crate::WorkerSnapshot::thread_refusals) counts such failures.
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
     /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
@@ -287,7 +287,7 @@ impl Builder {
     /// let children = || (0..10).for_each(|_| selvedge_executor::spawn_detached(async {}));
     /// let parent = runtime.spawn(async move { children() });
     /// runtime.block_on(parent).unwrap();
-    /// assert!(runtime.metrics().overflows > 0);
+    /// assert!(runtime.snapshot().overflows > 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -421,7 +421,7 @@ impl Builder {
     /// let short = std::time::Duration::from_millis(1);
     /// let runtime = selvedge_executor::Builder::new().workers(1).blocking_keep_alive(short).build()?;
     /// runtime.block_on(runtime.spawn_blocking(|| {})).unwrap();
-    /// while runtime.metrics().blocking_threads > 0 {
+    /// while runtime.snapshot().blocking_threads > 0 {
     ///     std::thread::yield_now(); // The idle thread ends soon.
     /// }
     /// # Ok::<(), std::io::Error>(())
@@ -448,7 +448,7 @@ impl Builder {
     ///     }
     /// });
     /// runtime.block_on(task).unwrap();
-    /// assert!(runtime.metrics().forced_yields >= 2);
+    /// assert!(runtime.snapshot().forced_yields >= 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn budget(mut self, budget: Budget) -> Self {
@@ -481,7 +481,7 @@ impl Builder {
     /// let task = runtime.spawn(async { std::thread::sleep(Duration::from_millis(5)) });
     /// runtime.block_on(task).unwrap();
     /// drop(runtime);
-    /// assert!(handle.metrics().poll_times.quantile(1.0).unwrap() > Duration::from_millis(5));
+    /// assert!(handle.snapshot().poll_times.quantile(1.0).unwrap() > Duration::from_millis(5));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn measure_polls(mut self, on: bool) -> Self {
@@ -511,7 +511,7 @@ impl Builder {
     }
 
     /// Sets whether workers measure how long they are awake, for
-    /// [`Snapshot::busy`](crate::Snapshot::busy). Off by default.
+    /// [`Snapshot::busy_time`](crate::Snapshot::busy_time). Off by default.
     ///
     /// This costs two clock readings per sleep, and two every
     /// [`global_interval`](Self::global_interval) ticks.
@@ -521,7 +521,7 @@ impl Builder {
     /// let while_busy = std::time::Duration::from_millis(5);
     /// let task = runtime.spawn(async move { std::thread::sleep(while_busy) });
     /// runtime.block_on(task).unwrap();
-    /// while runtime.metrics().busy < while_busy {
+    /// while runtime.snapshot().busy_time < while_busy {
     ///     std::thread::yield_now(); // The time is counted when the worker goes to sleep.
     /// }
     /// # Ok::<(), std::io::Error>(())

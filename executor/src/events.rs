@@ -24,6 +24,8 @@
 mod driver;
 mod standby;
 
-pub(crate) use driver::{
+use driver as imp;
+
+pub(crate) use imp::{
     ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over, Polling, poll_all,
 };

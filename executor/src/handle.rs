@@ -264,7 +264,7 @@ impl Handle {
     ///     coop_budget::consume().await; // The task yields here.
     /// });
     /// runtime.block_on(task).unwrap();
-    /// assert_eq!(runtime.metrics().slices_ended, 1);
+    /// assert_eq!(runtime.snapshot().ended_slices, 1);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -320,17 +320,18 @@ impl Handle {
         }
     }
 
-    /// Returns the runtime's counters so far.
+    /// Returns all of the runtime's counters so far. [`metrics`](Self::metrics) has those of tokio,
+    /// one by one.
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;
     /// let handle = runtime.handle().clone();
     /// runtime.spawn_detached(async {});
     /// drop(runtime);
-    /// assert_eq!((handle.metrics().spawned, handle.metrics().live), (1, 0));
+    /// assert_eq!((handle.snapshot().spawns, handle.snapshot().live_tasks), (1, 0));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn metrics(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(&self.shared)
     }
 }

@@ -228,7 +228,7 @@ impl Core {
 
     /// Counts the end of a queued task whose future was dropped, and calls the hook.
     pub(crate) fn ended(&self, task: TaskMeta<'static>) {
-        self.counters().ended.add(1);
+        self.counters().ends.add(1);
         self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
     }
 

@@ -107,14 +107,14 @@ fn driver_wakes_go_to_the_delivering_workers_queue() {
             task.await.unwrap();
         }
     });
-    let metrics = runtime.metrics();
-    assert_eq!(metrics.remote_schedules, 0, "{metrics}");
+    let metrics = runtime.snapshot();
+    assert_eq!(metrics.remote_wakes, 0, "{metrics}");
     let woken = timers.1.load(SeqCst) as u64;
     // A wake of a task that is being polled does not count as a schedule: the polling worker
     // requeues the task.
-    assert!(metrics.local_schedules <= woken, "{metrics}");
+    assert!(metrics.local_wakes <= woken, "{metrics}");
     assert_eq!(metrics.polls, 100 + woken, "{metrics}");
-    assert_eq!(metrics.injected, 100, "the spawns alone: {metrics}");
+    assert_eq!(metrics.injected_tasks, 100, "the spawns alone: {metrics}");
 }
 
 /// Driver that collects the wakers that its `Sender`s send.
@@ -226,7 +226,7 @@ fn busy_worker_polls_its_driver() {
         }
     });
     runtime.block_on(busy).unwrap();
-    assert_eq!(runtime.metrics().remote_schedules, 0);
+    assert_eq!(runtime.snapshot().remote_wakes, 0);
 }
 
 /// A waker that reports its group, and spawns a task that reports its own.
@@ -287,7 +287,7 @@ fn lent_core_takes_its_driver_along() {
     let (here, there) = runtime.block_on(task).unwrap();
     assert_ne!(here, there, "another thread was the worker");
     assert_eq!(sender.made.load(SeqCst), 1);
-    assert_eq!(runtime.metrics().remote_schedules, 0);
+    assert_eq!(runtime.snapshot().remote_wakes, 0);
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn panic_of_a_park_leaves_a_driven_worker_outside_the_search() {
     let (runtime, mut workers) = Builder::new().build_driven(parks);
     let other = workers.pop().unwrap();
     let other = thread::spawn(move || other.run());
-    while runtime.metrics().parks == 0 {
+    while runtime.snapshot().parks == 0 {
         thread::yield_now();
     }
     let mut worker = workers.pop().unwrap();
@@ -530,8 +530,8 @@ fn request_ends_a_slice_and_the_next_one_is_open() {
     runtime.block_on(task).unwrap();
     let order = order.lock().unwrap();
     assert_eq!(*order, ["no request", "other", "after the request"]);
-    let metrics = runtime.metrics();
-    assert_eq!((metrics.preempted, metrics.slices_ended), (1, 1));
+    let metrics = runtime.snapshot();
+    assert_eq!((metrics.preemptions, metrics.ended_slices), (1, 1));
     assert_eq!(metrics.forced_yields, 0);
 }
 

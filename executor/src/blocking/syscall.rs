@@ -58,7 +58,7 @@ use std::ptr::NonNull;
 /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
 /// let read = runtime.spawn(async { selvedge_executor::syscall(|| std::fs::read("/dev/null")) });
 /// assert_eq!(runtime.block_on(read).unwrap()?, []);
-/// assert_eq!(runtime.metrics().syscalls, 1);
+/// assert_eq!(runtime.snapshot().syscalls, 1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///

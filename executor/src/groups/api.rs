@@ -404,7 +404,7 @@ impl Handle {
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;
     /// runtime.handle().preempt_overdue_groups(); // No worker has two groups with work.
-    /// assert_eq!(runtime.metrics().slices_ended, 0);
+    /// assert_eq!(runtime.snapshot().ended_slices, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn preempt_overdue_groups(&self) {

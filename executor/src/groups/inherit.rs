@@ -107,6 +107,11 @@ impl Scheduler {
         shared.groups.main_scheduler
     }
 
+    /// The scheduler of the task that runs the futures of `at_exit`, in a group made for it.
+    pub(crate) fn at_exit(shared: &Shared) -> Self {
+        shared.groups.enter_at_exit()
+    }
+
     pub(crate) fn in_group(group: &Arc<Group>) -> Self {
         const { assert!(align_of::<Group>() > OTHER) };
         // `Arc::as_ptr` returns a pointer with the provenance that `counted` needs.

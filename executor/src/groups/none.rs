@@ -87,10 +87,6 @@ impl RuntimeGroups {
         None
     }
 
-    pub(crate) fn enter_at_exit(&self, shared: &Shared) -> Scheduler {
-        Scheduler::of(shared)
-    }
-
     pub(crate) fn drop_values(&self, _: impl Fn(Box<dyn FnOnce() + '_>)) {}
 }
 
@@ -106,6 +102,11 @@ impl GroupRef {
 impl Scheduler {
     pub(crate) fn of(shared: &Shared) -> Self {
         Self(shared.address().0)
+    }
+
+    /// The scheduler of the task that runs the futures of `at_exit`.
+    pub(crate) fn at_exit(shared: &Shared) -> Self {
+        Self::of(shared)
     }
 
     /// The scheduler of a task that this thread spawns.

@@ -1,5 +1,5 @@
 //! The fast path of a worker that runs main's tasks alone: its queue is main's, as without groups.
-use crate::worker::{core::Core, queue::Plain, scheduler::Scheduler};
+use crate::worker::{core::Core, queue::Plain, scheduler::Scheduler, shared::Remote};
 use queue_global::List;
 use task_header::Node;
 
@@ -76,5 +76,17 @@ impl Core {
         if self.is_sharing() && is_due() {
             self.queue.publish_requeued(self);
         }
+    }
+}
+
+impl Remote {
+    /// Whether the worker has tasks, even if no other worker may steal them.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.stealer.has_tasks()
+    }
+
+    /// The number of tasks in the worker's queue, with that in its slot.
+    pub(crate) fn waiting(&self) -> usize {
+        self.stealer.waiting()
     }
 }

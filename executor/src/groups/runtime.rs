@@ -1,10 +1,9 @@
-//! The groups as the other modules of the executor see them. `none.rs` has the same names for builds
-//! without groups.
+//! The groups as the other modules of the executor see them. For builds without groups, `none.rs`
+//! has the same names.
 use super::{GroupSettings, Groups, group::Group, queue::GroupQueue};
 use crate::worker::{
     queue::Plain,
     scheduler::{Scheduler, Task},
-    shared::{Remote, Shared},
 };
 use queue_global::Injector;
 use std::{ops::Deref, sync::Arc};
@@ -79,12 +78,6 @@ impl RuntimeGroups {
     pub(crate) fn close(&self) {
         self.injector.close();
     }
-
-    /// Makes the group for the futures of `at_exit`, and enters that group for the task that runs
-    /// the futures.
-    pub(crate) fn enter_at_exit(&self, _: &Shared) -> Scheduler {
-        self.groups.enter_at_exit()
-    }
 }
 
 /// A counted reference to a task's group.
@@ -124,17 +117,5 @@ impl Scheduler {
     pub(crate) fn of_nobody() -> Self {
         static GROUP: std::sync::OnceLock<Arc<Group>> = std::sync::OnceLock::new();
         Self::in_group(GROUP.get_or_init(|| Arc::new(Group::of_nobody())))
-    }
-}
-
-impl Remote {
-    /// Whether the worker has tasks, even if no other worker may steal them.
-    pub(crate) fn has_tasks(&self) -> bool {
-        self.stealer.has_tasks()
-    }
-
-    /// The number of tasks in the worker's queue, with that in its slot.
-    pub(crate) fn waiting(&self) -> usize {
-        self.stealer.waiting()
     }
 }

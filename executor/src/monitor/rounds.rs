@@ -120,7 +120,7 @@ impl sched_monitor::Workers for Workers {
         let (shared, remote) = (&self.0, &self.0.remotes[worker]);
         let counters = &remote.counters;
         // A worker whose thread could not be started is idle for good.
-        let is_idle = !shared.idle.was_notified(worker) || counters.refused.get() > 0;
+        let is_idle = !shared.idle.was_notified(worker) || counters.thread_refusals.get() > 0;
         let state = if is_idle {
             State::Idle
         } else if remote.call.is_inside() {
@@ -157,7 +157,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
         let taken = counts
             .remotes
             .iter()
-            .map(|remote| remote.counters.injected.get());
+            .map(|remote| remote.counters.injected_tasks.get());
         (counts.injected_depth(), taken.sum())
     };
     let look = move || {
@@ -206,7 +206,7 @@ fn retake(shared: &Arc<Shared>, worker: usize) {
     if let Some(core) = shared.remotes[worker].call.retake() {
         // The core is this thread's, and so are its counters.
         core.counters().set_polled(None);
-        core.counters().retaken.add(1);
+        core.counters().retakes.add(1);
         core.clock_out();
         blocking::offer(shared, core);
     }

@@ -1,8 +1,8 @@
 //! The executor's hooks for `task-trace`: the spans of tasks, and the recorder of the scheduler.
 //!
-//! Each hook of the recorder is one call in the path that it observes. Without the feature `recorder`
-//! the hook is an empty function, which leaves no instruction. With the feature it is a load and a
-//! branch while the recorder is off.
+//! Each hook of the recorder is one call in the path that it observes. Without the feature
+//! `recorder` the hook is an empty function, which leaves no instruction. With the feature it is a
+//! load and a branch while the recorder is off.
 //!
 //! A *lane* holds the recorded events of one worker, or of one other thread. The thread that has a
 //! worker's core writes the worker's lane. Any other thread writes a lane of its own. The models

@@ -220,7 +220,7 @@ fn spawn_many_spawns_each_future_once() {
     let mut tasks = Vec::new();
     let futures = (0..1_200_u32).map(|n| async move { n });
     runtime.handle().spawn_many(futures, &mut tasks);
-    assert_eq!((tasks.len(), runtime.metrics().spawned), (1_200, 1_200));
+    assert_eq!((tasks.len(), runtime.snapshot().spawns), (1_200, 1_200));
     let sum: u32 = runtime.block_on(async {
         let mut sum = 0;
         for task in tasks {

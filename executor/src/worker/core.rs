@@ -161,7 +161,7 @@ impl Core {
         if self.shared.refuses_spawns() {
             return Some(task);
         }
-        self.counters().spawned.add(1);
+        self.counters().spawns.add(1);
         self.queue.push_next(task, self);
         None
     }
@@ -172,7 +172,7 @@ impl Core {
         if self.shared.refuses_spawns() {
             return Some(task);
         }
-        self.counters().spawned.add(1);
+        self.counters().spawns.add(1);
         self.plain().push_next(task, self);
         None
     }
@@ -182,7 +182,7 @@ impl Core {
     #[inline(never)]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
         self.shared.trace.wake(self.index, task.id(), why);
-        self.counters().local_schedules.add(1);
+        self.counters().local_wakes.add(1);
         let home = self.shared.groups.home_of(&task);
         if let Some(home) = home.filter(|&home| home != self.index) {
             return self.shared.send_home(home, task);
@@ -198,7 +198,7 @@ impl Core {
     #[inline]
     pub(crate) fn schedule_plain(&self, task: Task, why: WakeKind) {
         self.shared.trace.wake(self.index, task.id(), why);
-        self.counters().local_schedules.add(1);
+        self.counters().local_wakes.add(1);
         if let WakeKind::Wake = why {
             self.plain().push_next(task, self);
         } else {
@@ -215,7 +215,7 @@ impl Core {
     pub(crate) fn forced_yield(&self, why: Exhausted) {
         self.shared.trace.forced_yield(self.index);
         if why == Exhausted::Slice {
-            self.counters().preempted.add(1);
+            self.counters().preemptions.add(1);
         } else {
             self.counters().forced_yields.add(1);
             self.forced.set(true);
@@ -356,7 +356,7 @@ impl Core {
         let slice = self.slice();
         if slice.need_preempt() {
             self.shared.trace.slice(self.index);
-            self.counters().slices_ended.add(1);
+            self.counters().ended_slices.add(1);
             slice.open_slice();
         }
     }
@@ -415,8 +415,8 @@ impl Core {
             // A task that is spawned, woken, injected or stolen changes this sum. A yield, and the
             // poll after it, does not.
             let c = self.counters();
-            let news = c.spawned.get() + c.local_schedules.get() + c.injected.get();
-            self.spin.look(news + c.stolen.get(), c.polls.get());
+            let news = c.spawns.get() + c.local_wakes.get() + c.injected_tasks.get();
+            self.spin.look(news + c.stolen_tasks.get(), c.polls.get());
         }
         task
     }
@@ -442,7 +442,7 @@ impl Core {
 
     /// Counts tasks that this worker has taken from outside.
     pub(crate) fn count_injected(&self, tasks: usize) {
-        self.counters().injected.add(tasks as u64);
+        self.counters().injected_tasks.add(tasks as u64);
         self.shared.trace.inject(self.index, tasks);
     }
 

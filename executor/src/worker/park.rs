@@ -67,7 +67,7 @@ impl Core {
             self.counters().backoffs.add(1);
             backoff.wait(|| shared.has_work() || self.has_mail() || shared.is_closing())
         };
-        self.counters().backoffs_that_found.add(u64::from(found));
+        self.counters().backoff_hits.add(u64::from(found));
         self.backoff.set(backoff);
         found
     }
@@ -124,7 +124,7 @@ impl Core {
         self.clock_out();
         trace::park(self);
         let task = self.doze(park, patience);
-        self.counters().parks_ended.add(1);
+        self.counters().ended_parks.add(1);
         trace::unpark(self);
         self.clock_in();
         task
@@ -156,7 +156,7 @@ impl Core {
             if let Some(at) = &mut watch {
                 match self.look_at_slots() {
                     Ok(aged) => {
-                        self.counters().slots_stolen.add(1);
+                        self.counters().slot_steals.add(1);
                         break Some(aged);
                     }
                     Err(filled) if at.record_look(filled) => {}

@@ -120,7 +120,7 @@ impl Shared {
                     return;
                 }
                 // This thread had the refused worker's core, so no other thread writes the counter.
-                remote.counters.refused.add(1);
+                remote.counters.thread_refusals.add(1);
                 // The last searcher need not look for work here. The next notification decides by
                 // the counts that this change leaves, as after a reservation that is returned (rule
                 // 4 of `worker_idle`).

@@ -27,7 +27,7 @@ use std::{io, time::Duration};
 /// assert!(runtime.block_on(name).unwrap().starts_with("crunch"));
 ///
 /// let mut builder = Builder::from(selvedge::Builder::new().ring_capacity(64));
-/// assert_eq!(builder.worker_threads(1).build()?.metrics().workers, 1);
+/// assert_eq!(builder.worker_threads(1).build()?.snapshot().workers, 1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]

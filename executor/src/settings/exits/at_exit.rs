@@ -4,7 +4,10 @@ use super::left;
 use crate::{
     Handle, Runtime,
     settings::hooks::TaskMeta,
-    worker::{scheduler::Task, shared::Shared},
+    worker::{
+        scheduler::{Scheduler, Task},
+        shared::Shared,
+    },
 };
 use std::{
     future::{Future, poll_fn},
@@ -99,8 +102,7 @@ impl Runtime {
 
 /// Makes the task that runs the futures (rule 1).
 fn exit_task(shared: &Arc<Shared>) -> Task {
-    let scheduler = shared.groups.enter_at_exit(shared);
-    let task = task_header::new_detached(run(shared.clone()), scheduler);
+    let task = task_header::new_detached(run(shared.clone()), Scheduler::at_exit(shared));
     // Ordering: Relaxed, as it is only a count.
     shared.spawned_outside.fetch_add(1, Relaxed);
     let hooks = &shared.hooks;

@@ -16,8 +16,8 @@ const EVENTS: usize = 1 << 16;
 ///
 /// While the recorder is off, an event costs a load and a branch. While it is on, an event costs a
 /// reading of the clock and six stores. The begin and the end of a poll are one event each, and
-/// cost one more store each. A wake is one event. Without the feature `recorder` there is no code for
-/// the recorder at all.
+/// cost one more store each. A wake is one event. Without the feature `recorder` there is no code
+/// for the recorder at all.
 ///
 /// ```
 /// use selvedge_executor::{Builder, TaskBuilder};
