@@ -193,7 +193,7 @@ impl Events {
 
     /// Keeps a paused clock from jumping.
     pub(crate) fn hold_clock(&self) -> ClockHold {
-        clock::hold(&self.0)
+        clock::hold_clock(&self.0)
     }
 
     /// Pauses the clock, if tests may.

@@ -6,7 +6,7 @@ pub(crate) use net_driver::time::ClockHold;
 /// Whether tests may pause the clock.
 pub(super) const MAY_PAUSE: bool = true;
 
-pub(super) fn hold(driver: &Driver) -> ClockHold {
+pub(super) fn hold_clock(driver: &Driver) -> ClockHold {
     driver.hold_clock()
 }
 

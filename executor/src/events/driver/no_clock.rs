@@ -6,7 +6,7 @@ pub(crate) struct ClockHold;
 
 pub(super) const MAY_PAUSE: bool = false;
 
-pub(super) fn hold(_: &Driver) -> ClockHold {
+pub(super) fn hold_clock(_: &Driver) -> ClockHold {
     ClockHold
 }
 
