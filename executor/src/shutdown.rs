@@ -193,7 +193,7 @@ impl Core {
     /// Drops the futures of this worker's tasks and of all queued tasks. Returns whether this
     /// worker's list and the queues are empty.
     pub(crate) fn end(&self) -> bool {
-        self.clock_in();
+        self.busy_time.begin();
         self.counters().set_polled(None);
         self.leave_search();
         // SAFETY: the list is borrowed for this call. The futures' drops may reach the queues, but
@@ -208,7 +208,7 @@ impl Core {
             self.ended(meta);
         }
         owned.drain();
-        self.clock_out();
+        self.busy_time.end(self.counters());
         // Ordering: SeqCst pairs with the fence of the notification in `Shared::take_in`. This
         // fence comes after this thread has seen the close.
         fence(SeqCst);

@@ -19,6 +19,7 @@ use crate::{
 use queue_global::{Injector, List};
 use std::{borrow::Cow, future::Future, mem, panic::Location, ptr};
 use task_header::{JoinHandle, Node};
+use worker_queue::RunQueue;
 
 impl Handle {
     /// Spawns a task, which runs whether its handle is awaited or not.
@@ -36,12 +37,31 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let shared = self.shared();
-        if shared.settings.special_spawns || trace::enabled() {
-            return self.spawn_special(None, future, Location::caller());
+        let queue = |task| shared.submit(task);
+        let to = || Scheduler::inherited(shared);
+        self.spawn_to_queue(to, future, Location::caller(), queue)
+    }
+
+    /// Spawns a task with this scheduler of this runtime, and gives it to `queue`. If hooks or
+    /// subscribers observe spawns, the task takes the slow path instead.
+    #[inline]
+    pub(crate) fn spawn_to_queue<F>(
+        &self,
+        to: impl FnOnce() -> Scheduler,
+        future: F,
+        at: &'static Location<'static>,
+        queue: impl FnOnce(Task),
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let shared = self.shared();
+        if shared.observes_spawns() {
+            return self.spawn_special_to(to, None, future, at);
         }
-        let (task, join) = task_header::new(future, Scheduler::inherited(shared));
-        trace::spawn(shared, &task);
-        shared.submit(task);
+        let (task, join) = task_header::new(future, to());
+        trace::spawn_at(shared, &task, at);
+        queue(task);
         join
     }
 
@@ -60,7 +80,7 @@ impl Handle {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let shared = self.shared();
-        if shared.settings.special_spawns || trace::enabled() {
+        if shared.observes_spawns() {
             drop(self.spawn_special(None, future, Location::caller()));
         } else {
             let task = task_header::new_detached(future, Scheduler::inherited(shared));
@@ -112,13 +132,8 @@ impl Handle {
             tasks: List::new(),
         };
         handles.extend(futures.into_iter().map(|future| {
-            if shared.settings.special_spawns || trace::enabled() {
-                return self.spawn_special(None, future, at);
-            }
-            let (task, join) = task_header::new(future, Scheduler::inherited(shared));
-            trace::spawn_at(shared, &task, at);
-            batch.add(task);
-            join
+            let to = || Scheduler::inherited(shared);
+            self.spawn_to_queue(to, future, at, |task| batch.add(task))
         }));
     }
 
@@ -140,7 +155,7 @@ impl Handle {
     }
 
     #[track_caller]
-    pub(crate) fn spawn_special_to<F>(
+    fn spawn_special_to<F>(
         &self,
         to: impl FnOnce() -> Scheduler,
         name: Option<Cow<'static, str>>,
@@ -240,6 +255,46 @@ impl Shared {
     }
 }
 
+/// Returns this thread's core if it has one, and nobody observes or redirects the core's spawns.
+/// The caller runs no user code while it uses the reference, except in its last use.
+#[inline]
+fn core_of_plain_spawn<'a>() -> Option<&'a Core> {
+    // SAFETY: guaranteed by the rule of this function.
+    let core = unsafe { context::core() }?;
+    (!core.special_spawns.get() && !trace::enabled()).then_some(core)
+}
+
+impl Shared {
+    /// Returns whether a hook, the list of tasks or a subscriber of `tracing` observes spawns.
+    #[inline]
+    fn observes_spawns(&self) -> bool {
+        self.settings.special_spawns || trace::enabled()
+    }
+}
+
+impl Core {
+    /// Queues a new task, or returns it if the runtime refuses spawns.
+    pub(crate) fn accept(&self, task: Task) -> Option<Task> {
+        if self.shared.refuses_spawns() {
+            return Some(task);
+        }
+        self.counters().spawns.add(1);
+        RunQueue::push_next(&self.queue, task, self);
+        None
+    }
+
+    /// As [`accept`](Self::accept), for a task with [`plain_scheduler`](Self::plain_scheduler).
+    #[inline]
+    pub(crate) fn accept_plain(&self, task: Task) -> Option<Task> {
+        if self.shared.refuses_spawns() {
+            return Some(task);
+        }
+        self.counters().spawns.add(1);
+        self.plain().push_next(task, self);
+        None
+    }
+}
+
 /// Spawns on a worker. This function is not inlined: inlined code moves the handle among the
 /// caller's variables, and these moves cost as much as the rest of the spawn.
 ///
@@ -304,9 +359,8 @@ pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: the calls that use the reference run no user code, except the last call.
-    match unsafe { context::core() } {
-        Some(core) if !core.special_spawns.get() && !trace::enabled() => {
+    match core_of_plain_spawn() {
+        Some(core) => {
             // SAFETY: `core` is this thread's core, by the call above.
             unsafe { spawn_on(core, future) }
         }
@@ -333,9 +387,8 @@ pub fn spawn_detached<F>(future: F)
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    // SAFETY: as in `spawn`.
-    match unsafe { context::core() } {
-        Some(core) if !core.special_spawns.get() && !trace::enabled() => {
+    match core_of_plain_spawn() {
+        Some(core) => {
             let task = task_header::new_detached(future, Scheduler::inherited_on(core));
             trace::spawn(&core.shared, &task);
             drop(core.accept(task));

@@ -1,11 +1,15 @@
 //! The workers: how each finds its next task, runs it, wakes others, waits and ends.
+mod busy_time;
 pub(crate) mod context;
 pub(crate) mod core;
 pub(crate) mod driven;
 pub(crate) mod driver;
 pub(crate) mod identity;
+mod idle_state;
 pub(crate) mod interval;
-mod look;
+mod lending;
+mod looks;
+mod next;
 pub mod park;
 pub(crate) mod queue;
 pub(crate) mod run;

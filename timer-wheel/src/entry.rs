@@ -8,7 +8,7 @@ use core::{cell::UnsafeCell, fmt, marker::PhantomPinned, ptr::NonNull};
 /// A node is not `Unpin`, so a pinned future may hold a node while the wheel uses it: see
 /// [`Entry`](Entry#safety).
 pub struct Node<T> {
-    inner: UnsafeCell<Inner<T>>,
+    pub(crate) inner: UnsafeCell<Inner<T>>,
     _pinned: PhantomPinned,
 }
 
@@ -98,17 +98,4 @@ pub unsafe trait Entry: Sized {
     /// # Safety
     /// `entry` must point to a live entry.
     unsafe fn node(entry: NonNull<Self>) -> NonNull<Node<Self>>;
-}
-
-/// Returns the content of an entry's node.
-///
-/// # Safety
-/// The entry is live.
-#[inline(always)]
-pub(crate) unsafe fn inner<T: Entry>(entry: NonNull<T>) -> *mut Inner<T> {
-    // SAFETY: guaranteed by the caller.
-    let node = unsafe { T::node(entry) };
-    // SAFETY: the node is in a live entry. No reference is made.
-    let cell = unsafe { &raw const (*node.as_ptr()).inner };
-    UnsafeCell::raw_get(cell)
 }

@@ -4,13 +4,23 @@
 //! 1. The head is `None` if the ring is empty. The entry before the head is the newest.
 //! 2. Links are pointers that `Entry::into_ptr` returned, so a handle can be made of each.
 //! 3. An entry that leaves has its links cleared. An entry without links is in no ring.
-use crate::{
-    Entry,
-    entry::{Inner, inner},
-};
-use core::ptr::NonNull;
+use crate::{Entry, entry::Inner};
+use core::{cell::UnsafeCell, ptr::NonNull};
 
 pub(crate) type Head<T> = Option<NonNull<T>>;
+
+/// Returns the content of an entry's node.
+///
+/// # Safety
+/// The entry is live.
+#[inline(always)]
+unsafe fn inner<T: Entry>(entry: NonNull<T>) -> *mut Inner<T> {
+    // SAFETY: guaranteed by the caller.
+    let node = unsafe { T::node(entry) };
+    // SAFETY: the node is in a live entry. No reference is made.
+    let cell = unsafe { &raw const (*node.as_ptr()).inner };
+    UnsafeCell::raw_get(cell)
+}
 
 /// Reads from an entry's node.
 ///

@@ -97,7 +97,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let hold = Some(shared.events.hold_clock());
     let call = Call::default();
     call.begin(&core);
-    core.clock_out();
+    core.busy_time.end(core.counters());
     let polled = core.counters().polled();
     core.counters().begin_block_in_place();
     let lender = trace::lend(&core);
@@ -132,7 +132,7 @@ impl Drop for TakeBack {
         let offered = self.shared.remotes[self.index].lent.take();
         if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
             core.counters().restore_polled(self.polled);
-            core.clock_in();
+            core.busy_time.begin();
             trace::take_back(&core, self.lender);
             context::put_core(core);
         } else {

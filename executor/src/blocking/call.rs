@@ -20,14 +20,14 @@ impl Call {
     /// Marks the core that is about to be given away.
     #[inline]
     pub(crate) fn begin(&self, core: &Core) {
-        core.call.set(self.id());
+        core.lending.call.set(self.id());
     }
 }
 
 /// Returns the core if it is of this call. Offers it to the other threads if it is not.
 #[inline]
 pub(crate) fn own(core: Box<Core>, call: usize) -> Option<Box<Core>> {
-    if core.call.get() == call {
+    if core.lending.call.get() == call {
         return Some(core);
     }
     offer_again(core);

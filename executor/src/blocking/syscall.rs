@@ -128,10 +128,10 @@ impl Exit {
         let offered = remote.lent.take();
         if let Some(core) = offered.and_then(|core| call::own(core, self.call)) {
             core.counters().restore_polled(self.polled);
-            core.clock_in();
+            core.busy_time.begin();
             trace::take_back(&core, self.lender);
             // The monitor has retaken the core during the call, so the estimate of ticks is stale.
-            core.interval.forget();
+            core.looks.interval.forget();
             context::put_core(core);
         } else {
             self.inherited.keep();

@@ -82,7 +82,8 @@ impl Builder {
             // thread a notification starts later. Pushes wake no worker while one searches, so no
             // hook may delay such a worker's thread before its search. With a hook all threads
             // start at once, and then no worker counts as searching here.
-            core.searching
+            core.idle_state
+                .searching
                 .set(!at_once && (index > 0 || shared.idle.try_search()));
             if at_once || index == 0 {
                 // At an error, the drop of the runtime waits for the threads that have started.

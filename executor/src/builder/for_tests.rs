@@ -71,11 +71,11 @@ impl Builder {
         let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
         let (unstarted, park) = cores.remove(1);
         unstarted.park.set(Some(Parker::Events(park)));
-        unstarted.searching.set(true);
+        unstarted.idle_state.searching.set(true);
         shared.remotes[1].unparker.start_later(unstarted);
         shared.idle.sleep(1, false);
         let (core, park) = cores.remove(0);
-        core.searching.set(shared.idle.try_search());
+        core.idle_state.searching.set(shared.idle.try_search());
         (Runtime::new_of(shared), Worker::of_events_park(core, park))
     }
 }

@@ -2,7 +2,6 @@
 use super::{group::Group, inherit};
 use crate::{
     Handle, Runtime,
-    observe::trace,
     worker::{scheduler::Scheduler, shared::Shared},
 };
 use sched_group::Shares;
@@ -535,13 +534,6 @@ impl Handle {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let shared = self.shared();
-        if shared.settings.special_spawns || trace::enabled() {
-            return self.spawn_special_to(to, None, future, at);
-        }
-        let (task, join) = task_header::new(future, to());
-        trace::spawn_at(shared, &task, at);
-        shared.submit(task);
-        join
+        self.spawn_to_queue(to, future, at, |task| self.shared().submit(task))
     }
 }

@@ -891,7 +891,7 @@ fn requeued_task_is_counted_published_and_taken() {
         core.queue.leave(core);
         assert_eq!(queued(), 1);
         next(2);
-        core.forced.set(true); // The next look calls `take_share`, which checks rule 9.
+        core.looks.forced.set(true); // The next look calls `take_share`, which checks rule 9.
         next(3);
         // As the worker does if a signal comes after the check of `look_before_own`.
         assert!(core.look_at_signal().is_none());

@@ -207,7 +207,7 @@ fn retake(shared: &Arc<Shared>, worker: usize) {
         // The core is this thread's, and so are its counters.
         core.counters().set_polled(None);
         core.counters().retakes.add(1);
-        core.clock_out();
+        core.busy_time.end(core.counters());
         blocking::offer(shared, core);
     }
 }

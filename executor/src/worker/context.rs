@@ -7,16 +7,12 @@
 use crate::{
     events::ClockHold,
     scope::{self, In},
-    worker::{
-        core::Core,
-        scheduler::{Scheduler, Task},
-        shared::Shared,
-    },
+    worker::{core::Core, scheduler::Scheduler, shared::Shared},
 };
 use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
 use sync_shim::sync::Arc;
-use task_header::{Owned, WakeKind};
+use task_header::Owned;
 use worker_queue::RunQueue;
 
 sync_shim::thread_local! {
@@ -51,9 +47,13 @@ pub(crate) unsafe fn as_worker<R>(
 }
 
 impl Core {
-    /// Runs `f` in this worker's scope. The core stays with this thread.
+    /// Runs `f` in this worker's scope, unless the thread is in that scope: then just runs `f`. The
+    /// core stays with this thread.
     pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
-        debug_assert!(!self.lendable.get(), "it could be given away");
+        debug_assert!(!self.lending.is_allowed(), "it could be given away");
+        if ptr::eq(CORE.with(Cell::get), self) {
+            return f();
+        }
         // SAFETY: the core is borrowed until `f` returns, and is not given away.
         unsafe { as_worker(&self.shared, self, f) }
     }
@@ -66,11 +66,11 @@ pub(crate) fn hold_core<R>(f: impl FnOnce() -> R) -> R {
     impl Drop for Restore {
         fn drop(&mut self) {
             if let Some(lendable) = self.0 {
-                with_core(|core| core.lendable.set(lendable));
+                with_core(|core| core.lending.restore(lendable));
             }
         }
     }
-    let _restore = Restore(with_core(|core| core.lendable.replace(false)));
+    let _restore = Restore(with_core(|core| core.lending.forbid()));
     f()
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn take_core() -> Option<TakenCore> {
     let lendable = with_core(|core| {
         // The core is lent even while the runtime ends: the closure may wait for the end of a task
         // in the core's ring. The thread that accepts the core drops that task.
-        let lendable = core.lendable.get();
+        let lendable = core.lending.is_allowed();
         if !lendable {
             RunQueue::open_slot(&core.queue, core);
         }
@@ -186,7 +186,8 @@ pub(crate) fn take_core() -> Option<TakenCore> {
 /// there is no core, if the core stays with this thread, or if there is no monitor.
 #[inline]
 pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
-    let may = with_core(|core| core.lendable.get() && core.shared.monitor.start(&core.shared));
+    let may =
+        with_core(|core| core.lending.is_allowed() && core.shared.monitor.start(&core.shared));
     if may != Some(true) {
         return None;
     }
@@ -265,23 +266,4 @@ impl OnExhausted for OnWorker {
     fn forced_yield(&self, why: Exhausted) {
         with_core(|core| core.forced_yield(why));
     }
-}
-
-/// Queues a task on this thread's worker. Returns the task if this thread is not a worker of the
-/// task's runtime.
-#[inline]
-pub(crate) fn schedule(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
-    let mut task = Some(task);
-    with_core(|core| {
-        if core.is_plain_for(scheduler) {
-            if let Some(task) = task.take() {
-                core.schedule_plain(task, why);
-            }
-        } else if core.is_of_runtime(scheduler) {
-            if let Some(task) = task.take() {
-                core.schedule(task, why);
-            }
-        }
-    });
-    task
 }

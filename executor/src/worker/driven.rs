@@ -180,7 +180,7 @@ impl<P: Park> Worker<P> {
         match self.stage {
             Stage::Ticked => {}
             Stage::New => {
-                self.core.clock_in();
+                self.core.busy_time.begin();
                 self.stage = Stage::Ticked;
             }
             Stage::Ended => return Tick::Ended,
@@ -189,7 +189,7 @@ impl<P: Park> Worker<P> {
         let tick = core.as_worker(|| core.tick(found));
         if tick == Tick::Ended {
             self.stage = Stage::Ended;
-        } else if core.poll_is_due.take() {
+        } else if core.looks.poll_is_due.take() {
             self.look();
             let core = &self.core;
             if tick == Tick::Idle && !core.queue.is_empty() {
@@ -352,7 +352,7 @@ impl<P: Park> Worker<P> {
 
 impl<P: Park> Drop for Worker<P> {
     fn drop(&mut self) {
-        if self.core.asleep.get() || scope::is_worker_by(&self.core.shared) {
+        if self.core.idle_state.asleep.get() || scope::is_worker_by(&self.core.shared) {
             // This thread is still in this worker's sleep or scope: its parker, or a poll of the
             // worker, has called `process::exit`, and never returns. So the core stays in use, and
             // is leaked.

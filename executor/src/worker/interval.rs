@@ -35,7 +35,7 @@
 //! driven worker have the length that the builder says.
 //!
 //! The worker records how long the work that it found had waited (`Core::record_wait`). The looks
-//! themselves are in [`look`](crate::worker::look).
+//! themselves are in [`next`](crate::worker::next).
 use coop_budget::{Preempt, Slices};
 use std::{
     cell::Cell,

@@ -58,17 +58,18 @@ impl Core {
     /// Pushes wake no worker meanwhile. At most one worker waits in this way at a time.
     pub(crate) fn backoff(&self) -> bool {
         let shared = &self.shared;
-        let mut backoff = self.backoff.get();
-        let waits = backoff.is_due() && (self.searching.get() || shared.idle.try_search()) && {
-            self.searching.set(true);
-            shared.idle.counts().0 == 1
-        };
+        let mut backoff = self.idle_state.backoff.get();
+        let waits =
+            backoff.is_due() && (self.idle_state.searching.get() || shared.idle.try_search()) && {
+                self.idle_state.searching.set(true);
+                shared.idle.counts().0 == 1
+            };
         let found = waits && {
             self.counters().backoffs.add(1);
             backoff.wait(|| shared.has_work() || self.has_mail() || shared.is_closing())
         };
         self.counters().backoff_hits.add(u64::from(found));
-        self.backoff.set(backoff);
+        self.idle_state.backoff.set(backoff);
         found
     }
 
@@ -94,7 +95,7 @@ impl Core {
             self.leave_search();
             self.drain();
             self.outside_of_turns(|| hooks.call(&hooks.on_park));
-            self.owes_unpark.set(hooks.on_unpark.is_some());
+            self.idle_state.owes_unpark.set(hooks.on_unpark.is_some());
             let nothing = self.queue.is_empty();
             if !nothing {
                 self.tell_unpark();
@@ -105,7 +106,7 @@ impl Core {
 
     /// Calls the hook for an unpark, once for each park. The worker must not be searching.
     pub(crate) fn tell_unpark(&self) {
-        if self.owes_unpark.take() {
+        if self.idle_state.owes_unpark.take() {
             let hooks = &self.shared.hooks;
             let call = || hooks.call(&hooks.on_unpark);
             self.without_lending(|core| core.outside_of_turns(call));
@@ -120,20 +121,20 @@ impl Core {
             return None;
         }
         self.counters().parks.add(1);
-        self.interval.forget();
-        self.clock_out();
+        self.looks.interval.forget();
+        self.busy_time.end(self.counters());
         trace::park(self);
         let task = self.doze(park, patience);
         self.counters().ended_parks.add(1);
         trace::unpark(self);
-        self.clock_in();
+        self.busy_time.begin();
         task
     }
 
     fn doze(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
         let mut watch = self.watch();
-        let was_notified = self.notified_at.take() == Some(self.counters().polls.get());
+        let was_notified = self.idle_state.take_notified(self.counters().polls.get());
         if was_notified && watch.is_none() {
             // The notified worker found no work, and is not needed as a watcher.
             self.counters().false_wakes.add(1);
@@ -146,7 +147,7 @@ impl Core {
             }
             if shared.idle.was_notified(self.index) {
                 self.counters().unparks.add(1);
-                self.notified_at.set(Some(self.counters().polls.get()));
+                self.idle_state.note_notified(self.counters().polls.get());
                 break None;
             }
             let has_own = || park.has_events() || self.has_releases() || self.has_mail();
@@ -174,11 +175,6 @@ impl Core {
         task
     }
 
-    pub(crate) fn has_releases(&self) -> bool {
-        // SAFETY: the list is borrowed for this call, which runs no user code.
-        unsafe { self.owned() }.has_releases()
-    }
-
     /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task
     /// comes back through the injector or through the release stack.
     pub(crate) fn sleep_until_release(&self, park: &mut impl Park, limit: Option<Duration>) {
@@ -201,15 +197,15 @@ impl<'a> Asleep<'a> {
     fn announce(core: &'a Core) -> Self {
         core.shared
             .idle
-            .sleep(core.index, core.searching.replace(true));
-        core.asleep.set(true);
+            .sleep(core.index, core.idle_state.searching.replace(true));
+        core.idle_state.asleep.set(true);
         Self(core)
     }
 }
 
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
-        self.0.asleep.set(false);
+        self.0.idle_state.asleep.set(false);
         match self.0.shared.idle.wake_self(self.0.index) {
             // A token may be left in the parker. The token costs one turn of the next sleep's loop.
             Woken::BySelf | Woken::ByNotifier => {}

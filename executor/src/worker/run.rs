@@ -24,7 +24,7 @@ use crate::{
 use coop_budget::{Budget, Turns};
 use std::time::Instant;
 use sync_shim::atomic::Ordering::Relaxed;
-use task_header::Ran;
+use task_header::{Id, Ran};
 use worker_queue::RunQueue;
 
 /// The most tasks from the slot in one run.
@@ -51,6 +51,45 @@ impl Core {
         self.counters().inherited_slices.add(1);
         self.begin_poll(task.id());
         Some(task)
+    }
+
+    #[inline]
+    pub(crate) fn begin_poll(&self, task: Id) {
+        self.counters().polls.add(1);
+        self.counters().set_polled(Some(task));
+    }
+
+    /// Requeues the task whose poll is over, and which is to run again.
+    #[inline(always)]
+    pub(crate) fn requeue(&self, task: Task) {
+        if self.slice().need_preempt() | self.is_sharing() {
+            self.requeue_specially(task);
+        } else {
+            self.plain().requeue(task, self);
+        }
+    }
+
+    /// Requeues a task whose time slice is over, or a task of a worker that shares its time among
+    /// groups. A worker that shares keeps the task, which waits for the turn of its group. A worker
+    /// that does not steal keeps the task behind its other tasks, as no other worker runs it.
+    /// Otherwise the task goes to the injector, behind the tasks of all workers. If no task waits
+    /// here or in the injector, it stays here.
+    #[cold]
+    #[inline(never)]
+    fn requeue_specially(&self, task: Task) {
+        let (queue, shared) = (&self.queue, &self.shared);
+        if self.is_sharing() || self.is_sharded() {
+            return queue.requeue(task, self);
+        }
+        if queue.is_empty() && !shared.has_injected() {
+            queue.requeue(task, self);
+            return;
+        }
+        shared.requeue(task);
+        // A worker with an empty queue takes from the injector next.
+        if !queue.is_empty() {
+            shared.notify();
+        }
     }
 }
 

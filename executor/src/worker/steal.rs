@@ -35,10 +35,12 @@ impl Core {
     /// 3, and 6.
     pub(crate) fn search(&self) -> Option<Task> {
         let shared = &self.shared;
-        if shared.remotes.len() == 1 || !self.searching.get() && !shared.idle.try_search() {
+        if shared.remotes.len() == 1
+            || !self.idle_state.searching.get() && !shared.idle.try_search()
+        {
             return None;
         }
-        self.searching.set(true);
+        self.idle_state.searching.set(true);
         let counters = self.counters();
         counters.searches.add(1);
         let (others, from) = (&shared.remotes, Victim::new());
@@ -71,7 +73,7 @@ impl Core {
     /// Rule 4: the searcher has found work.
     #[inline]
     pub(crate) fn leave_search(&self) {
-        if self.searching.get() {
+        if self.idle_state.searching.get() {
             self.leave_as_searcher();
         }
     }
@@ -79,7 +81,7 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn leave_as_searcher(&self) {
-        self.searching.set(false);
+        self.idle_state.searching.set(false);
         let (shared, idle) = (&self.shared, &self.shared.idle);
         let wants_watcher = || idle.is_watcher_wanted() && !idle.is_watched();
         if idle.stop_searching()

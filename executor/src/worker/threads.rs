@@ -21,11 +21,11 @@ use worker_idle::{Backoff, announce::Registry};
 /// `hold` keeps a paused clock from jumping until the runtime's driver knows that the worker runs.
 pub(crate) fn drive(core: Box<Core>, hold: Option<ClockHold>) {
     let shared = core.shared.clone();
-    core.lendable.set(true);
+    core.lending.allow();
     core.show();
     core.stand_aside();
-    core.clock_in();
-    core.interval.forget();
+    core.busy_time.begin();
+    core.looks.interval.forget();
     let slice = shared.slices.of(core.index);
     let core = Box::into_raw(core);
     let turn = || {

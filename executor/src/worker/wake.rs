@@ -15,16 +15,19 @@
 use crate::{
     observe::trace,
     worker::{
-        context,
+        context::{self, with_core},
+        core::Core,
         scheduler::{Scheduler, Task},
         shared::{Attached, Shared},
     },
 };
 use blocking_threads::OnPanic;
+use queue_global::List;
 use std::{any::Any, ptr::NonNull};
 use sync_shim::atomic::{Ordering::SeqCst, fence};
-use task_header::{Schedule, TaskRef, WakeKind};
+use task_header::{Node, Schedule, TaskRef, WakeKind};
 use worker_idle::{Woken, announce::Registry};
+use worker_queue::{QueueHooks, RunQueue};
 
 impl Schedule for Scheduler {
     /// A task leaves its group when its future is gone.
@@ -45,7 +48,7 @@ impl Schedule for Scheduler {
 
     fn schedule(task: Task, why: WakeKind) {
         let scheduler = *task.scheduler();
-        if let Some(task) = context::schedule(scheduler, task, why) {
+        if let Some(task) = schedule_here(scheduler, task, why) {
             // SAFETY: this thread holds the `Notified`.
             let shared = Shared::at(unsafe { scheduler.runtime() });
             // SAFETY: as above, so the runtime exists (rule 1 of `shared`).
@@ -65,6 +68,74 @@ impl Schedule for Scheduler {
             unsafe { Registry::announce(registry, push) };
         }
     }
+}
+
+impl Core {
+    /// Queues a task that this thread woke, or sends the task to its home.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
+        self.shared.trace.wake(self.index, task.id(), why);
+        self.counters().local_wakes.add(1);
+        let home = self.shared.groups.home_of(&task);
+        if let Some(home) = home.filter(|&home| home != self.index) {
+            return self.shared.send_home(home, task);
+        }
+        if let WakeKind::Wake = why {
+            RunQueue::push_next(&self.queue, task, self);
+        } else {
+            RunQueue::push_back(&self.queue, task, self);
+        }
+    }
+
+    /// Queues a task that this thread woke, and that [is plain](Self::is_plain_for).
+    #[inline]
+    pub(crate) fn schedule_plain(&self, task: Task, why: WakeKind) {
+        self.shared.trace.wake(self.index, task.id(), why);
+        self.counters().local_wakes.add(1);
+        if let WakeKind::Wake = why {
+            self.plain().push_next(task, self);
+        } else {
+            self.plain().push_back(task, self);
+        }
+    }
+}
+
+impl QueueHooks<Node<Scheduler>> for Core {
+    fn overflow(&self, tasks: List<Node<Scheduler>>) {
+        self.shared.trace.overflow(self.index);
+        self.counters().overflows.add(1);
+        self.spill(tasks);
+    }
+
+    #[inline]
+    fn notify(&self) {
+        self.shared.notify();
+    }
+
+    #[inline]
+    fn slot_filled(&self) {
+        self.shared.call_watcher();
+    }
+}
+
+/// Queues a task on this thread's worker. Returns the task if this thread is not a worker of the
+/// task's runtime.
+#[inline]
+fn schedule_here(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task> {
+    let mut task = Some(task);
+    with_core(|core| {
+        if core.is_plain_for(scheduler) {
+            if let Some(task) = task.take() {
+                core.schedule_plain(task, why);
+            }
+        } else if core.is_of_runtime(scheduler) {
+            if let Some(task) = task.take() {
+                core.schedule(task, why);
+            }
+        }
+    });
+    task
 }
 
 impl Shared {

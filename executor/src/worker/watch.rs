@@ -31,12 +31,12 @@ impl Core {
     pub(crate) fn watch(&self) -> Option<Watch<'_>> {
         let shared = &self.shared;
         let watches = shared.watches_slots();
-        watches.then(|| Watch::begin(&shared.idle, self.index, &self.watch_state))?
+        watches.then(|| Watch::begin(&shared.idle, self.index, &self.idle_state.watch))?
     }
 
     /// Takes a task from an aged slot. Returns the task, or else whether any slot is filled.
     pub(crate) fn look_at_slots(&self) -> Result<Task, bool> {
-        let (mut filled, mut seen) = (false, self.seen.take());
+        let (mut filled, mut seen) = (false, self.idle_state.seen.take());
         seen.resize(self.shared.remotes.len(), None);
         let mut slots = self.shared.remotes.iter().zip(&mut seen).enumerate();
         let aged = slots.find_map(|(from, (remote, seen))| {
@@ -50,16 +50,16 @@ impl Core {
             trace::steal_slot(self, from, &task);
             Some(task)
         });
-        self.seen.set(seen);
+        self.idle_state.seen.set(seen);
         aged.ok_or(filled)
     }
 
     /// Makes the next watch a new one, not a continuation of this one.
     pub(crate) fn forget_watch(&self) {
-        Watch::forget(&self.shared.idle, &self.watch_state);
-        let mut seen = self.seen.take();
+        Watch::forget(&self.shared.idle, &self.idle_state.watch);
+        let mut seen = self.idle_state.seen.take();
         seen.clear();
-        self.seen.set(seen);
+        self.idle_state.seen.set(seen);
     }
 }
 

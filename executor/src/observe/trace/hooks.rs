@@ -162,7 +162,7 @@ pub(crate) fn park(core: &Core) {
 }
 
 pub(crate) fn unpark(core: &Core) {
-    let notified = core.notified_at.get() == Some(core.counters().polls.get());
+    let notified = core.idle_state.notified_at.get() == Some(core.counters().polls.get());
     record(core, |lane| lane.record(Event::Unpark { notified }));
 }
 

@@ -254,7 +254,7 @@ fn searcher_that_stops_wakes_a_watcher_for_a_filled_slot() {
     let shared = runtime.handle().shared().clone();
     shared.idle.sleep(2, false);
     assert!(shared.idle.try_search());
-    searches.searching.set(true);
+    searches.idle_state.searching.set(true);
 
     runtime.spawn_detached(pending::<()>());
     let task = shared.injector.pop().expect("it was spawned from outside");
@@ -277,7 +277,7 @@ fn searcher_that_stops_wakes_nobody_if_watched_or_empty() {
         shared.idle.want_watcher();
         shared.idle.sleep(2, false);
         assert!(shared.idle.try_search());
-        workers[1].core.searching.set(true);
+        workers[1].core.idle_state.searching.set(true);
         if filled {
             assert!(shared.idle.try_watch(2));
             runtime.spawn_detached(pending::<()>());
@@ -344,7 +344,7 @@ fn only_yields_count_for_the_spin() {
             }
             assert_eq!(worker.tick(), Tick::Ran);
             if tick >= 40 {
-                seen.push(worker.core.spin.clone());
+                seen.push(worker.core.looks.spin.clone());
             }
         }
         // `spin` does not change as long as the worker sees nothing but yields.
