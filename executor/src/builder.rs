@@ -6,13 +6,14 @@ mod for_tests;
 mod groups;
 mod hooks;
 mod monitor;
+#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+mod net;
 
-#[cfg(feature = "groups")]
-use crate::groups::GroupSettings;
 use crate::{
     events::Polling,
+    groups::GroupSettings,
     monitor::Settings as MonitorSettings,
-    settings::{extensions::Extensions, hooks::Hooks},
+    settings::hooks::Hooks,
     worker::{
         driver::MakeDriver,
         park::{MAX_EVENTS, Park},
@@ -36,7 +37,6 @@ use worker_idle::Backoff;
 pub struct Builder {
     workers: Option<usize>,
     prestart: bool,
-    #[cfg(feature = "test-util")]
     start_paused: bool,
     /// Whether the program has set the interval of looks at the injector.
     fixed_interval: bool,
@@ -56,8 +56,6 @@ pub struct Builder {
     /// The same for a worker that has tasks to run.
     max_busy_io_events: Option<usize>,
     pub(crate) enable_io: bool,
-    extensions: Extensions,
-    #[cfg(feature = "groups")]
     pub(crate) groups: GroupSettings,
 }
 
@@ -69,7 +67,6 @@ impl fmt::Debug for Builder {
             .field("ring_capacity", &self.ring_capacity)
             .field("settings", &self.settings)
             .field("threads", &self.threads)
-            .field("extensions", &self.extensions)
             .finish_non_exhaustive()
     }
 }
@@ -86,7 +83,6 @@ impl Builder {
         Self {
             workers: None,
             prestart: false,
-            #[cfg(feature = "test-util")]
             start_paused: false,
             fixed_interval: false,
             event_interval: None,
@@ -118,8 +114,6 @@ impl Builder {
             max_io_events: None,
             max_busy_io_events: None,
             enable_io: false,
-            extensions: Extensions::default(),
-            #[cfg(feature = "groups")]
             groups: GroupSettings::default(),
         }
     }
@@ -169,7 +163,7 @@ impl Builder {
     /// effect. By default `build` starts one thread. A push that finds no other worker to wake
     /// starts one more thread, so a runtime for a few tasks is cheap. If that thread cannot be
     /// started, the runtime gives the thread's worker up, and wakes or starts another worker.
-    /// [`WorkerSnapshot::refused`](crate::WorkerSnapshot::refused) counts such failures.
+    /// [`thread_refusals`](crate::WorkerSnapshot::thread_refusals) counts such failures.
     ///
     /// Any thread may push, and so start a worker's thread. On Linux each thread of the runtime
     /// first takes the signal mask, the CPU affinity, the scheduling policy and the niceness of the
@@ -202,7 +196,6 @@ impl Builder {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[cfg(feature = "test-util")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "test-util")))]
     pub fn start_paused(mut self, paused: bool) -> Self {
         self.start_paused = paused;
         self
@@ -294,7 +287,7 @@ impl Builder {
     /// let children = || (0..10).for_each(|_| selvedge_executor::spawn_detached(async {}));
     /// let parent = runtime.spawn(async move { children() });
     /// runtime.block_on(parent).unwrap();
-    /// assert!(runtime.metrics().overflows > 0);
+    /// assert!(runtime.snapshot().overflows > 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -428,7 +421,7 @@ impl Builder {
     /// let short = std::time::Duration::from_millis(1);
     /// let runtime = selvedge_executor::Builder::new().workers(1).blocking_keep_alive(short).build()?;
     /// runtime.block_on(runtime.spawn_blocking(|| {})).unwrap();
-    /// while runtime.metrics().blocking_threads > 0 {
+    /// while runtime.snapshot().blocking_threads > 0 {
     ///     std::thread::yield_now(); // The idle thread ends soon.
     /// }
     /// # Ok::<(), std::io::Error>(())
@@ -455,7 +448,7 @@ impl Builder {
     ///     }
     /// });
     /// runtime.block_on(task).unwrap();
-    /// assert!(runtime.metrics().forced_yields >= 2);
+    /// assert!(runtime.snapshot().forced_yields >= 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn budget(mut self, budget: Budget) -> Self {
@@ -488,7 +481,7 @@ impl Builder {
     /// let task = runtime.spawn(async { std::thread::sleep(Duration::from_millis(5)) });
     /// runtime.block_on(task).unwrap();
     /// drop(runtime);
-    /// assert!(handle.metrics().poll_times.quantile(1.0).unwrap() > Duration::from_millis(5));
+    /// assert!(handle.snapshot().poll_times.quantile(1.0).unwrap() > Duration::from_millis(5));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn measure_polls(mut self, on: bool) -> Self {
@@ -518,7 +511,7 @@ impl Builder {
     }
 
     /// Sets whether workers measure how long they are awake, for
-    /// [`Snapshot::busy`](crate::Snapshot::busy). Off by default.
+    /// [`Snapshot::busy_time`](crate::Snapshot::busy_time). Off by default.
     ///
     /// This costs two clock readings per sleep, and two every
     /// [`global_interval`](Self::global_interval) ticks.
@@ -528,7 +521,7 @@ impl Builder {
     /// let while_busy = std::time::Duration::from_millis(5);
     /// let task = runtime.spawn(async move { std::thread::sleep(while_busy) });
     /// runtime.block_on(task).unwrap();
-    /// while runtime.metrics().busy < while_busy {
+    /// while runtime.snapshot().busy_time < while_busy {
     ///     std::thread::yield_now(); // The time is counted when the worker goes to sleep.
     /// }
     /// # Ok::<(), std::io::Error>(())
@@ -614,116 +607,6 @@ impl Builder {
         make: impl Fn(usize) -> P + Send + Sync + 'static,
     ) -> Self {
         self.driver = Some(std::sync::Arc::new(move |worker| Box::new(make(worker))));
-        self
-    }
-
-    /// Puts a value into the runtime, for [`Handle::extension`](crate::Handle::extension) to find
-    /// by its type.
-    ///
-    /// The value may be a driver's handle that sockets look for, for example. A later value of the
-    /// same type replaces an earlier one. Clones of the builder share the value. The last thread or
-    /// handle that refers to the runtime frees the runtime's memory, and drops the value with it,
-    /// unless a clone of the builder or of the value's `Arc` still exists. A value that contains a
-    /// [`Handle`](crate::Handle) of this runtime keeps the runtime's memory forever. A value that
-    /// contains the [`Runtime`](crate::Runtime) keeps the runtime's threads, too.
-    ///
-    /// ```
-    /// let runtime = selvedge_executor::Builder::new().extend(7_u32).build()?;
-    /// assert_eq!(*runtime.handle().extension::<u32>().unwrap(), 7);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn extend<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.extensions.insert(value);
-        self
-    }
-
-    /// Sets how the sockets are polled: see [`Polling`](crate::Polling). This setting has no
-    /// effect if workers wait in a [driver](Self::driver) of your own, or are driven. In both cases
-    /// a thread waits for the sockets.
-    ///
-    /// ```
-    /// use selvedge_executor::{Builder, Polling};
-    ///
-    /// let runtime = Builder::new().workers(2).poller(Polling::Thread).build()?;
-    /// # drop(runtime);
-    /// # std::io::Result::Ok(())
-    /// ```
-    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-    pub fn poller(mut self, polling: crate::events::Polling) -> Self {
-        self.polling = polling;
-        self
-    }
-
-    /// Lets [`build`](Self::build) make the kernel objects that sockets need. If the kernel refuses
-    /// them, `build` returns the error. Sockets also work without this setting: the first socket
-    /// then makes these objects, and the call that makes the socket returns the error. This method
-    /// exists where sockets exist: with the feature `net`, on Unix.
-    ///
-    /// ```
-    /// use net_driver::net::TcpListener;
-    ///
-    /// let runtime = selvedge_executor::Builder::new().enable_io().build()?;
-    /// let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
-    /// assert_ne!(listener.local_addr()?.port(), 0);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-    pub fn enable_io(mut self) -> Self {
-        self.enable_io = true;
-        self
-    }
-
-    /// Sets how many events of sockets a worker takes from the kernel at once. 64 by default (1,024
-    /// in tokio).
-    ///
-    /// Further events wait for the next look. The tasks of all events that a worker takes go to its
-    /// own queue. So a small number keeps the queue short under load, and a large one saves system
-    /// calls. A number above 65,536 counts as that number.
-    ///
-    /// ```
-    /// use net_driver::net::UnixStream;
-    /// use selvedge_executor::Builder;
-    ///
-    /// let runtime = Builder::new().workers(1).max_io_events_per_tick(1).build()?;
-    /// runtime.block_on(async {
-    ///     let (one, other) = UnixStream::pair()?;
-    ///     one.try_write(b"a")?;
-    ///     other.readable().await
-    /// })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    ///
-    /// # Panics
-    /// If `events` is 0.
-    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-    #[track_caller]
-    pub fn max_io_events_per_tick(mut self, events: usize) -> Self {
-        assert!(events > 0, "a worker takes at least 1 event at once, not 0");
-        self.max_io_events = Some(events);
-        self
-    }
-
-    /// Sets how many events a worker that has tasks to run takes at once. The default is the number
-    /// of [`max_io_events_per_tick`](Self::max_io_events_per_tick). A larger number counts as that
-    /// one.
-    ///
-    /// The number is also the argument of [`Park::poll`] of a [driver](Self::driver) of your own.
-    ///
-    /// ```
-    /// use selvedge_executor::Builder;
-    ///
-    /// let runtime = Builder::new().workers(1).max_io_events_per_busy_tick(8).build()?;
-    /// # drop(runtime);
-    /// # std::io::Result::Ok(())
-    /// ```
-    ///
-    /// # Panics
-    /// If `events` is 0.
-    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-    #[track_caller]
-    pub fn max_io_events_per_busy_tick(mut self, events: usize) -> Self {
-        assert!(events > 0, "a worker takes at least 1 event at once, not 0");
-        self.max_busy_io_events = Some(events);
         self
     }
 }

@@ -161,7 +161,7 @@ impl CurrentThread {
         };
         let mut driver = Driver::new(self, worker);
         let worker = driver.worker.as_mut().expect("only the drop takes it");
-        let ended = |worker: &Worker<EventsPark>| worker.core.counters().ended.get();
+        let ended = |worker: &Worker<EventsPark>| worker.core.counters().ends.get();
         let before = ended(worker);
         let (mut runs, mut looks) = (0, 0);
         while runs < ticks {

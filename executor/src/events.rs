@@ -1,4 +1,4 @@
-//! The runtime's driver of sockets and sleeps, if the feature `net` or `time` is on.
+//! The runtime's driver of sockets and sleeps, if the feature `net` is on.
 //!
 //! 1. A runtime has one driver. Each worker parks in a parker of that driver, and this parker moves
 //!    with the worker's core. If the workers park in parkers of users (the builder's drivers, or
@@ -17,16 +17,14 @@
 //! [`standby`] says who serves timers and sockets while a worker is in a long poll.
 //!
 //! The models of the executor run without a driver. The driver has models of its own.
-#[cfg(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg_attr(
+    not(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle)))),
+    path = "events/none.rs"
+)]
 mod driver;
-#[cfg(not(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle)))))]
-mod none;
 mod standby;
 
-#[cfg(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle))))]
 use driver as imp;
-#[cfg(not(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle)))))]
-use none as imp;
 
 pub(crate) use imp::{
     ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over, Polling, poll_all,

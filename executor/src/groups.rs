@@ -91,6 +91,7 @@ use turns::Turns;
 
 mod api;
 mod clock;
+mod duties;
 mod group;
 mod in_group;
 mod inbox;
@@ -98,16 +99,20 @@ mod inherit;
 mod metrics;
 mod plain;
 mod queue;
+mod runtime;
 mod turns;
 mod values;
 
 pub use self::metrics::{GroupSnapshot, GroupWorkerSnapshot};
 pub use api::{Busy, GroupBuilder, GroupError, GroupGone, SchedulingGroup, spawn_in};
 pub(crate) use clock::ClockSource;
-pub(crate) use group::Group;
+pub(crate) use duties::watch;
+pub(crate) use group::Group as Target;
+use group::Group;
 pub use in_group::{InGroup, WithGroup};
 pub(crate) use inherit::{Inherited, within};
-pub(crate) use queue::{GroupQueue, GroupStealer};
+pub(crate) use queue::{GroupQueue as Queue, GroupStealer as Stealer};
+pub(crate) use runtime::{GroupRef, RuntimeGroups};
 pub use values::GroupLocal;
 
 /// The shares of main, as in Seastar.
@@ -286,7 +291,7 @@ impl Groups {
 
     /// Makes the group for the futures of `at_exit`, and enters that group for the task that runs
     /// the futures.
-    pub(crate) fn enter_at_exit(&self) -> Scheduler {
+    fn enter_at_exit(&self) -> Scheduler {
         let shares = sched_group::Shares::new(AT_EXIT_SHARES).expect("it is not 0");
         let group = self.insert("atexit", shares, None, None);
         let entered = group.enter();

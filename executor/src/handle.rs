@@ -170,7 +170,6 @@ impl Handle {
         R: Send + 'static,
     {
         let handle = self.clone();
-        #[cfg(feature = "groups")]
         let f = crate::groups::within(&self.shared, f);
         let f = move || scope::within(In::Closure(&handle.shared), f);
         blocking::spawn(&self.shared, name, f, at)
@@ -244,25 +243,6 @@ impl Handle {
         scope::within(In::BlockOn(self.shared.clone()), f)
     }
 
-    /// Returns the value of type `T` that [`Builder::extend`](crate::Builder::extend) has put into
-    /// the runtime. Costs one read-modify-write, of the value's reference count.
-    ///
-    /// ```
-    /// struct Region(&'static str);
-    ///
-    /// let runtime = selvedge_executor::Builder::new().extend(Region("eu")).build()?;
-    /// let region = runtime.spawn(async {
-    ///     let region = selvedge_executor::Handle::current().extension::<Region>();
-    ///     region.unwrap().0
-    /// });
-    /// assert_eq!(runtime.block_on(region).unwrap(), "eu");
-    /// assert!(runtime.handle().extension::<u32>().is_none());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<std::sync::Arc<T>> {
-        self.shared.extensions.get()
-    }
-
     /// Requests the end of a worker's time slice.
     ///
     /// The task that the worker is polling yields at its next operation, and the tasks behind it
@@ -284,7 +264,7 @@ impl Handle {
     ///     coop_budget::consume().await; // The task yields here.
     /// });
     /// runtime.block_on(task).unwrap();
-    /// assert_eq!(runtime.metrics().slices_ended, 1);
+    /// assert_eq!(runtime.snapshot().ended_slices, 1);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -340,17 +320,18 @@ impl Handle {
         }
     }
 
-    /// Returns the runtime's counters so far.
+    /// Returns all of the runtime's counters so far. [`metrics`](Self::metrics) has those of tokio,
+    /// one by one.
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;
     /// let handle = runtime.handle().clone();
     /// runtime.spawn_detached(async {});
     /// drop(runtime);
-    /// assert_eq!((handle.metrics().spawned, handle.metrics().live), (1, 0));
+    /// assert_eq!((handle.snapshot().spawns, handle.snapshot().live_tasks), (1, 0));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn metrics(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(&self.shared)
     }
 }

@@ -8,7 +8,7 @@ mod builder;
 mod current_thread;
 mod events;
 mod fork;
-#[cfg(feature = "groups")]
+#[cfg_attr(not(feature = "groups"), path = "groups/none.rs")]
 mod groups;
 mod handle;
 mod local;
@@ -35,7 +35,7 @@ pub use local::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
 #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub use net_driver::Polling;
 pub use observe::stall::Stall;
-#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use observe::trace::{Capture, Tracer};
 pub use observe::{
     metrics::{PollTimes, Snapshot, WorkerSnapshot},

@@ -12,7 +12,7 @@
 pub use crate::local::runtime::{LocalOptions, LocalRuntime};
 
 use crate::{
-    EnterGuard, Handle, Snapshot,
+    EnterGuard, Handle, RuntimeMetrics, Snapshot,
     current_thread::{CurrentThread, Progress},
     events::EventsPark,
     scope,
@@ -296,15 +296,26 @@ impl Runtime {
         self.handle.enter()
     }
 
-    /// Returns the runtime's counters so far.
+    /// Returns all of the runtime's counters so far, as [`Handle::snapshot`] does.
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;
     /// runtime.block_on(runtime.spawn(async {})).unwrap();
-    /// assert_eq!(runtime.metrics().spawned, 1);
+    /// assert_eq!(runtime.snapshot().spawns, 1);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn metrics(&self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot {
+        self.handle.snapshot()
+    }
+
+    /// Returns the runtime's counters under tokio's names, as [`Handle::metrics`] does.
+    ///
+    /// ```
+    /// let runtime = selvedge_executor::Builder::new().workers(3).build()?;
+    /// assert_eq!(runtime.metrics().num_workers(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn metrics(&self) -> RuntimeMetrics {
         self.handle.metrics()
     }
 }

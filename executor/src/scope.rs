@@ -38,6 +38,11 @@
 //!    core counts as asleep.
 //! 7. While the thread is in a scope that names a runtime, the current pool of `blocking_threads`
 //!    is that of the current runtime, for files and other code that was given no pool.
+//! 8. `blocking_threads` has a list of entered pools, and `net_driver` one of entered drivers, each
+//!    built like this one. The lists stay three: each of these crates works without the others, a
+//!    program may enter a pool or a driver inside a scope, and the innermost frame of each list
+//!    decides by a rule of its own. They would share the ten lines of [`enter`](Scope::enter) and
+//!    [`leave`](Scope::leave).
 use crate::{
     blocking,
     events::{Entered, Events},

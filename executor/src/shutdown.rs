@@ -38,7 +38,6 @@ use sync_shim::atomic::{
     fence,
 };
 use worker_idle::announce::Registry;
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 impl Runtime {
@@ -150,8 +149,7 @@ impl Shared {
     /// Refuses spawns from now on.
     pub(crate) fn refuse_spawns(&self) {
         self.injector.close();
-        #[cfg(feature = "groups")]
-        self.groups.injector.close();
+        self.groups.close();
         // Ordering: Relaxed, see the load in `refuses_spawns`.
         self.refuses_spawns.store(true, Relaxed);
     }
@@ -204,7 +202,7 @@ impl Core {
         owned.close();
         owned.cancel_all_and(|id, spawned_at| self.ended(TaskMeta::new(id, spawned_at)));
         let injected = || self.shared.pop_injected();
-        while let Some(task) = self.queue.take_any().or_else(injected) {
+        while let Some(task) = RunQueue::take_any(&self.queue).or_else(injected) {
             let meta = TaskMeta::of(&task);
             owned.cancel(task);
             self.ended(meta);
@@ -230,7 +228,7 @@ impl Core {
 
     /// Counts the end of a queued task whose future was dropped, and calls the hook.
     pub(crate) fn ended(&self, task: TaskMeta<'static>) {
-        self.counters().ended.add(1);
+        self.counters().ends.add(1);
         self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
     }
 

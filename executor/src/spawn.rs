@@ -19,7 +19,6 @@ use crate::{
 use queue_global::{Injector, List};
 use std::{borrow::Cow, future::Future, mem, panic::Location, ptr};
 use task_header::{JoinHandle, Node};
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 impl Handle {
@@ -46,7 +45,7 @@ impl Handle {
     /// Spawns a task with this scheduler of this runtime, and gives it to `queue`. If hooks or
     /// subscribers observe spawns, the task takes the slow path instead.
     #[inline]
-    fn spawn_to_queue<F>(
+    pub(crate) fn spawn_to_queue<F>(
         &self,
         to: impl FnOnce() -> Scheduler,
         future: F,
@@ -64,20 +63,6 @@ impl Handle {
         trace::spawn_at(shared, &task, at);
         queue(task);
         join
-    }
-
-    /// Spawns a task with a scheduler of this runtime.
-    #[cfg(feature = "groups")]
-    pub(crate) fn spawn_to<F>(
-        &self,
-        to: impl FnOnce() -> Scheduler,
-        future: F,
-        at: &'static Location<'static>,
-    ) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        self.spawn_to_queue(to, future, at, |task| self.shared().submit(task))
     }
 
     /// Spawns a task without a join handle.
@@ -252,7 +237,7 @@ impl Shared {
     /// Queues a task in the slot if this thread is a worker, or else in the injector. Once the
     /// runtime is closing, the task is cancelled here.
     #[track_caller]
-    fn submit(&self, task: Task) {
+    pub(crate) fn submit(&self, task: Task) {
         if let Some(task) = self.accept_on_worker(task) {
             self.inject(task);
         }
@@ -293,8 +278,8 @@ impl Core {
         if self.shared.refuses_spawns() {
             return Some(task);
         }
-        self.counters().spawned.add(1);
-        self.queue.push_next(task, self);
+        self.counters().spawns.add(1);
+        RunQueue::push_next(&self.queue, task, self);
         None
     }
 
@@ -304,7 +289,7 @@ impl Core {
         if self.shared.refuses_spawns() {
             return Some(task);
         }
-        self.counters().spawned.add(1);
+        self.counters().spawns.add(1);
         self.plain().push_next(task, self);
         None
     }
@@ -317,7 +302,7 @@ impl Core {
 /// `core` is this thread's core. The argument is a pointer because the drop of a refused future may
 /// lend the core: a reference would have to be valid until this function returns.
 #[inline(never)]
-#[cfg_attr(feature = "trace", track_caller)]
+#[cfg_attr(feature = "recorder", track_caller)]
 unsafe fn spawn_on<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -340,7 +325,7 @@ where
 /// As for [`spawn_on`].
 #[cold]
 #[inline(never)]
-#[cfg_attr(feature = "trace", track_caller)]
+#[cfg_attr(feature = "recorder", track_caller)]
 unsafe fn spawn_on_sharing<F>(core: *const Core, future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,

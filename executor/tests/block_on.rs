@@ -70,7 +70,7 @@ fn block_on_of_a_ready_future_allocates_nothing() {
         .build()
         .unwrap();
     assert_eq!(allocations(|| runtime.block_on(ready(()))), 0);
-    let has_context = async { selvedge_executor::Handle::current().metrics().workers };
+    let has_context = async { selvedge_executor::Handle::current().snapshot().workers };
     assert_eq!(runtime.block_on(has_context), 1);
 }
 

@@ -107,14 +107,14 @@ fn driver_wakes_go_to_the_delivering_workers_queue() {
             task.await.unwrap();
         }
     });
-    let metrics = runtime.metrics();
-    assert_eq!(metrics.remote_schedules, 0, "{metrics}");
+    let metrics = runtime.snapshot();
+    assert_eq!(metrics.remote_wakes, 0, "{metrics}");
     let woken = timers.1.load(SeqCst) as u64;
     // A wake of a task that is being polled does not count as a schedule: the polling worker
     // requeues the task.
-    assert!(metrics.local_schedules <= woken, "{metrics}");
+    assert!(metrics.local_wakes <= woken, "{metrics}");
     assert_eq!(metrics.polls, 100 + woken, "{metrics}");
-    assert_eq!(metrics.injected, 100, "the spawns alone: {metrics}");
+    assert_eq!(metrics.injected_tasks, 100, "the spawns alone: {metrics}");
 }
 
 /// Driver that collects the wakers that its `Sender`s send.
@@ -226,7 +226,7 @@ fn busy_worker_polls_its_driver() {
         }
     });
     runtime.block_on(busy).unwrap();
-    assert_eq!(runtime.metrics().remote_schedules, 0);
+    assert_eq!(runtime.snapshot().remote_wakes, 0);
 }
 
 /// A waker that reports its group, and spawns a task that reports its own.
@@ -287,7 +287,7 @@ fn lent_core_takes_its_driver_along() {
     let (here, there) = runtime.block_on(task).unwrap();
     assert_ne!(here, there, "another thread was the worker");
     assert_eq!(sender.made.load(SeqCst), 1);
-    assert_eq!(runtime.metrics().remote_schedules, 0);
+    assert_eq!(runtime.snapshot().remote_wakes, 0);
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn panic_of_a_park_leaves_a_driven_worker_outside_the_search() {
     let (runtime, mut workers) = Builder::new().build_driven(parks);
     let other = workers.pop().unwrap();
     let other = thread::spawn(move || other.run());
-    while runtime.metrics().parks == 0 {
+    while runtime.snapshot().parks == 0 {
         thread::yield_now();
     }
     let mut worker = workers.pop().unwrap();
@@ -505,43 +505,6 @@ fn driven_worker_that_is_busy_polls_its_park() {
 }
 
 #[test]
-fn extension_is_found_by_type_from_a_task() {
-    struct Region(&'static str);
-    struct Drops(Arc<AtomicUsize>);
-    impl Drop for Drops {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, SeqCst);
-            panic!("an extension whose drop panics, as the test asked");
-        }
-    }
-
-    let (drops, panics) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let count = panics.clone();
-    let runtime = Builder::new()
-        .workers(1)
-        .extend(Region("us"))
-        .extend(Region("eu"))
-        .extend(Drops(drops.clone()))
-        .on_panic(move |_| {
-            count.fetch_add(1, SeqCst);
-        })
-        .build()
-        .unwrap();
-    let found = runtime.spawn(async {
-        let handle = Handle::current();
-        let region = handle.extension::<Region>().unwrap();
-        (region.0, handle.extension::<u8>().is_none())
-    });
-    assert_eq!(runtime.block_on(found).unwrap(), ("eu", true));
-    let handle = runtime.handle().clone();
-    drop(runtime);
-    assert!(handle.extension::<Region>().is_some(), "a handle keeps it");
-    assert_eq!(drops.load(SeqCst), 0);
-    drop(handle);
-    assert_eq!((drops.load(SeqCst), panics.load(SeqCst)), (1, 1));
-}
-
-#[test]
 fn request_ends_a_slice_and_the_next_one_is_open() {
     let runtime = Builder::new()
         .workers(1)
@@ -567,8 +530,8 @@ fn request_ends_a_slice_and_the_next_one_is_open() {
     runtime.block_on(task).unwrap();
     let order = order.lock().unwrap();
     assert_eq!(*order, ["no request", "other", "after the request"]);
-    let metrics = runtime.metrics();
-    assert_eq!((metrics.preempted, metrics.slices_ended), (1, 1));
+    let metrics = runtime.snapshot();
+    assert_eq!((metrics.preemptions, metrics.ended_slices), (1, 1));
     assert_eq!(metrics.forced_yields, 0);
 }
 

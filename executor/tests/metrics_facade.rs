@@ -87,8 +87,8 @@ fn recorder_gets_the_numbers_of_a_snapshot() {
         let task = spawn_in(&batch, selvedge_executor::yield_now()).unwrap();
         runtime.block_on(task).unwrap();
     }
-    let mut snapshot = runtime.metrics();
-    snapshot.monitor_refused = 1;
+    let mut snapshot = runtime.snapshot();
+    snapshot.monitor_refusals = 1;
     snapshot.longest_remote_wait = Duration::from_micros(3);
     let keeper = Keeper::default();
     metrics::with_local_recorder(&keeper, || snapshot.record("test"));
@@ -97,10 +97,10 @@ fn recorder_gets_the_numbers_of_a_snapshot() {
         let value = values.get(name);
         *value.unwrap_or_else(|| panic!("{name} is not among {:?}", values.keys()))
     };
-    assert_eq!(value("selvedge_spawned runtime=test"), 10.0);
+    assert_eq!(value("selvedge_spawns runtime=test"), 10.0);
     assert_eq!(value("selvedge_polls runtime=test"), snapshot.polls as f64);
     assert_eq!(value("selvedge_workers runtime=test"), 2.0);
-    assert_eq!(value("selvedge_monitor_refused runtime=test"), 1.0);
+    assert_eq!(value("selvedge_monitor_refusals runtime=test"), 1.0);
     let longest = value("selvedge_longest_remote_wait_nanoseconds runtime=test");
     assert_eq!(longest, 3_000.0);
     let sum = |name: &str, group: &str| -> f64 {

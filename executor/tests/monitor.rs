@@ -38,9 +38,9 @@ fn long_call_lets_the_other_tasks_run() {
             syscall(|| receiver.recv().unwrap())
         });
         assert_eq!(runtime.block_on(task).unwrap(), 7);
-        assert!(runtime.metrics().retaken >= retaken);
+        assert!(runtime.snapshot().retakes >= retaken);
     }
-    assert_eq!(runtime.metrics().syscalls, 3);
+    assert_eq!(runtime.snapshot().syscalls, 3);
 }
 
 /// After the monitor has retaken the worker's core, the task goes on in the same poll, and in later
@@ -86,7 +86,7 @@ fn short_calls_return_what_their_closures_return() {
     }
     // If the monitor has retaken the core during a call, the task has no core to offer in the rest
     // of its poll. So the later calls in that poll are not counted.
-    let syscalls = runtime.metrics().syscalls;
+    let syscalls = runtime.snapshot().syscalls;
     assert!((1..=8_000).contains(&syscalls), "{syscalls}");
 }
 
@@ -174,7 +174,7 @@ fn calls_outside_of_a_worker_run_their_closures() {
     let task = runtime.spawn(async { syscall(|| 7) });
     let _ = workers[0].tick();
     assert_eq!(runtime.block_on(task).unwrap(), 7);
-    assert_eq!(runtime.metrics().syscalls, 0);
+    assert_eq!(runtime.snapshot().syscalls, 0);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn calls_without_a_monitor_hand_the_worker_over_at_once() {
         syscall(|| receiver.recv().unwrap())
     });
     assert_eq!(runtime.block_on(task).unwrap(), 7);
-    assert_eq!(runtime.metrics().retaken, 0);
+    assert_eq!(runtime.snapshot().retakes, 0);
 }
 
 /// All calls wait for each other, so each call needs a thread of its own. Two further threads may
@@ -250,9 +250,9 @@ fn slice_of_a_task_without_a_budget_ends() {
         }
     });
     runtime.block_on(task).unwrap();
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     assert!(
-        metrics.preempted > 0 && metrics.slices_ended > 0,
+        metrics.preemptions > 0 && metrics.ended_slices > 0,
         "{metrics}"
     );
 }
@@ -345,7 +345,7 @@ fn stall_in_a_system_call_is_reported_with_its_name() {
     assert_eq!(call.as_deref(), Some("read"));
     drop((writer, sender));
     runtime.block_on(task).unwrap();
-    assert!(runtime.metrics().stalls > 0);
+    assert!(runtime.snapshot().stalls > 0);
 }
 
 /// The cause may stay unknown on a busy machine, where the times of the thread do not tell more. So
@@ -423,7 +423,7 @@ fn stall_counts_all_tasks_that_wait() {
     });
     begun.recv().unwrap();
     (0..10).for_each(|_| runtime.spawn_detached(async {}));
-    assert_eq!(runtime.metrics().injector_depth, 10);
+    assert_eq!(runtime.snapshot().injector_depth, 10);
     let stall = reports.iter().find(|stall| stall.waiting == 11).unwrap();
     assert!(stall.to_string().contains(", 11 tasks wait"), "{stall}");
     drop(sender);
@@ -618,7 +618,7 @@ fn monitor_starts_before_the_second_poll_of_a_worker() {
     let builder = Builder::new().workers(1).thread_name("lone");
     let runtime = builder.build().unwrap();
     runtime.block_on(runtime.spawn(async {})).unwrap();
-    while runtime.metrics().parks == 0 {
+    while runtime.snapshot().parks == 0 {
         thread::yield_now();
     }
     assert_eq!(thread_named("lone-monitor"), None);

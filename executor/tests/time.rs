@@ -456,7 +456,7 @@ fn idle_runtime_with_far_timers_does_not_wake() {
     let runtime = runtime(2);
     let sleeper = runtime.spawn(time::sleep(Duration::from_secs(3_600)));
     let wakes = || {
-        let metrics = runtime.metrics();
+        let metrics = runtime.snapshot();
         metrics.parks + metrics.unparks + metrics.false_wakes
     };
     // The workers settle, and then nothing happens for a while.

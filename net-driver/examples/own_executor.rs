@@ -3,6 +3,7 @@
 //!
 //! `cargo run -p net-driver --example own_executor -- 127.0.0.1:7000`, then `nc 127.0.0.1 7000`.
 //! Without an address the example serves a client of its own, and ends.
+#[path = "../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};

@@ -177,7 +177,6 @@ impl Driver {
     /// Returns whether a busy worker should call [`poll`](crate::Park::poll) of its parker soon.
     /// This is so if no parked worker waits for timers and sockets, and if either a timer is due or
     /// no thread has polled the sockets for 500 µs (or for 100 µs, if the driver has one worker).
-    /// With [`Polling::EveryQuota`] the sockets may be due although a parked worker waits for them.
     ///
     /// Before the first timer or socket this costs one load, and no reading of the clock.
     ///
@@ -305,7 +304,7 @@ impl Inner {
     /// that long. Zero asks whether they are due now.
     pub(crate) fn is_due_for(&self, late: Duration) -> bool {
         if self.threads.role.is_held() {
-            return self.poller.polls_every_quota() && self.poller.is_due_for(late);
+            return false;
         }
         let next = self.timers.next();
         let late_ticks = if self.threads.is_clock_paused() {

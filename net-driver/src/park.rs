@@ -420,7 +420,7 @@ impl Park for WorkerPark {
     fn poll(&mut self, max: usize) {
         let driver = self.driver.inner();
         if driver.threads.role.is_active() {
-            if !driver.threads.role.is_held() || driver.poller.polls_every_quota() {
+            if !driver.threads.role.is_held() {
                 driver.poll_if_due(max, &mut self.collected);
             }
             self.collect(max);

@@ -6,8 +6,8 @@
 //! 1. The worker with the poller role (see `role.rs`) waits in the reactor. The others wait on
 //!    their threads.
 //! 2. A busy worker polls the reactor, between two tasks, if no thread waits in it and no thread
-//!    has polled it for [`INTERVAL`]. With [`Polling::EveryQuota`] it does so also while a thread
-//!    waits. A clock decides this and not a count of tasks, because the polls of tasks may be long.
+//!    has polled it for [`INTERVAL`]. A clock decides this and not a count of tasks, because the
+//!    polls of tasks may be long.
 //!    The only worker of a driver polls after [`INTERVAL_OF_ONLY_WORKER`]: while it is busy nobody
 //!    else does, and a task that always yields runs again and again until a poll finds events.
 //! 3. A thread of the driver waits in the reactor, and wakes the tasks, if the workers park in
@@ -62,7 +62,7 @@ pub(crate) const MAX_EVENTS: usize = 64;
 /// ```
 /// use net_driver::{Driver, Polling};
 ///
-/// for polling in [Polling::IdleWorker, Polling::EveryQuota, Polling::Thread] {
+/// for polling in [Polling::IdleWorker, Polling::Thread] {
 ///     let driver = Driver::with_polling(1, polling);
 ///     driver.open()?;
 ///     driver.park(0).block_on(async {
@@ -80,8 +80,6 @@ pub enum Polling {
     /// waits and nobody has looked for 500 µs. The only worker of a driver looks after 100 µs.
     #[default]
     IdleWorker,
-    /// The same, but busy workers look whether or not an idle worker waits.
-    EveryQuota,
     /// A thread of the driver waits for all sockets, and wakes their tasks. No worker polls them.
     Thread,
 }
@@ -116,9 +114,7 @@ impl Poller {
         Self {
             polling,
             interval: match polling {
-                Polling::IdleWorker | Polling::EveryQuota if workers == 1 => {
-                    INTERVAL_OF_ONLY_WORKER
-                }
+                Polling::IdleWorker if workers == 1 => INTERVAL_OF_ONLY_WORKER,
                 _ => INTERVAL,
             },
             reactor: sys::OnceLock::new(),
@@ -168,11 +164,6 @@ impl Poller {
         // Ordering: Relaxed. The tokens of the unparks publish the reactor (rule 5), and the
         // exchange only chooses the first caller.
         !self.is_used.load(Relaxed) && !self.is_used.swap(true, Relaxed)
-    }
-
-    /// Returns whether busy workers look also while an idle one waits.
-    pub(crate) fn polls_every_quota(&self) -> bool {
-        self.polling == Polling::EveryQuota
     }
 
     /// Returns the reactor. Opens it if it is not open yet. If `with_thread`, the reactor then gets

@@ -4,7 +4,7 @@ mod support;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use net_driver::{
-    Driver, Interest, Polling,
+    Driver, Interest,
     net::{AsyncFd, UdpSocket, UnixDatagram, UnixListener, UnixSocket, UnixStream, unix::pipe},
     time,
 };
@@ -495,7 +495,7 @@ fn timer_is_never_overdue_by_an_endless_time() {
 /// poller: the worker would then wait forever.
 #[test]
 fn unpark_beside_looks_of_another_thread_ends_the_wait() {
-    let driver = Driver::with_polling(1, Polling::EveryQuota);
+    let driver = Driver::new(1);
     let _pipe = driver.scope(None, || net_driver::net::unix::pipe::pipe().unwrap());
     let (ended, ends) = mpsc::channel();
     let mut park = driver.park(0);

@@ -1,6 +1,7 @@
 //! Transfers between accounts, each of which is a process. The sum of all balances never changes.
 //!
 //! `cargo run --release -p process-scheduler --example bank [ACCOUNTS] [TRANSFERS]`
+#[path = "../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use process_scheduler::{Address, Flow, Reply, Scheduler};

@@ -6,6 +6,7 @@
 //!
 //! The picture has a line for each change of a philosopher. In a line, `.` is a philosopher who
 //! thinks, `h` one who is hungry, and `#` one who eats.
+#[path = "../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use process_scheduler::{

@@ -8,9 +8,9 @@
 //! 3. The thread that prints the stack looks up the names ([`Stack::resolve`]). The first look-up
 //!    reads the program's debug information, which may take long.
 //!
-//! This works with the feature `backtrace`, on Linux, on x86-64 and on 64-bit ARM. Otherwise no stack
-//! is captured, and nothing else changes: a crate between the monitor and a program need not know
-//! whether the program wants stacks.
+//! This works with the feature `backtrace`, on Linux, on x86-64 and on 64-bit ARM. Otherwise no
+//! stack is captured, and nothing else changes: a crate between the monitor and a program need not
+//! know whether the program wants stacks.
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg_attr(
@@ -96,10 +96,10 @@ impl Stack {
     /// continues. A system call in which the thread blocks is begun again, or fails with `EINTR` if
     /// it is one of those that signals always end, such as `poll` and `nanosleep`.
     ///
-    /// Returns `None` without the feature `backtrace`, on targets other than Linux on x86-64 or 64-bit
-    /// ARM, and if the thread does not answer within `limit`. It may have ended, wait for a
-    /// CPU, or block the signal, or the system does not let it go on. One stack is captured at a
-    /// time: a second caller waits for the first one, for at most `limit`.
+    /// Returns `None` without the feature `backtrace`, and on targets other than Linux on x86-64 or
+    /// 64-bit ARM. Also returns `None` if the thread does not answer within `limit`. It may have
+    /// ended, wait for a CPU, or block the signal, or the system does not let it go on. One stack
+    /// is captured at a time: a second caller waits for the first one, for at most `limit`.
     ///
     /// The first capture installs the handler for the whole process, and the handler stays. For a
     /// signal that another sender has sent, it calls the handler that was installed before.

@@ -4,6 +4,7 @@
 //! cargo run --release -p selvedge-hyper --example http_hello -- 127.0.0.1:8080
 //! curl http://127.0.0.1:8080/
 //! ```
+#[path = "../../selvedge/examples/cli/mod.rs"]
 mod cli;
 
 use bytes::Bytes;

@@ -89,17 +89,17 @@ fn overflow() {
         }
     });
     assert_eq!(worker.tick(), Tick::Ran);
-    let ring = runtime.metrics().per_worker[0].ring_depth;
+    let ring = runtime.snapshot().per_worker[0].ring_depth;
     while worker.tick() == Tick::Ran {}
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     // The parent also came from the injector, and is left out. The last child ran from the slot.
     println!(
         "100 spawns and a ring of 16: {} overflows, {ring} tasks stayed in the ring, {} went \
          through the injector",
         metrics.overflows,
-        metrics.injected - 1
+        metrics.injected_tasks - 1
     );
-    assert!(ring <= 16 && metrics.overflows > 0 && metrics.injected > 84);
+    assert!(ring <= 16 && metrics.overflows > 0 && metrics.injected_tasks > 84);
     drop(runtime);
     worker.run(); // Returns when the runtime has ended.
 }
@@ -123,13 +123,16 @@ fn stealing() {
     }
     print!("of 64 tasks of one worker, the others stole:");
     for worker in &mut workers[1..] {
-        let before = runtime.metrics().stolen;
+        let before = runtime.snapshot().stolen_tasks;
         let _ = worker.tick();
-        print!(" {}", runtime.metrics().stolen - before);
+        print!(" {}", runtime.snapshot().stolen_tasks - before);
     }
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     println!(", in {} steals", metrics.steals);
-    assert!(metrics.steals >= 2 && metrics.stolen >= 32, "{metrics}");
+    assert!(
+        metrics.steals >= 2 && metrics.stolen_tasks >= 32,
+        "{metrics}"
+    );
     drop(runtime);
     // Ticks all workers until the runtime has ended on each.
     while workers

@@ -5,7 +5,7 @@
 //! task woke which.
 //!
 //! ```sh
-//! cargo run --release -p selvedge --features trace --example trace -- /tmp/trace.html
+//! cargo run --release -p selvedge --features recorder --example trace -- /tmp/trace.html
 //! ```
 mod cli;
 

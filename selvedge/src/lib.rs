@@ -43,7 +43,7 @@ pub use selvedge_executor::{
     Busy, GroupBuilder, GroupError, GroupGone, GroupLocal, GroupSnapshot, GroupWorkerSnapshot,
     InGroup, SchedulingGroup, WithGroup, spawn_in,
 };
-#[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(feature = "recorder", not(any(selvedge_loom, selvedge_shuttle))))]
 #[doc(inline)]
 pub use selvedge_executor::{Capture, Tracer};
 #[cfg(feature = "macros")]

@@ -31,7 +31,7 @@ fn others() -> Vec<&'static str> {
         ),
         ("manifest", cfg!(feature = "fs")),
         ("tail_latency", true),
-        ("trace", cfg!(feature = "trace")),
+        ("trace", cfg!(feature = "recorder")),
     ];
     let is_there = needed.into_iter().filter(|(_, is_there)| *is_there);
     is_there.map(|(name, _)| name).collect()
@@ -169,23 +169,11 @@ fn demonstrations_of_groups_run_for_a_moment() {
 
 /// Fails if the example succeeds although it cannot write its file, or if its error does not name
 /// the file.
-#[cfg(feature = "trace")]
+#[cfg(feature = "recorder")]
 #[test]
 fn trace_that_cannot_be_saved_exits_with_1() {
     let output = run("trace", &["/dev/null/no/trace.html"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("/dev/null/no/trace.html"), "{said}");
-}
-
-/// Fails if the crates' copies of the examples' command line differ.
-#[test]
-fn copies_of_the_command_line_are_the_same() {
-    let read = |crate_: &str| {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        std::fs::read_to_string(folder.join(crate_).join("examples/cli/mod.rs")).unwrap()
-    };
-    for copy in ["net-driver", "process-scheduler", "selvedge-hyper"] {
-        assert_eq!(read(copy), read("selvedge"), "{copy}");
-    }
 }

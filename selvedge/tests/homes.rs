@@ -93,7 +93,7 @@ fn sleepers_of_sharded_workers_resume_at_home() {
             sleepers.collect()
         });
         join_all(runtime, tasks);
-        assert_eq!(runtime.metrics().stolen, 0);
+        assert_eq!(runtime.snapshot().stolen_tasks, 0);
     });
 }
 

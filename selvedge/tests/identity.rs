@@ -57,7 +57,7 @@ fn worker_index_in_tasks_is_in_range_and_elsewhere_none() {
 #[test]
 fn metrics_object_follows_the_runtime_beyond_its_end() {
     let runtime = runtime(1);
-    let metrics: RuntimeMetrics = runtime.handle().runtime_metrics();
+    let metrics: RuntimeMetrics = runtime.handle().metrics();
     assert_eq!(metrics.spawned_tasks_count(), 0);
     let task = runtime.spawn(std::future::pending::<()>());
     assert_eq!(
@@ -70,13 +70,13 @@ fn metrics_object_follows_the_runtime_beyond_its_end() {
         (1, 0)
     );
     assert!(task.is_finished());
-    assert_eq!(metrics.snapshot().live, 0);
+    assert_eq!(metrics.snapshot().live_tasks, 0);
 }
 
 #[test]
 #[should_panic(expected = "a runtime of 1 workers has no worker 1")]
 fn metrics_of_an_unknown_worker_panic() {
-    runtime(1).handle().runtime_metrics().worker_poll_count(1);
+    runtime(1).handle().metrics().worker_poll_count(1);
 }
 
 #[test]

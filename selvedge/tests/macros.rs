@@ -20,7 +20,7 @@ async fn test_runs_tasks_on_workers() {
     let here = std::thread::current().id();
     let there = selvedge::spawn(async { std::thread::current().id() });
     assert_ne!(there.await.unwrap(), here);
-    assert_eq!(selvedge::Handle::current().metrics().workers, 2);
+    assert_eq!(selvedge::Handle::current().snapshot().workers, 2);
 }
 
 #[selvedge::test]

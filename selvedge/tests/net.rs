@@ -383,7 +383,7 @@ fn queued_beside_the_first(events: Option<usize>) -> u64 {
         tasks.push(runtime.spawn(async move {
             assert!(far.try_read(&mut [0]).is_err());
             far.readable().await.unwrap();
-            let metrics = Handle::current().metrics();
+            let metrics = Handle::current().snapshot();
             sender.send(metrics.per_worker[0].ring_depth).unwrap();
         }));
     }

@@ -23,7 +23,7 @@ fn builder_by_reference_builds_twice() {
     builder.name("twin");
     let (one, other) = (builder.build().unwrap(), builder.build().unwrap());
     for runtime in [&one, &other] {
-        assert_eq!(runtime.metrics().workers, 1);
+        assert_eq!(runtime.snapshot().workers, 1);
         assert_eq!(runtime.handle().name(), Some("twin"));
     }
     assert_ne!(one.handle().id(), other.handle().id());
@@ -235,7 +235,7 @@ fn spawn_in(runtime: &runtime::LocalRuntime) -> JoinHandle<u32> {
 #[test]
 fn parks_and_unparks_are_counted_in_turn() {
     let runtime = Builder::new().workers(1).build().unwrap();
-    let metrics = runtime.handle().runtime_metrics();
+    let metrics = runtime.handle().metrics();
     runtime.block_on(runtime.spawn(async {})).unwrap();
     let mut last = 0;
     for _ in 0..100 {

@@ -94,7 +94,7 @@ fn book(root: &Path, site: &Path) -> Result<bool> {
 /// Records a trace, which a chapter links to.
 fn trace(root: &Path, site: &Path) -> Result<bool> {
     let mut record = cargo();
-    let example = "run --quiet --package selvedge --features trace --example trace --";
+    let example = "run --quiet --package selvedge --features recorder --example trace --";
     record.current_dir(root).args(example.split(' '));
     succeeds(record.arg(site.join(TRACE)))
 }

@@ -36,7 +36,7 @@ const ROWS: &[Row] = &[
         join_from_outside([runtime.spawn(spawn_all)]);
     }),
     ("yield, 4 tasks a worker", |runtime| {
-        let tasks = 4 * runtime.metrics().workers;
+        let tasks = 4 * runtime.snapshot().workers;
         let yields = TASKS.div_ceil(tasks);
         let tasks: Vec<_> = (0..tasks)
             .map(|_| runtime.spawn(yield_many(yields)))
@@ -62,7 +62,7 @@ const ROWS: &[Row] = &[
         join_from_outside([runtime.spawn(spawn_all)]);
     }),
     ("timeout that is cancelled, 4 tasks a worker", |runtime| {
-        let tasks = 4 * runtime.metrics().workers;
+        let tasks = 4 * runtime.snapshot().workers;
         let yields = TASKS.div_ceil(tasks);
         let timeouts = || async move {
             for _ in 0..yields {
@@ -74,7 +74,7 @@ const ROWS: &[Row] = &[
         join_from_outside(tasks);
     }),
     ("request on a socket, 4 sockets a worker", |runtime| {
-        let connections = CONNECTIONS * runtime.metrics().workers;
+        let connections = CONNECTIONS * runtime.snapshot().workers;
         let requests = TASKS.div_ceil(connections);
         let serve_all = async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -114,7 +114,7 @@ const ROWS: &[Row] = &[
                 .expect("a new name")
         };
         let groups: Vec<_> = (0..4).map(group).collect();
-        let workers = runtime.metrics().workers;
+        let workers = runtime.snapshot().workers;
         let yields = TASKS.div_ceil(4 * workers);
         let spawn_all = async move {
             let mut tasks = Vec::new();
@@ -147,12 +147,12 @@ fn join_from_outside(tasks: impl IntoIterator<Item = selvedge::JoinHandle<()>>) 
 }
 
 fn counters(runtime: &Runtime) -> Counters {
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     Counters {
         operations: metrics.polls,
         searches: Some(metrics.searches),
-        stolen: metrics.stolen,
-        injected: Some(metrics.injected),
+        stolen: metrics.stolen_tasks,
+        injected: Some(metrics.injected_tasks),
         parks: metrics.parks,
     }
 }

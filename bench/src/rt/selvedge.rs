@@ -30,7 +30,6 @@ impl Rt for Selvedge {
     /// compared.
     fn start_with_net(workers: usize) -> io::Result<Self> {
         let polling = match env::var("BENCH_POLLER").as_deref() {
-            Ok("every-quota") => Polling::EveryQuota,
             Ok("thread") => Polling::Thread,
             _ => Polling::IdleWorker,
         };

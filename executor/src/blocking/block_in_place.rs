@@ -32,6 +32,7 @@ use crate::{
         call::{self, Call},
     },
     events::ClockHold,
+    groups::Inherited,
     observe::trace,
     scope::{self, HoldsUp, In},
     worker::{
@@ -87,8 +88,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     let f = || scope::within(In::BlockInPlace, || coop_budget::Scope::unlimited().run(f));
     // Without its core the thread has no turn. So it keeps the turn's group, even if the core is
     // pinned.
-    #[cfg(feature = "groups")]
-    let inherited = context::with_core(crate::groups::Inherited::of_turn);
+    let inherited = Inherited::of_thread();
     let taken = context::take_core();
     let Some(TakenCore::Lendable(core)) = taken else {
         return f(); // The drop of `taken` then puts a pinned core back.
@@ -108,7 +108,6 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
         call: call.id(),
         polled,
         lender,
-        #[cfg(feature = "groups")]
         inherited,
         hold,
     };
@@ -124,8 +123,7 @@ struct TakeBack {
     polled: usize,
     lender: trace::Lender,
     /// The group of the task that blocks. The rest of the poll keeps that group.
-    #[cfg(feature = "groups")]
-    inherited: Option<crate::groups::Inherited>,
+    inherited: Inherited,
     hold: Option<ClockHold>,
 }
 
@@ -139,11 +137,7 @@ impl Drop for TakeBack {
             context::put_core(core);
         } else {
             // Rule 3.
-            #[cfg(feature = "groups")]
-            self.inherited
-                .take()
-                .into_iter()
-                .for_each(crate::groups::Inherited::keep);
+            self.inherited.keep();
             context::keep_clock(self.hold.take());
         }
     }

@@ -28,7 +28,6 @@ pub(crate) fn enter() -> EnteredPool {
 }
 
 /// Runs a closure that blocks, on a thread of the current runtime if there is one.
-#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) fn run_blocking(job: Boxed) {
     match Handle::try_current() {
         Ok(handle) => drop(handle.spawn_blocking(job)),

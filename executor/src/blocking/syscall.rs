@@ -28,6 +28,7 @@ use crate::{
         call::{self, Call},
     },
     events::ClockHold,
+    groups::Inherited,
     observe::trace,
     worker::{context, shared::Remote},
 };
@@ -57,7 +58,7 @@ use std::ptr::NonNull;
 /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
 /// let read = runtime.spawn(async { selvedge_executor::syscall(|| std::fs::read("/dev/null")) });
 /// assert_eq!(runtime.block_on(read).unwrap()?, []);
-/// assert_eq!(runtime.metrics().syscalls, 1);
+/// assert_eq!(runtime.snapshot().syscalls, 1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
@@ -77,8 +78,7 @@ pub fn syscall<R>(f: impl FnOnce() -> R) -> R {
         call: call.id(),
         polled: core.counters().polled(),
         lender: trace::lend(&core),
-        #[cfg(feature = "groups")]
-        inherited: Some(crate::groups::Inherited::of_turn(&core)),
+        inherited: Inherited::of_turn(&core),
         hold: Some(core.shared.events.hold_clock()),
     };
     core.counters().syscalls.add(1);
@@ -97,8 +97,7 @@ struct Exit {
     polled: usize,
     lender: trace::Lender,
     /// The group of the task that makes the call. The rest of the poll keeps that group.
-    #[cfg(feature = "groups")]
-    inherited: Option<crate::groups::Inherited>,
+    inherited: Inherited,
     hold: Option<ClockHold>,
 }
 
@@ -135,11 +134,7 @@ impl Exit {
             core.looks.interval.forget();
             context::put_core(core);
         } else {
-            #[cfg(feature = "groups")]
-            self.inherited
-                .take()
-                .into_iter()
-                .for_each(crate::groups::Inherited::keep);
+            self.inherited.keep();
             context::keep_clock(self.hold.take());
         }
     }

@@ -1,11 +1,10 @@
 //! How a runtime is put together: its queues, its shared state, its workers and their threads.
 use super::MAX_WORKERS;
-#[cfg(feature = "groups")]
-use crate::groups::Groups;
 use crate::{
     Builder, Runtime, Worker, blocking,
     events::{Events, EventsPark},
     fork::Process,
+    groups::RuntimeGroups,
     local::runtime::{LocalOptions, LocalRuntime},
     monitor::Monitor,
     observe::metrics::Counters,
@@ -23,9 +22,7 @@ use crate::{
 use blocking_threads::{Lent, Pool};
 use std::{io, task::Waker};
 use sync_shim::{CachePadded, atomic::AtomicU64, sync::Arc};
-#[cfg(feature = "groups")]
-use worker_queue::RunQueue;
-use worker_queue::WorkerQueue;
+use worker_queue::{RunQueue, WorkerQueue};
 
 impl Builder {
     /// Starts the runtime.
@@ -178,15 +175,12 @@ impl Builder {
         settings.special_spawns = self.hooks.observe_spawns() || settings.lists_tasks;
         settings.observed =
             self.hooks.observe_polls() || settings.poll_times || settings.lists_tasks;
-        #[cfg(feature = "groups")]
-        let groups = std::sync::Arc::new(Groups::new(parks.len(), self.groups));
+        let groups = RuntimeGroups::new(parks.len(), self.groups);
         let queue = |index| {
-            let queue = WorkerQueue::new(self.ring_capacity)
+            let own = WorkerQueue::new(self.ring_capacity)
                 .with_slot(settings.lifo)
                 .with_seed(settings.seed, index);
-            #[cfg(feature = "groups")]
-            let queue = Queue::new(queue, &groups, index);
-            queue
+            groups.queue(own, index)
         };
         let queues: Vec<Queue> = (0..parks.len()).map(queue).collect();
         let mut unparkers: Vec<_> = parks.iter().map(unparker).collect();
@@ -201,7 +195,7 @@ impl Builder {
         };
         let remotes = queues.iter().zip(unparkers).map(|(queue, unpark)| {
             Arc::new(Remote {
-                stealer: queue.stealer(),
+                stealer: RunQueue::stealer(queue),
                 unparker: Unparker::new(unpark),
                 lent: Lent::new(),
                 call: sched_monitor::Handoff::new(),
@@ -211,18 +205,14 @@ impl Builder {
             })
         });
         let remotes: Vec<_> = remotes.collect();
-        #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-        {
-            events.set_blocking(blocking::run_blocking);
-            if let Some(max) = self.max_io_events {
-                events.set_max_events(max);
-            }
+        events.set_blocking(blocking::run_blocking);
+        if let Some(max) = self.max_io_events {
+            events.set_max_events(max);
         }
         let events = match self.monitor.is_on() {
             true => events,
             false => events.with_standby(),
         };
-        #[cfg(feature = "test-util")]
         if self.start_paused {
             events.pause();
         }
@@ -260,19 +250,10 @@ impl Builder {
         let pool = Pool::new(threads);
         let monitor = Monitor::new(self.monitor, remotes.len(), attributes);
         let shared = Arc::new(Shared::new(
-            remotes,
-            pool,
-            monitor,
-            settings,
-            hooks,
-            self.extensions,
-            events,
-            #[cfg(feature = "groups")]
-            groups.clone(),
+            remotes, pool, monitor, settings, hooks, events, groups,
         ));
         shared.events.bind(&shared);
-        #[cfg(feature = "groups")]
-        groups.bind(shared.address());
+        shared.groups.bind(shared.address());
         let cores = queues.into_iter().zip(parks).enumerate();
         let core =
             |(index, (queue, park))| (Box::new(Core::new(shared.clone(), index, queue)), park);

@@ -44,7 +44,7 @@ impl Builder {
     /// ```
     /// let runtime = selvedge_executor::Builder::new().workers(2).sharded(true).build()?;
     /// assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
-    /// assert_eq!(runtime.metrics().stolen, 0);
+    /// assert_eq!(runtime.snapshot().stolen_tasks, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn sharded(mut self, on: bool) -> Self {
@@ -64,7 +64,7 @@ impl Builder {
     /// let group = runtime.group("batch").build().unwrap();
     /// let task = spawn_in(&group, async move { time.fetch_add(1_000_000, Relaxed) });
     /// runtime.block_on(task.unwrap()).unwrap();
-    /// while runtime.metrics().groups[1].runtime < Duration::from_millis(1) {
+    /// while runtime.snapshot().groups[1].runtime < Duration::from_millis(1) {
     ///     std::thread::yield_now(); // The time is charged when the turn ends.
     /// }
     /// # Ok::<(), std::io::Error>(())

@@ -39,7 +39,7 @@ impl Builder {
     /// been idle for 50 ms.
     ///
     /// If the thread cannot be started, the runtime works without a monitor, and
-    /// [`Snapshot::monitor_refused`](crate::Snapshot::monitor_refused) is 1. The monitor's thread
+    /// [`Snapshot::monitor_refusals`](crate::Snapshot::monitor_refusals) is 1. The monitor's thread
     /// calls no [hooks for threads](Self::on_thread_start). A runtime with
     /// [driven workers](Self::build_driven) has no monitor.
     ///
@@ -58,7 +58,7 @@ impl Builder {
     ///     }
     /// });
     /// runtime.block_on(turns).unwrap();
-    /// assert!(runtime.metrics().preempted > 0);
+    /// assert!(runtime.snapshot().preemptions > 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn monitor(mut self, on: bool) -> Self {
@@ -115,7 +115,7 @@ impl Builder {
     /// let rarely = std::time::Duration::from_secs(1);
     /// let runtime = selvedge_executor::Builder::new().stall_threshold(rarely).build()?;
     /// runtime.spawn_detached(async { std::thread::sleep(std::time::Duration::from_millis(50)) });
-    /// assert_eq!(runtime.metrics().stalls, 0);
+    /// assert_eq!(runtime.snapshot().stalls, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn stall_threshold(mut self, threshold: Duration) -> Self {
@@ -131,7 +131,7 @@ impl Builder {
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().stall_reports_per_minute(u32::MAX).build()?;
-    /// assert_eq!(runtime.metrics().stalls, 0);
+    /// assert_eq!(runtime.snapshot().stalls, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn stall_reports_per_minute(mut self, reports: u32) -> Self {

@@ -9,13 +9,11 @@ use crate::{
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
 use std::{cell::Cell, fmt, future::Future, io, sync::Arc, task::Waker, time::Duration};
 
-pub(crate) use net_driver::{Entered, Polling};
+#[cfg_attr(not(feature = "test-util"), path = "driver/no_clock.rs")]
+mod clock;
 
-#[cfg(feature = "test-util")]
-pub(crate) use net_driver::time::ClockHold;
-/// Stands for a hold of the clock that tests pause. This build has no such clock.
-#[cfg(not(feature = "test-util"))]
-pub(crate) struct ClockHold;
+pub(crate) use clock::ClockHold;
+pub(crate) use net_driver::{Entered, Polling};
 
 /// The parker of a worker that parks in the runtime's driver.
 pub(crate) type EventsPark = WorkerPark;
@@ -112,15 +110,17 @@ impl Events {
     }
 
     /// Sets how many events of sockets a thread collects at once.
-    #[cfg(all(feature = "net", unix))]
     pub(crate) fn set_max_events(&self, max: usize) {
+        #[cfg(unix)]
         self.0.set_max_events(max);
+        let _ = max;
     }
 
     /// Sets how the driver runs closures that block.
-    #[cfg(all(feature = "net", unix))]
     pub(crate) fn set_blocking(&self, run: fn(Box<dyn FnOnce() + Send>)) {
+        #[cfg(unix)]
         self.0.set_blocking(run);
+        let _ = run;
     }
 
     pub(crate) fn park(&self, worker: usize) -> EventsPark {
@@ -151,7 +151,7 @@ impl Events {
     /// Blocks this thread, which is not a worker, on a future. The caller has made the driver the
     /// thread's current one.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        if cfg!(feature = "test-util") || self.0.may_stand_by() {
+        if clock::MAY_PAUSE || self.0.may_stand_by() {
             self.0.block_on(future)
         } else {
             park::ThreadPark::block_on(future)
@@ -193,15 +193,12 @@ impl Events {
 
     /// Keeps a paused clock from jumping.
     pub(crate) fn hold_clock(&self) -> ClockHold {
-        #[cfg(feature = "test-util")]
-        return self.0.hold_clock();
-        #[cfg(not(feature = "test-util"))]
-        ClockHold
+        clock::hold_clock(&self.0)
     }
 
-    #[cfg(feature = "test-util")]
+    /// Pauses the clock, if tests may.
     pub(crate) fn pause(&self) {
-        self.0.pause();
+        clock::pause(&self.0);
     }
 
     pub(crate) fn enter(&self) -> Entered {

@@ -92,8 +92,11 @@ impl Events {
         ClockHold
     }
 
-    #[cfg(feature = "test-util")]
     pub(crate) fn pause(&self) {}
+
+    pub(crate) fn set_max_events(&self, _: usize) {}
+
+    pub(crate) fn set_blocking(&self, _: fn(Box<dyn FnOnce() + Send>)) {}
 
     pub(crate) fn enter(&self) -> Entered {
         Entered

@@ -403,7 +403,7 @@ impl Handle {
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;
     /// runtime.handle().preempt_overdue_groups(); // No worker has two groups with work.
-    /// assert_eq!(runtime.metrics().slices_ended, 0);
+    /// assert_eq!(runtime.snapshot().ended_slices, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn preempt_overdue_groups(&self) {
@@ -522,3 +522,18 @@ impl<F> fmt::Display for GroupGone<F> {
 }
 
 impl<F> std::error::Error for GroupGone<F> {}
+
+impl Handle {
+    /// Spawns a task with a scheduler of this runtime.
+    fn spawn_to<F>(
+        &self,
+        to: impl FnOnce() -> Scheduler,
+        future: F,
+        at: &'static Location<'static>,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.spawn_to_queue(to, future, at, |task| self.shared().submit(task))
+    }
+}

@@ -38,8 +38,9 @@ fn get() -> Option<Arc<Group>> {
     group.ok().flatten()
 }
 
-/// The group that spawns of this thread inherit, until this is dropped.
-pub(crate) struct Inherited(Option<Arc<Group>>);
+/// The group that spawns of this thread inherit, until this is dropped. The value holds the group
+/// that it replaces, or nothing if the thread keeps its group.
+pub(crate) struct Inherited(Option<Option<Arc<Group>>>);
 
 impl Inherited {
     /// Makes spawns of this thread inherit the group of the core's turn, for a poll that is about
@@ -48,14 +49,18 @@ impl Inherited {
         let turn = core.queue.turn();
         // SAFETY: rule 3 of `turns`.
         let group = (!turn.is_main()).then(|| unsafe { turn.counted() });
-        Self(replace(group))
+        Self(Some(replace(group)))
+    }
+
+    /// As [`of_turn`](Self::of_turn), if this thread has a core. Otherwise the thread's group stays.
+    pub(crate) fn of_thread() -> Self {
+        with_core(Self::of_turn).unwrap_or(Self(None))
     }
 
     /// Lets the spawns of the rest of the poll, which has no core, inherit the group. The thread's
     /// loop calls [`clear`](Self::clear) when the poll is over.
-    pub(crate) fn keep(mut self) {
+    pub(crate) fn keep(&mut self) {
         drop(self.0.take());
-        mem::forget(self);
     }
 
     /// Inherits nothing from now on: the poll that lost the thread's core is over.
@@ -66,7 +71,9 @@ impl Inherited {
 
 impl Drop for Inherited {
     fn drop(&mut self) {
-        drop(replace(self.0.take()));
+        if let Some(replaced) = self.0.take() {
+            drop(replace(replaced));
+        }
     }
 }
 
@@ -75,7 +82,7 @@ impl Drop for Inherited {
 pub(crate) fn within<R, F: FnOnce() -> R>(shared: &Shared, f: F) -> impl FnOnce() -> R + use<R, F> {
     let group = current(shared).filter(|group| !group.is_main);
     move || {
-        let _inherited = group.map(|group| Inherited(replace(Some(group))));
+        let _inherited = group.map(|group| Inherited(Some(replace(Some(group)))));
         f()
     }
 }
@@ -97,7 +104,12 @@ const OTHER: usize = 1;
 impl Scheduler {
     /// The scheduler of main's tasks.
     pub(crate) fn of(shared: &Shared) -> Self {
-        shared.main
+        shared.groups.main_scheduler
+    }
+
+    /// The scheduler of the task that runs the futures of `at_exit`, in a group made for it.
+    pub(crate) fn at_exit(shared: &Shared) -> Self {
+        shared.groups.enter_at_exit()
     }
 
     pub(crate) fn in_group(group: &Arc<Group>) -> Self {
@@ -126,7 +138,7 @@ impl Scheduler {
         self.0.addr().get() & OTHER == 0
     }
 
-    /// Takes a task out of its group, when the task's future is gone. With C's calling convention
+    /// Takes a task out of a group other than main. With C's calling convention
     /// the compiler knows that this function does not unwind. So a task of main costs no
     /// `catch_unwind`.
     ///
@@ -134,7 +146,7 @@ impl Scheduler {
     /// `group` is the group of a task that has not left the group before.
     #[cold]
     #[inline(never)]
-    pub(crate) unsafe extern "C" fn leave(group: NonNull<Group>) {
+    pub(crate) unsafe extern "C" fn leave_group(group: NonNull<Group>) {
         // SAFETY: the task is in its group until now (rule 5 of `groups`).
         unsafe { group.as_ref() }.leave();
     }

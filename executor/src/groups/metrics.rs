@@ -14,14 +14,14 @@ use std::{fmt, sync::Arc, time::Duration};
 /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
 /// let group = runtime.group("batch").shares(200).build().unwrap();
 /// runtime.block_on(spawn_in(&group, async {}).unwrap()).unwrap();
-/// let metrics = runtime.metrics();
+/// let metrics = runtime.snapshot();
 /// let batch = metrics.groups.iter().find(|group| group.name == "batch").unwrap();
 /// assert_eq!((batch.shares, batch.tasks, batch.queued), (200, 0, 0));
 /// assert!(batch.to_string().starts_with("batch: shares 200, tasks 0"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "metrics", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GroupSnapshot {
     /// The name.
@@ -55,14 +55,14 @@ pub struct GroupSnapshot {
 /// ```
 /// let runtime = selvedge_executor::Builder::new().workers(2).build()?;
 /// let group = runtime.group("batch").build().unwrap();
-/// let metrics = runtime.metrics();
+/// let metrics = runtime.snapshot();
 /// let batch: &selvedge_executor::GroupSnapshot = metrics.groups.last().unwrap();
 /// let worker: &selvedge_executor::GroupWorkerSnapshot = &batch.per_worker[1];
 /// assert_eq!(worker.turns, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "metrics", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GroupWorkerSnapshot {
     /// The number of tasks in the worker's list for the group.

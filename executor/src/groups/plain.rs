@@ -1,5 +1,5 @@
 //! The fast path of a worker that runs main's tasks alone: its queue is main's, as without groups.
-use crate::worker::{core::Core, queue::Plain, scheduler::Scheduler};
+use crate::worker::{core::Core, queue::Plain, scheduler::Scheduler, shared::Remote};
 use queue_global::List;
 use task_header::Node;
 
@@ -26,6 +26,12 @@ impl Core {
     #[inline(always)]
     pub(crate) fn is_plain_for(&self, scheduler: Scheduler) -> bool {
         self.queue.plain.get() == Some(scheduler)
+    }
+
+    /// Whether tasks with this scheduler are of this worker's runtime. The caller has such a task.
+    #[inline]
+    pub(crate) fn is_of_runtime(&self, scheduler: Scheduler) -> bool {
+        scheduler.is(&self.shared)
     }
 
     /// Whether the workers do not steal: tasks that other threads wake then come to this worker
@@ -70,5 +76,17 @@ impl Core {
         if self.is_sharing() && is_due() {
             self.queue.publish_requeued(self);
         }
+    }
+}
+
+impl Remote {
+    /// Whether the worker has tasks, even if no other worker may steal them.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.stealer.has_tasks()
+    }
+
+    /// The number of tasks in the worker's queue, with that in its slot.
+    pub(crate) fn waiting(&self) -> usize {
+        self.stealer.waiting()
     }
 }

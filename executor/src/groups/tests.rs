@@ -100,7 +100,7 @@ impl OneWorker {
     }
 
     fn runtime_of(&self, name: &str) -> Duration {
-        let metrics = self.runtime.metrics();
+        let metrics = self.runtime.snapshot();
         metrics
             .groups
             .into_iter()
@@ -470,7 +470,7 @@ fn groups_come_and_go_in_the_same_place() {
         }
     }
     assert_eq!(ran.load(Relaxed), 300);
-    let groups = one.runtime.metrics().groups;
+    let groups = one.runtime.snapshot().groups;
     assert_eq!(groups.len(), 1, "main is left: {groups:?}");
     one.end();
 }
@@ -687,7 +687,7 @@ fn overdue_turn_ends_at_the_next_operation() {
     one.run_until(100 * MS);
     assert_near(operations.load(Relaxed), 500, 4);
     assert_near(other.load(Relaxed), 100, 4);
-    assert!(one.runtime.metrics().slices_ended > 90);
+    assert!(one.runtime.snapshot().ended_slices > 90);
     one.end();
 }
 
@@ -702,9 +702,9 @@ fn overdue_turn_ends_where_the_task_may_yield() {
     one.run_until(100 * MS);
     assert_near(steps.load(Relaxed), 500, 4);
     assert_near(other.load(Relaxed), 100, 4);
-    let metrics = one.runtime.metrics();
-    assert!(metrics.slices_ended > 90);
-    assert_eq!(metrics.injected, 2, "the spawns");
+    let metrics = one.runtime.snapshot();
+    assert!(metrics.ended_slices > 90);
+    assert_eq!(metrics.injected_tasks, 2, "the spawns");
     one.end();
 }
 
@@ -730,7 +730,7 @@ fn monitor_ends_overdue_turns() {
         }
     };
     runtime.block_on(spawn_in(&a, long).unwrap()).unwrap();
-    assert!(runtime.metrics().slices_ended > 0);
+    assert!(runtime.snapshot().ended_slices > 0);
 }
 
 /// The nanoseconds that each group was charged, read at the beginnings of polls.
@@ -990,7 +990,7 @@ fn random_tasks_of_fifty_groups_run_once_each() {
     for spawner in spawners {
         runtime.block_on(spawner).unwrap();
     }
-    while runtime.metrics().live > 0 {
+    while runtime.snapshot().live_tasks > 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(ran.iter().all(|ran| ran.load(Relaxed) == 1));

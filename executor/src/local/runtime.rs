@@ -270,7 +270,7 @@ impl LocalRuntime {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn metrics(&self) -> RuntimeMetrics {
-        self.handle().runtime_metrics()
+        self.handle().metrics()
     }
 
     fn drop_tasks(&mut self) {

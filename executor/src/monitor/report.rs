@@ -95,15 +95,8 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     let listed = stall.subject.task.and_then(|task| shared.tasks.find(task));
     let location = listed.as_ref().map(|entry| entry.location);
     let name = listed.and_then(|entry| entry.name.clone());
-    #[cfg(feature = "groups")]
     let group = shared.groups.name_of_turn(stall.worker);
-    #[cfg(not(feature = "groups"))]
-    let group = None;
-    let stealer = &shared.remotes[stall.worker].stealer;
-    #[cfg(feature = "groups")]
-    let own = stealer.waiting();
-    #[cfg(not(feature = "groups"))]
-    let own = stealer.len() + usize::from(!stealer.slot_is_empty());
+    let own = shared.remotes[stall.worker].waiting();
     // The stack belongs to the stalled poll only if the worker is still in that poll.
     let is_same_poll = shared.remotes[stall.worker].counters.polls.get() == stall.poll;
     Stall {

@@ -39,7 +39,7 @@ use super::{
     report,
     state::{Monitor, REFUSED, RUNNING, STARTING, UNSTARTED},
 };
-use crate::{blocking, scope, worker::shared::Shared};
+use crate::{blocking, groups, scope, worker::shared::Shared};
 use sched_monitor::{EndSlices, Monitor as Rounds, Remote, Retake, Sample, Stalls, State};
 use std::io;
 use sync_shim::{atomic::Ordering::Relaxed, sync::Arc, thread};
@@ -120,7 +120,7 @@ impl sched_monitor::Workers for Workers {
         let (shared, remote) = (&self.0, &self.0.remotes[worker]);
         let counters = &remote.counters;
         // A worker whose thread could not be started is idle for good.
-        let is_idle = !shared.idle.was_notified(worker) || counters.refused.get() > 0;
+        let is_idle = !shared.idle.was_notified(worker) || counters.thread_refusals.get() > 0;
         let state = if is_idle {
             State::Idle
         } else if remote.call.is_inside() {
@@ -157,7 +157,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
         let taken = counts
             .remotes
             .iter()
-            .map(|remote| remote.counters.injected.get());
+            .map(|remote| remote.counters.injected_tasks.get());
         (counts.injected_depth(), taken.sum())
     };
     let look = move || {
@@ -182,11 +182,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
     );
     let settings = &shared.monitor.settings;
     let rounds = Rounds::new(Workers(shared.clone())).duty(retake).duty(end);
-    #[cfg(feature = "groups")]
-    let rounds = rounds
-        .duty(super::end_turns::EndTurns::new(of()))
-        .duty(super::mail::Mail::new(of()));
-    rounds
+    groups::watch(rounds, shared)
         .duty(Remote::new(injected, look))
         .duty(PollOverdue::new(of()))
         .duty(
@@ -199,12 +195,7 @@ fn rounds(shared: &Arc<Shared>) -> Rounds<Workers> {
 impl Shared {
     /// Whether work waits that this worker would run if it were not in a call.
     pub(crate) fn has_work_for(&self, worker: usize) -> bool {
-        let stealer = &self.remotes[worker].stealer;
-        // `is_empty` of a sharded worker's stealer returns true even if the worker has tasks.
-        #[cfg(feature = "groups")]
-        let has_own = stealer.has_tasks();
-        #[cfg(not(feature = "groups"))]
-        let has_own = !stealer.is_empty() || !stealer.slot_is_empty();
+        let has_own = self.remotes[worker].has_tasks();
         has_own || self.is_closing() || self.has_injected() && self.idle.counts() == (0, 0)
     }
 }
@@ -215,7 +206,7 @@ fn retake(shared: &Arc<Shared>, worker: usize) {
     if let Some(core) = shared.remotes[worker].call.retake() {
         // The core is this thread's, and so are its counters.
         core.counters().set_polled(None);
-        core.counters().retaken.add(1);
+        core.counters().retakes.add(1);
         core.busy_time.end(core.counters());
         blocking::offer(shared, core);
     }

@@ -1,5 +1,8 @@
 //! Counters of a runtime, and snapshots of them. A worker writes only its own counters, with plain
 //! stores to its own cache lines ([`counters`]).
+//!
+//! The name of a count of events or things is a plural noun: `polls`, `stolen_tasks`. That of a
+//! queue's length ends with `_depth`, and that of a span with `_time` or `_wait`.
 use crate::worker::shared::Shared;
 use counters::each_counter;
 use std::{fmt, time::Duration};
@@ -23,13 +26,13 @@ macro_rules! snapshots {
         /// ```
         /// let runtime = selvedge_executor::Builder::new().workers(2).build()?;
         /// runtime.block_on(runtime.spawn(async {})).unwrap();
-        /// let metrics = runtime.metrics();
+        /// let metrics = runtime.snapshot();
         /// let polls: Vec<u64> = metrics.per_worker.iter().map(|worker| worker.polls).collect();
         /// assert_eq!((polls.len(), polls.iter().sum()), (2, 1));
         /// # Ok::<(), std::io::Error>(())
         /// ```
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "metrics", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct WorkerSnapshot {
             $($(#[$doc])* pub $name: u64,)*
@@ -38,7 +41,7 @@ macro_rules! snapshots {
             /// when it ends. A driven worker is awake from its first tick on. A worker that
             /// [`block_in_place`](crate::block_in_place()) offers to other threads is not awake
             /// until a thread takes it.
-            pub busy: Duration,
+            pub busy_time: Duration,
             /// Tasks in the worker's ring and, with groups, in the worker's lists and inbox.
             pub ring_depth: u64,
         }
@@ -57,32 +60,32 @@ macro_rules! snapshots {
         /// ```
         /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
         /// runtime.block_on(runtime.spawn(async {})).unwrap();
-        /// let metrics = runtime.metrics();
-        /// assert_eq!((metrics.spawned, metrics.polls), (1, 1));
-        /// assert!(metrics.to_string().starts_with("workers 1, spawned 1"));
+        /// let metrics = runtime.snapshot();
+        /// assert_eq!((metrics.spawns, metrics.polls), (1, 1));
+        /// assert!(metrics.to_string().starts_with("workers 1, spawns 1"));
         /// # Ok::<(), std::io::Error>(())
         /// ```
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "metrics", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct Snapshot {
             /// Workers, including those without a thread.
             pub workers: u64,
             $($(#[$doc])* pub $name: u64,)*
-            /// How long the workers were awake: the sum of [`WorkerSnapshot::busy`].
-            pub busy: Duration,
+            /// How long the workers were awake: the sum of [`WorkerSnapshot::busy_time`].
+            pub busy_time: Duration,
             /// Tasks that were spawned and have not ended.
-            pub live: u64,
+            pub live_tasks: u64,
             /// Wakes of tasks by threads that are not workers.
-            pub remote_schedules: u64,
+            pub remote_wakes: u64,
             /// Tasks in the injector.
             pub injector_depth: u64,
             /// Threads for blocking closures, whether they run one or wait for one.
             pub blocking_threads: u64,
             /// Threads of the blocking pool that wait for a closure.
-            pub blocking_idle: u64,
+            pub idle_blocking_threads: u64,
             /// Blocking closures that wait for a thread.
-            pub blocking_queue: u64,
+            pub blocking_queue_depth: u64,
             /// Durations of polls, if [measured](crate::Builder::measure_polls). Polls in which
             /// another thread took the worker over are left out.
             pub poll_times: PollTimes,
@@ -97,7 +100,7 @@ macro_rules! snapshots {
             pub stalls: u64,
             /// 1 if the thread of the monitor could not be started. The runtime goes on without a
             /// monitor.
-            pub monitor_refused: u64,
+            pub monitor_refusals: u64,
             /// The longest of the [`remote_waits`](Self::remote_waits).
             pub longest_remote_wait: Duration,
             /// Counters of each worker.
@@ -114,13 +117,13 @@ macro_rules! snapshots {
                     let counters = &remote.counters;
                     let mut own = WorkerSnapshot {
                         $($name: counters.$name.get(),)*
-                        busy: counters.busy(),
+                        busy_time: counters.busy(),
                         ring_depth: remote.stealer.len() as u64,
                     };
                     own.lifo_hits += own.inherited_slices;
                     $(sum.$name += own.$name;)*
                     sum.remote_waits.add(&counters.waits);
-                    sum.busy += own.busy;
+                    sum.busy_time += own.busy_time;
                     let longest = counters.longest_wait();
                     sum.longest_remote_wait = sum.longest_remote_wait.max(longest);
                     counters.poll_times.iter().for_each(|times| sum.poll_times.add(times));
@@ -135,21 +138,21 @@ macro_rules! snapshots {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let numbers = [
                     $((stringify!($name), self.$name),)*
-                    ("live", self.live),
-                    ("remote_schedules", self.remote_schedules),
+                    ("live_tasks", self.live_tasks),
+                    ("remote_wakes", self.remote_wakes),
                     ("injector_depth", self.injector_depth),
                     ("blocking_threads", self.blocking_threads),
-                    ("blocking_idle", self.blocking_idle),
-                    ("blocking_queue", self.blocking_queue),
+                    ("idle_blocking_threads", self.idle_blocking_threads),
+                    ("blocking_queue_depth", self.blocking_queue_depth),
                     ("stalls", self.stalls),
-                    ("monitor_refused", self.monitor_refused),
+                    ("monitor_refusals", self.monitor_refusals),
                 ];
                 write!(f, "workers {}", self.workers)?;
                 for (name, number) in numbers {
                     write!(f, ", {} {number}", name.replace('_', " "))?;
                 }
-                let (busy, longest) = (self.busy, self.longest_remote_wait);
-                write!(f, ", busy {busy:?}, longest remote wait {longest:?}")?;
+                let (busy, longest) = (self.busy_time, self.longest_remote_wait);
+                write!(f, ", busy time {busy:?}, longest remote wait {longest:?}")?;
                 #[cfg(feature = "groups")]
                 for group in &self.groups {
                     write!(f, "; {group}")?;
@@ -166,22 +169,22 @@ impl Snapshot {
     /// Adds the counters that belong to no worker.
     fn add_shared(&mut self, shared: &Shared) {
         // Ordering: Relaxed, as a snapshot is approximate.
-        self.spawned += shared.spawned_outside.load(Relaxed);
+        self.spawns += shared.spawned_outside.load(Relaxed);
         // Ordering: Relaxed, as above.
-        self.ended += shared.ended_outside.load(Relaxed);
-        self.live = self.spawned.saturating_sub(self.ended);
-        self.remote_schedules = shared.announcements.announced();
+        self.ends += shared.ended_outside.load(Relaxed);
+        self.live_tasks = self.spawns.saturating_sub(self.ends);
+        self.remote_wakes = shared.announcements.announced();
         self.injector_depth = shared.count_injected() as u64;
         #[cfg(feature = "groups")]
         {
             self.groups = shared.groups.snapshots();
         }
         self.stalls = shared.monitor.stalls();
-        self.monitor_refused = shared.monitor.is_refused().into();
+        self.monitor_refusals = shared.monitor.is_refused().into();
         let pool = shared.blocking.counts();
         self.blocking_threads = pool.threads as u64;
-        self.blocking_idle = pool.idle as u64;
-        self.blocking_queue = pool.queue as u64;
+        self.idle_blocking_threads = pool.idle as u64;
+        self.blocking_queue_depth = pool.queue as u64;
     }
 }
 

@@ -8,7 +8,7 @@ use sync_shim::atomic::Ordering::Relaxed;
 
 /// Counters of a runtime, which each method reads when it is called.
 ///
-/// [`Handle::runtime_metrics`] returns this value. The value is cheap to clone, may outlive the
+/// [`Handle::metrics`] returns this value. The value is cheap to clone, may outlive the
 /// runtime, and does not keep the runtime running. The methods' names are tokio's. [`Snapshot`] has
 /// more counters, under names of our own, and says what each counts. `worker` is an index, counted
 /// from 0.
@@ -19,7 +19,7 @@ use sync_shim::atomic::Ordering::Relaxed;
 ///
 /// ```
 /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
-/// let metrics = runtime.handle().runtime_metrics();
+/// let metrics = runtime.handle().metrics();
 /// let task = runtime.spawn(std::future::pending::<()>());
 /// assert_eq!((metrics.num_workers(), metrics.num_alive_tasks()), (1, 1));
 /// assert_eq!((metrics.spawned_tasks_count(), metrics.global_queue_depth() <= 1), (1, true));
@@ -50,10 +50,10 @@ impl Handle {
     ///
     /// ```
     /// let runtime = selvedge_executor::Builder::new().workers(3).build()?;
-    /// assert_eq!(runtime.handle().runtime_metrics().num_workers(), 3);
+    /// assert_eq!(runtime.handle().metrics().num_workers(), 3);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn runtime_metrics(&self) -> RuntimeMetrics {
+    pub fn metrics(&self) -> RuntimeMetrics {
         RuntimeMetrics::of(self)
     }
 }
@@ -88,12 +88,12 @@ impl RuntimeMetrics {
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;
-    /// let metrics = runtime.handle().runtime_metrics();
-    /// assert_eq!(metrics.snapshot().spawned, metrics.spawned_tasks_count());
+    /// let metrics = runtime.handle().metrics();
+    /// assert_eq!(metrics.snapshot().spawns, metrics.spawned_tasks_count());
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn snapshot(&self) -> Snapshot {
-        self.0.metrics()
+        self.0.snapshot()
     }
 
     /// Returns the number of workers, including those without a thread.
@@ -108,7 +108,7 @@ impl RuntimeMetrics {
         let shared = self.0.shared();
         // Ordering: Relaxed, as the number is approximate.
         let outside = shared.ended_outside.load(Relaxed);
-        let ended = outside + self.sum(|remote| remote.counters.ended.get());
+        let ended = outside + self.sum(|remote| remote.counters.ends.get());
         self.spawned_tasks_count().saturating_sub(ended) as usize
     }
 
@@ -117,7 +117,7 @@ impl RuntimeMetrics {
         let shared = self.0.shared();
         // Ordering: Relaxed, as the number is approximate.
         let outside = shared.spawned_outside.load(Relaxed);
-        outside + self.sum(|remote| remote.counters.spawned.get())
+        outside + self.sum(|remote| remote.counters.spawns.get())
     }
 
     /// Returns the number of tasks in the injector. Takes the injector's lock for the count, and
@@ -160,7 +160,7 @@ impl RuntimeMetrics {
 /// ```
 /// let runtime = selvedge_executor::Builder::new().workers(2).build()?;
 /// runtime.block_on(runtime.spawn(async {})).unwrap();
-/// let metrics = runtime.handle().runtime_metrics();
+/// let metrics = runtime.handle().metrics();
 /// let polls: u64 = (0..metrics.num_workers()).map(|n| metrics.worker_poll_count(n)).sum();
 /// assert_eq!(polls, 1);
 /// # Ok::<(), std::io::Error>(())
@@ -189,7 +189,7 @@ impl RuntimeMetrics {
     /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
     /// let task = runtime.spawn(async {});
     /// runtime.block_on(task).unwrap();
-    /// let metrics = runtime.handle().runtime_metrics();
+    /// let metrics = runtime.handle().metrics();
     /// assert!(metrics.worker_park_unpark_count(0) >= metrics.worker_park_count(0));
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -197,7 +197,7 @@ impl RuntimeMetrics {
     pub fn worker_park_unpark_count(&self, worker: usize) -> u64 {
         let counters = &self.worker(worker).counters;
         // The count of ended sleeps is read first, so that it does not exceed that of begun sleeps.
-        let ended = counters.parks_ended.get();
+        let ended = counters.ended_parks.get();
         ended + counters.parks.get().clamp(ended, ended + 1)
     }
 
@@ -210,7 +210,7 @@ impl RuntimeMetrics {
     /// Returns the number of tasks that the worker stole.
     #[track_caller]
     pub fn worker_steal_count(&self, worker: usize) -> u64 {
-        self.worker(worker).counters.stolen.get()
+        self.worker(worker).counters.stolen_tasks.get()
     }
 
     /// Returns the number of batches that the worker stole.
@@ -229,7 +229,7 @@ impl RuntimeMetrics {
     #[track_caller]
     pub fn worker_local_schedule_count(&self, worker: usize) -> u64 {
         let counters = &self.worker(worker).counters;
-        counters.local_schedules.get() + counters.spawned.get()
+        counters.local_wakes.get() + counters.spawns.get()
     }
 
     /// Returns how often a push found the worker's ring full.

@@ -17,7 +17,10 @@
 //!    polls of a task write it in order.
 //!
 //! [`Handle::tasks`]: crate::Handle::tasks
-use crate::worker::scheduler::{Scheduler, Task};
+use crate::{
+    groups::GroupRef,
+    worker::scheduler::{Scheduler, Task},
+};
 use std::{borrow::Cow, mem, panic::Location};
 use sync_shim::{
     CachePadded,
@@ -49,8 +52,7 @@ enum Place {
 pub(crate) struct Entry {
     pub(crate) name: Option<Cow<'static, str>>,
     pub(crate) location: &'static Location<'static>,
-    #[cfg(feature = "groups")]
-    group: std::sync::Arc<crate::groups::Group>,
+    group: GroupRef,
     is_polled: AtomicBool,
     polls: AtomicU64,
 }
@@ -70,24 +72,18 @@ impl Entry {
         location: &'static Location<'static>,
         scheduler: Scheduler,
     ) -> Self {
-        #[cfg(not(feature = "groups"))]
-        let _ = scheduler;
         Self {
             name,
             location,
             // SAFETY: the task that has entered the group keeps it in memory.
-            #[cfg(feature = "groups")]
-            group: unsafe { scheduler.counted() },
+            group: unsafe { scheduler.group_ref() },
             is_polled: AtomicBool::new(false),
             polls: AtomicU64::new(0),
         }
     }
 
     fn group(&self) -> Option<String> {
-        #[cfg(feature = "groups")]
-        return Some(self.group.name());
-        #[cfg(not(feature = "groups"))]
-        None
+        self.group.name()
     }
 
     /// Notes that a poll begins.

@@ -65,7 +65,7 @@ fn closure_in_place_that_returns_at_once_loses_no_task() {
     }
     let handle = runtime.handle().clone();
     drop(runtime);
-    assert_eq!(handle.metrics().live, 0);
+    assert_eq!(handle.snapshot().live_tasks, 0);
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn closures_beyond_the_cap_wait_and_idle_threads_end() {
         .into_iter()
         .for_each(|closure| block_on(closure).unwrap());
     assert_eq!(most.load(SeqCst), 2);
-    until(|| runtime.metrics().blocking_threads == 0);
+    until(|| runtime.snapshot().blocking_threads == 0);
     assert_eq!(runtime.block_on(runtime.spawn_blocking(|| 1)).unwrap(), 1);
 }
 
@@ -442,7 +442,7 @@ fn offered_worker_requests_no_second_thread() {
         for _ in 0..1_000 {
             block_in_place(|| ());
         }
-        Handle::current().metrics().blocking_threads
+        Handle::current().snapshot().blocking_threads
     });
     let called = block_on(task);
     is_held.store(false, SeqCst);
@@ -470,9 +470,9 @@ fn runtime_whose_monitor_cannot_start_goes_on() {
             crate::syscall(|| receiver.recv().unwrap())
         });
         assert_eq!(runtime.block_on(task).unwrap(), 7);
-        let metrics = runtime.metrics();
-        assert_eq!((metrics.monitor_refused, metrics.retaken), (1, 0));
-        assert!(metrics.to_string().contains("monitor refused 1"));
+        let metrics = runtime.snapshot();
+        assert_eq!((metrics.monitor_refusals, metrics.retakes), (1, 0));
+        assert!(metrics.to_string().contains("monitor refusals 1"));
     }
 }
 

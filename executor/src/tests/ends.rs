@@ -41,11 +41,11 @@ fn a_worker_gets_its_thread_when_those_before_it_are_busy() {
     let has_threads = |threads| until(|| threads_named("lazy-") == threads);
     // Each task runs by itself, long after the previous one has ended.
     for parks in 1..4 {
-        until(|| runtime.metrics().parks >= parks);
+        until(|| runtime.snapshot().parks >= parks);
         has_threads(1);
         runtime.block_on(runtime.spawn(async {})).unwrap();
     }
-    until(|| runtime.metrics().parks >= 4);
+    until(|| runtime.snapshot().parks >= 4);
     let gates: Vec<_> = (1..=3)
         .map(|busy| {
             let (gate, held) = mpsc::channel::<()>();
@@ -78,7 +78,7 @@ fn runtime_goes_on_without_workers_whose_thread_is_refused() {
         });
         let leaders = tasks.map(|task| usize::from(block_on(task).unwrap()));
         assert_eq!(leaders.iter().sum::<usize>(), 1);
-        assert!(runtime.metrics().refused <= 1);
+        assert!(runtime.snapshot().thread_refusals <= 1);
         drop(runtime);
     }
 }
@@ -113,7 +113,7 @@ fn a_hook_for_a_start_may_wait_for_a_task() {
         let runtime = Builder::new().workers(3).on_thread_start(hook);
         let runtime = runtime.build().unwrap();
         // The two other workers sleep.
-        until(|| runtime.metrics().parks >= 2);
+        until(|| runtime.snapshot().parks >= 2);
         give.send(runtime.handle().clone()).unwrap();
         assert_eq!(ended.recv_timeout(LONG), Ok(7));
     }
@@ -130,7 +130,7 @@ fn a_runtime_may_end_while_it_is_built() {
             .on_thread_park(hook)
             .unhandled_panic(UnhandledPanic::Shutdown);
         let runtime = runtime.build().unwrap();
-        until(|| runtime.metrics().spawned > 0);
+        until(|| runtime.snapshot().spawns > 0);
         drop(runtime);
     }
 }
@@ -364,7 +364,7 @@ fn panic_without_a_join_handle_shuts_down_only_its_runtime() {
     let (told, heard) = mpsc::channel();
     let (one, two) = (strict.clone(), strict);
     let one = one.workers(3).on_panic(move |_| {
-        let _ = told.send(Handle::current().metrics().workers);
+        let _ = told.send(Handle::current().snapshot().workers);
     });
     let (one, two) = (one.build().unwrap(), two.build().unwrap());
     let waits = [&one, &two].map(|runtime| runtime.spawn(pending::<()>()));
@@ -467,14 +467,14 @@ fn a_snapshot_accounts_for_every_task() {
     tasks.into_iter().for_each(|task| block_on(task).unwrap());
     let waiting = runtime.spawn(pending::<()>());
     runtime.block_on(runtime.spawn(yield_now())).unwrap();
-    let metrics = runtime.metrics();
-    assert_eq!((metrics.spawned, metrics.per_worker.len()), (102, 2));
+    let metrics = runtime.snapshot();
+    assert_eq!((metrics.spawns, metrics.per_worker.len()), (102, 2));
     waiting.abort();
     assert!(block_on(waiting).is_err());
     let handle = runtime.handle().clone();
     drop(runtime);
-    let metrics = handle.metrics();
-    assert_eq!((metrics.live, metrics.ended), (0, 102), "{metrics}");
+    let metrics = handle.snapshot();
+    assert_eq!((metrics.live_tasks, metrics.ends), (0, 102), "{metrics}");
     let polls: u64 = metrics.per_worker.iter().map(|worker| worker.polls).sum();
     assert_eq!(metrics.polls, polls);
 }
@@ -558,7 +558,7 @@ fn task_that_outlives_its_worker_is_counted_and_reported() {
     });
     drop(runtime);
     later.join().unwrap();
-    assert_eq!((handle.metrics().live, ends.load(SeqCst)), (0, 1));
+    assert_eq!((handle.snapshot().live_tasks, ends.load(SeqCst)), (0, 1));
 }
 
 #[test]
@@ -602,7 +602,7 @@ fn yielding_task_ends_with_its_runtime_and_is_reported() {
     begun.recv_timeout(LONG).unwrap();
     let handle = runtime.handle().clone();
     drop(runtime);
-    assert_eq!(handle.metrics().live, 0);
+    assert_eq!(handle.snapshot().live_tasks, 0);
     assert_eq!(ends.load(SeqCst), 1);
 }
 

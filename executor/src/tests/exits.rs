@@ -103,7 +103,7 @@ fn exit_that_never_ends_is_dropped_at_the_deadline() {
         });
         let handle = runtime.handle().clone();
         runtime.shutdown_timeout(Duration::from_millis(20));
-        while handle.metrics().live > 0 {
+        while handle.snapshot().live_tasks > 0 {
             // The worker's thread, or the drop of the worker, ends the task of the futures.
             std::thread::yield_now();
         }

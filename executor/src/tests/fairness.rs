@@ -184,7 +184,7 @@ fn without_the_slot_five_spawns_run_in_order() {
     });
     settle(&mut worker);
     assert_eq!(*seen.lock().unwrap(), [1, 2, 3, 4, 5]);
-    assert_eq!(runtime.metrics().lifo_hits, 0);
+    assert_eq!(runtime.snapshot().lifo_hits, 0);
 }
 
 /// Spawns a child, which goes into the slot of its parent's worker. Returns whether the child runs
@@ -207,7 +207,7 @@ fn task_in_the_slot_during_a_long_poll_is_stolen() {
     let runtime = workers(2);
     let parent = runtime.spawn(child_runs_meanwhile());
     assert!(block_on(parent).unwrap(), "it waited for its parent's poll");
-    assert_eq!(runtime.metrics().slots_stolen, 1);
+    assert_eq!(runtime.snapshot().slot_steals, 1);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn task_in_the_slot_of_a_driven_worker_is_stolen() {
         .collect();
     let parent = runtime.spawn(child_runs_meanwhile());
     assert!(block_on(parent).unwrap(), "it waited for its parent's poll");
-    assert_eq!(runtime.metrics().slots_stolen, 1);
+    assert_eq!(runtime.snapshot().slot_steals, 1);
     drop(runtime);
     for worker in workers {
         worker.join().unwrap();
@@ -234,9 +234,9 @@ fn an_idle_runtime_has_no_wake_ups() {
         .unwrap();
     // Waits until the watch of the slots is over.
     until(|| {
-        let before = runtime.metrics();
+        let before = runtime.snapshot();
         std::thread::sleep(Duration::from_millis(300));
-        runtime.metrics() == before
+        runtime.snapshot() == before
     });
 }
 
@@ -301,7 +301,7 @@ fn join_handles_that_are_ready_charge_the_budget() {
         }
         tasks.into_iter().flatten()
     };
-    let forced = || runtime.metrics().forced_yields;
+    let forced = || runtime.snapshot().forced_yields;
     let one_by_one = runtime.spawn(async move {
         for task in done().await {
             task.await.unwrap();
@@ -441,11 +441,11 @@ fn push_from_outside_cuts_no_chain_without_operations() {
     runtime.spawn_detached(async { link() });
     let _ = worker.tick();
     let hits = |worker: &mut Worker<ThreadPark>| {
-        let before = runtime.metrics().lifo_hits;
+        let before = runtime.snapshot().lifo_hits;
         for _ in 0..40 {
             assert_eq!(worker.tick(), Tick::Ran);
         }
-        runtime.metrics().lifo_hits - before
+        runtime.snapshot().lifo_hits - before
     };
     let alone = hits(&mut worker);
     nudge_flag(&runtime).open_slice();
@@ -463,7 +463,7 @@ fn nested_block_on_after_a_nudge_yields_once() {
     let handle = runtime.handle().clone();
     let task = runtime.spawn(async move {
         handle.shared().slices.of(0).open_slice();
-        let forced = || Handle::current().metrics().forced_yields;
+        let forced = || Handle::current().snapshot().forced_yields;
         let (before, push) = (forced(), move || handle.spawn_detached(async {}));
         std::thread::spawn(push).join().unwrap();
         block_on(coop_budget::consume());
@@ -546,7 +546,7 @@ fn yield_with_another_waker_wakes_that_waker() {
     });
     assert_eq!(block_on(waits).unwrap(), 1);
     assert_eq!(polls.load(SeqCst), 2);
-    until(|| runtime.metrics().live == 0);
+    until(|| runtime.snapshot().live_tasks == 0);
 }
 
 /// Fails if the worker looks at the injector only at a refused operation, or after 61 ticks.
@@ -594,7 +594,7 @@ fn pushes_beside_long_polls_wait_for_few_polls() {
         }
     });
     block_on(hog).unwrap();
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     drop(runtime);
     let waited = waited.lock().unwrap();
     // Before the first reading of the clock there may be one interval of the usual length. If the

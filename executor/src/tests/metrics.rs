@@ -20,9 +20,13 @@ fn end<const N: usize>(runtime: Runtime, workers: [Worker<ThreadPark>; N]) -> Sn
     let handle = runtime.handle().clone();
     drop(runtime);
     workers.into_iter().for_each(Worker::run);
-    let metrics = handle.metrics();
-    assert_eq!(metrics.spawned, metrics.ended, "{metrics}");
-    assert_eq!((metrics.live, metrics.injector_depth), (0, 0), "{metrics}");
+    let metrics = handle.snapshot();
+    assert_eq!(metrics.spawns, metrics.ends, "{metrics}");
+    assert_eq!(
+        (metrics.live_tasks, metrics.injector_depth),
+        (0, 0),
+        "{metrics}"
+    );
     metrics
 }
 
@@ -33,9 +37,9 @@ fn end<const N: usize>(runtime: Runtime, workers: [Worker<ThreadPark>; N]) -> Sn
 fn injector_depth_counts_each_task_that_waits() {
     let (runtime, mut workers) = driven::<2>(Builder::new());
     let depths = || {
-        let metrics = runtime.handle().runtime_metrics();
+        let metrics = runtime.handle().metrics();
         let depth = metrics.global_queue_depth() as u64;
-        assert_eq!(runtime.metrics().injector_depth, depth);
+        assert_eq!(runtime.snapshot().injector_depth, depth);
         depth
     };
     assert_eq!(depths(), 0);
@@ -45,10 +49,10 @@ fn injector_depth_counts_each_task_that_waits() {
     }
     // The worker polls the oldest task.
     assert_eq!(workers[0].tick(), Tick::Ran);
-    let taken = depths() + runtime.metrics().per_worker[0].ring_depth;
+    let taken = depths() + runtime.snapshot().per_worker[0].ring_depth;
     assert_eq!(taken, 9);
     (0..10).for_each(|_| drop(runtime.handle().spawn(async {})));
-    assert_eq!(depths() + runtime.metrics().per_worker[0].ring_depth, 19);
+    assert_eq!(depths() + runtime.snapshot().per_worker[0].ring_depth, 19);
     #[cfg(feature = "groups")]
     {
         let before = depths();
@@ -66,7 +70,7 @@ fn injector_depth_counts_each_task_that_waits() {
 fn blocking_queue_depth_counts_each_closure_that_waits() {
     let builder = Builder::new().workers(1).blocking_threads(1);
     let runtime = builder.build().unwrap();
-    let metrics = runtime.handle().runtime_metrics();
+    let metrics = runtime.handle().metrics();
     let (begin, begun) = mpsc::channel();
     let (release, held) = mpsc::channel::<()>();
     drop(runtime.spawn_blocking(move || {
@@ -107,7 +111,7 @@ fn spin_for(limit: Duration) {
 const SPAN: Duration = Duration::from_millis(2);
 
 fn busy(handle: &Handle) -> Duration {
-    handle.metrics().busy
+    handle.snapshot().busy_time
 }
 
 /// Fails if `stolen` counts a batch without its first task.
@@ -118,7 +122,7 @@ fn each_task_of_a_stolen_batch_is_counted() {
     // The last child runs from the slot. Seven are in the ring.
     assert_eq!(workers[0].tick(), Tick::Ran);
     assert_eq!(workers[1].tick(), Tick::Ran);
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     let left = metrics.per_worker[0].ring_depth;
     let [_, thief] = &metrics.per_worker[..] else {
         unreachable!("two workers")
@@ -126,15 +130,15 @@ fn each_task_of_a_stolen_batch_is_counted() {
     assert_eq!((thief.searches, thief.steals), (1, 1));
     assert_eq!((left, thief.ring_depth, thief.polls), (3, 3, 1));
     assert_eq!(
-        thief.stolen,
+        thief.stolen_tasks,
         7 - left,
         "the task that it runs, and those in its ring"
     );
     tick_until_idle(&mut workers);
     let metrics = end(runtime, workers);
-    assert_eq!((metrics.spawned, metrics.polls), (9, 9));
-    assert_eq!((metrics.injected, metrics.lifo_hits), (1, 1));
-    assert_eq!((metrics.local_schedules, metrics.overflows), (0, 0));
+    assert_eq!((metrics.spawns, metrics.polls), (9, 9));
+    assert_eq!((metrics.injected_tasks, metrics.lifo_hits), (1, 1));
+    assert_eq!((metrics.local_wakes, metrics.overflows), (0, 0));
 }
 
 /// Fails if tokio's count leaves out the spawns, or counts those from outside.
@@ -150,7 +154,7 @@ fn tokios_local_schedule_count_has_spawns_and_wakes() {
         waker.wake();
     });
     tick_until_idle(&mut workers);
-    let metrics = runtime.handle().runtime_metrics();
+    let metrics = runtime.handle().metrics();
     assert_eq!(metrics.worker_local_schedule_count(0), 3 + 1);
     assert_eq!(metrics.remote_schedule_count(), 2);
     end(runtime, workers);
@@ -176,11 +180,11 @@ fn polls_equal_spawns_plus_wakes_plus_yields() {
     });
     tick_until_idle(&mut workers);
     let metrics = end(runtime, workers);
-    assert_eq!((metrics.spawned, metrics.live), (4, 0));
-    assert_eq!(metrics.remote_schedules, 1);
-    assert_eq!(metrics.injected, 4 + 1);
+    assert_eq!((metrics.spawns, metrics.live_tasks), (4, 0));
+    assert_eq!(metrics.remote_wakes, 1);
+    assert_eq!(metrics.injected_tasks, 4 + 1);
     // The second wake of `second` finds its task notified already, and so is not counted.
-    assert_eq!(metrics.local_schedules, 2);
+    assert_eq!(metrics.local_wakes, 2);
     assert_eq!(metrics.lifo_hits, 2);
     let yields = 2;
     assert_eq!(metrics.polls, 4 + 1 + 2 + yields, "{metrics}");
@@ -192,14 +196,14 @@ fn tasks_that_overflow_count_as_injected() {
     let (runtime, mut workers) = driven::<1>(builder);
     runtime.spawn_detached(async { (0..10).for_each(|_| spawn_detached(async {})) });
     assert_eq!(workers[0].tick(), Tick::Ran);
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     let (overflows, depth) = (metrics.overflows, metrics.per_worker[0].ring_depth);
     assert!(overflows > 0 && depth <= 4, "{metrics}");
     tick_until_idle(&mut workers);
     let metrics = end(runtime, workers);
-    assert_eq!((metrics.spawned, metrics.polls), (11, 11));
+    assert_eq!((metrics.spawns, metrics.polls), (11, 11));
     assert_eq!(metrics.overflows, overflows, "none overflows twice");
-    assert_eq!(metrics.injected, 1 + 10 - depth, "{metrics}");
+    assert_eq!(metrics.injected_tasks, 1 + 10 - depth, "{metrics}");
     assert_eq!(metrics.lifo_hits, 0);
 }
 
@@ -222,7 +226,7 @@ fn tasks_that_are_dropped_by_the_end_are_counted_once() {
     });
     aborted.abort();
     let metrics = end(runtime, workers);
-    assert_eq!((metrics.spawned, metrics.polls), (6, 5), "{metrics}");
+    assert_eq!((metrics.spawns, metrics.polls), (6, 5), "{metrics}");
     drop(wakers);
 }
 
@@ -234,7 +238,7 @@ fn a_run_that_ends_an_aborted_task_counts_as_a_poll() {
     task.abort();
     tick_until_idle(&mut workers);
     let metrics = end(runtime, workers);
-    assert_eq!((metrics.polls, metrics.remote_schedules), (2, 1));
+    assert_eq!((metrics.polls, metrics.remote_wakes), (2, 1));
 }
 
 /// Fails if a driven worker counts as awake only after its first sleep.
@@ -244,7 +248,7 @@ fn busy_time_of_a_driven_worker_includes_its_first_span() {
     runtime.spawn_detached(async { spin_for(SPAN) });
     assert_eq!(worker.tick(), Tick::Ran);
     worker.park_timeout(Duration::ZERO);
-    assert!(busy(runtime.handle()) >= SPAN, "{}", runtime.metrics());
+    assert!(busy(runtime.handle()) >= SPAN, "{}", runtime.snapshot());
     drop(end(runtime, [worker]));
 }
 
@@ -256,7 +260,7 @@ fn busy_time_includes_the_span_before_the_end() {
     assert_eq!(worker.tick(), Tick::Ran);
     let handle = runtime.handle().clone();
     drop(end(runtime, [worker]));
-    assert!(busy(&handle) >= SPAN, "{}", handle.metrics());
+    assert!(busy(&handle) >= SPAN, "{}", handle.snapshot());
 
     let builder = Builder::new().workers(1).measure_busy(true);
     let runtime = builder.build().unwrap();
@@ -268,7 +272,7 @@ fn busy_time_includes_the_span_before_the_end() {
     });
     begins.recv().unwrap();
     drop(runtime);
-    assert!(busy(&handle) >= SPAN, "{}", handle.metrics());
+    assert!(busy(&handle) >= SPAN, "{}", handle.snapshot());
 }
 
 /// Fails if `block_in_place` offers a core before it ends the core's span of busy time.

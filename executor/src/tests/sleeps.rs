@@ -166,9 +166,9 @@ fn idle_driven_workers_have_no_wake_ups() {
     runtime.block_on(parent).unwrap().unwrap();
     // The spawn in the task began a watch over the slots. The loop waits until the watch has ended.
     loop {
-        let before = runtime.metrics();
+        let before = runtime.snapshot();
         thread::sleep(Duration::from_millis(300));
-        if runtime.metrics().parks == before.parks {
+        if runtime.snapshot().parks == before.parks {
             break;
         }
         assert!(begun.elapsed() < LONG, "{before}");
@@ -278,8 +278,8 @@ fn panic_of_a_parkers_waker_goes_to_the_handler() {
     let worker = workers.pop().unwrap();
     let worker = thread::spawn(move || worker.run());
     let begun = std::time::Instant::now();
-    while runtime.metrics().parks == 0 {
-        assert!(begun.elapsed() < LONG, "{}", runtime.metrics());
+    while runtime.snapshot().parks == 0 {
+        assert!(begun.elapsed() < LONG, "{}", runtime.snapshot());
         thread::yield_now();
     }
     armed.store(true, SeqCst);
@@ -346,7 +346,7 @@ fn wake_up_for_a_task_run_by_another_counts_as_false() {
         let ran = if stolen { Tick::Idle } else { Tick::Ran };
         assert_eq!(woken.tick(), ran);
         woken.park(); // The worker's parker returns without a notification.
-        let counts = &runtime.metrics().per_worker[0];
+        let counts = &runtime.snapshot().per_worker[0];
         assert_eq!((counts.unparks, counts.parks), (1, 2));
         assert_eq!(counts.false_wakes, 1 + u64::from(stolen));
     }

@@ -13,7 +13,6 @@ use coop_budget::{Exhausted, OnExhausted};
 use std::{cell::Cell, ptr, task::Waker};
 use sync_shim::sync::Arc;
 use task_header::Owned;
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 sync_shim::thread_local! {
@@ -168,7 +167,7 @@ pub(crate) fn take_core() -> Option<TakenCore> {
         // in the core's ring. The thread that accepts the core drops that task.
         let lendable = core.lending.is_allowed();
         if !lendable {
-            core.queue.open_slot(core);
+            RunQueue::open_slot(&core.queue, core);
         }
         lendable
     })?;

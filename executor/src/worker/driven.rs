@@ -19,7 +19,6 @@ use std::{
 };
 use sync_shim::panics;
 use worker_idle::announce::Registry;
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 /// The result of a [`Worker::tick`].
@@ -129,7 +128,7 @@ impl Core {
             .slice(self.slice())
             .hook(&OnWorker)
             .turns(run);
-        self.queue.leave(self);
+        RunQueue::leave(&self.queue, self);
         Tick::Ran
     }
 }

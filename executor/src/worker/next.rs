@@ -108,7 +108,7 @@ impl Core {
     pub(crate) fn forced_yield(&self, why: Exhausted) {
         self.shared.trace.forced_yield(self.index);
         if why == Exhausted::Slice {
-            self.counters().preempted.add(1);
+            self.counters().preemptions.add(1);
         } else {
             self.counters().forced_yields.add(1);
             self.looks.forced.set(true);
@@ -121,7 +121,7 @@ impl Core {
         let slice = self.slice();
         if slice.need_preempt() {
             self.shared.trace.slice(self.index);
-            self.counters().slices_ended.add(1);
+            self.counters().ended_slices.add(1);
             slice.open_slice();
         }
     }
@@ -179,8 +179,10 @@ impl Core {
             // A task that is spawned, woken, injected or stolen changes this sum. A yield, and the
             // poll after it, does not.
             let c = self.counters();
-            let news = c.spawned.get() + c.local_schedules.get() + c.injected.get();
-            self.looks.spin.look(news + c.stolen.get(), c.polls.get());
+            let news = c.spawns.get() + c.local_wakes.get() + c.injected_tasks.get();
+            self.looks
+                .spin
+                .look(news + c.stolen_tasks.get(), c.polls.get());
         }
         task
     }
@@ -281,7 +283,7 @@ impl Core {
 
     /// Counts tasks that this worker has taken from outside.
     pub(crate) fn count_injected(&self, tasks: usize) {
-        self.counters().injected.add(tasks as u64);
+        self.counters().injected_tasks.add(tasks as u64);
         self.shared.trace.inject(self.index, tasks);
     }
 }

@@ -26,7 +26,6 @@ use crate::{
 };
 use std::time::Duration;
 use worker_idle::{Watch, Woken};
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 pub use worker_idle::park::{Park, ThreadPark, block_on};
@@ -69,7 +68,7 @@ impl Core {
             self.counters().backoffs.add(1);
             backoff.wait(|| shared.has_work() || self.has_mail() || shared.is_closing())
         };
-        self.counters().backoffs_that_found.add(u64::from(found));
+        self.counters().backoff_hits.add(u64::from(found));
         self.idle_state.backoff.set(backoff);
         found
     }
@@ -126,7 +125,7 @@ impl Core {
         self.busy_time.end(self.counters());
         trace::park(self);
         let task = self.doze(park, patience);
-        self.counters().parks_ended.add(1);
+        self.counters().ended_parks.add(1);
         trace::unpark(self);
         self.busy_time.begin();
         task
@@ -158,7 +157,7 @@ impl Core {
             if let Some(at) = &mut watch {
                 match self.look_at_slots() {
                     Ok(aged) => {
-                        self.counters().slots_stolen.add(1);
+                        self.counters().slot_steals.add(1);
                         break Some(aged);
                     }
                     Err(filled) if at.record_look(filled) => {}
@@ -225,7 +224,7 @@ impl Core {
         self.as_worker(|| {
             self.leave_search();
             self.outside_of_turns(|| park.deliver());
-            self.queue.requeue_slot(self);
+            RunQueue::requeue_slot(&self.queue, self);
         });
     }
 

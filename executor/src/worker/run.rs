@@ -179,7 +179,7 @@ fn end_poll<'a>(shared: &Shared, ran: Ran<Scheduler>) -> Option<&'a Core> {
 #[inline]
 fn count_end(shared: &Shared, core: Option<&Core>) {
     match core {
-        Some(core) => core.counters().ended.add(1),
+        Some(core) => core.counters().ends.add(1),
         None => {
             // Ordering: Relaxed, as it is only a count.
             shared.ended_outside.fetch_add(1, Relaxed);

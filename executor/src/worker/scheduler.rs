@@ -3,10 +3,7 @@
 //! A task names its runtime by a plain pointer, or with groups its group, which knows the runtime.
 //! This file has only the pointer. [`wake`](crate::worker::wake) says what a wake does with it, and
 //! [`shared`](crate::worker::shared) says for how long it is valid.
-#[cfg(feature = "groups")]
-use crate::groups::Group as Target;
-#[cfg(not(feature = "groups"))]
-use crate::worker::identity::Address as Target;
+use crate::groups::Target;
 use std::ptr::NonNull;
 use task_header::Notified;
 

@@ -20,13 +20,14 @@
 use crate::{
     events::{ClockHold, Events},
     fork::Process,
+    groups::RuntimeGroups,
     monitor::Monitor,
     observe::{
         metrics::Counters,
         task_list::{Listed, TaskList},
         trace::Trace,
     },
-    settings::{exits::Exits, extensions::Extensions, hooks::Hooks, unhandled::Unhandled},
+    settings::{exits::Exits, hooks::Hooks, unhandled::Unhandled},
     worker::{
         core::Core,
         identity::{RuntimeId, RuntimePtr},
@@ -129,11 +130,10 @@ pub(crate) struct Shared {
     pub(crate) begun: Instant,
     pub(crate) settings: CachePadded<Settings>,
     pub(crate) hooks: Arc<Hooks>,
-    pub(crate) extensions: Extensions,
     pub(crate) events: Events,
     pub(crate) unhandled: Unhandled,
     pub(crate) tasks: Arc<TaskList>,
-    #[allow(dead_code, reason = "nothing reads it without the feature `trace`")]
+    #[allow(dead_code, reason = "nothing reads it without the feature `recorder`")]
     pub(crate) trace: Trace,
     pub(crate) spawned_outside: CachePadded<AtomicU64>,
     pub(crate) ended_outside: AtomicU64,
@@ -144,16 +144,8 @@ pub(crate) struct Shared {
     /// Whether spawns are refused: while the runtime is exiting, and from its close on.
     pub(crate) refuses_spawns: AtomicBool,
     pub(crate) exits: Exits,
-    /// The scheduler of the woken tasks that a thread from outside pushes into `injector`: main's.
-    /// `None` if the workers do not steal.
-    #[cfg(feature = "groups")]
-    injected: Option<Scheduler>,
-    /// The scheduler of main's tasks.
-    #[cfg(feature = "groups")]
-    pub(crate) main: Scheduler,
     /// Dropped after the queues: the tasks that are dropped with the queues leave their groups.
-    #[cfg(feature = "groups")]
-    pub(crate) groups: std::sync::Arc<crate::groups::Groups>,
+    pub(crate) groups: RuntimeGroups,
     /// Whether a driven worker was dropped before its end: then perhaps no worker comes for queued
     /// tasks.
     pub(crate) abandoned: AtomicBool,
@@ -184,18 +176,12 @@ impl Shared {
         monitor: Monitor,
         settings: Settings,
         hooks: Arc<Hooks>,
-        extensions: Extensions,
         events: Events,
-        #[cfg(feature = "groups")] groups: std::sync::Arc<crate::groups::Groups>,
+        groups: RuntimeGroups,
     ) -> Self {
         let workers = remotes.len();
         let trace = Trace::new(workers);
         Self {
-            #[cfg(feature = "groups")]
-            injected: (!groups.is_sharded()).then(|| Scheduler::in_group(&groups.main)),
-            #[cfg(feature = "groups")]
-            main: Scheduler::in_group(&groups.main),
-            #[cfg(feature = "groups")]
             groups,
             injector: Injector::new(),
             idle: Idle::new(workers),
@@ -207,7 +193,6 @@ impl Shared {
             begun: Instant::now(),
             settings: CachePadded::new(settings),
             hooks,
-            extensions,
             events,
             unhandled: Unhandled::new(),
             tasks: Arc::new(TaskList::new(workers)),
@@ -279,12 +264,7 @@ impl Shared {
     /// The queue for a task from outside: the injector, or that of the groups.
     #[inline]
     pub(crate) fn injector_of(&self, task: &Task) -> &Injector<Node<Scheduler>> {
-        #[cfg(feature = "groups")]
-        if *task.scheduler() != Scheduler::of(self) {
-            return &self.groups.injector;
-        }
-        let _ = task;
-        &self.injector
+        self.groups.injector_of(task).unwrap_or(&self.injector)
     }
 
     /// Pushes a task that was accepted before into its [injector](Self::injector_of). The caller
@@ -297,8 +277,7 @@ impl Shared {
     /// Pushes a task that was accepted before, on a thread that is not a worker, and notifies.
     #[inline]
     pub(crate) fn requeue_from_outside(&self, task: Task) {
-        #[cfg(feature = "groups")]
-        if Some(*task.scheduler()) != self.injected {
+        if !self.groups.goes_to_mains_injector(&task) {
             return self.requeue_to_group_or_home(task);
         }
         self.injector.requeue(task);
@@ -306,7 +285,6 @@ impl Shared {
     }
 
     /// The same for a task that does not go to main's injector, or that may have a home.
-    #[cfg(feature = "groups")]
     fn requeue_to_group_or_home(&self, task: Task) {
         if let Some(home) = self.groups.home_of(&task) {
             return self.send_home(home, task);
@@ -318,50 +296,29 @@ impl Shared {
     /// Whether tasks from outside are queued.
     #[inline]
     pub(crate) fn has_injected(&self) -> bool {
-        #[cfg(feature = "groups")]
-        if self.groups.has_injected() {
-            return true;
-        }
-        !self.injector.is_empty()
+        self.groups.has_injected() || !self.injector.is_empty()
     }
 
     /// The number of tasks from outside that are queued, of all groups. The tasks that were pushed
     /// since a worker last looked may count as one task.
     pub(crate) fn injected_depth(&self) -> usize {
-        #[cfg(feature = "groups")]
-        return self.injector.len() + self.groups.injector.len();
-        #[cfg(not(feature = "groups"))]
-        self.injector.len()
+        self.injector.len() + self.groups.injected_len()
     }
 
     /// Counts the tasks from outside that are queued, of all groups, under the injector's lock. For
     /// metrics and reports.
     pub(crate) fn count_injected(&self) -> usize {
-        #[cfg(feature = "groups")]
-        return self.injector.count() + self.groups.injector.count();
-        #[cfg(not(feature = "groups"))]
-        self.injector.count()
+        self.injector.count() + self.groups.count_injected()
     }
 
     /// Takes a task from outside, of any group, or out of any inbox: for shutdown.
     pub(crate) fn pop_injected(&self) -> Option<Task> {
-        #[cfg(feature = "groups")]
-        if self.groups.is_used() {
-            let groups = &self.groups;
-            if let Some(task) = groups.injector.pop().or_else(|| groups.pop_mail()) {
-                return Some(task);
-            }
-        }
-        self.injector.pop()
+        (self.groups.pop_injected()).or_else(|| self.injector.pop())
     }
 
     /// Whether [`pop_injected`](Self::pop_injected) would find a task: for shutdown.
     pub(crate) fn has_injected_or_mail(&self) -> bool {
-        #[cfg(feature = "groups")]
-        if self.groups.has_mail() {
-            return true;
-        }
-        self.has_injected()
+        self.groups.has_mail() || self.has_injected()
     }
 
     /// Queues a task that was spawned by a thread that is not a worker of this runtime.
@@ -434,14 +391,10 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Drops the extensions, and marks the atomics as freed, so that a model fails if a late
+    /// Drops the values of groups, and marks the atomics as freed, so that a model fails if a late
     /// notifier touches them.
     fn drop(&mut self) {
-        #[cfg(feature = "groups")]
         self.groups.drop_values(|drop| self.hooks.contain(drop));
-        for extension in self.extensions.take() {
-            self.hooks.contain(|| drop(extension));
-        }
         self.spawned_outside.retire();
         self.ended_outside.retire();
     }

@@ -55,7 +55,7 @@ impl Core {
             return self.take_share();
         };
         counters.steals.add(1);
-        counters.stolen.add(1 + batch.moved as u64);
+        counters.stolen_tasks.add(1 + batch.moved as u64);
         trace::steal(self, &from, 1 + batch.moved);
         Some(batch.first)
     }

@@ -39,7 +39,6 @@ pub(crate) fn drive(core: Box<Core>, hold: Option<ClockHold>) {
     // SAFETY: the core is freed below, after this call.
     let ended = unsafe { context::as_worker(&shared, core, turn) };
     if !ended {
-        #[cfg(feature = "groups")]
         crate::groups::Inherited::clear();
         context::release_clock();
         return;

@@ -12,8 +12,6 @@
 //!    the home's own queue on the home's thread, and to its inbox from any other thread (see the
 //!    module `inbox` of the groups). Then the thread unparks the home, or nudges it, and notifies
 //!    no other worker.
-#[cfg(not(feature = "groups"))]
-use crate::worker::identity::RuntimePtr;
 use crate::{
     observe::trace,
     worker::{
@@ -26,55 +24,17 @@ use crate::{
 use blocking_threads::OnPanic;
 use queue_global::List;
 use std::{any::Any, ptr::NonNull};
-#[cfg(feature = "groups")]
 use sync_shim::atomic::{Ordering::SeqCst, fence};
 use task_header::{Node, Schedule, TaskRef, WakeKind};
-#[cfg(feature = "groups")]
-use worker_idle::Woken;
-use worker_idle::announce::Registry;
-use worker_queue::QueueHooks;
-#[cfg(feature = "groups")]
-use worker_queue::RunQueue;
-
-#[cfg(not(feature = "groups"))]
-impl Scheduler {
-    pub(crate) fn of(shared: &Shared) -> Self {
-        Self(shared.address().0)
-    }
-
-    /// The scheduler of a task that this thread spawns.
-    pub(crate) fn inherited(shared: &Shared) -> Self {
-        Self::of(shared)
-    }
-
-    /// The scheduler of a task that is spawned by the task that this worker runs.
-    pub(crate) fn inherited_on(core: &Core) -> Self {
-        Self::of(&core.shared)
-    }
-
-    pub(crate) fn is(self, shared: &Shared) -> bool {
-        self == Self::of(shared)
-    }
-
-    /// The runtime.
-    ///
-    /// # Safety
-    /// The caller has a `Notified` with this scheduler.
-    unsafe fn runtime(self) -> RuntimePtr {
-        RuntimePtr(self.0)
-    }
-}
+use worker_idle::{Woken, announce::Registry};
+use worker_queue::{QueueHooks, RunQueue};
 
 impl Schedule for Scheduler {
     /// A task leaves its group when its future is gone.
-    #[cfg(feature = "groups")]
     #[inline(always)]
     fn ended(task: TaskRef<'_, Self>, _: task_header::Outcome) {
-        let scheduler = *task.scheduler();
-        if !scheduler.is_main() {
-            // SAFETY: `ended` is called once for a task.
-            unsafe { Self::leave(scheduler.group()) };
-        }
+        // SAFETY: `ended` is called once for a task.
+        unsafe { task.scheduler().leave() };
     }
 
     /// Reports a panic through the task's metadata: the runtime may be gone when the task's handle
@@ -112,20 +72,19 @@ impl Schedule for Scheduler {
 
 impl Core {
     /// Queues a task that this thread woke, or sends the task to its home.
-    #[cfg(feature = "groups")]
     #[cold]
     #[inline(never)]
     pub(crate) fn schedule(&self, task: Task, why: WakeKind) {
         self.shared.trace.wake(self.index, task.id(), why);
-        self.counters().local_schedules.add(1);
+        self.counters().local_wakes.add(1);
         let home = self.shared.groups.home_of(&task);
         if let Some(home) = home.filter(|&home| home != self.index) {
             return self.shared.send_home(home, task);
         }
         if let WakeKind::Wake = why {
-            self.queue.push_next(task, self);
+            RunQueue::push_next(&self.queue, task, self);
         } else {
-            self.queue.push_back(task, self);
+            RunQueue::push_back(&self.queue, task, self);
         }
     }
 
@@ -133,7 +92,7 @@ impl Core {
     #[inline]
     pub(crate) fn schedule_plain(&self, task: Task, why: WakeKind) {
         self.shared.trace.wake(self.index, task.id(), why);
-        self.counters().local_schedules.add(1);
+        self.counters().local_wakes.add(1);
         if let WakeKind::Wake = why {
             self.plain().push_next(task, self);
         } else {
@@ -170,12 +129,9 @@ fn schedule_here(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task
             if let Some(task) = task.take() {
                 core.schedule_plain(task, why);
             }
-        } else {
-            #[cfg(feature = "groups")]
-            if scheduler.is(&core.shared) {
-                if let Some(task) = task.take() {
-                    core.schedule(task, why);
-                }
+        } else if core.is_of_runtime(scheduler) {
+            if let Some(task) = task.take() {
+                core.schedule(task, why);
             }
         }
     });
@@ -196,7 +152,6 @@ impl Shared {
 
     /// Sends a task to its home (rule 4): pushes the task into the home's inbox, and unparks the
     /// home if it sleeps.
-    #[cfg(feature = "groups")]
     pub(crate) fn send_home(&self, home: usize, task: Task) {
         self.groups.send_to(home, task);
         // Ordering: SeqCst pairs with the fence in `Idle::sleep`: this thread sees that the home
@@ -236,7 +191,7 @@ impl Shared {
                     return;
                 }
                 // This thread had the refused worker's core, so no other thread writes the counter.
-                remote.counters.refused.add(1);
+                remote.counters.thread_refusals.add(1);
                 // The last searcher need not look for work here. The next notification decides by
                 // the counts that this change leaves, as after a reservation that is returned (rule
                 // 4 of `worker_idle`).

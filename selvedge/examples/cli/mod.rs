@@ -3,8 +3,8 @@
 //!
 //! An example exits with 0, with 1 if it fails, and with 2 if its arguments are wrong.
 //!
-//! Each crate with programs among its examples has a copy of this file, because the examples of a
-//! published crate cannot use files of another crate. A test of `selvedge` compares the copies.
+//! The examples of other crates include this file by its path, so their packages leave the examples
+//! out.
 #![allow(dead_code, reason = "each example uses a part of it")]
 use std::{env, error::Error, ffi::OsString, fmt, panic, process, process::ExitCode};
 

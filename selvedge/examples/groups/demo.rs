@@ -125,7 +125,7 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
     }
     on_each_worker(&runtime, options.workers, &tasks, &run);
     let sample = || {
-        let measured = runtime.metrics().groups;
+        let measured = runtime.snapshot().groups;
         let of = |group: &SchedulingGroup| {
             let own = measured.iter().find(|own| own.name == group.name());
             own.map_or(0.0, |own| own.runtime.as_secs_f64() * 1e3)
@@ -148,7 +148,7 @@ pub fn run(title: &str, options: &Options, loads: &[Load]) -> Result<Vec<f64>, B
         bar.set_position((run.begun.elapsed().as_millis() as u64).min(bar.length().unwrap_or(0)));
     }
     bar.finish_and_clear();
-    let metrics = runtime.metrics();
+    let metrics = runtime.snapshot();
     run.done.store(true, Relaxed);
     println!(
         "{title}, {} workers, {:.1} s:",

@@ -57,12 +57,12 @@ fn main() -> ExitCode {
     found.lines.sort_unstable();
     let written = write(&found.lines);
     if written.is_ok() {
-        let metrics = runtime.metrics();
+        let metrics = runtime.snapshot();
         report(&format!(
             "{} files, {} bytes, {seconds:.2} s; tasks spawned {}, polls {}, steals {}, overflows {}, parks {}, blocking threads {}",
             found.lines.len(),
             found.bytes,
-            metrics.spawned,
+            metrics.spawns,
             metrics.polls,
             metrics.steals,
             metrics.overflows,

@@ -27,7 +27,7 @@ use std::{io, time::Duration};
 /// assert!(runtime.block_on(name).unwrap().starts_with("crunch"));
 ///
 /// let mut builder = Builder::from(selvedge::Builder::new().ring_capacity(64));
-/// assert_eq!(builder.worker_threads(1).build()?.metrics().workers, 1);
+/// assert_eq!(builder.worker_threads(1).build()?.snapshot().workers, 1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -116,15 +116,9 @@ impl Builder {
 /// ```
 /// use selvedge::runtime::Builder;
 ///
-/// # let mut builder =
-/// Builder::new_current_thread().enable_all();
-/// # #[cfg(all(feature = "net", unix))]
-/// Builder::new_current_thread()
-///     .enable_io()
-///     .max_io_events_per_tick(128)
-///     .max_io_events_per_busy_tick(8);
-/// # #[cfg(feature = "net")]
-/// Builder::new_current_thread().enable_time();
+/// # let _ =
+/// Builder::new_current_thread().enable_all().enable_time().build()?;
+/// # Ok::<(), std::io::Error>(())
 /// ```
 impl Builder {
     /// Enables sockets and timers. They are always enabled.
@@ -132,44 +126,7 @@ impl Builder {
         self
     }
 
-    /// Lets [`build`](Self::build) open the kernel objects that sockets need. If the kernel refuses
-    /// them, `build` returns the error. Without this setting the first socket opens these objects.
-    /// See [`crate::Builder::enable_io`].
-    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
-    pub fn enable_io(&mut self) -> &mut Self {
-        self.set(|builder| builder.enable_io())
-    }
-
-    /// Sets how many events of sockets a worker takes at once. See
-    /// [`crate::Builder::max_io_events_per_tick`].
-    ///
-    /// # Panics
-    /// If `events` is 0.
-    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
-    #[track_caller]
-    pub fn max_io_events_per_tick(&mut self, events: usize) -> &mut Self {
-        self.0 = self.0.clone().max_io_events_per_tick(events);
-        self
-    }
-
-    /// Sets how many events a worker that has tasks to run takes at once. See
-    /// [`crate::Builder::max_io_events_per_busy_tick`].
-    ///
-    /// # Panics
-    /// If `events` is 0.
-    #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
-    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
-    #[track_caller]
-    pub fn max_io_events_per_busy_tick(&mut self, events: usize) -> &mut Self {
-        self.0 = self.0.clone().max_io_events_per_busy_tick(events);
-        self
-    }
-
     /// Enables timers. They are always enabled.
-    #[cfg(feature = "net")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
     pub fn enable_time(&mut self) -> &mut Self {
         self
     }
@@ -184,9 +141,52 @@ impl Builder {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[cfg(feature = "test-util")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "test-util")))]
     pub fn start_paused(&mut self, paused: bool) -> &mut Self {
         self.set(|builder| builder.start_paused(paused))
+    }
+}
+
+/// Settings of sockets. They exist where sockets do.
+///
+/// ```
+/// # let _ =
+/// selvedge::runtime::Builder::new_current_thread()
+///     .enable_io()
+///     .max_io_events_per_tick(128)
+///     .max_io_events_per_busy_tick(8)
+///     .build()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg_attr(docsrs, doc(cfg(feature = "net")))]
+impl Builder {
+    /// Lets [`build`](Self::build) open the kernel objects that sockets need. If the kernel refuses
+    /// them, `build` returns the error. Without this setting the first socket opens these objects.
+    /// See [`crate::Builder::enable_io`].
+    pub fn enable_io(&mut self) -> &mut Self {
+        self.set(|builder| builder.enable_io())
+    }
+
+    /// Sets how many events of sockets a worker takes at once. See
+    /// [`crate::Builder::max_io_events_per_tick`].
+    ///
+    /// # Panics
+    /// If `events` is 0.
+    #[track_caller]
+    pub fn max_io_events_per_tick(&mut self, events: usize) -> &mut Self {
+        self.0 = self.0.clone().max_io_events_per_tick(events);
+        self
+    }
+
+    /// Sets how many events a worker that has tasks to run takes at once. See
+    /// [`crate::Builder::max_io_events_per_busy_tick`].
+    ///
+    /// # Panics
+    /// If `events` is 0.
+    #[track_caller]
+    pub fn max_io_events_per_busy_tick(&mut self, events: usize) -> &mut Self {
+        self.0 = self.0.clone().max_io_events_per_busy_tick(events);
+        self
     }
 }
 

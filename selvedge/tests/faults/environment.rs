@@ -11,10 +11,10 @@ fn environment_sets_the_workers_if_the_builder_does_not() {
         let named = Builder::new()
             .workers(2)
             .build()
-            .map(|runtime| runtime.metrics().workers);
+            .map(|runtime| runtime.snapshot().workers);
         let unnamed = Builder::new()
             .build()
-            .map(|runtime| runtime.metrics().workers);
+            .map(|runtime| runtime.snapshot().workers);
         println!("named {named:?}, unnamed {unnamed:?};");
         return;
     }

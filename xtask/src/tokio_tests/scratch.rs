@@ -16,8 +16,6 @@ const LIBRARY: &str = include_str!("../../tokio_tests/lib.rs");
 /// Methods that differ, as `docs/from-tokio.md` says. Those without another name are settings of
 /// tokio's own driver and timers.
 const RENAMES: &[(&str, &str)] = &[
-    ("rt.metrics()", "rt.handle().runtime_metrics()"),
-    ("handle.metrics()", "handle.runtime_metrics()"),
     (".enable_alt_timer()", ""),
     (".enable_eager_driver_handoff()", ""),
 ];

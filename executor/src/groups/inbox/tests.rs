@@ -192,7 +192,7 @@ fn burst_of_wakes_unparks_the_sleeping_home_once() {
             unparks.0.store(0, Relaxed);
             home.park();
             assert_eq!(unparks.0.load(Relaxed), 1);
-            assert_eq!(runtime.metrics().unparks, round);
+            assert_eq!(runtime.snapshot().unparks, round);
         }
         while home.tick() == Tick::Ran {}
         assert!(all.iter().all(|visits| visits.seen() == [Some(0); 4]));
@@ -308,7 +308,7 @@ fn depth_of_a_ring_counts_each_task_of_the_inbox() {
         assert_eq!(two.queued(1), 100);
         all.iter().for_each(Visits::wake);
         assert_eq!(two.queued(1), 110);
-        let depth = || two.runtime.metrics().per_worker[1].ring_depth;
+        let depth = || two.runtime.snapshot().per_worker[1].ring_depth;
         assert_eq!(depth(), 110);
         two.run_all(1);
         assert_eq!(two.queued(1), 0);
@@ -381,7 +381,7 @@ fn home_that_shares_its_time_counts_each_task_from_outside() {
                 yield_now().await;
             }
         });
-        let injected = |two: &Two| two.runtime.metrics().per_worker[1].injected;
+        let injected = |two: &Two| two.runtime.snapshot().per_worker[1].injected_tasks;
         assert_eq!(injected(&two), 2);
         for round in 1..20 {
             visits.wake();
@@ -502,7 +502,7 @@ fn monitor_insists_on_the_mail_of_a_busy_home() {
         }
     });
     let shared = two.runtime.handle().shared().clone();
-    let mut mail = crate::monitor::mail::Mail::new(shared.clone());
+    let mut mail = crate::groups::duties::mail::Mail::new(shared.clone());
     let mut look = |state| {
         let sample = Sample {
             state,

@@ -9,26 +9,26 @@ macro_rules! each_counter {
     ($of:ident) => {
         $of! {
             /// Tasks spawned.
-            spawned,
+            spawns,
             /// Tasks that have ended: completed, panicked, aborted or dropped.
-            ended,
+            ends,
             /// Polls of tasks. The run that ends an aborted task counts as one.
             polls,
             /// Wakes of tasks by the worker. A wake of a task in that task's own poll is left out.
-            local_schedules,
+            local_wakes,
             /// Tasks run from the LIFO slot.
             lifo_hits,
             /// Tasks run from the LIFO slot with what was left of the budget and the time slice of
             /// the task before.
             inherited_slices,
             /// Tasks taken from the injector, or from the worker's inbox.
-            injected,
+            injected_tasks,
             /// Batches stolen.
             steals,
             /// Tasks in the stolen batches.
-            stolen,
+            stolen_tasks,
             /// Tasks stolen from the LIFO slot of a worker whose poll was long.
-            slots_stolen,
+            slot_steals,
             /// Pushes that found the ring full.
             overflows,
             /// Searches through the other workers.
@@ -39,23 +39,23 @@ macro_rules! each_counter {
             forced_yields,
             /// Polls in which an operation yielded because the time slice was over. Not among the
             /// [`forced_yields`](Self::forced_yields).
-            preempted,
+            preemptions,
             /// Calls of [`syscall`](crate::syscall()) during which the worker might have been
             /// handed over.
             syscalls,
             /// Times that the monitor handed the worker over to another thread, during a call of
             /// [`syscall`](crate::syscall()).
-            retaken,
+            retakes,
             /// Time slices that a request ended. See [`Handle::preempt`](crate::Handle::preempt).
-            slices_ended,
+            ended_slices,
             /// Short waits before a sleep.
             backoffs,
             /// Short waits before a sleep that found work, so that the worker did not sleep.
-            backoffs_that_found,
+            backoff_hits,
             /// Times that a worker went to sleep.
             parks,
             /// Sleeps that have ended.
-            parks_ended,
+            ended_parks,
             /// Sleeps that a notification ended.
             unparks,
             /// Wake-ups for nothing: the parker returned by itself, or the worker was notified of
@@ -63,7 +63,7 @@ macro_rules! each_counter {
             false_wakes,
             /// 1 if the worker's thread could not be started. The runtime goes on without the
             /// worker.
-            refused,
+            thread_refusals,
         }
     };
 }

@@ -44,8 +44,8 @@ impl Snapshot {
     /// |---|---|
     /// | `selvedge_polls`, and so on: the counters of the [`Snapshot`], under their names | counter |
     /// | `selvedge_worker_polls`, and so on: the counters of a [`WorkerSnapshot`] | counter |
-    /// | `selvedge_busy_nanoseconds`, `selvedge_worker_busy_nanoseconds` | counter |
-    /// | `selvedge_workers`, `_live`, `_injector_depth`, `_blocking_threads`, `_blocking_idle`, `_blocking_queue`, `_monitor_refused` | gauge |
+    /// | `selvedge_busy_time_nanoseconds`, `selvedge_worker_busy_time_nanoseconds` | counter |
+    /// | `selvedge_workers`, `_live_tasks`, `_injector_depth`, `_blocking_threads`, `_idle_blocking_threads`, `_blocking_queue_depth`, `_monitor_refusals` | gauge |
     /// | `selvedge_longest_remote_wait_nanoseconds` | gauge |
     /// | `selvedge_worker_ring_depth` | gauge |
     /// | `selvedge_group_shares`, `_tasks` | gauge |
@@ -64,7 +64,7 @@ impl Snapshot {
     /// let runtime = selvedge_executor::Builder::new().workers(1).build()?;
     /// runtime.block_on(runtime.spawn(async {})).unwrap();
     /// // A program installs a recorder first, such as that of `metrics-exporter-prometheus`.
-    /// runtime.metrics().record("main");
+    /// runtime.snapshot().record("main");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
@@ -73,8 +73,8 @@ impl Snapshot {
         let labels = [runtime.clone()];
         self.record_counters(&labels);
         let counters = [
-            ("selvedge_busy_nanoseconds", nanos(self.busy)),
-            ("selvedge_remote_schedules", self.remote_schedules),
+            ("selvedge_busy_time_nanoseconds", nanos(self.busy_time)),
+            ("selvedge_remote_wakes", self.remote_wakes),
             ("selvedge_stalls", self.stalls),
         ];
         for (name, number) in counters {
@@ -82,12 +82,12 @@ impl Snapshot {
         }
         let gauges = [
             ("selvedge_workers", self.workers),
-            ("selvedge_live", self.live),
+            ("selvedge_live_tasks", self.live_tasks),
             ("selvedge_injector_depth", self.injector_depth),
             ("selvedge_blocking_threads", self.blocking_threads),
-            ("selvedge_blocking_idle", self.blocking_idle),
-            ("selvedge_blocking_queue", self.blocking_queue),
-            ("selvedge_monitor_refused", self.monitor_refused),
+            ("selvedge_idle_blocking_threads", self.idle_blocking_threads),
+            ("selvedge_blocking_queue_depth", self.blocking_queue_depth),
+            ("selvedge_monitor_refusals", self.monitor_refusals),
             (
                 "selvedge_longest_remote_wait_nanoseconds",
                 nanos(self.longest_remote_wait),
@@ -99,8 +99,8 @@ impl Snapshot {
         for (index, worker) in self.per_worker.iter().enumerate() {
             let labels = [runtime.clone(), Label::new("worker", index.to_string())];
             worker.record_counters(&labels);
-            counter!("selvedge_worker_busy_nanoseconds", labels.to_vec())
-                .absolute(nanos(worker.busy));
+            counter!("selvedge_worker_busy_time_nanoseconds", labels.to_vec())
+                .absolute(nanos(worker.busy_time));
             gauge!("selvedge_worker_ring_depth", labels.to_vec()).set(worker.ring_depth as f64);
         }
         #[cfg(feature = "groups")]

@@ -67,7 +67,7 @@ fn a_counter_shows_its_number() {
     assert_eq!(format!("{counter:?}"), "Counter(7)");
 }
 
-#[cfg(feature = "serde")]
+#[cfg(feature = "metrics")]
 #[test]
 fn a_histogram_is_serialised_as_its_buckets() {
     assert_eq!(

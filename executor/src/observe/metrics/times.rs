@@ -56,13 +56,13 @@ impl fmt::Debug for Times {
 ///
 /// let runtime = selvedge_executor::Builder::new().workers(1).measure_polls(true).build()?;
 /// runtime.block_on(runtime.spawn(async {})).unwrap();
-/// let times: selvedge_executor::PollTimes = runtime.metrics().poll_times;
+/// let times: selvedge_executor::PollTimes = runtime.snapshot().poll_times;
 /// assert_eq!((times.count(), times.buckets().iter().sum::<u64>()), (1, 1));
 /// assert!(times.quantile(1.0).unwrap() > Duration::ZERO);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "metrics", derive(serde::Serialize))]
 pub struct PollTimes {
     buckets: Vec<u64>,
 }

@@ -102,22 +102,12 @@ impl Runtime {
 
 /// Makes the task that runs the futures (rule 1).
 fn exit_task(shared: &Arc<Shared>) -> Task {
-    let task = task_header::new_detached(run(shared.clone()), scheduler(shared));
+    let task = task_header::new_detached(run(shared.clone()), Scheduler::at_exit(shared));
     // Ordering: Relaxed, as it is only a count.
     shared.spawned_outside.fetch_add(1, Relaxed);
     let hooks = &shared.hooks;
     hooks.call_with(&hooks.on_spawn, TaskMeta::of(&task));
     task
-}
-
-#[cfg(not(feature = "groups"))]
-fn scheduler(shared: &Shared) -> Scheduler {
-    Scheduler::of(shared)
-}
-
-#[cfg(feature = "groups")]
-fn scheduler(shared: &Shared) -> Scheduler {
-    shared.groups.enter_at_exit()
 }
 
 async fn run(shared: Arc<Shared>) {

@@ -16,7 +16,6 @@ use task_header::{
     Notified,
     conformance::{self as tasks, Order, Subject},
 };
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 fn driven(lifo: bool) -> (Runtime, Worker<ThreadPark>) {
@@ -30,7 +29,7 @@ fn run_as_worker(core: &Core, task: Task) {
     Scope::new(Budget::UNLIMITED)
         .hook(&OnWorker)
         .turns(|turns| run::<false>(&core.shared, turns, core.begin_run(&task), task));
-    core.queue.leave(core);
+    RunQueue::leave(&core.queue, core);
 }
 
 /// A runtime whose tasks the checks wake from outside. The checks' thread drives the worker, but

@@ -24,7 +24,6 @@ use std::{
     thread,
 };
 use task_header::{Schedule, WakeKind};
-#[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
 /// A watcher looks into the slot of a worker that is in a poll.
@@ -259,7 +258,7 @@ fn searcher_that_stops_wakes_a_watcher_for_a_filled_slot() {
 
     runtime.spawn_detached(pending::<()>());
     let task = shared.injector.pop().expect("it was spawned from outside");
-    fills.queue.push_next(task, &***fills);
+    RunQueue::push_next(&fills.queue, task, &***fills);
     assert!(!shared.idle.was_notified(2), "a searcher is there");
     searches.leave_search();
     assert!(shared.idle.was_notified(2));

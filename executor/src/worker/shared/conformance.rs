@@ -15,21 +15,6 @@ struct Behind {
     _runs: Mutex<(Runtime, Worker<ThreadPark>)>,
 }
 
-#[cfg(not(feature = "groups"))]
-fn nobody() -> Scheduler {
-    Scheduler(std::ptr::NonNull::dangling())
-}
-
-/// Returns a scheduler in a group that has no runtime. A dangling pointer would not do here: a task
-/// leaves its group when its future is dropped.
-#[cfg(feature = "groups")]
-fn nobody() -> Scheduler {
-    use crate::groups::Group;
-
-    static GROUP: std::sync::OnceLock<std::sync::Arc<Group>> = std::sync::OnceLock::new();
-    Scheduler::in_group(GROUP.get_or_init(|| std::sync::Arc::new(Group::of_nobody())))
-}
-
 std::thread_local! {
     /// The token that a task has put here in its poll.
     static OUT: Cell<Option<Token>> = const { Cell::new(None) };
@@ -59,7 +44,7 @@ impl Subject for Behind {
 
     /// The task is never woken, and so needs no runtime.
     fn item(token: Token) -> Task {
-        task_header::new_detached(async { OUT.set(Some(token)) }, nobody())
+        task_header::new_detached(async { OUT.set(Some(token)) }, Scheduler::of_nobody())
     }
 
     fn token(task: Task) -> Token {

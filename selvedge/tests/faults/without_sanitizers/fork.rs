@@ -55,7 +55,7 @@ fn forked_child_ends_without_threads_and_its_parent_goes_on() {
     let seven = || runtime.block_on(runtime.spawn(async { 7 })).unwrap();
     assert_eq!(seven(), 7);
     assert_eq!(fork(|| ()), EXITED_WITH_7);
-    assert_eq!(fork(|| drop(runtime.metrics())), EXITED_WITH_7);
+    assert_eq!(fork(|| drop(runtime.snapshot())), EXITED_WITH_7);
     assert_eq!(seven(), 7);
     // The child drops its copy of the runtime, which has no thread to wait for. The parent's
     // runtime is untouched.

@@ -16,8 +16,8 @@ const EVENTS: usize = 1 << 16;
 ///
 /// While the recorder is off, an event costs a load and a branch. While it is on, an event costs a
 /// reading of the clock and six stores. The begin and the end of a poll are one event each, and
-/// cost one more store each. A wake is one event. Without the feature `trace` there is no code for
-/// the recorder at all.
+/// cost one more store each. A wake is one event. Without the feature `recorder` there is no code
+/// for the recorder at all.
 ///
 /// ```
 /// use selvedge_executor::{Builder, TaskBuilder};
@@ -44,7 +44,7 @@ const EVENTS: usize = 1 << 16;
 pub struct Tracer(Handle);
 
 impl Handle {
-    /// Returns the recorder of this runtime's events. Needs the feature `trace`.
+    /// Returns the recorder of this runtime's events. Needs the feature `recorder`.
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;

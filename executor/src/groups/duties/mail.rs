@@ -30,7 +30,7 @@ impl Duty for Mail {
             let remote = &self.shared.remotes[worker];
             let is_busy = round.workers[worker].sample.state != State::Idle;
             let waits = is_busy && remote.stealer.has_mail();
-            let taken = waits.then(|| remote.counters.injected.get());
+            let taken = waits.then(|| remote.counters.injected_tasks.get());
             let is_stuck = taken.is_some() && *before == taken;
             *before = taken;
             if is_stuck {

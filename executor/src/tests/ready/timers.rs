@@ -1,0 +1,278 @@
+//! Ready tasks beside timers and sockets.
+use super::*;
+
+/// Fails if a timer that is due does not fire, in either runtime.
+#[test]
+fn run_until_stalled_fires_timers_that_are_due() {
+    use net_driver::time::{Duration, sleep};
+    let short = Duration::from_millis(2);
+    let (runtime, local) = (current_thread(), LocalRuntime::new());
+    let (one, other) = (
+        runtime.spawn(sleep(short)),
+        local.spawn_local(async move {
+            sleep(short).await;
+        }),
+    );
+    let long = runtime.spawn(async { sleep(Duration::from_secs(3_600)).await });
+    while !(one.is_finished() && other.is_finished()) {
+        runtime.run_until_stalled();
+        local.run_until_stalled();
+    }
+    assert!(!long.is_finished());
+}
+
+/// Fails, by a hang, if a timer does not fire while a local task is ready, in either runtime.
+#[test]
+fn local_task_that_yields_lets_a_timer_fire() {
+    use net_driver::time::{Duration, sleep};
+    use std::cell::Cell;
+
+    let tasks = || {
+        let flag = Rc::new(Cell::new(false));
+        let set = flag.clone();
+        let sleeps = async move {
+            sleep(Duration::from_millis(1)).await;
+            set.set(true);
+        };
+        let waits = async move {
+            while !flag.get() {
+                yield_now().await;
+            }
+        };
+        (sleeps, waits)
+    };
+    for one in [false, true] {
+        let (local, both) = (LocalRuntime::new(), runtime::LocalRuntime::new().unwrap());
+        let (sleeps, waits) = tasks();
+        local.spawn_local(sleeps);
+        let small = local.spawn_local(waits);
+        let (sleeps, waits) = tasks();
+        both.spawn_local(sleeps);
+        let large = both.spawn_local(waits);
+        if one {
+            assert!(local.try_run_one() && local.try_run_one());
+            assert!(both.try_run_one() && both.try_run_one());
+        } else {
+            local.run_until_stalled();
+            both.run_until_stalled();
+        }
+        assert!(small.is_finished() && large.is_finished());
+    }
+}
+
+/// The two ways to run all ready tasks: in one call, or one task after another.
+const RUNS: [fn(&runtime::LocalRuntime); 2] = [
+    |runtime| runtime.run_until_stalled(),
+    |runtime| while runtime.try_run_one() {},
+];
+
+/// Waits until the time has come.
+fn wait_until(time: std::time::Instant) {
+    while std::time::Instant::now() < time {
+        std::thread::yield_now();
+    }
+}
+
+/// Fails if a local task stays behind that only the last look has woken.
+#[test]
+fn local_task_that_a_look_has_woken_runs_before_the_return() {
+    use net_driver::time::{Duration, sleep};
+    for run in RUNS {
+        let (small, large) = (LocalRuntime::new(), runtime::LocalRuntime::new().unwrap());
+        let tasks = [
+            small.spawn_local(async { sleep(Duration::from_millis(2)).await }),
+            large.spawn_local(async { sleep(Duration::from_millis(2)).await }),
+        ];
+        // The first run arms the timers, and the second one finds them due.
+        for _ in 0..2 {
+            run(&large);
+            small.run_until_stalled();
+            wait_until(std::time::Instant::now() + Duration::from_millis(20));
+        }
+        assert!(tasks.iter().all(|task| task.is_finished()));
+    }
+}
+
+/// A socket becomes ready just after a look.
+///
+/// Fails if a look returns at once because there was another look a moment ago. (If the thread is
+/// stopped for 500 microseconds between the two looks, the test does not notice that mistake.)
+#[cfg(all(unix, not(selvedge_shuttle)))]
+#[test]
+fn socket_that_becomes_ready_after_a_look_is_seen() {
+    use std::{io::Write, os::unix::net::UnixStream};
+    async fn reads(stream: UnixStream) {
+        let stream = net_driver::net::UnixStream::from_std(stream).unwrap();
+        while stream.try_read(&mut [0]).is_err() {
+            stream.readable().await.unwrap();
+        }
+    }
+    fn check(spawn: impl Fn(UnixStream) -> crate::JoinHandle<()>, run: impl Fn()) {
+        for _ in 0..30 {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            theirs.set_nonblocking(true).unwrap();
+            let task = spawn(theirs);
+            run();
+            assert!(!task.is_finished());
+            ours.write_all(b"a").unwrap();
+            run();
+            assert!(task.is_finished());
+        }
+    }
+    let both = runtime::LocalRuntime::new().unwrap();
+    check(
+        |stream| both.spawn_local(reads(stream)),
+        || both.run_until_stalled(),
+    );
+    check(
+        |stream| both.handle().spawn(reads(stream)),
+        || while both.try_run_one() {},
+    );
+    let runtime = current_thread();
+    check(
+        |stream| runtime.spawn(reads(stream)),
+        || runtime.run_until_stalled(),
+    );
+    let local = LocalRuntime::new();
+    check(
+        |stream| local.spawn_local(reads(stream)),
+        || local.run_until_stalled(),
+    );
+    check(
+        |stream| local.spawn_local(reads(stream)),
+        || while local.try_run_one() {},
+    );
+}
+
+/// A runtime whose timers no monitor fires.
+fn unmonitored() -> Runtime {
+    let builder = Builder::new_current_thread();
+    let builder = builder.monitor(false);
+    builder.build().unwrap()
+}
+
+/// Polls sleeps of so many milliseconds with this waker, in a runtime's scope.
+fn poll_sleeps(
+    count: usize,
+    millis: u64,
+    waker: &std::task::Waker,
+) -> Vec<std::pin::Pin<Box<net_driver::time::Sleep>>> {
+    use std::{future::Future, task::Context, time::Duration};
+    let cx = &mut Context::from_waker(waker);
+    let poll = |_| loop {
+        // If the thread is stopped here for `millis` milliseconds, the sleep ends in its first
+        // poll, before it keeps the waker. Then the loop makes another sleep.
+        let mut sleep = Box::pin(net_driver::time::sleep(Duration::from_millis(millis)));
+        if sleep.as_mut().poll(cx).is_pending() {
+            break sleep;
+        }
+    };
+    (0..count).map(poll).collect()
+}
+
+/// Sleeps behind `count` timers that wake `waker`.
+async fn sleep_behind(count: usize, waker: std::task::Waker) {
+    let _others = poll_sleeps(count, 20, &waker);
+    net_driver::time::sleep(std::time::Duration::from_millis(30)).await;
+}
+
+/// Fails if timers that wake other things than tasks end the look before a task's timer.
+#[test]
+fn timers_of_foreign_wakers_do_not_end_the_look() {
+    use std::time::{Duration, Instant};
+    let noop = || std::task::Waker::noop().clone();
+    let (runtime, local) = (unmonitored(), LocalRuntime::new());
+    let tasks = [
+        runtime.spawn(sleep_behind(5_000, noop())),
+        local.spawn_local(sleep_behind(5_000, noop())),
+    ];
+    for _ in 0..2 {
+        runtime.run_until_stalled();
+        local.run_until_stalled();
+        wait_until(Instant::now() + Duration::from_millis(50));
+    }
+    assert!(tasks.iter().all(|task| task.is_finished()));
+}
+
+/// Fails if wakers that panic keep the wakers behind them from being called.
+#[test]
+fn wakers_that_panic_do_not_end_the_look() {
+    use std::time::{Duration, Instant};
+    struct Panics;
+    impl std::task::Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("on purpose");
+        }
+    }
+    let runtime = unmonitored();
+    let task = runtime.spawn(sleep_behind(200, Arc::new(Panics).into()));
+    for _ in 0..2 {
+        runtime.run_until_stalled();
+        wait_until(Instant::now() + Duration::from_millis(50));
+    }
+    assert!(task.is_finished());
+}
+
+/// Fails if a waker that a look of a `LocalRuntime` calls has no driver.
+#[test]
+fn waker_that_a_look_calls_may_make_a_timer() {
+    struct Arms(AtomicBool);
+    impl std::task::Wake for Arms {
+        fn wake(self: Arc<Self>) {
+            drop(poll_sleeps(1, 1, std::task::Waker::noop()));
+            self.0.store(true, Relaxed);
+        }
+    }
+    let (local, arms) = (LocalRuntime::new(), Arc::new(Arms(AtomicBool::new(false))));
+    let _sleep = local.block_on(async { poll_sleeps(1, 1, &arms.clone().into()) });
+    while !arms.0.load(Relaxed) {
+        local.run_until_stalled();
+    }
+}
+
+/// Fails if a waker can call into the `LocalRuntime` that calls the waker. The inner call would
+/// have no driver that lasts.
+#[test]
+fn local_runtime_refuses_a_waker_that_blocks_in_it() {
+    use net_driver::time::{Duration, sleep};
+    use std::{cell::OnceCell, sync::Mutex};
+    thread_local! {
+        static RUNTIME: OnceCell<Rc<LocalRuntime>> = const { OnceCell::new() };
+    }
+    #[derive(Default)]
+    struct Blocks(Mutex<Vec<String>>);
+    impl std::task::Wake for Blocks {
+        fn wake(self: Arc<Self>) {
+            let runtime = RUNTIME.with(|runtime| runtime.get().unwrap().clone());
+            for run in [
+                |runtime: &LocalRuntime| runtime.block_on(async {}),
+                |runtime: &LocalRuntime| runtime.run_until_stalled(),
+            ] {
+                let payload = catch_unwind(AssertUnwindSafe(|| run(&runtime))).unwrap_err();
+                let text = match payload.downcast::<String>() {
+                    Ok(text) => *text,
+                    Err(payload) => payload.downcast_ref::<&str>().unwrap().to_string(),
+                };
+                self.0.lock().unwrap().push(text);
+            }
+        }
+    }
+    let local = Rc::new(LocalRuntime::new());
+    RUNTIME.with(|runtime| runtime.set(local.clone()).unwrap());
+    let blocks = Arc::new(Blocks::default());
+    let task = local.spawn_local(async { sleep(Duration::from_millis(40)).await });
+    // The first time `run_until_stalled` calls the waker, the second time `block_on`.
+    let _sleep = local.block_on(async { poll_sleeps(1, 1, &blocks.clone().into()) });
+    while blocks.0.lock().unwrap().len() < 2 {
+        local.run_until_stalled();
+    }
+    let _sleep = local.block_on(async { poll_sleeps(1, 1, &blocks.clone().into()) });
+    // Only a `block_on` that parks calls the waker.
+    while blocks.0.lock().unwrap().len() < 4 {
+        local.block_on(sleep(Duration::from_millis(1)));
+    }
+    local.block_on(task).unwrap();
+    let texts = blocks.0.lock().unwrap();
+    assert_eq!(texts.len(), 4);
+    assert!(texts.iter().all(|text| text.contains("inside block_on")));
+}
