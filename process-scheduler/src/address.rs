@@ -1,9 +1,9 @@
-//! The addresses to which messages are sent, and the futures of a send and of a call.
+//! The addresses to which messages are sent, and the future of a send.
 use crate::{
-    CallError, Handle, Pid, SendError,
+    Call, CallError, Pid, Reply, SendError,
     lane::{Key, Taken},
     oneshot,
-    timer::Deadline,
+    timer::{Deadline, Timer},
 };
 use std::{
     fmt,
@@ -13,7 +13,6 @@ use std::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use worker_idle::park::{ThreadPark, block_on};
 
 /// Takes messages of one type: the cell of a process, or a process on another node.
 pub(crate) trait Receive<M>: Send + Sync {
@@ -31,7 +30,8 @@ pub(crate) trait Receive<M>: Send + Sync {
     /// empty. From a process on another node it takes nothing.
     fn take_mail(&self, into: &mut Taken<M>);
     fn pid(&self) -> Pid;
-    fn handle(&self) -> &Handle;
+    /// Returns the timer of the sender's scheduler.
+    fn timer(&self) -> &Timer;
 }
 
 /// The address of a process that takes messages of type `M`.
@@ -129,11 +129,11 @@ impl<M: Send + 'static> Address<M> {
             Err(SendError::Full(_)) => Some(CallError::Full),
             Err(_) => Some(CallError::Closed),
         };
-        Call {
+        Call::new(
             receiver,
             refused,
-            deadline: Deadline::new(self.receiver.handle().timer(), within),
-        }
+            Deadline::new(self.receiver.timer(), within),
+        )
     }
 }
 
@@ -191,69 +191,5 @@ impl<M> Drop for Sending<'_, M> {
 impl<M> fmt::Debug for Sending<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sending").field("to", self.to).finish()
-    }
-}
-
-/// The place for the answer to a call: see [`Address::call`].
-///
-/// If the reply is dropped without an answer, the call ends with [`CallError::Dropped`].
-pub struct Reply<R>(oneshot::Sender<R>);
-
-impl<R> Reply<R> {
-    /// Answers the call.
-    ///
-    /// # Errors
-    /// Hands the answer back if the [`Call`] was dropped.
-    pub fn send(self, answer: R) -> Result<(), R> {
-        self.0.send(answer)
-    }
-}
-
-impl<R> fmt::Debug for Reply<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reply")
-    }
-}
-
-/// The future of [`Address::call`].
-#[must_use = "the answer is in the future"]
-pub struct Call<R> {
-    receiver: oneshot::Receiver<R>,
-    refused: Option<CallError>,
-    deadline: Deadline,
-}
-
-impl<R> Call<R> {
-    /// Blocks the thread until the call ends. A process must not wait here, because the wait would
-    /// block the process's worker.
-    ///
-    /// # Errors
-    /// The errors of the future.
-    pub fn wait(self) -> Result<R, CallError> {
-        block_on(&mut ThreadPark::new(), self)
-    }
-}
-
-impl<R> Unpin for Call<R> {}
-
-impl<R> Future for Call<R> {
-    type Output = Result<R, CallError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(refused) = self.refused {
-            return Poll::Ready(Err(refused));
-        }
-        match self.receiver.poll(cx) {
-            Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
-            Poll::Ready(Err(())) => Poll::Ready(Err(CallError::Dropped)),
-            Poll::Pending if self.deadline.poll(cx) => Poll::Ready(Err(CallError::Timeout)),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl<R> fmt::Debug for Call<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").finish_non_exhaustive()
     }
 }

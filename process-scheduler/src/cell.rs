@@ -1,7 +1,7 @@
 //! The allocation of a process, and its start.
 //!
-//! The other operations on a cell are in files of their own: `run.rs`, `end.rs`, `restart.rs`,
-//! `related.rs`, and, for threads without the token, `notify.rs` and `any.rs`.
+//! The other operations on a cell are in files of their own: `run.rs`, `end.rs`, `restart.rs`, and,
+//! for threads without the token, `notify.rs` and `any.rs`. `related.rs` has the lists of relations.
 //!
 //! | field | who touches it |
 //! |---|---|
@@ -28,15 +28,15 @@
 //!
 //! [`Guarded`]: crate::guard::Guarded
 use crate::{
-    Handle, Pid, Spawn,
-    error::{ExitReason, InitError, SpawnError},
-    handler::HandlerOf,
-    lane::{Mailbox, Taken},
+    BoxProcess, Context, ExitReason, Handle, InitError, Input, Mailbox, Pid, Process, SpawnError,
+    events::{CoreOf, Pending},
+    lane::Taken,
     pool,
-    process::{BoxProcess, Context, CoreOf, Input, Pending, Process},
+    process::HandlerOf,
+    runnable::Runnable,
     state::Wait,
+    supervised::Restart,
     trace::ProcessSpan,
-    worker::Runnable,
 };
 use queue_global::mpsc::Batch;
 use related::{More, Related};
@@ -49,10 +49,6 @@ mod notify;
 mod related;
 mod restart;
 mod run;
-
-pub(crate) use any::AnyCell;
-pub(crate) use related::Watcher;
-pub(crate) use restart::Restart;
 
 pub(crate) struct Cell<P: Process> {
     core: CoreOf<P::Message, P::Output, P::Error>,
@@ -102,7 +98,7 @@ impl<P: Process> Cell<P> {
         let related = match &parts.restart {
             None => Related::None,
             Some(restart) => Related::Some(Box::new(More {
-                supervisor: Some(restart.supervisor),
+                supervisor: Some(restart.child.supervisor),
                 ..More::default()
             })),
         };
@@ -135,6 +131,24 @@ impl<P: Process> Cell<P> {
     /// Returns the pid of a cell that has a slot in the registry.
     pub(crate) fn own_pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Changes the relations by `f`. `None` if the process has ended.
+    fn relate<R>(&self, f: impl FnOnce(&mut More) -> R) -> Option<R> {
+        let mut related = self.related.lock();
+        if let Related::None = *related {
+            *related = Related::Some(Box::default());
+        }
+        match &mut *related {
+            Related::Some(more) => Some(f(more)),
+            _ => None,
+        }
+    }
+
+    /// Takes out the reason of the kill. Returns `Killed` if there is none.
+    fn killed(&self) -> ExitReason {
+        let killed = self.relate(|more| more.killed.take()).flatten();
+        killed.unwrap_or(ExitReason::Killed)
     }
 
     fn submit(&self, token: Option<Runnable>) {
@@ -177,15 +191,16 @@ impl<P: Process> Cell<P> {
     pub(crate) fn start(
         self: Arc<Self>,
         handle: &Handle,
-        spawn: &Spawn,
+        name: Option<&str>,
+        method: &str,
         input: Input,
         at: &'static Location<'static>,
     ) -> Result<(), SpawnError> {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
         let inner = unsafe { &mut *inner };
-        inner.span = ProcessSpan::new(self.pid, spawn.own_name(), type_name::<P>(), at);
-        if let Err(error) = self.init(inner, spawn.own_method(), input) {
+        inner.span = ProcessSpan::new(self.pid, name, type_name::<P>(), at);
+        if let Err(error) = self.init(inner, method, input) {
             self.core.state.begin();
             self.close_body(inner);
             // If `init` fails, the spawner gets the error, and the supervisor does not restart the
@@ -218,7 +233,7 @@ mod tests {
     /// watchers of dropped `Exit` futures pile up there.
     #[test]
     fn watchers_that_wait_no_longer_are_removed() {
-        let handle = crate::scheduler::models::without_threads();
+        let handle = crate::shared::models::without_threads();
         let [server, live] = [(); 2].map(|()| models::spawn(&handle, None));
         let watchers = || server.relate(|more| more.watchers.len());
         handle.monitor(live.pid, server.pid);

@@ -1,6 +1,6 @@
 //! The mailbox of an `async` process. The rules are in `task.rs`.
 use crate::{
-    Address, CancelReason, ExitReason, Handle, Pid, guard::Guarded, lane::Taken, process::Lent,
+    Address, CancelReason, ExitReason, Handle, Pid, events::Lent, guard::Guarded, lane::Taken,
 };
 use std::{
     collections::VecDeque,

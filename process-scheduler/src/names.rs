@@ -37,7 +37,7 @@
 //!    first, the killing thread finds the group in the list, and takes the process out of the
 //!    group. For that it needs the lock of the table, which `join` holds until both places have the
 //!    group.
-use crate::{Address, ExitReason, Handle, Pid, cell::AnyCell, group::Group};
+use crate::{Address, ExitReason, Handle, Pid, any_cell::AnyCell, group::Group};
 use std::{collections::HashMap, sync::Arc};
 
 impl Handle {

@@ -4,7 +4,7 @@
 //! when a slot is freed, so a pid of an ended process finds nothing. A slot is 24 bytes.
 //!
 //! A new cell gets its pid and its slot under one lock.
-use crate::{Pid, SpawnError, cell::AnyCell};
+use crate::{Pid, SpawnError, any_cell::AnyCell};
 use std::{
     num::NonZeroU32,
     sync::{

@@ -44,10 +44,10 @@
 //!    the owner may be in a step that never returns. So no process is left in a queue when
 //!    the last worker ends. A process whose `init` returns later is not run.
 use crate::{
-    cell::AnyCell,
     guard::guarded,
     metrics::{self, WorkerCounters},
-    scheduler::Shared,
+    runnable::{RunSlice, Runnable},
+    shared::Shared,
     timer,
 };
 use queue_spmc::{
@@ -78,41 +78,6 @@ const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     16
 };
 const TIGHT: u32 = 4;
-
-/// The right to run a process: its token (`core.rs`). Each process has one.
-pub(crate) struct Runnable(pub(crate) Arc<dyn AnyCell>);
-
-impl Runnable {
-    /// The address of the process, to be compared.
-    fn address(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
-    }
-}
-
-/// The steps of a process before the worker looks for another.
-pub(crate) struct Slice<'a> {
-    pub(crate) steps_left: u32,
-    pub(crate) messages: u32,
-    counters: &'a WorkerCounters,
-}
-
-impl Slice<'_> {
-    #[inline]
-    pub(crate) fn count_step(&self) {
-        metrics::add(&self.counters.steps, 1);
-    }
-
-    #[inline]
-    pub(crate) fn count_delivered(&self, n: u32) {
-        if n > 0 {
-            metrics::add(&self.counters.delivered, n.into());
-        }
-    }
-
-    pub(crate) fn count_panic(&self) {
-        metrics::add(&self.counters.panics, 1);
-    }
-}
 
 /// The worker of the current thread.
 struct Local {
@@ -408,7 +373,7 @@ impl Work {
         self.requeued = 0;
         let budget = self.shared.config.step_budget;
         loop {
-            let mut slice = Slice {
+            let mut slice = RunSlice {
                 steps_left: budget,
                 messages: self.shared.config.messages,
                 counters: &self.shared.counters.workers[self.index],

@@ -1,55 +1,10 @@
-//! The cell of a process whose types the caller does not know, because it has only a pid or a
-//! token.
-use super::{
-    Cell,
-    related::{Related, Watcher},
-};
+//! The operations on a cell by a thread that has only its pid.
+use super::{Cell, related::Related};
 use crate::{
-    CancelReason, ExitReason, Info, Pid, Process, SendError, Signal,
-    address::Receive,
-    lane::Refused,
-    process::Urgent,
-    worker::{Runnable, Slice},
+    CancelReason, ExitReason, Info, Pid, Process, SendError, Signal, address::Receive,
+    any_cell::AnyCell, event::Urgent, lane::Refused, watcher::Watcher,
 };
 use std::{any::Any, sync::Arc};
-
-/// The cell of a process of any type.
-pub(crate) trait AnyCell: Send + Sync {
-    /// Runs the process until it waits, ends, or has used up the slice of steps. Returns the token
-    /// if the process must run again: it has used up the slice, or an event came as it began to
-    /// wait.
-    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable>;
-    /// Restarts a stopped process.
-    fn revive(self: Arc<Self>);
-    fn pid(&self) -> Pid;
-    /// Sends the message in `message`, which is an `Option<M>`. Returns `None` if the process takes
-    /// messages of another type. A message that is not accepted stays in the `Option`.
-    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
-    /// Hands the message back if it is not accepted.
-    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
-    /// Returns a boxed `Arc<dyn Receive<M>>`.
-    fn receiver(self: Arc<Self>) -> Box<dyn Any>;
-    /// Hands the signal back if the process has ended.
-    fn signal(&self, signal: Signal) -> Result<(), Signal>;
-    fn kill(&self, reason: ExitReason, is_final: bool);
-    /// Returns whether the process was killed for good, or has ended.
-    fn ends_for_good(&self) -> bool;
-    /// Hands the watcher back if the process has ended.
-    fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
-    /// Notes that this process monitors another. False if this process has ended.
-    fn monitors(&self, target: Pid) -> bool;
-    /// Removes all monitors of the target.
-    fn unmonitor(&self, target: Pid);
-    /// Adds a name or a group. False if the process has ended, and for a group also if it was
-    /// killed for good.
-    fn name(&self, name: String, is_group: bool) -> bool;
-    fn unname(&self, name: &str);
-    fn leave(&self, group: &str);
-    fn groups(&self) -> Vec<String>;
-    /// Returns the supervisor. `None` if there is none, or the process has ended.
-    fn supervisor(&self) -> Option<Pid>;
-    fn info(&self) -> Info;
-}
 
 impl<P: Process> Cell<P> {
     /// Removes one monitor of the target, which has ended: each monitor gets an exit of its own.
@@ -62,10 +17,6 @@ impl<P: Process> Cell<P> {
 }
 
 impl<P: Process> AnyCell for Cell<P> {
-    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable> {
-        self.run_slice(slice)
-    }
-
     fn revive(self: Arc<Self>) {
         self.restart();
     }

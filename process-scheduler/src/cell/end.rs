@@ -1,16 +1,14 @@
 //! The end of an incarnation, and the end for good.
-use super::{
-    AnyCell, Body, Cell, Inner,
-    related::{Related, Watcher},
-};
+use super::{Body, Cell, Inner, related::Related};
 use crate::{
-    ExitReason, Pid, Process, Signal,
+    ExitReason, Pid, Policy, Process, Signal,
+    any_cell::AnyCell,
     core::Core,
     guard::{drop_guarded, guarded},
     lane::Taken,
     pool,
-    supervisor::Policy,
-    worker::Runnable,
+    runnable::Runnable,
+    watcher::Watcher,
 };
 use std::{mem, sync::Arc};
 use sync_shim::panics;
@@ -79,12 +77,12 @@ impl<P: Process> Cell<P> {
         }
         self.close_body(inner);
         let supervised = inner.restart.as_mut();
-        let restart = supervised.filter(|restart| restart.policy != Policy::Temporary)?;
+        let restart = supervised.filter(|restart| restart.child.policy != Policy::Temporary)?;
         if self.core.state.is_final() {
             return None;
         }
         restart.last = reason.clone();
-        let (supervisor, keep_mail) = (restart.supervisor, restart.keep_mail);
+        let (supervisor, keep_mail) = (restart.child.supervisor, restart.child.keep_mail);
         if !keep_mail {
             mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
             let mut left = Taken::default();
@@ -153,7 +151,7 @@ impl<P: Process> Cell<P> {
         mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
         messages.for_each(|message| self.dead_letter(message));
         let restart = inner.restart.take();
-        let supervisor = restart.as_ref().map(|restart| restart.supervisor);
+        let supervisor = restart.as_ref().map(|restart| restart.child.supervisor);
         drop(restart);
         drop(inner.handler.take());
         let related = mem::replace(&mut *self.related.lock(), Related::Ended);

@@ -2,9 +2,11 @@
 use super::*;
 use crate::{
     EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Relay, Signal, Step, StepOf,
+    any_cell::AnyCell,
     core::Core,
     remote::Relation,
-    scheduler::models::{with_relay, without_threads},
+    shared::models::{with_relay, without_threads},
+    supervised::Supervised,
 };
 use sync_shim::{Model, model, thread};
 
@@ -27,10 +29,13 @@ pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
     assert!(handle.shared.begin());
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {
-            supervisor,
-            policy: Policy::Permanent,
-            keep_mail: true,
-            make: Arc::new(|| Still),
+            child: Supervised {
+                supervisor,
+                policy: Policy::Permanent,
+                keep_mail: true,
+                make: Arc::new(|| Still),
+                at: Location::caller(),
+            },
             method: String::new(),
             input: None,
             last: ExitReason::Killed,

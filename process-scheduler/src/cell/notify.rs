@@ -1,11 +1,12 @@
 //! The typed ways to a process: messages, completions and wakes.
 use super::Cell;
 use crate::{
-    Handle, Pid, Process, SendError,
+    CommandError, Pid, Process, SendError,
     address::Receive,
-    handler::{CommandError, Complete},
+    event::Urgent,
+    handler::Complete,
     lane::{Key, Refused, Taken},
-    process::Urgent,
+    timer::Timer,
 };
 use std::{
     sync::Arc,
@@ -57,8 +58,8 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
         self.pid
     }
 
-    fn handle(&self) -> &Handle {
-        &self.handle
+    fn timer(&self) -> &Timer {
+        self.handle.timer()
     }
 }
 

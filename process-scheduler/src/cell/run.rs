@@ -1,21 +1,21 @@
 //! The run of a process by a worker. The process steps until it waits, ends, or has used up its
-//! [`Slice`] of steps.
+//! [`RunSlice`] of steps.
 use super::{Body, Cell, Inner};
 use crate::{
+    CommandError, Completer, Events, ExitReason, Process, Step, StepOutput,
     core::Core,
-    error::ExitReason,
     guard::{drop_guarded, guarded},
-    handler::{CommandError, Complete, Completer, HandlerOf},
-    process::{Events, Process, Step, StepOutput},
+    handler::Complete,
+    process::HandlerOf,
+    runnable::{Run, RunSlice, Runnable},
     state::Wait,
-    worker::{Runnable, Slice},
 };
 use std::sync::Arc;
 use sync_shim::panics;
 use waker_vtable::WakerRef;
 
-impl<P: Process> Cell<P> {
-    pub(super) fn run_slice(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable> {
+impl<P: Process> Run for Cell<P> {
+    fn run(self: Arc<Self>, slice: &mut RunSlice<'_>) -> Option<Runnable> {
         let woken = self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: the caller gave the token. The reference is not used after this thread
@@ -123,7 +123,9 @@ impl<P: Process> Cell<P> {
             }
         }
     }
+}
 
+impl<P: Process> Cell<P> {
     /// Hands the commands of a step to the handler.
     fn dispatch(
         self: &Arc<Self>,

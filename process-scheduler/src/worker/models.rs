@@ -2,13 +2,14 @@
 //! its search, the deque under the scheduler, and a shutdown against a sender. Two models run the
 //! workers themselves. The others use the crate's own cores, the queues and the idle protocol as
 //! the worker does, in small.
-use super::{Runnable, Shared as SchedulerShared, Slice, Work, submit};
+use super::{RunSlice, Runnable, Shared as SchedulerShared, Work, submit};
 use crate::{
     ExitReason, Handle,
-    cell::{AnyCell, models::spawn},
+    any_cell::AnyCell,
+    cell::models::spawn,
     core::Core,
     lane::{Mailbox, Taken},
-    scheduler::models::with_parks,
+    shared::models::with_parks,
     state::{Phase, Wait},
 };
 use queue_global::ValueInjector;
@@ -29,7 +30,7 @@ pub(crate) fn run_next(shared: &SchedulerShared) -> bool {
     let Some(runnable) = shared.injector.pop() else {
         return false;
     };
-    let mut slice = Slice {
+    let mut slice = RunSlice {
         steps_left: shared.config.step_budget,
         messages: shared.config.messages,
         counters: &shared.counters.workers[0],
