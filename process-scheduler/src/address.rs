@@ -74,7 +74,8 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// # Errors
     /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.
-    /// If the process is on another node, both errors are [`SendError::NotFound`].
+    /// If the process is on another node, the relay's error: [`SendError::NotFound`] if the relay
+    /// does not reach the node.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.receiver.send(message)
     }
@@ -124,11 +125,8 @@ impl<M: Send + 'static> Address<M> {
     /// ```
     pub fn call<R>(&self, request: impl FnOnce(Reply<R>) -> M, within: Duration) -> Call<R> {
         let (sender, receiver) = oneshot::channel();
-        let refused = match self.try_send(request(Reply(sender))) {
-            Ok(()) => None,
-            Err(SendError::Full(_)) => Some(CallError::Full),
-            Err(_) => Some(CallError::Closed),
-        };
+        let sent = self.try_send(request(Reply(sender)));
+        let refused = sent.err().map(|refused| CallError::Refused(refused.kind()));
         Call::new(
             receiver,
             refused,

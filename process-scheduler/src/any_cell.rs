@@ -1,18 +1,20 @@
 //! A process as a thread sees it that has only a pid: the registry keeps each process as an
 //! [`AnyCell`].
-use crate::{ExitReason, Info, Pid, Signal, lane::Refused, runnable::Run, watcher::Watcher};
+use crate::{ExitReason, Info, Pid, SendError, Signal, runnable::Run, watcher::Watcher};
 use std::{any::Any, sync::Arc};
+
+/// A message of any type.
+pub(crate) type BoxedMessage = Box<dyn Any + Send>;
 
 /// The cell of a process of any type.
 pub(crate) trait AnyCell: Run {
     /// Restarts a stopped process.
     fn revive(self: Arc<Self>);
     fn pid(&self) -> Pid;
-    /// Sends the message in `message`, which is an `Option<M>`. Returns `None` if the process takes
-    /// messages of another type. A message that is not accepted stays in the `Option`.
-    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
-    /// Hands the message back if it is not accepted.
-    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
+    /// Sends the message in `message`, which is a full `Option<M>`. A message that is not accepted
+    /// stays in the `Option`.
+    fn send_any(&self, message: &mut dyn Any) -> Result<(), SendError<()>>;
+    fn send_boxed(&self, message: BoxedMessage) -> Result<(), SendError<BoxedMessage>>;
     /// Returns a boxed `Arc<dyn Receive<M>>`.
     fn receiver(self: Arc<Self>) -> Box<dyn Any>;
     /// Hands the signal back if the process has ended.

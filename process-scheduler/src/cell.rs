@@ -37,11 +37,12 @@ use crate::{
     state::Wait,
     supervised::Restart,
     trace::ProcessSpan,
+    worker,
 };
 use queue_global::mpsc::Batch;
 use related::{More, Related};
 use std::{any::type_name, panic::Location, sync::Arc};
-use sync_shim::{cell::UnsafeCell, panics, sync::Mutex};
+use sync_shim::{cell::UnsafeCell, sync::Mutex};
 
 mod any;
 mod end;
@@ -151,9 +152,10 @@ impl<P: Process> Cell<P> {
         killed.unwrap_or(ExitReason::Killed)
     }
 
+    /// Queues the token, if the caller has got it.
     fn submit(&self, token: Option<Runnable>) {
         if let Some(token) = token {
-            self.handle.submit(token);
+            worker::submit(&self.handle.shared, token);
         }
     }
 
@@ -174,7 +176,7 @@ impl<P: Process> Cell<P> {
             return Err(SpawnError::Closed);
         };
         let span = &inner.span;
-        match panics::catch(|| span.run(|| body.init(&cx, method, input))) {
+        match span.catch(|| body.init(&cx, method, input)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(InitError::UnknownMethod)) => Err(SpawnError::UnknownMethod(method.to_owned())),
             Ok(Err(InitError::Failed(why))) => Err(SpawnError::Init(why)),
@@ -209,7 +211,7 @@ impl<P: Process> Cell<P> {
             self.end(inner, ExitReason::failed(&error));
             return Err(error);
         }
-        handle.submit(Runnable(self));
+        worker::submit(&handle.shared, Runnable(self));
         Ok(())
     }
 }

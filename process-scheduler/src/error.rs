@@ -3,6 +3,9 @@ use std::{error::Error, fmt, sync::Arc};
 
 /// The error of a message that was not accepted. It hands back the message.
 ///
+/// Every send has this error: by address, by pid, through a [`Relay`](crate::Relay), and the
+/// request of a call ([`CallError::Refused`]).
+///
 /// ```
 /// use process_scheduler::{Inbox, Mailbox, Scheduler, SendError};
 ///
@@ -21,8 +24,8 @@ use std::{error::Error, fmt, sync::Arc};
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// There is no such process, or it takes messages of another type. Also the error of each
-    /// message that a [`Relay`](crate::Relay) hands back.
+    /// There is no such process, or it takes messages of another type. Also: no
+    /// [`Relay`](crate::Relay) reaches its node.
     NotFound(M),
     /// The process has ended.
     Closed(M),
@@ -35,6 +38,36 @@ impl<M> SendError<M> {
     pub fn into_inner(self) -> M {
         match self {
             Self::NotFound(message) | Self::Closed(message) | Self::Full(message) => message,
+        }
+    }
+
+    /// Returns the same error with what `f` makes of the message.
+    ///
+    /// ```
+    /// use process_scheduler::SendError;
+    ///
+    /// assert_eq!(SendError::Full("7").map(str::len), SendError::Full(1));
+    /// ```
+    pub fn map<N>(self, f: impl FnOnce(M) -> N) -> SendError<N> {
+        match self {
+            Self::NotFound(message) => SendError::NotFound(f(message)),
+            Self::Closed(message) => SendError::Closed(f(message)),
+            Self::Full(message) => SendError::Full(f(message)),
+        }
+    }
+
+    /// Returns the same error without the message.
+    ///
+    /// ```
+    /// use process_scheduler::SendError;
+    ///
+    /// assert_eq!(SendError::Closed("hello").kind(), SendError::Closed(()));
+    /// ```
+    pub fn kind(&self) -> SendError<()> {
+        match self {
+            Self::NotFound(_) => SendError::NotFound(()),
+            Self::Closed(_) => SendError::Closed(()),
+            Self::Full(_) => SendError::Full(()),
         }
     }
 }
@@ -152,10 +185,8 @@ impl Error for InitError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
-    /// There is no such process, or it has ended.
-    Closed,
-    /// The mailbox is full.
-    Full,
+    /// The request was not accepted. It was dropped, with its place for the answer.
+    Refused(SendError<()>),
     /// The request was dropped without an answer: for example, the process ended.
     Dropped,
     /// The deadline has passed.
@@ -164,12 +195,11 @@ pub enum CallError {
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "the process has ended",
-            Self::Full => "the mailbox is full",
-            Self::Dropped => "the request was dropped without an answer",
-            Self::Timeout => "the deadline has passed",
-        })
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::Dropped => f.write_str("the request was dropped without an answer"),
+            Self::Timeout => f.write_str("the deadline has passed"),
+        }
     }
 }
 

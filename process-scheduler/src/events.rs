@@ -175,19 +175,15 @@ impl<M, O, E> Iterator for Events<'_, M, O, E> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(urgent) = self.next_signal() {
-            return Some(urgent);
+        if !self.pending.urgent.is_empty() || self.core.has_urgent() {
+            if let Some(urgent) = self.next_urgent() {
+                return Some(urgent);
+            }
         }
         if self.messages_left == 0 {
             return None;
         }
-        let message = match self.pending.messages.next() {
-            Some(message) => message,
-            None => {
-                self.core.messages.take(&mut self.pending.messages);
-                self.pending.messages.next()?
-            }
-        };
+        let message = self.core.messages.next(&mut self.pending.messages)?;
         self.messages_left -= 1;
         self.delivered += 1;
         Some(Event::Message(message))

@@ -10,10 +10,8 @@ use crate::{
     metrics::Counters,
     registry::Registry,
     remote::Relation,
-    runnable::Runnable,
     shared::Shared,
     timer::{Deadline, Timer},
-    worker,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -116,8 +114,12 @@ impl Handle {
             return Err(signal);
         };
         match relay.deliver(to, Parcel::Signal(signal)) {
-            Err(Parcel::Signal(signal)) => Err(signal),
-            _ => Ok(()),
+            Ok(()) => Ok(()),
+            Err(refused) => match refused.into_inner() {
+                Parcel::Signal(signal) => Err(signal),
+                // A relay that hands back something else has lost the signal.
+                Parcel::Message(_) => Ok(()),
+            },
         }
     }
 
@@ -182,11 +184,6 @@ impl Handle {
     pub fn metrics(&self) -> Metrics {
         let (live, begun) = (self.shared.live(), self.shared.begun());
         self.shared.counters.snapshot(begun, live)
-    }
-
-    #[inline]
-    pub(crate) fn submit(&self, runnable: Runnable) {
-        worker::submit(&self.shared, runnable);
     }
 
     #[inline]

@@ -1,5 +1,5 @@
 //! A relay between schedulers of one program.
-use crate::{Handle, Parcel, Pid, Relay};
+use crate::{Handle, Parcel, Pid, Relay, SendError};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -62,11 +62,11 @@ impl Loopback {
 }
 
 impl Relay for Loopback {
-    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
+    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         let node = self.nodes().get(&to.node()).cloned();
         match node {
             Some(node) => node.deliver(to, parcel),
-            None => Err(parcel),
+            None => Err(SendError::NotFound(parcel)),
         }
     }
 }

@@ -1,41 +1,41 @@
 //! The way to processes on other nodes: a relay, and the parcels that it carries.
-use crate::{Pid, Signal, guard::Guarded};
+use crate::{Pid, SendError, Signal, guard::Guarded};
 use std::{any::Any, fmt};
 
 /// Carries parcels to other nodes.
 ///
 /// A pid names a node. A scheduler passes parcels for a pid of another node to its relay (see
 /// [`Builder::relay`](crate::Builder::relay)). On that node, the relay passes them to
-/// [`Handle::deliver`]. When the relay can no longer reach a node, it calls [`Handle::node_down`]
+/// [`Handle::deliver`](crate::Handle::deliver). When the relay can no longer reach a node, it calls [`Handle::node_down`](crate::Handle::node_down)
 /// on the schedulers of the other nodes.
 ///
 /// ```
-/// use process_scheduler::{Parcel, Pid, Relay};
+/// use process_scheduler::{Parcel, Pid, Relay, SendError};
 ///
 /// /// Reaches no node.
 /// struct Nowhere;
 ///
 /// impl Relay for Nowhere {
-///     fn deliver(&self, _to: Pid, parcel: Parcel) -> Result<(), Parcel> {
-///         Err(parcel)
+///     fn deliver(&self, _to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
+///         Err(SendError::NotFound(parcel))
 ///     }
 /// }
 /// ```
 pub trait Relay: Send + Sync + 'static {
     /// Sends a parcel on its way, without waiting.
     ///
-    /// If this function calls [`Handle::deliver`] of the other node, that may call a relay again
+    /// If this function calls [`Handle::deliver`](crate::Handle::deliver) of the other node, that may call a relay again
     /// before it returns, also this one. So hold no lock during the call.
     ///
     /// # Errors
-    /// Hands the parcel back if the relay does not know how to reach the node. It also does so if
-    /// it knows that the node does not accept the parcel: see [`Handle::deliver`]. The sender of a
-    /// message then gets [`SendError::NotFound`], even if the mailbox was only full.
-    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel>;
+    /// [`SendError::NotFound`] if the relay does not know how to reach the node. If it knows that
+    /// the node does not accept the parcel, the error of [`Handle::deliver`](crate::Handle::deliver) there. The sender of a
+    /// message gets the same error, with its message.
+    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>>;
 }
 
 impl<R: Relay> Relay for Guarded<R> {
-    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
+    fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         (**self).deliver(to, parcel)
     }
 }

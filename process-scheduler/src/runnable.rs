@@ -1,5 +1,5 @@
 //! The token of a ready process, as the queues carry it and a worker runs it.
-use crate::metrics::{self, WorkerCounters};
+use crate::metrics::WorkerCounters;
 use std::sync::Arc;
 
 /// A process that a worker can run, whatever its types are.
@@ -20,27 +20,11 @@ impl Runnable {
     }
 }
 
-/// The steps of a process before the worker looks for another.
+/// The steps that a process may make before its worker looks for another process.
 pub(crate) struct RunSlice<'a> {
     pub(crate) steps_left: u32,
+    /// How many messages a step gets.
     pub(crate) messages: u32,
+    /// The counters of the worker.
     pub(crate) counters: &'a WorkerCounters,
-}
-
-impl RunSlice<'_> {
-    #[inline]
-    pub(crate) fn count_step(&self) {
-        metrics::add(&self.counters.steps, 1);
-    }
-
-    #[inline]
-    pub(crate) fn count_delivered(&self, n: u32) {
-        if n > 0 {
-            metrics::add(&self.counters.delivered, n.into());
-        }
-    }
-
-    pub(crate) fn count_panic(&self) {
-        metrics::add(&self.counters.panics, 1);
-    }
 }

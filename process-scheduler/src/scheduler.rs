@@ -4,9 +4,9 @@ use crate::{
     guard::Guarded,
     handler::guarded_handler,
     shared::{Config, Shared},
-    worker::{self, Work},
+    worker::{self, Place},
 };
-use queue_spmc::deque::Worker;
+use queue_spmc::deque::Worker as Deque;
 use std::{
     any::TypeId,
     fmt, io,
@@ -187,9 +187,9 @@ impl Builder {
     pub fn try_build(self) -> io::Result<Scheduler> {
         let processors = || thread::available_parallelism().map_or(1, usize::from);
         let workers = self.workers.unwrap_or_else(processors);
-        let deques: Vec<_> = (0..workers).map(|_| Worker::new()).collect();
+        let deques: Vec<_> = (0..workers).map(|_| Deque::new()).collect();
         let parks: Vec<_> = (0..workers).map(|_| ThreadPark::new()).collect();
-        let stealers = deques.iter().map(Worker::stealer).collect();
+        let stealers = deques.iter().map(Deque::stealer).collect();
         let unparkers = parks.iter().map(Park::unparker).collect();
         let shared = Arc::new(Shared::new(self.config, stealers, unparkers));
         let mut scheduler = Scheduler {
@@ -199,11 +199,11 @@ impl Builder {
             threads: Vec::new(),
         };
         for (index, (deque, park)) in deques.into_iter().zip(parks).enumerate() {
-            let work = Work::new(shared.clone(), index, park);
+            let place = Place::new(shared.clone(), index, deque);
             let thread = thread::Builder::new().name(format!("{}-{index}", self.name));
             scheduler
                 .threads
-                .push(thread.spawn(move || work.run(deque))?);
+                .push(thread.spawn(move || worker::run(place, park))?);
         }
         Ok(scheduler)
     }

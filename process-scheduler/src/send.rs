@@ -2,7 +2,7 @@
 use crate::{
     Address, Handle, Parcel, Pid, SendError,
     address::Receive,
-    lane::{Key, Refused, Taken},
+    lane::{Key, Taken},
     timer::Timer,
 };
 use std::{
@@ -30,8 +30,8 @@ impl Handle {
     /// [`SendError::Closed`] if the process ends meanwhile. [`SendError::Full`] if its mailbox is
     /// full.
     ///
-    /// If the process is on another node, each of these errors is [`SendError::NotFound`]: the
-    /// relay hands the message back without a reason.
+    /// If the process is on another node, the relay's error: [`SendError::NotFound`] also if the
+    /// relay does not reach the node.
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
             return self.send_away(to, message);
@@ -41,26 +41,24 @@ impl Handle {
         };
         let mut message = Some(message);
         let sent = cell.send_any(&mut message);
-        match (sent, message) {
-            (Some(Err(Refused::Full(()))), Some(message)) => Err(SendError::Full(message)),
-            (Some(Err(Refused::Closed(()))), Some(message)) => Err(SendError::Closed(message)),
-            (None, Some(message)) => Err(SendError::NotFound(message)),
-            _ => Ok(()),
-        }
+        sent.map_err(|refused| refused.map(|()| message.expect("a refused message stays")))
     }
 
     fn send_away<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         let Some(relay) = &self.shared.config.relay else {
             return Err(SendError::NotFound(message));
         };
-        match relay.deliver(to, Parcel::Message(Box::new(message))) {
-            Ok(()) => Ok(()),
-            Err(Parcel::Message(message)) => match message.downcast() {
-                Ok(message) => Err(SendError::NotFound(*message)),
+        let Err(refused) = relay.deliver(to, Parcel::Message(Box::new(message))) else {
+            return Ok(());
+        };
+        let kind = refused.kind();
+        match refused.into_inner() {
+            Parcel::Message(message) => match message.downcast() {
+                Ok(message) => Err(kind.map(|()| *message)),
                 // A relay that hands back something else has lost the message.
                 Err(_) => Ok(()),
             },
-            Err(_) => Ok(()),
+            Parcel::Signal(_) => Ok(()),
         }
     }
 
@@ -79,20 +77,22 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// Hands the parcel back if there is no such process here, if it takes messages of another
-    /// type, or if its mailbox is full.
-    pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
-        let message = match parcel {
+    /// As those of [`try_send`](Self::try_send). A signal is refused only if there is no such
+    /// process here.
+    pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
+        match parcel {
             Parcel::Signal(signal) => {
-                return self.signal_here(to, signal).map_err(Parcel::Signal);
+                let sent = self.signal_here(to, signal);
+                sent.map_err(|signal| SendError::NotFound(Parcel::Signal(signal)))
             }
-            Parcel::Message(message) => message,
-        };
-        let sent = match self.registry().get(to) {
-            Some(cell) => cell.send_boxed(message),
-            None => Err(message),
-        };
-        sent.map_err(Parcel::Message)
+            Parcel::Message(message) => {
+                let sent = match self.registry().get(to) {
+                    Some(cell) => cell.send_boxed(message),
+                    None => Err(SendError::NotFound(message)),
+                };
+                sent.map_err(|refused| refused.map(Parcel::Message))
+            }
+        }
     }
 }
 

@@ -151,15 +151,21 @@ impl State {
     /// Sets a bit after a push (rule 1). One read-modify-write, also if the bit is set already.
     #[inline]
     pub(crate) fn notify(&self, bit: u64) -> Notified {
-        let changed = self.change(|word| match word & PHASE {
-            DONE => None,
-            _ if ends_wait(word, bit) => Some(with_phase(word, READY) | bit),
-            _ => Some(word | bit),
-        });
-        match changed {
-            Err(_) => Notified::Gone,
-            Ok(word) if ends_wait(word, bit) => Notified::Submit,
-            Ok(_) => Notified::DoNothing,
+        // Ordering: Relaxed, as in `change`: DONE stays.
+        let mut word = self.0.load(Relaxed);
+        loop {
+            if word & PHASE == DONE {
+                return Notified::Gone;
+            }
+            let ends_wait = ends_wait(word, bit);
+            let phase = if ends_wait { READY } else { word & PHASE };
+            let new = with_phase(word, phase) | bit;
+            // Ordering: AcqRel, as in `change`.
+            match self.0.compare_exchange_weak(word, new, AcqRel, Relaxed) {
+                Ok(_) if ends_wait => return Notified::Submit,
+                Ok(_) => return Notified::DoNothing,
+                Err(now) => word = now,
+            }
         }
     }
 

@@ -514,7 +514,10 @@ fn call_ends_with_an_answer_or_an_error() {
     scheduler.cancel(server.pid());
     assert_eq!(waiting.wait(), Err(CallError::Dropped));
     scheduler.wait(server.pid());
-    assert_eq!(call(2, LONG), Err(CallError::Closed));
+    assert_eq!(
+        call(2, LONG),
+        Err(CallError::Refused(SendError::Closed(())))
+    );
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The operations on a cell by a thread that has only its pid.
 use super::{Cell, related::Related};
 use crate::{
-    CancelReason, ExitReason, Info, Pid, Process, SendError, Signal, address::Receive,
-    any_cell::AnyCell, event::Urgent, lane::Refused, watcher::Watcher,
+    CancelReason, ExitReason, Info, Pid, Process, SendError, Signal,
+    address::Receive,
+    any_cell::{AnyCell, BoxedMessage},
+    event::Urgent,
+    watcher::Watcher,
 };
 use std::{any::Any, sync::Arc};
 
@@ -25,27 +28,23 @@ impl<P: Process> AnyCell for Cell<P> {
         self.pid
     }
 
-    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>> {
-        let place = message.downcast_mut::<Option<P::Message>>()?;
-        let message = place.take()?;
-        Some(self.send(message).map_err(|refused| {
-            let (kind, message) = match refused {
-                SendError::Full(message) => (Refused::Full(()), message),
-                SendError::Closed(message) | SendError::NotFound(message) => {
-                    (Refused::Closed(()), message)
-                }
-            };
-            *place = Some(message);
-            kind
-        }))
+    fn send_any(&self, message: &mut dyn Any) -> Result<(), SendError<()>> {
+        let Some(place) = message.downcast_mut::<Option<P::Message>>() else {
+            return Err(SendError::NotFound(()));
+        };
+        let Some(message) = place.take() else {
+            return Ok(());
+        };
+        self.send(message)
+            .map_err(|refused| refused.map(|message| *place = Some(message)))
     }
 
-    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>> {
-        let message: Box<P::Message> = message.downcast()?;
-        match self.send(*message) {
-            Ok(()) => Ok(()),
-            Err(refused) => Err(Box::new(refused.into_inner())),
-        }
+    fn send_boxed(&self, message: BoxedMessage) -> Result<(), SendError<BoxedMessage>> {
+        let message = message
+            .downcast::<P::Message>()
+            .map_err(SendError::NotFound)?;
+        let sent = self.send(*message);
+        sent.map_err(|refused| refused.map(|message| Box::new(message) as BoxedMessage))
     }
 
     fn receiver(self: Arc<Self>) -> Box<dyn Any> {

@@ -1,7 +1,7 @@
 //! Models of the end of an incarnation, and of relations to a process that ends.
 use super::*;
 use crate::{
-    EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Relay, Signal, Step, StepOf,
+    EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Relay, SendError, Signal, Step, StepOf,
     any_cell::AnyCell,
     core::Core,
     remote::Relation,
@@ -209,7 +209,7 @@ fn with_far(accepts: bool) -> (Handle, Arc<Far>) {
 const FAR: Pid = Pid::none(7);
 
 impl Relay for Arc<Far> {
-    fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), Parcel> {
+    fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         let Parcel::Signal(signal) = &parcel else {
             return Ok(());
         };
@@ -217,7 +217,7 @@ impl Relay for Arc<Far> {
         match signal {
             Signal::Link { .. } | Signal::Monitor { .. } => {
                 if !state.accepts {
-                    return Err(parcel);
+                    return Err(SendError::NotFound(parcel));
                 }
                 state.has_half = true;
             }

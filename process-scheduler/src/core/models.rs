@@ -4,7 +4,11 @@
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
-use crate::state::Phase;
+use crate::{
+    SendError,
+    state::{MESSAGE, Phase},
+};
+use std::task::Waker;
 use sync_shim::{
     atomic::{AtomicBool, AtomicU32, Ordering},
     model, model_must_fail,
@@ -26,6 +30,16 @@ fn suspend(core: &Cell, wait: Wait) -> Option<Token> {
 fn stop(core: &Cell) -> Option<Token> {
     // SAFETY: as above.
     unsafe { Core::stop(core, Token) }
+}
+
+/// Sends a message as the cell does (`cell/notify.rs`), to an unbounded mailbox.
+pub(crate) fn send<T>(core: &Core<u32, u32, T>, message: u32) -> Result<Option<T>, SendError<u32>> {
+    let (pushed, dropped) = core.messages.push(message)?;
+    assert_eq!(dropped, None);
+    Ok(match pushed {
+        Pushed::First => core.notify(MESSAGE),
+        Pushed::Behind => None,
+    })
 }
 
 /// A process: its core, and the messages that the owner of the token has taken.
@@ -70,8 +84,8 @@ impl Process {
     }
 
     fn send(&self, value: u32) {
-        if let Ok(sent) = self.core.send(value) {
-            self.submit(sent.submit);
+        if let Ok(token) = send(&self.core, value) {
+            self.submit(token);
         }
     }
 
@@ -322,13 +336,13 @@ fn send_against_end_is_returned_or_a_dead_letter() {
         let process = Process::running();
         let sender = {
             let process = process.clone();
-            thread::spawn(move || match process.core.send(1) {
-                Ok(sent) => {
-                    assert!(sent.submit.is_none(), "an ended process has no token");
+            thread::spawn(move || match send(&process.core, 1) {
+                Ok(token) => {
+                    assert!(token.is_none(), "an ended process has no token");
                     true
                 }
                 Err(refused) => {
-                    assert_eq!(refused, Refused::Closed(1));
+                    assert_eq!(refused, SendError::Closed(1));
                     false
                 }
             })
@@ -345,13 +359,15 @@ fn send_against_end_is_returned_or_a_dead_letter() {
 fn bounded_send_against_take_gets_room() {
     model(|| {
         let core = Arc::new(Core::<u32, u32, Token>::new(Mailbox::Bounded(1)));
-        let _ = core.send(0);
+        assert_eq!(send(&core, 0).map(|token| token.is_some()), Ok(false));
         let woken = std::sync::Arc::new(Woken::default());
         let sender = {
             let (core, woken) = (core.clone(), woken.clone());
             thread::spawn(move || {
                 let mut message = Some(1);
-                let polled = core.poll_send(&mut message, &mut None, &Waker::from(woken));
+                let polled = core
+                    .messages
+                    .poll_push(&mut message, &mut None, &Waker::from(woken));
                 polled.is_ready()
             })
         };

@@ -1,7 +1,7 @@
 //! Models of the count of live processes.
 use super::*;
 use crate::{Handle, cell::models::spawn};
-use queue_spmc::deque::Worker;
+use queue_spmc::deque::Worker as Deque;
 use sync_shim::{cell::UnsafeCell, model, thread};
 use worker_idle::park::{Park, ThreadPark};
 
@@ -25,7 +25,7 @@ fn of(parks: &[ThreadPark], relay: Option<Arc<dyn Relay>>) -> Handle {
         relay,
         ..Config::default()
     };
-    let stealers = parks.iter().map(|_| Worker::new().stealer()).collect();
+    let stealers = parks.iter().map(|_| Deque::new().stealer()).collect();
     let unparkers = parks.iter().map(Park::unparker).collect();
     Handle {
         shared: Arc::new(Shared::new(config, stealers, unparkers)),
@@ -117,7 +117,7 @@ fn process_queued_before_the_stop_is_run_after_it() {
         let worker = {
             let shared = handle.shared.clone();
             thread::spawn(move || {
-                // Ordering: Relaxed, as in `Work::run`.
+                // Ordering: Relaxed, as in `Worker::run`.
                 let has_stopped = shared.stop.load(Relaxed);
                 let left = shared.take_left();
                 assert!(left.is_some() || !has_stopped, "nobody ends the process");

@@ -16,7 +16,7 @@ impl Run for Panics {
 fn run_that_panics_keeps_the_worker() {
     panic::set_hook(Box::new(|_| {}));
     let scheduler = Scheduler::builder().workers(1).build();
-    scheduler.submit(Runnable(Arc::new(Panics)));
+    submit(&scheduler.shared, Runnable(Arc::new(Panics)));
     let (sender, steps) = mpsc::channel();
     let probe = scheduler.spawn_fn(move |n: u32, _| sender.send(n).unwrap());
     probe.unwrap().try_send(7).unwrap();
