@@ -190,8 +190,8 @@ impl Builder {
         let deques: Vec<_> = (0..workers).map(|_| Deque::new()).collect();
         let parks: Vec<_> = (0..workers).map(|_| ThreadPark::new()).collect();
         let stealers = deques.iter().map(Deque::stealer).collect();
-        let unparkers = parks.iter().map(Park::unparker).collect();
-        let shared = Arc::new(Shared::new(self.config, stealers, unparkers));
+        let wakers = parks.iter().map(Park::waker).collect();
+        let shared = Arc::new(Shared::new(self.config, stealers, wakers));
         let mut scheduler = Scheduler {
             handle: Handle {
                 shared: shared.clone(),

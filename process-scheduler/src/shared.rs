@@ -17,6 +17,7 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     sync::Arc,
+    task::Waker,
     time::Duration,
 };
 use sync_shim::{
@@ -28,10 +29,7 @@ use sync_shim::{
     count,
     sync::{Condvar, Mutex},
 };
-use worker_idle::{
-    Idle,
-    park::{ThreadUnpark, Unpark},
-};
+use worker_idle::Idle;
 
 /// The handlers of [`Builder::handler`](crate::Builder::handler). The key has the types of the
 /// commands, of the outputs and of the errors.
@@ -70,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) injector: ValueInjector<Runnable>,
     pub(crate) stealers: Vec<Stealer<Runnable>>,
     pub(crate) idle: Idle,
-    pub(crate) unparkers: Vec<ThreadUnpark>,
+    pub(crate) wakers: Vec<Waker>,
     pub(crate) stop: AtomicBool,
     pub(crate) registry: Registry,
     pub(crate) counters: Counters,
@@ -97,14 +95,14 @@ impl Shared {
     pub(crate) fn new(
         config: Config,
         stealers: Vec<Stealer<Runnable>>,
-        unparkers: Vec<ThreadUnpark>,
+        wakers: Vec<Waker>,
     ) -> Self {
         let workers = stealers.len();
         Self {
             injector: ValueInjector::new(),
             stealers,
             idle: Idle::new(workers),
-            unparkers,
+            wakers,
             stop: AtomicBool::new(false),
             registry: Registry::new(config.node),
             counters: Counters::new(workers),
@@ -125,7 +123,7 @@ impl Shared {
     /// Wakes a worker for a process that was pushed, if a worker sleeps and none searches.
     pub(crate) fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
-            self.unparkers[worker].unpark();
+            self.wakers[worker].wake_by_ref();
         }
     }
 

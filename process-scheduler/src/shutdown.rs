@@ -20,11 +20,11 @@
 use crate::{CancelReason, ExitReason, Phase, Signal, any_cell::AnyCell, shared::Shared};
 use std::{
     sync::Arc,
+    task::Waker,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 use sync_shim::atomic::Ordering::{Relaxed, Release};
-use worker_idle::park::Unpark;
 
 /// How long a forced shutdown waits for the steps that run.
 const GRACE: Duration = Duration::from_millis(100);
@@ -148,7 +148,7 @@ impl Shared {
         // Ordering: Release pairs with `take_left`. The token of the unpark publishes the flag to a
         // worker that parks.
         self.stop.store(true, Release);
-        self.unparkers.iter().for_each(Unpark::unpark);
+        self.wakers.iter().for_each(Waker::wake_by_ref);
     }
 
     /// Ends a shutdown that has begun on a worker, and has no thread of its own (rule 5).

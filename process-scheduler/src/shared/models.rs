@@ -26,9 +26,9 @@ fn of(parks: &[ThreadPark], relay: Option<Arc<dyn Relay>>) -> Handle {
         ..Config::default()
     };
     let stealers = parks.iter().map(|_| Deque::new().stealer()).collect();
-    let unparkers = parks.iter().map(Park::unparker).collect();
+    let wakers = parks.iter().map(Park::waker).collect();
     Handle {
-        shared: Arc::new(Shared::new(config, stealers, unparkers)),
+        shared: Arc::new(Shared::new(config, stealers, wakers)),
     }
 }
 

@@ -17,7 +17,7 @@ use queue_spmc::{Steal, deque::Worker as Deque};
 use sync_shim::{Model, model, model_must_fail, sync::Arc, thread};
 use worker_idle::{
     Idle, Watch,
-    park::{Park, ThreadPark, Unpark},
+    park::{Park, ThreadPark},
 };
 
 /// Runs processes of a scheduler without threads until none is ready.
@@ -76,14 +76,14 @@ fn submit_against_park_is_run() {
             idle: Idle::new(1),
         });
         let mut park = ThreadPark::new();
-        let unparker = park.unparker();
+        let waker = park.waker();
         let sender = {
             let shared = shared.clone();
             thread::spawn(move || {
                 let token = send(&shared.cell, 7).unwrap();
                 shared.injector.requeue(token.unwrap());
                 if shared.idle.notify().is_some() {
-                    unparker.unpark();
+                    waker.wake_by_ref();
                 }
             })
         };

@@ -1,6 +1,7 @@
-//! Draws the tables as bar charts. One chart shows all rows, as multiples of the figures of tokio,
-//! the *yardstick*. One chart for each kind of row shows the figures of all runtimes. Further
-//! charts show the percentiles of a row's times, and our runtime without each optimisation.
+//! Draws the tables as bar charts. Two charts show multiples of the figures of tokio, the
+//! *yardstick*: one has all rows, the other a dozen in users' words. One chart for each kind of row
+//! shows the figures of all runtimes. Further charts show the percentiles of a row's times, and our
+//! runtime without each optimisation.
 use super::{
     Machine,
     table::{Line, Table, YARDSTICK},
@@ -12,6 +13,8 @@ use plotters::{
     style::text_anchor::{HPos, Pos, VPos},
 };
 use std::path::{Path, PathBuf};
+
+mod overview;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -32,9 +35,7 @@ pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Ve
             kinds.push(&table.kind);
         }
     }
-    let mut files = vec![dir.join("overview.svg")];
-    overview(machine, tables, &files[0])
-        .map_err(|error| anyhow!("{}: {error}", files[0].display()))?;
+    let mut files = overview::draw(machine, tables, dir)?;
     for kind in kinds {
         let of_kind: Vec<&Table> = tables.iter().filter(|table| table.kind == kind).collect();
         let file = dir.join(format!("{kind}.svg"));
@@ -227,105 +228,6 @@ fn shown(value: f64, unit: &str) -> String {
         _ => 2,
     };
     format!("{value:.digits$} {unit}")
-}
-
-/// Draws a chart of all rows that have our ratio and a best peer: our figure and the best parallel
-/// peer's, as multiples of the yardstick's. No second bar is drawn where the best peer is the
-/// yardstick.
-fn overview(machine: &Machine, tables: &[Table], file: &Path) -> Drawn {
-    const LEFT: i32 = 210;
-    const ONE: i32 = 480;
-    /// The end of the scale. Longer bars are cut there.
-    const END: f64 = 1.25;
-    const ROW: i32 = 38;
-    const TOP: i32 = 96;
-    let rows: Vec<(&Table, f64, Option<&Line>)> = tables
-        .iter()
-        .filter_map(|table| {
-            let best = table.best_peer.as_deref()?;
-            let best = table.lines.iter().find(|line| line.rt == best);
-            let best = best.filter(|line| line.rt != YARDSTICK);
-            Some((table, table.lines.first()?.to_yardstick?, best))
-        })
-        .collect();
-    let bottom = TOP + ROW * rows.len() as i32;
-    let size = (LEFT as u32 + 700, bottom as u32 + 70);
-    let area = SVGBackend::new(file, size).into_drawing_area();
-    area.fill(&WHITE)?;
-    let title = Ink { size: 19, ..PLAIN };
-    text(
-        &area,
-        (16, 26),
-        &title,
-        "Time an operation, as a multiple of tokio's: shorter is better",
-    )?;
-    for (x, colour, words) in [
-        (16, OURS, "selvedge"),
-        (
-            116,
-            PEER,
-            "the row's best parallel peer, where that isn't tokio",
-        ),
-    ] {
-        bar(&area, (x, 48), 12, 12, colour)?;
-        text(&area, (x + 18, 55), &PLAIN, words)?;
-    }
-    let at = |ratio: f64| LEFT + (ratio.min(END) * f64::from(ONE)) as i32;
-    for quarter in 0..=5 {
-        let ratio = f64::from(quarter) / 4.0;
-        let colour = if quarter == 4 { TOKIO } else { FAINT };
-        line(&area, (at(ratio), TOP - 8), (at(ratio), bottom), colour)?;
-        let ink = Ink {
-            size: 11,
-            colour: TOKIO,
-            to: HPos::Center,
-        };
-        let words = if quarter == 4 {
-            "tokio".into()
-        } else {
-            format!("{ratio}")
-        };
-        text(&area, (at(ratio), TOP - 16), &ink, &words)?;
-    }
-    for (index, (table, ours, best)) in rows.iter().enumerate() {
-        let y = TOP + ROW * index as i32;
-        let name = Ink {
-            to: HPos::Right,
-            ..PLAIN
-        };
-        let unit = match &*table.unit {
-            "ns" => String::new(),
-            unit => format!(", {unit}"),
-        };
-        text(
-            &area,
-            (LEFT - 8, y + 14),
-            &name,
-            &format!("{}{unit}", table.row),
-        )?;
-        let bars = [
-            Some((*ours, OURS, String::new())),
-            best.and_then(|best| Some((best.to_yardstick?, PEER, format!(" {}", best.rt)))),
-        ];
-        for (turn, (ratio, colour, who)) in bars.into_iter().flatten().enumerate() {
-            let y = y + 13 * turn as i32;
-            bar(&area, (LEFT, y), at(ratio) - LEFT, 11, colour)?;
-            let ink = Ink { size: 11, ..PLAIN };
-            let words = format!("{ratio:.2}{who}");
-            // This white bar is drawn after the scale's lines, so that it covers them.
-            bar(
-                &area,
-                (at(ratio) + 3, y),
-                6 * words.len() as i32 + 4,
-                11,
-                WHITE,
-            )?;
-            text(&area, (at(ratio) + 5, y + 6), &ink, &words)?;
-        }
-    }
-    footer(&area, machine, bottom + 18, 150)?;
-    area.present()?;
-    Ok(())
 }
 
 /// Draws the tables in two columns, with a bar for each line of a table.

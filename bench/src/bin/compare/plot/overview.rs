@@ -1,0 +1,220 @@
+//! The charts of multiples: `all.svg` has each row, and `overview.svg` those of [`WORDS`], and each
+//! further row in which the yardstick is faster.
+use super::{Drawn, FAINT, Ink, OURS, PEER, PLAIN, TOKIO, bar, footer, line, shown, text};
+use crate::{
+    Machine,
+    table::{Line, Table, YARDSTICK},
+};
+use anyhow::{Result, anyhow};
+use plotters::{prelude::*, style::text_anchor::HPos};
+use std::path::{Path, PathBuf};
+
+/// The rows of the overview, in words for a reader who knows no runtime from inside.
+const WORDS: &[(&str, &str)] = &[
+    ("spawn_many_local", "spawn a task"),
+    ("spawn_join", "spawn a task and await its output"),
+    (
+        "spawn_busy_100us_remote",
+        "spawn while every worker is in a poll of 100 µs",
+    ),
+    ("ping_pong", "send a task a message and get an answer"),
+    ("idle_wake", "wake an idle runtime"),
+    ("wake_threads", "wake one task from four threads"),
+    ("spawn_blocking", "run a blocking closure and await it"),
+    ("timeout_ready", "a time limit for a future that is ready"),
+    ("idle_task", "memory of a waiting task"),
+    ("echo_50", "an echo over TCP, 50 connections"),
+    ("http_50", "a request over HTTP/1, 50 connections"),
+    ("fs_tree", "read a file"),
+];
+
+/// Draws both charts into `dir`, and returns the files' names.
+pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Vec<PathBuf>> {
+    let all: Vec<_> = tables
+        .iter()
+        .filter_map(|table| Entry::of(table, name(table)))
+        .collect();
+    let charts = [("overview.svg", chosen(tables)), ("all.svg", all)];
+    let mut files = Vec::new();
+    for (name, entries) in charts {
+        let file = dir.join(name);
+        chart(machine, &entries, &file).map_err(|error| anyhow!("{}: {error}", file.display()))?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+/// Returns the entries of the overview.
+fn chosen(tables: &[Table]) -> Vec<Entry<'_>> {
+    let named = WORDS.iter().filter_map(|(row, words)| {
+        let table = tables.iter().find(|table| table.row == *row)?;
+        Entry::of(table, (*words).to_owned())
+    });
+    let others = tables
+        .iter()
+        .filter(|table| WORDS.iter().all(|(row, _)| table.row != *row));
+    let others = others.filter_map(|table| Entry::of(table, name(table)));
+    named.chain(others.filter(Entry::is_behind)).collect()
+}
+
+fn name(table: &Table) -> String {
+    match &*table.unit {
+        "ns" => table.row.clone(),
+        unit => format!("{}, {unit}", table.row),
+    }
+}
+
+/// A row of a chart.
+struct Entry<'a> {
+    label: String,
+    figures: String,
+    /// Our figure as a multiple of the yardstick's.
+    ours: f64,
+    /// The best parallel peer and its multiple, unless that peer is the yardstick.
+    best: Option<(&'a str, f64)>,
+}
+
+impl<'a> Entry<'a> {
+    /// Returns the entry of a table that has our multiple and a best peer.
+    fn of(table: &'a Table, label: String) -> Option<Self> {
+        let line = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
+        let ours = table.lines.first()?;
+        let best = line(table.best_peer.as_deref()?).filter(|line| line.rt != YARDSTICK);
+        let figure = |line: &Line| Some(shown(line.value?, &table.unit));
+        let yardstick = line(YARDSTICK).and_then(figure).unwrap_or_default();
+        Some(Self {
+            label,
+            figures: format!("{}, {YARDSTICK} {yardstick}", figure(ours)?),
+            ours: ours.to_yardstick?,
+            best: best.and_then(|best| Some((&*best.rt, best.to_yardstick?))),
+        })
+    }
+
+    /// Whether the yardstick is faster, by the digits that the chart shows.
+    fn is_behind(&self) -> bool {
+        (100.0 * self.ours).round() > 100.0
+    }
+}
+
+fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> Drawn {
+    const LEFT: i32 = 316;
+    const ONE: i32 = 380;
+    /// The end of the scale. Longer bars are cut there.
+    const END: f64 = 1.25;
+    const ROW: i32 = 44;
+    const BAR: i32 = 15;
+    const TOP: i32 = 104;
+    let bottom = TOP + ROW * entries.len() as i32;
+    let area = SVGBackend::new(file, (860, bottom as u32 + 74)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let title = Ink { size: 21, ..PLAIN };
+    let heading = "Cost as a multiple of tokio's: shorter is better";
+    text(&area, (16, 26), &title, heading)?;
+    let label = Ink { size: 15, ..PLAIN };
+    for (x, colour, words) in [
+        (16, OURS, "selvedge"),
+        (
+            124,
+            PEER,
+            "the row's best parallel peer, where that isn't tokio",
+        ),
+    ] {
+        bar(&area, (x, 50), 12, 12, colour)?;
+        text(&area, (x + 18, 57), &label, words)?;
+    }
+    let at = |ratio: f64| LEFT + (ratio.min(END) * f64::from(ONE)) as i32;
+    let small = Ink {
+        size: 13,
+        colour: TOKIO,
+        to: HPos::Center,
+    };
+    for quarter in 0..=5 {
+        let ratio = f64::from(quarter) / 4.0;
+        let colour = if quarter == 4 { TOKIO } else { FAINT };
+        line(&area, (at(ratio), TOP - 10), (at(ratio), bottom), colour)?;
+        let words = match quarter {
+            4 => "tokio".into(),
+            _ => format!("{ratio}"),
+        };
+        text(&area, (at(ratio), TOP - 19), &small, &words)?;
+    }
+    for (entry, y) in entries.iter().zip((TOP..).step_by(ROW as usize)) {
+        let to = HPos::Right;
+        text(
+            &area,
+            (LEFT - 10, y + 8),
+            &Ink { to, ..label },
+            &entry.label,
+        )?;
+        text(
+            &area,
+            (LEFT - 10, y + 24),
+            &Ink { to, ..small },
+            &entry.figures,
+        )?;
+        let ours = (entry.ours, OURS, String::new());
+        let best = entry
+            .best
+            .map(|(name, ratio)| (ratio, PEER, format!(" {name}")));
+        for ((ratio, colour, of), y) in [Some(ours), best].into_iter().flatten().zip([y, y + BAR]) {
+            bar(&area, (LEFT, y), at(ratio) - LEFT, BAR - 1, colour)?;
+            let words = format!("{ratio:.2}{of}");
+            let end = at(ratio) + 6;
+            // A white bar under the text covers the lines of the scale, which were drawn before.
+            let width = (5.9 * words.len() as f64) as i32 + 4;
+            bar(&area, (end - 2, y), width, BAR - 1, WHITE)?;
+            text(
+                &area,
+                (end, y + BAR / 2),
+                &Ink { size: 13, ..PLAIN },
+                &words,
+            )?;
+        }
+    }
+    footer(&area, machine, bottom + 18, 180)?;
+    area.present()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{options::names::ROWS, saved};
+    use std::fs;
+
+    #[test]
+    fn overview_has_words_only_for_rows_that_exist() {
+        for (row, _) in WORDS {
+            assert!(ROWS.iter().any(|(known, _)| known == row), "{row}");
+        }
+    }
+
+    /// Fails if the overview leaves out a row in which tokio is faster, or if a chart is not the one
+    /// that the figures beside it draw.
+    #[test]
+    fn charts_match_the_figures_beside_them_and_hide_no_loss() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks");
+        let made = tempfile::tempdir().unwrap();
+        for dir in [docs.clone(), docs.join("jemalloc")] {
+            let report = saved(&[dir.join("results.json")]).unwrap();
+            for file in draw(&report.machine, &report.tables, made.path()).unwrap() {
+                let kept = dir.join(file.file_name().unwrap());
+                let name = kept.display();
+                let (drawn, kept) = (fs::read(&file).unwrap(), fs::read(&kept).unwrap());
+                assert!(
+                    drawn == kept,
+                    "`--from results.json --plot` draws another {name}"
+                );
+            }
+            let shown = chosen(&report.tables);
+            let all = report
+                .tables
+                .iter()
+                .filter_map(|table| Entry::of(table, name(table)));
+            for lost in all.filter(Entry::is_behind) {
+                let is_shown = shown.iter().any(|entry| entry.figures == lost.figures);
+                assert!(is_shown, "{}: {}", dir.display(), lost.label);
+            }
+        }
+    }
+}
