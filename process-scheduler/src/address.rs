@@ -1,9 +1,10 @@
 //! The addresses to which messages are sent, and the future of a send.
 use crate::{
     Call, CallError, Pid, Reply, SendError,
+    deadline::Deadline,
     lane::{Key, Taken},
     oneshot,
-    timer::{Deadline, Timer},
+    shared::Shared,
 };
 use std::{
     fmt,
@@ -30,8 +31,8 @@ pub(crate) trait Receive<M>: Send + Sync {
     /// empty. From a process on another node it takes nothing.
     fn take_mail(&self, into: &mut Taken<M>);
     fn pid(&self) -> Pid;
-    /// Returns the timer of the sender's scheduler.
-    fn timer(&self) -> &Timer;
+    /// Returns the sender's scheduler.
+    fn shared(&self) -> &Arc<Shared>;
 }
 
 /// The address of a process that takes messages of type `M`.
@@ -130,7 +131,7 @@ impl<M: Send + 'static> Address<M> {
         Call::new(
             receiver,
             refused,
-            Deadline::new(self.receiver.timer(), within),
+            Deadline::new(self.receiver.shared(), within),
         )
     }
 }

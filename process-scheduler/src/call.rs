@@ -1,12 +1,13 @@
 //! The answer to a call: the place for it, and its future.
-use crate::{CallError, oneshot, timer::Deadline};
+use crate::{CallError, deadline::Deadline, oneshot};
 use std::{
     fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
+    time::Instant,
 };
-use worker_idle::park::{ThreadPark, block_on};
+use worker_idle::park::{Park, ThreadPark};
 
 /// The place for the answer to a call: see [`Address::call`](crate::Address::call).
 ///
@@ -55,8 +56,27 @@ impl<R> Call<R> {
     ///
     /// # Errors
     /// The errors of the future.
-    pub fn wait(self) -> Result<R, CallError> {
-        block_on(&mut ThreadPark::new(), self)
+    pub fn wait(mut self) -> Result<R, CallError> {
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
+        // The thread waits for the deadline itself: all workers may be in long steps.
+        let mut park = ThreadPark::new();
+        let waker = park.waker();
+        loop {
+            if let Poll::Ready(answer) = self.receiver.poll(&Context::from_waker(&waker)) {
+                return answer.map_err(|()| CallError::Dropped);
+            }
+            let Some(at) = self.deadline.at else {
+                park.park();
+                continue;
+            };
+            let left = at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(CallError::Timeout);
+            }
+            park.park_timeout(left);
+        }
     }
 }
 

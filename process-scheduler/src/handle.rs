@@ -6,12 +6,8 @@
 //! No lock is held while user code runs. An `Arc` of a cell is dropped after the lock is released,
 //! since this drop may run user code. No lock is held while another is taken, except in `names.rs`.
 use crate::{
-    CancelReason, ExitReason, Info, Metrics, Parcel, Pid, Signal, Sleep, Tree,
-    metrics::Counters,
-    registry::Registry,
-    remote::Relation,
-    shared::Shared,
-    timer::{Deadline, Timer},
+    CancelReason, ExitReason, Info, Metrics, Parcel, Pid, Signal, Sleep, Tree, deadline::Deadline,
+    metrics::Counters, registry::Registry, remote::Relation, shared::Shared,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -154,9 +150,12 @@ impl Handle {
 
     /// Returns a future that is ready after a time, for processes and for other tasks.
     ///
-    /// The first deadline of a scheduler starts a thread that serves all of them. If the system
-    /// refuses that thread, a task that sleeps is polled again and again until its time is over or
-    /// the thread can be started. The same holds for the deadlines of calls and of supervisors.
+    /// A sleeping worker waits for the first deadline of the scheduler. If all workers are busy, each
+    /// of them looks at the deadlines between runs of processes. So the deadline of a process waits
+    /// for no step for which the process itself would not wait. But a task of another runtime that
+    /// sleeps here, or awaits a [`Call`](crate::Call), may be woken late while *all* workers are in
+    /// long steps: it waits until the first of these steps ends. [`Call::wait`](crate::Call::wait)
+    /// ends in time in any case.
     ///
     /// The end of a shutdown makes each sleep ready at once, however much of its time is left, and
     /// from then on a sleep is ready at its first poll. So a task of another runtime that sleeps
@@ -177,7 +176,7 @@ impl Handle {
     /// scheduler.wait(napping.pid());
     /// ```
     pub fn sleep(&self, time: Duration) -> Sleep {
-        Sleep(Deadline::new(self.timer(), time))
+        Sleep(Deadline::new(&self.shared, time))
     }
 
     /// Returns the counters.
@@ -197,10 +196,6 @@ impl Handle {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.shared.counters
-    }
-
-    pub(crate) fn timer(&self) -> &Timer {
-        &self.shared.timer
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -4,7 +4,7 @@ use crate::{
     guard::Guarded,
     handler::guarded_handler,
     shared::{Config, Shared},
-    worker::{self, Place},
+    worker::{self, BoxPark, Place},
 };
 use queue_spmc::deque::Worker as Deque;
 use std::{
@@ -39,7 +39,13 @@ pub struct Builder {
     workers: Option<usize>,
     name: String,
     config: Config,
+    driver: Option<Box<MakeDriver>>,
+    scope: Option<Arc<WorkerScope>>,
 }
+
+type MakeDriver = dyn Fn(usize) -> BoxPark + Send + Sync;
+
+type WorkerScope = dyn Fn(usize, &mut dyn FnMut()) + Send + Sync;
 
 impl Builder {
     fn new() -> Self {
@@ -47,6 +53,8 @@ impl Builder {
             workers: None,
             name: "process".to_owned(),
             config: Config::default(),
+            driver: None,
+            scope: None,
         }
     }
 
@@ -166,6 +174,72 @@ impl Builder {
         self
     }
 
+    /// Sets a driver in which the workers wait, such as a poller of sockets. `build` calls `make`
+    /// with the index of each worker, counted from 0.
+    ///
+    /// A worker that finds nothing to run parks in its driver, with a limit if it waits for a
+    /// deadline. A busy worker polls its driver now and then. After both, the worker
+    /// [delivers](Park::deliver) the collected events, and the processes that this wakes come to
+    /// the worker's own queue. So a process awaits whatever the driver drives. A panic of the
+    /// driver is dropped, and the worker goes on.
+    ///
+    /// A driver that its resources find by a thread-local needs a [`scope`](Self::scope), too. By
+    /// default a worker waits in a [`ThreadPark`].
+    ///
+    /// ```
+    /// use process_scheduler::{Inbox, Scheduler};
+    /// use net_driver::{Driver, time};
+    /// use std::time::Duration;
+    ///
+    /// let driver = Driver::new(2);
+    /// let parks = driver.clone();
+    /// let scheduler = Scheduler::builder()
+    ///     .workers(2)
+    ///     .driver(move |worker| parks.park(worker))
+    ///     .scope(move |worker, run| driver.scope(Some(worker), run))
+    ///     .build();
+    /// let sleeper = scheduler
+    ///     .spawn_async(|_: Inbox<()>| time::sleep(Duration::from_millis(5)))
+    ///     .unwrap();
+    /// scheduler.wait(sleeper.pid());
+    /// ```
+    pub fn driver<P: Park + Send + 'static>(
+        mut self,
+        make: impl Fn(usize) -> P + Send + Sync + 'static,
+    ) -> Self {
+        self.driver = Some(Box::new(move |worker| Box::new(make(worker))));
+        self
+    }
+
+    /// Sets a function that each worker's thread calls with its index and the loop of the worker.
+    /// The function must call the loop, once. It may set thread-locals around the call: see
+    /// [`driver`](Self::driver).
+    ///
+    /// ```
+    /// use process_scheduler::Scheduler;
+    /// use std::cell::Cell;
+    ///
+    /// thread_local!(static WORKER: Cell<Option<usize>> = const { Cell::new(None) });
+    ///
+    /// let scheduler = Scheduler::builder()
+    ///     .scope(|worker, run| {
+    ///         WORKER.set(Some(worker));
+    ///         run();
+    ///     })
+    ///     .build();
+    /// let (sender, worker) = std::sync::mpsc::channel();
+    /// let asks = scheduler.spawn_fn(move |(), _| sender.send(WORKER.get()).unwrap()).unwrap();
+    /// asks.try_send(()).unwrap();
+    /// assert!(worker.recv().unwrap().is_some());
+    /// ```
+    pub fn scope(
+        mut self,
+        scope: impl Fn(usize, &mut dyn FnMut()) + Send + Sync + 'static,
+    ) -> Self {
+        self.scope = Some(Arc::new(scope));
+        self
+    }
+
     /// Starts the workers.
     ///
     /// # Panics
@@ -188,7 +262,11 @@ impl Builder {
         let processors = || thread::available_parallelism().map_or(1, usize::from);
         let workers = self.workers.unwrap_or_else(processors);
         let deques: Vec<_> = (0..workers).map(|_| Deque::new()).collect();
-        let parks: Vec<_> = (0..workers).map(|_| ThreadPark::new()).collect();
+        let park = |worker| match &self.driver {
+            Some(make) => make(worker),
+            None => Box::new(ThreadPark::new()),
+        };
+        let parks: Vec<_> = (0..workers).map(park).collect();
         let stealers = deques.iter().map(Deque::stealer).collect();
         let wakers = parks.iter().map(Park::waker).collect();
         let shared = Arc::new(Shared::new(self.config, stealers, wakers));
@@ -201,9 +279,18 @@ impl Builder {
         for (index, (deque, park)) in deques.into_iter().zip(parks).enumerate() {
             let place = Place::new(shared.clone(), index, deque);
             let thread = thread::Builder::new().name(format!("{}-{index}", self.name));
-            scheduler
-                .threads
-                .push(thread.spawn(move || worker::run(place, park))?);
+            let scope = self.scope.clone();
+            let mut worker = Some((place, park));
+            let mut run = move || {
+                if let Some((place, park)) = worker.take() {
+                    worker::run(place, park);
+                }
+            };
+            let thread = thread.spawn(move || match scope {
+                Some(scope) => scope(index, &mut run),
+                None => run(),
+            })?;
+            scheduler.threads.push(thread);
         }
         Ok(scheduler)
     }

@@ -3,7 +3,7 @@ use crate::{
     Address, Handle, Parcel, Pid, SendError,
     address::Receive,
     lane::{Key, Taken},
-    timer::Timer,
+    shared::Shared,
 };
 use std::{
     sync::Arc,
@@ -127,7 +127,7 @@ impl<M: Send + 'static> Receive<M> for Remote {
         self.pid
     }
 
-    fn timer(&self) -> &Timer {
-        self.handle.timer()
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
     }
 }

@@ -68,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) injector: ValueInjector<Runnable>,
     pub(crate) stealers: Vec<Stealer<Runnable>>,
     pub(crate) idle: Idle,
+    /// The wakers that end the parks of the workers.
     pub(crate) wakers: Vec<Waker>,
     pub(crate) stop: AtomicBool,
     pub(crate) registry: Registry,
@@ -123,8 +124,13 @@ impl Shared {
     /// Wakes a worker for a process that was pushed, if a worker sleeps and none searches.
     pub(crate) fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
-            self.wakers[worker].wake_by_ref();
+            self.wake_worker(worker);
         }
+    }
+
+    /// Ends the present or the next park of a worker.
+    pub(crate) fn wake_worker(&self, worker: usize) {
+        self.wakers[worker].wake_by_ref();
     }
 
     /// Returns whether a queue has a process that a thief takes at once: see rule 4 of

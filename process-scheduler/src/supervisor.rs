@@ -39,10 +39,8 @@
 //!    end, as a monitor or a link of the supervisor may send one, with the reason `NoProcess`.
 use crate::{
     Backoff, CancelReason, Context, Event, EventsOf, ExitReason, Handle, InitError, Input,
-    NoCommand, OutputOf, Pid, Policy, Process, Spawn, SpawnError, Step, StepOf,
-    guard::Guarded,
-    supervised::Supervised,
-    timer::{Deadline, Timer},
+    NoCommand, OutputOf, Pid, Policy, Process, Spawn, SpawnError, Step, StepOf, deadline::Deadline,
+    guard::Guarded, supervised::Supervised,
 };
 use std::{
     collections::VecDeque,
@@ -507,8 +505,7 @@ impl Process for Supervisor {
             Some(at) => {
                 let is_armed = |(armed, _): &(Instant, Deadline)| *armed == at;
                 if !self.deadline.as_ref().is_some_and(is_armed) {
-                    let timer: &Timer = handle.timer();
-                    self.deadline = Some((at, Deadline::new(timer, at - now)));
+                    self.deadline = Some((at, Deadline::new(&handle.shared, at - now)));
                 }
             }
         }

@@ -43,12 +43,16 @@
 //!    again. A worker takes such processes from the deques of the others too, also the last one:
 //!    the owner may be in a step that never returns. So no process is left in a queue when
 //!    the last worker ends. A process whose `init` returns later is not run.
+//! 7. A busy worker *looks outside* after 16 runs of processes, or after each run if these take
+//!    long: it wakes the tasks whose deadlines have come, unless a sleeping worker keeps the time
+//!    (`timer.rs`), and polls its driver. A worker that parks does both when its park returns. The
+//!    tasks that it wakes come to its own deque.
 use crate::{
+    deadline,
     guard::guarded,
     metrics::WorkerCounters,
     runnable::{RunSlice, Runnable},
     shared::Shared,
-    timer,
 };
 use queue_spmc::{Steal, StealLimit, deque::Worker as Deque};
 use std::{
@@ -56,17 +60,21 @@ use std::{
     iter, mem, ptr,
     sync::Arc,
     thread,
+    time::{Duration, Instant},
 };
 use sync_shim::atomic::Ordering::Relaxed;
-use worker_idle::{
-    Watch, WatchState,
-    park::{Park, ThreadPark},
-};
+use worker_idle::{Watch, WatchState, park::Park};
 
 /// Steps between two looks at the oldest processes.
 const LOOK: u32 = 61;
 /// Processes that a worker takes from the injector for its deque.
 const BATCH: usize = 16;
+/// The largest number of runs between two looks outside, and the time that two looks should not be
+/// apart (rule 7).
+const RUNS: u32 = 16;
+const OUTSIDE: Duration = Duration::from_millis(1);
+/// The largest number of events of a driver that a busy worker collects at once.
+const EVENTS: usize = 64;
 /// The number of looks of a worker that finds nothing, and how many of them come without a yield in
 /// between. A model makes only two, as correctness does not depend on their number.
 const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
@@ -75,6 +83,9 @@ const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     16
 };
 const TIGHT: u32 = 4;
+
+/// The parker of a worker.
+pub(crate) type BoxPark = Box<dyn Park + Send>;
 
 /// A worker's deque, and how its processes came there.
 struct LocalDeque {
@@ -171,25 +182,29 @@ pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
 }
 
 /// Runs processes on this thread, as one of the scheduler's workers, until the scheduler stops.
-pub(crate) fn run(place: Place, park: ThreadPark) {
+pub(crate) fn run(place: Place, park: BoxPark) {
     PLACE.set(&raw const place);
     let leave = LeavePlace;
-    timer::keep_entries(true);
+    deadline::keep_entries(true);
     let mut worker = Worker::new(&place, park);
     // A process guards its user code. This guard is for any other panic: the process is stuck then,
     // and the worker continues.
     while guarded(|| worker.run_until_stop()).is_none() {}
-    timer::keep_entries(false);
+    deadline::keep_entries(false);
     drop(leave);
 }
 
 /// The progress of one worker.
 struct Worker<'a> {
     place: &'a Place,
-    park: ThreadPark,
+    park: BoxPark,
     random: u32,
     /// Steps since the last look at the oldest processes.
     steps: u32,
+    /// Runs until the next look outside, and from one such look to the next (rule 7).
+    runs_left: u32,
+    runs_between: u32,
+    looked_outside: Instant,
     /// True while the look at the injector's oldest process is still to come.
     looks_at_injector: bool,
     /// The address of the process that was run last, if it went to the back of the injector, or 0.
@@ -203,12 +218,15 @@ struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(place: &'a Place, park: ThreadPark) -> Self {
+    fn new(place: &'a Place, park: BoxPark) -> Self {
         Self {
             place,
             park,
             random: place.index as u32 * 2 + 1,
             steps: 0,
+            runs_left: RUNS,
+            runs_between: RUNS,
+            looked_outside: Instant::now(),
             looks_at_injector: false,
             requeued: 0,
             searching: false,
@@ -386,8 +404,10 @@ impl<'a> Worker<'a> {
     fn serve(&mut self, mut runnable: Runnable) {
         if self.searching {
             self.searching = false;
-            if self.shared().idle.stop_searching() && self.has_work_for_another() {
-                self.shared().notify();
+            let shared = self.shared();
+            let is_last = shared.idle.stop_searching();
+            if is_last && self.has_work_for_another() || shared.timer.lacks_keeper() {
+                shared.notify();
             }
         }
         self.requeued = 0;
@@ -400,6 +420,10 @@ impl<'a> Worker<'a> {
             };
             let left = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
+            self.runs_left -= 1;
+            if self.runs_left == 0 {
+                self.look_outside();
+            }
             let Some(left) = left else {
                 return;
             };
@@ -428,6 +452,34 @@ impl<'a> Worker<'a> {
         shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()
     }
 
+    /// Looks at the timer if nobody keeps the time, and polls the driver (rule 7).
+    #[cold]
+    fn look_outside(&mut self) {
+        let now = Instant::now();
+        let is_late = now.duration_since(self.looked_outside) > OUTSIDE;
+        self.runs_between = if is_late {
+            1
+        } else {
+            RUNS.min(2 * self.runs_between)
+        };
+        self.runs_left = self.runs_between;
+        self.looked_outside = now;
+        if self.shared().timer.lacks_keeper() {
+            self.shared().timer.fire();
+        }
+        guarded(|| self.park.poll(EVENTS));
+        self.deliver();
+    }
+
+    /// Wakes the tasks of the events that the driver has collected. The worker counts as awake, so
+    /// the tasks come to its own deque.
+    fn deliver(&mut self) {
+        if self.park.has_events() {
+            // The wakers are user code.
+            guarded(|| self.park.deliver());
+        }
+    }
+
     /// Looks again (rule 5), and then parks.
     fn wait(&mut self) {
         self.note_steps();
@@ -445,47 +497,73 @@ impl<'a> Worker<'a> {
                 return self.serve(runnable);
             }
         }
-        let shared = self.shared();
+        let (shared, index) = (self.shared(), self.place.index);
         let idle = &shared.idle;
-        idle.sleep(self.place.index, self.searching);
+        idle.sleep(index, self.searching);
         self.searching = true; // However this worker wakes, it counts as searching then.
         if shared.has_shared() {
-            idle.wake_self(self.place.index);
+            idle.wake_self(index);
             Watch::forget(idle, &self.watch);
             return;
         }
+        if self.park() {
+            shared.timer.leave();
+            if shared.timer.lacks_keeper() {
+                shared.timer.fire();
+            }
+        }
+        self.deliver();
+    }
+
+    /// Parks until the worker counts as awake, or the scheduler stops. Returns whether the worker
+    /// keeps the time.
+    fn park(&mut self) -> bool {
+        let (shared, index) = (self.shared(), self.place.index);
+        let idle = &shared.idle;
         if shared.has_ready() {
             // Rule 4.
             idle.want_watcher();
         }
         self.note_steps();
         self.counters().count_park();
-        let mut watch = Watch::begin(idle, self.place.index, &self.watch);
+        let mut watch = Watch::begin(idle, index, &self.watch);
+        let mut keeps = None;
         // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
         // store.
-        while !idle.was_notified(self.place.index) && !shared.stop.load(Relaxed) {
-            let Some(watcher) = &mut watch else {
-                self.park.park();
-                continue;
-            };
-            self.park.park_timeout(watcher.limit());
-            if idle.was_notified(self.place.index) {
+        while !idle.was_notified(index) && !shared.stop.load(Relaxed) {
+            keeps = shared.timer.keep(index);
+            if keeps == Some(Duration::ZERO) || self.park.has_events() {
+                idle.wake_self(index);
                 break;
             }
+            let deadline = keeps.filter(|limit| *limit != Duration::MAX);
+            let look = watch.as_ref().map(Watch::limit);
+            // A panic of the driver ends this park, and the worker looks again.
+            match [deadline, look].into_iter().flatten().min() {
+                Some(limit) => guarded(|| self.park.park_timeout(limit)),
+                None => guarded(|| self.park.park()),
+            };
+            if idle.was_notified(index) {
+                break;
+            }
+            let Some(watcher) = &mut watch else {
+                continue;
+            };
             if !watcher.record_look(shared.has_ready()) {
                 watch = None;
             }
             let is_stuck = (0..self.seen.len()).any(|worker| self.is_stuck(worker));
             if is_stuck || shared.has_shared() {
                 drop(watch);
-                idle.wake_self(self.place.index);
+                idle.wake_self(index);
                 self.takes_last = true;
-                return;
+                return keeps.is_some();
             }
             self.note_steps();
         }
         drop(watch);
         Watch::forget(idle, &self.watch);
+        keeps.is_some()
     }
 }
 

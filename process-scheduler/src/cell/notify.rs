@@ -10,8 +10,8 @@ use crate::{
     event::Urgent,
     handler::Complete,
     lane::{Key, Taken},
+    shared::Shared,
     state::MESSAGE,
-    timer::Timer,
     worker,
 };
 use queue_global::mpsc::Pushed;
@@ -62,8 +62,8 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
         self.pid
     }
 
-    fn timer(&self) -> &Timer {
-        self.handle.timer()
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
     }
 }
 

@@ -134,7 +134,7 @@ fn submit_racing_the_wait_of_the_only_worker_is_run() {
             thread::spawn(move || submit(&shared, process))
         };
         let place = Place::new(handle.shared.clone(), 0, Deque::new());
-        let mut worker = Worker::new(&place, park);
+        let mut worker = Worker::new(&place, Box::new(park));
         while handle.shared.live() > 0 {
             match worker.find() {
                 Some(runnable) => worker.serve(runnable),
@@ -159,7 +159,7 @@ fn submit_racing_the_last_searcher_wakes_a_sleeper() {
         let [found, other] = [(); 2].map(|()| ending(&handle));
         let [park, _] = parks;
         let place = Place::new(handle.shared.clone(), 0, Deque::new());
-        let mut worker = Worker::new(&place, park);
+        let mut worker = Worker::new(&place, Box::new(park));
         shared.idle.sleep(1, false);
         worker.searching = shared.idle.try_search();
         assert!(worker.searching);
