@@ -2,7 +2,7 @@
 use crate::{
     Call, CallError, Pid, Reply, SendError,
     deadline::Deadline,
-    lane::{Key, Taken},
+    lane::{SenderKey, Taken},
     oneshot,
     shared::Shared,
 };
@@ -22,11 +22,11 @@ pub(crate) trait Receive<M>: Send + Sync {
     fn poll_send(
         &self,
         message: &mut Option<M>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
     ) -> Poll<Result<(), SendError<M>>>;
     /// Drops the waker of a send that waits no longer.
-    fn forget_send(&self, key: Key);
+    fn forget_send(&self, key: SenderKey);
     /// Takes all messages out of the mailbox. Only a step of the process calls this, and `into` is
     /// empty. From a process on another node it takes nothing.
     fn take_mail(&self, into: &mut Taken<M>);
@@ -163,7 +163,7 @@ pub struct Sending<'a, M> {
     to: &'a Address<M>,
     message: Option<M>,
     /// `Some` while the send waits for room: the lane may have the send's waker under this key.
-    key: Option<Key>,
+    key: Option<SenderKey>,
 }
 
 // The message is not pinned.

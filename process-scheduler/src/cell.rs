@@ -40,7 +40,7 @@ use crate::{
     worker,
 };
 use queue_global::mpsc::Batch;
-use related::{More, Related};
+use related::{Related, RelationLists};
 use std::{any::type_name, panic::Location, sync::Arc};
 use sync_shim::{cell::UnsafeCell, sync::Mutex};
 
@@ -51,9 +51,9 @@ mod related;
 mod restart;
 mod run;
 
-pub(crate) struct Cell<P: Process> {
+pub(crate) struct ProcessCell<P: Process> {
     core: CoreOf<P::Message, P::Output, P::Error>,
-    inner: UnsafeCell<Inner<P>>,
+    inner: UnsafeCell<CellInner<P>>,
     related: Mutex<Related>,
     handle: Handle,
     pid: Pid,
@@ -62,11 +62,11 @@ pub(crate) struct Cell<P: Process> {
 
 // SAFETY: the core is `Sync`. The owner of the token alone touches `inner`, whose parts are `Send`
 // (rule 2). The other fields are `Sync`.
-unsafe impl<P: Process> Sync for Cell<P> {}
+unsafe impl<P: Process> Sync for ProcessCell<P> {}
 // SAFETY: a cell owns its parts, which are `Send`.
-unsafe impl<P: Process> Send for Cell<P> {}
+unsafe impl<P: Process> Send for ProcessCell<P> {}
 
-struct Inner<P: Process> {
+struct CellInner<P: Process> {
     body: Body<P>,
     pending: Pending<P::Message, P::Output, P::Error>,
     waits: Option<Wait>,
@@ -83,7 +83,7 @@ enum Body<P: Process> {
 }
 
 /// The parts of a new cell.
-pub(crate) struct Parts<P: Process> {
+pub(crate) struct CellParts<P: Process> {
     pub(crate) body: P,
     /// The node in the process's pid.
     pub(crate) node: u32,
@@ -94,18 +94,18 @@ pub(crate) struct Parts<P: Process> {
     pub(crate) restart: Option<Box<Restart<P>>>,
 }
 
-impl<P: Process> Cell<P> {
-    pub(crate) fn new(parts: Parts<P>) -> Arc<Self> {
+impl<P: Process> ProcessCell<P> {
+    pub(crate) fn new(parts: CellParts<P>) -> Arc<Self> {
         let related = match &parts.restart {
             None => Related::None,
-            Some(restart) => Related::Some(Box::new(More {
+            Some(restart) => Related::Some(Box::new(RelationLists {
                 supervisor: Some(restart.child.supervisor),
-                ..More::default()
+                ..RelationLists::default()
             })),
         };
         pool::new_arc(Self {
             core: CoreOf::<P::Message, P::Output, P::Error>::new(parts.mailbox),
-            inner: UnsafeCell::new(Inner {
+            inner: UnsafeCell::new(CellInner {
                 body: Body::Own(parts.body),
                 pending: Pending {
                     urgent: Batch::default(),
@@ -135,7 +135,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Changes the relations by `f`. `None` if the process has ended.
-    fn relate<R>(&self, f: impl FnOnce(&mut More) -> R) -> Option<R> {
+    fn relate<R>(&self, f: impl FnOnce(&mut RelationLists) -> R) -> Option<R> {
         let mut related = self.related.lock();
         if let Related::None = *related {
             *related = Related::Some(Box::default());
@@ -162,7 +162,7 @@ impl<P: Process> Cell<P> {
     /// Calls the body's `init`. Only the owner of the token calls this.
     fn init(
         self: &Arc<Self>,
-        inner: &mut Inner<P>,
+        inner: &mut CellInner<P>,
         method: &str,
         input: Input,
     ) -> Result<(), SpawnError> {
@@ -219,7 +219,7 @@ impl<P: Process> Cell<P> {
 /// Returns the size of a process's cell in bytes.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) const fn bytes_of<P: Process>() -> usize {
-    size_of::<Cell<P>>()
+    size_of::<ProcessCell<P>>()
 }
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]

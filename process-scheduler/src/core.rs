@@ -13,11 +13,11 @@
 //!    the phase takes the token out. If the worker could not publish such a phase, it takes the
 //!    token out again.
 //! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event
-//!    is behind the first one, and the worker takes all events of the lane. [`Core::signal`] does
+//!    is behind the first one, and the worker takes all events of the lane. [`ProcessCore::signal`] does
 //!    so for a signal. A message may push another one out of its lane, so the cell sends messages
 //!    itself (`cell/notify.rs`).
 //! 3. The end of the process closes both lanes. So each event is delivered, handed back to its
-//!    sender, or returned by [`Core::end`].
+//!    sender, or returned by [`ProcessCore::end`].
 //! 4. The token keeps the core live. The exchange that suspends or stops the process gives the
 //!    token away, and another thread may free the core at once. So during the exchange this thread
 //!    has only a reference to `state`, an atomic, and afterwards it uses no reference.
@@ -25,13 +25,13 @@ use crate::{
     Mailbox,
     lane::{Lane, Taken},
     pool::Kept,
-    state::{FINAL, KILL, Notified, State, Suspended, URGENT, WAKE, Wait},
+    state::{FINAL, KILL, NotifierDuty, RunState, SuspenderDuty, URGENT, WAKE, Wait},
 };
 use queue_global::mpsc::{Batch, Pushed, Queue};
 use sync_shim::cell::UnsafeCell;
 
-pub(crate) struct Core<M, S, T> {
-    pub(crate) state: State,
+pub(crate) struct ProcessCore<M, S, T> {
+    pub(crate) state: RunState,
     urgent: Queue<S, Kept>,
     pub(crate) messages: Lane<M>,
     token: UnsafeCell<Option<T>>,
@@ -39,13 +39,13 @@ pub(crate) struct Core<M, S, T> {
 
 // SAFETY: messages, signals and the token go in on one thread and come out on another. By rule 1
 // one thread at a time touches the token.
-unsafe impl<M: Send, S: Send, T: Send> Sync for Core<M, S, T> {}
+unsafe impl<M: Send, S: Send, T: Send> Sync for ProcessCore<M, S, T> {}
 
-impl<M, S, T> Core<M, S, T> {
+impl<M, S, T> ProcessCore<M, S, T> {
     /// Makes the core of a new process. The caller has the token, and submits it.
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         Self {
-            state: State::new(),
+            state: RunState::new(),
             urgent: Queue::with_nodes(),
             messages: Lane::new(mailbox),
             token: UnsafeCell::new(None),
@@ -77,8 +77,8 @@ impl<M, S, T> Core<M, S, T> {
     #[must_use]
     pub(crate) fn notify(&self, bit: u64) -> Option<T> {
         match self.state.notify(bit) {
-            Notified::Submit => self.take_token(),
-            Notified::DoNothing | Notified::Gone => None,
+            NotifierDuty::Submit => self.take_token(),
+            NotifierDuty::DoNothing | NotifierDuty::Gone => None,
         }
     }
 
@@ -114,9 +114,9 @@ impl<M, S, T> Core<M, S, T> {
         // SAFETY: rule 4: the core is live until the exchange.
         let state = unsafe { &(*this).state };
         match state.suspend(wait) {
-            Suspended::Waits => None,
+            SuspenderDuty::Waits => None,
             // SAFETY: the exchange left the token to this thread, so the core is live.
-            Suspended::Ready => unsafe { &*this }.take_token(),
+            SuspenderDuty::Ready => unsafe { &*this }.take_token(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The events of a step, as the process takes them from its lanes.
 use crate::{
-    Event, core::Core, event::Urgent, guard::drop_guarded, lane::Taken, pool::Kept,
+    Event, core::ProcessCore, event::Urgent, guard::drop_guarded, lane::Taken, pool::Kept,
     runnable::Runnable,
 };
 use queue_global::mpsc::Batch;
@@ -12,7 +12,7 @@ pub(crate) struct Pending<M, O, E> {
     pub(crate) messages: Taken<M>,
 }
 
-pub(crate) type CoreOf<M, O, E> = Core<M, Urgent<O, E>, Runnable>;
+pub(crate) type CoreOf<M, O, E> = ProcessCore<M, Urgent<O, E>, Runnable>;
 
 /// The events of a step: signals and completions first, then messages. See [`Process::step`].
 ///

@@ -57,22 +57,22 @@ pub enum Mailbox {
 
 pub(crate) enum Lane<M> {
     Unbounded(Queue<M, Kept>),
-    Bounded(Box<Bounded<M>>),
+    Bounded(Box<BoundedLane<M>>),
 }
 
 /// Names a sender that waits for room.
-pub(crate) type Key = u64;
+pub(crate) type SenderKey = u64;
 
-pub(crate) struct Bounded<M> {
-    inner: Mutex<Inner<M>>,
+pub(crate) struct BoundedLane<M> {
+    inner: Mutex<LockedLane<M>>,
     capacity: usize,
     drops_oldest: bool,
 }
 
-struct Inner<M> {
+struct LockedLane<M> {
     queue: VecDeque<M>,
-    waiters: BTreeMap<Key, Waker>,
-    next_key: Key,
+    waiters: BTreeMap<SenderKey, Waker>,
+    next_key: SenderKey,
     closed: bool,
 }
 
@@ -94,13 +94,13 @@ impl<M> Lane<M> {
             Mailbox::Bounded(capacity) => (capacity.max(1), false),
             Mailbox::DropOldest(capacity) => (capacity, true),
         };
-        let inner = Inner {
+        let inner = LockedLane {
             queue: VecDeque::new(),
             waiters: BTreeMap::new(),
             next_key: 0,
             closed: false,
         };
-        Self::Bounded(Box::new(Bounded {
+        Self::Bounded(Box::new(BoundedLane {
             inner: Mutex::new(inner),
             capacity,
             drops_oldest,
@@ -122,7 +122,7 @@ impl<M> Lane<M> {
     pub(crate) fn poll_push(
         &self,
         message: &mut Option<M>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
     ) -> Poll<LanePush<M>> {
         if let Self::Bounded(bounded) = self {
@@ -135,7 +135,7 @@ impl<M> Lane<M> {
     }
 
     /// Removes the waker of a sender that waits no longer.
-    pub(crate) fn forget(&self, key: Key) {
+    pub(crate) fn forget(&self, key: SenderKey) {
         if let Self::Bounded(bounded) = self {
             let waker = bounded.inner.lock().waiters.remove(&key);
             // The caller drops its message next.
@@ -208,7 +208,7 @@ impl<M> Lane<M> {
 
 // Some functions are not inlined, so that the path of an unbounded lane saves no registers for
 // them.
-impl<M> Bounded<M> {
+impl<M> BoundedLane<M> {
     #[inline(never)]
     fn take(&self, into: &mut Taken<M>) {
         let mut inner = self.inner.lock();
@@ -231,7 +231,7 @@ impl<M> Bounded<M> {
         self.inner.lock().queue.is_empty()
     }
 
-    fn has_room(&self, inner: &Inner<M>) -> bool {
+    fn has_room(&self, inner: &LockedLane<M>) -> bool {
         self.drops_oldest || inner.queue.len() < self.capacity
     }
 
@@ -240,7 +240,7 @@ impl<M> Bounded<M> {
         self.push_locked(&mut self.inner.lock(), message)
     }
 
-    fn push_locked(&self, inner: &mut Inner<M>, message: M) -> LanePush<M> {
+    fn push_locked(&self, inner: &mut LockedLane<M>, message: M) -> LanePush<M> {
         if inner.closed {
             return Err(SendError::Closed(message));
         }
@@ -269,7 +269,7 @@ impl<M> Bounded<M> {
     fn poll_push(
         &self,
         message: &mut Option<M>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
     ) -> Poll<LanePush<M>> {
         // Rule 4: the waker is cloned outside of the lock, and only if no equal one is registered.

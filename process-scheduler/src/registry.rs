@@ -24,12 +24,12 @@ pub(crate) struct Registry {
 }
 
 struct Shard {
-    slots: Vec<Slot>,
+    slots: Vec<PidSlot>,
     free: u32,
     closed: bool,
 }
 
-struct Slot {
+struct PidSlot {
     cell: Option<Arc<dyn AnyCell>>,
     generation: NonZeroU32,
     next_free: u32,
@@ -44,7 +44,7 @@ impl Shard {
                 if at >= NIL / SHARDS {
                     return None;
                 }
-                self.slots.push(Slot {
+                self.slots.push(PidSlot {
                     cell: None,
                     generation: NonZeroU32::MIN,
                     next_free: NIL,

@@ -183,6 +183,9 @@ impl Builder {
     /// the worker's own queue. So a process awaits whatever the driver drives. A panic of the
     /// driver is dropped, and the worker goes on.
     ///
+    /// A worker in a long step neither parks in its driver nor polls it. So a driver should have a
+    /// way to be driven by the workers that sleep meanwhile, such as the standby of this example.
+    ///
     /// A driver that its resources find by a thread-local needs a [`scope`](Self::scope), too. By
     /// default a worker waits in a [`ThreadPark`].
     ///
@@ -191,7 +194,7 @@ impl Builder {
     /// use net_driver::{Driver, time};
     /// use std::time::Duration;
     ///
-    /// let driver = Driver::new(2);
+    /// let driver = Driver::new(2).with_standby();
     /// let parks = driver.clone();
     /// let scheduler = Scheduler::builder()
     ///     .workers(2)

@@ -2,7 +2,7 @@
 use crate::{
     Address, Handle, Parcel, Pid, SendError,
     address::Receive,
-    lane::{Key, Taken},
+    lane::{SenderKey, Taken},
     shared::Shared,
 };
 use std::{
@@ -110,7 +110,7 @@ impl<M: Send + 'static> Receive<M> for Remote {
     fn poll_send(
         &self,
         message: &mut Option<M>,
-        _: &mut Option<Key>,
+        _: &mut Option<SenderKey>,
         _: &Waker,
     ) -> Poll<Result<(), SendError<M>>> {
         match message.take() {
@@ -119,7 +119,7 @@ impl<M: Send + 'static> Receive<M> for Remote {
         }
     }
 
-    fn forget_send(&self, _: Key) {}
+    fn forget_send(&self, _: SenderKey) {}
 
     fn take_mail(&self, _: &mut Taken<M>) {}
 

@@ -2,7 +2,7 @@
 //! the count of live processes.
 use crate::{
     Info, Mailbox, Pid, Relay,
-    group::Group,
+    group::ProcessGroup,
     guard::{Guarded, guarded},
     metrics::Counters,
     panic_hook::{PanicHook, write_panic},
@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) timer: Timer,
     pub(crate) names: Mutex<HashMap<String, Pid>>,
-    pub(crate) groups: Mutex<HashMap<String, Group>>,
+    pub(crate) groups: Mutex<HashMap<String, ProcessGroup>>,
     pub(crate) remote: RemoteTable,
     /// `begun` counts the spawns. `gone` counts the processes that have ended for good, and the
     /// spawns that were refused. There are two counts, so that a thread that spawns processes and

@@ -2,7 +2,7 @@
 use crate::{
     Address, ExitReason, Handle, Handler, Input, Mailbox, Process, SpawnError,
     address::Receive,
-    cell::{Cell, Parts},
+    cell::{CellParts, ProcessCell},
     guard::{Guarded, drop_guarded},
     handler::guarded_handler,
     process::HandlerOf,
@@ -197,7 +197,7 @@ impl Handle {
         spawn: &Spawn,
         handler: Option<HandlerOf<P>>,
         supervised: Option<Supervised<P>>,
-    ) -> Result<Arc<Cell<P>>, SpawnError> {
+    ) -> Result<Arc<ProcessCell<P>>, SpawnError> {
         if !self.shared.begin() {
             return Err(SpawnError::Full);
         }
@@ -209,7 +209,7 @@ impl Handle {
                 last: ExitReason::Killed,
             })
         });
-        let cell = Cell::new(Parts {
+        let cell = ProcessCell::new(CellParts {
             body: process.into_inner(),
             node: self.node(),
             handle: self.clone(),
@@ -218,7 +218,7 @@ impl Handle {
             traps_exits: spawn.traps_exits,
             restart,
         });
-        let inserted = self.registry().insert(cell, Cell::set_pid);
+        let inserted = self.registry().insert(cell, ProcessCell::set_pid);
         let cell = inserted.map_err(|(cell, error)| {
             // The count first: the drop is user code, which may take long.
             self.ended();

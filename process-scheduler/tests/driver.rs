@@ -1,7 +1,7 @@
 //! Workers that wait in a driver of the user, and deadlines that workers serve.
 use process_scheduler::{
-    CallError, EventsOf, ExitReason, Flow, Inbox, NoCommand, OutputOf, Process, Reply, Scheduler,
-    Sleep, Step, StepOf,
+    CallError, Cx, EventsOf, ExitReason, Flow, Inbox, NoCommand, OutputOf, Process, Reply,
+    Scheduler, Sleep, Step, StepOf,
 };
 use std::{
     future::Future,
@@ -200,7 +200,7 @@ mod net {
     use std::io;
 
     fn scheduler(workers: usize) -> Scheduler {
-        let driver = Driver::new(workers);
+        let driver = Driver::new(workers).with_standby();
         let parks = driver.clone();
         Scheduler::builder()
             .workers(workers)
@@ -293,6 +293,36 @@ mod net {
     #[test]
     fn actors_on_two_workers_echo_over_tcp_and_sleep() {
         echoes(2);
+    }
+
+    /// One actor sleeps in the driver, while a step of another one waits on its thread.
+    ///
+    /// Fails if the sleeping worker does not look after the driver of the other one.
+    #[test]
+    fn sleep_in_the_driver_beside_a_long_step_comes() {
+        let scheduler = scheduler(2);
+        let (sender, slept) = mpsc::channel();
+        let sleeper = move |mut inbox: Inbox<()>| async move {
+            while inbox.receive().await.is_some() {
+                time::sleep(TIME).await;
+                sender.send(()).unwrap();
+            }
+        };
+        let sleeper = scheduler.spawn_async(sleeper).unwrap();
+        let blocks = move |(), _: &mut Cx<'_>| {
+            sleeper.try_send(()).unwrap();
+            slept.recv_timeout(LIMIT).unwrap();
+        };
+        let blocks = scheduler.spawn_fn(blocks).unwrap();
+        for _ in 0..10 {
+            blocks.try_send(()).unwrap();
+        }
+        scheduler.cancel(blocks.pid());
+        let reason = scheduler.wait(blocks.pid());
+        assert!(matches!(
+            reason,
+            ExitReason::Cancelled | ExitReason::NoProcess
+        ));
     }
 
     /// One actor always continues, so the only worker never parks.

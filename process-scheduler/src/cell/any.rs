@@ -1,5 +1,5 @@
 //! The operations on a cell by a thread that has only its pid.
-use super::{Cell, related::Related};
+use super::{ProcessCell, related::Related};
 use crate::{
     CancelReason, ExitReason, Info, Pid, Process, SendError, Signal,
     address::Receive,
@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{any::Any, sync::Arc};
 
-impl<P: Process> Cell<P> {
+impl<P: Process> ProcessCell<P> {
     /// Removes one monitor of the target, which has ended: each monitor gets an exit of its own.
     fn unmonitor_once(&self, target: Pid) {
         if let Related::Some(more) = &mut *self.related.lock() {
@@ -19,7 +19,7 @@ impl<P: Process> Cell<P> {
     }
 }
 
-impl<P: Process> AnyCell for Cell<P> {
+impl<P: Process> AnyCell for ProcessCell<P> {
     fn revive(self: Arc<Self>) {
         self.restart();
     }

@@ -1,9 +1,9 @@
 //! The end of an incarnation, and the end for good.
-use super::{Body, Cell, Inner, related::Related};
+use super::{Body, CellInner, ProcessCell, related::Related};
 use crate::{
     ExitReason, Pid, Policy, Process, Signal,
     any_cell::AnyCell,
-    core::Core,
+    core::ProcessCore,
     guard::{drop_guarded, guarded},
     lane::Taken,
     pool,
@@ -13,7 +13,7 @@ use crate::{
 use std::{mem, sync::Arc};
 use sync_shim::panics;
 
-impl<P: Process> Cell<P> {
+impl<P: Process> ProcessCell<P> {
     /// Ends a new process that was never started, without a close: its `init` did not run. The
     /// caller has the token.
     pub(crate) fn abandon(self: Arc<Self>) {
@@ -45,7 +45,7 @@ impl<P: Process> Cell<P> {
         // SAFETY: the token, which is this thread's, keeps the cell live.
         let core = unsafe { &raw const (*this).core };
         // SAFETY: as above. `this` is not used after `None`.
-        if let Some(token) = unsafe { Core::stop(core, Runnable(self)) } {
+        if let Some(token) = unsafe { ProcessCore::stop(core, Runnable(self)) } {
             // SAFETY: the token keeps the cell live.
             let this = unsafe { &*this };
             // SAFETY: rule 2: this thread has the token.
@@ -70,7 +70,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Closes the body. Returns the supervisor if it may restart the process.
-    pub(super) fn close(&self, inner: &mut Inner<P>, reason: &ExitReason) -> Option<Pid> {
+    pub(super) fn close(&self, inner: &mut CellInner<P>, reason: &ExitReason) -> Option<Pid> {
         // The end of a closed body was reported before.
         if !matches!(inner.body, Body::Closed) {
             self.report_end(inner, reason);
@@ -96,7 +96,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Closes and drops the body, once (rule 3).
-    pub(super) fn close_body(&self, inner: &mut Inner<P>) {
+    pub(super) fn close_body(&self, inner: &mut CellInner<P>) {
         let span = &inner.span;
         let close = |close: &mut dyn FnMut()| {
             span.run_guarded(|| {
@@ -132,7 +132,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Counts and records the end of an incarnation, once.
-    pub(super) fn report_end(&self, inner: &Inner<P>, reason: &ExitReason) {
+    pub(super) fn report_end(&self, inner: &CellInner<P>, reason: &ExitReason) {
         self.handle.counters().exited(reason);
         inner.span.exited(reason);
     }
@@ -143,7 +143,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Ends the process for good. Only the owner of the token calls this.
-    pub(super) fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
+    pub(super) fn end(&self, inner: &mut CellInner<P>, reason: ExitReason) {
         inner.span.close();
         let (urgent, messages) = self.core.end();
         urgent.for_each(drop_guarded);

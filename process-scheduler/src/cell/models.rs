@@ -3,7 +3,7 @@ use super::*;
 use crate::{
     EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Relay, SendError, Signal, Step, StepOf,
     any_cell::AnyCell,
-    core::Core,
+    core::ProcessCore,
     remote::Relation,
     shared::models::{with_relay, without_threads},
     supervised::Supervised,
@@ -25,7 +25,7 @@ impl Process for Still {
 }
 
 /// Puts a cell into the registry. The caller has its token.
-pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
+pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<ProcessCell<Still>> {
     assert!(handle.shared.begin());
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {
@@ -41,7 +41,7 @@ pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
             last: ExitReason::Killed,
         })
     });
-    let cell = Cell::new(Parts {
+    let cell = ProcessCell::new(CellParts {
         body: Still,
         node: handle.node(),
         handle: handle.clone(),
@@ -50,7 +50,7 @@ pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
         traps_exits: true,
         restart,
     });
-    let inserted = handle.registry().insert(cell, Cell::set_pid);
+    let inserted = handle.registry().insert(cell, ProcessCell::set_pid);
     inserted.map_err(|(_, error)| error).unwrap()
 }
 
@@ -425,7 +425,7 @@ fn kill_racing_a_restart_keeps_its_reason() {
         let child = spawn(&handle, Some(supervisor.pid));
         child.core.state.begin();
         // SAFETY: the token of the new process is this thread's, and the process runs.
-        let stopped = unsafe { Core::stop(&raw const child.core, Runnable(child.clone())) };
+        let stopped = unsafe { ProcessCore::stop(&raw const child.core, Runnable(child.clone())) };
         assert!(stopped.is_none());
         let killer = {
             let child = child.clone();

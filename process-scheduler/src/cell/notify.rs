@@ -3,13 +3,13 @@
 //! A sender pushes a message into the lane, then sets the bit of messages if its message is the
 //! first in the lane (rule 2 of `core.rs`), and then queues the token if the bit has ended the
 //! process's wait.
-use super::Cell;
+use super::ProcessCell;
 use crate::{
     CommandError, Pid, Process, SendError,
     address::Receive,
     event::Urgent,
     handler::Complete,
-    lane::{Key, Taken},
+    lane::{SenderKey, Taken},
     shared::Shared,
     state::MESSAGE,
     worker,
@@ -20,7 +20,7 @@ use std::{
     task::{Poll, Wake, Waker, ready},
 };
 
-impl<P: Process> Receive<P::Message> for Cell<P> {
+impl<P: Process> Receive<P::Message> for ProcessCell<P> {
     fn send(&self, message: P::Message) -> Result<(), SendError<P::Message>> {
         let (pushed, dropped) = self.core.messages.push(message)?;
         if pushed == Pushed::First {
@@ -37,7 +37,7 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
     fn poll_send(
         &self,
         message: &mut Option<P::Message>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
     ) -> Poll<Result<(), SendError<P::Message>>> {
         let (pushed, dropped) = ready!(self.core.messages.poll_push(message, key, waker))?;
@@ -50,7 +50,7 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
         Poll::Ready(Ok(()))
     }
 
-    fn forget_send(&self, key: Key) {
+    fn forget_send(&self, key: SenderKey) {
         self.core.messages.forget(key);
     }
 
@@ -67,7 +67,7 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
     }
 }
 
-impl<P: Process> Complete<P::Output, P::Error> for Cell<P> {
+impl<P: Process> Complete<P::Output, P::Error> for ProcessCell<P> {
     fn complete(
         &self,
         tag: u64,
@@ -93,7 +93,7 @@ impl<P: Process> Complete<P::Output, P::Error> for Cell<P> {
     }
 }
 
-impl<P: Process> Wake for Cell<P> {
+impl<P: Process> Wake for ProcessCell<P> {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -7,12 +7,12 @@ use std::mem;
 /// The relations of a process to other processes.
 pub(super) enum Related {
     None,
-    Some(Box<More>),
+    Some(Box<RelationLists>),
     Ended,
 }
 
 #[derive(Default)]
-pub(super) struct More {
+pub(super) struct RelationLists {
     pub(super) links: Vec<Pid>,
     pub(super) watchers: Vec<Watcher>,
     /// The processes that this one watches.
@@ -23,7 +23,7 @@ pub(super) struct More {
     pub(super) supervisor: Option<Pid>,
 }
 
-impl More {
+impl RelationLists {
     /// Takes the threads that wait no longer out of the list of watchers, if the list is full. Then
     /// reserves room for as many new watchers as are left: the next look comes only after those.
     pub(super) fn take_abandoned(&mut self) -> Vec<Watcher> {

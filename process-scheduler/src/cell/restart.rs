@@ -1,10 +1,10 @@
 //! The restart of a stopped process, as the next incarnation.
-use super::{Body, Cell};
+use super::{Body, ProcessCell};
 use crate::{ExitReason, Input, Process, guard::Guarded};
 use std::sync::Arc;
 use sync_shim::panics;
 
-impl<P: Process> Cell<P> {
+impl<P: Process> ProcessCell<P> {
     pub(super) fn restart(self: Arc<Self>) {
         // One lock covers the bit and the reason, as in `kill`. So both are cleared together.
         let token = self.relate(|more| {

@@ -1,9 +1,9 @@
 //! The run of a process by a worker. The process steps until it waits, ends, or has used up its
 //! [`RunSlice`] of steps.
-use super::{Body, Cell, Inner};
+use super::{Body, CellInner, ProcessCell};
 use crate::{
     CommandError, Completer, Events, ExitReason, Process, Step, StepOutput,
-    core::Core,
+    core::ProcessCore,
     guard::{drop_guarded, guarded},
     handler::Complete,
     process::HandlerOf,
@@ -13,7 +13,7 @@ use crate::{
 use std::{mem, sync::Arc};
 use waker_vtable::WakerRef;
 
-impl<P: Process> Run for Cell<P> {
+impl<P: Process> Run for ProcessCell<P> {
     fn run(self: Arc<Self>, slice: &mut RunSlice<'_>) -> Option<Runnable> {
         let mut is_woken = self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
@@ -33,7 +33,7 @@ impl<P: Process> Run for Cell<P> {
                     // SAFETY: the token, which is this thread's, keeps the cell live.
                     let core = unsafe { &raw const (*this).core };
                     // SAFETY: as above. `core` and `inner` are not used any more.
-                    return unsafe { Core::suspend(core, Runnable(self), wait) };
+                    return unsafe { ProcessCore::suspend(core, Runnable(self), wait) };
                 }
             }
             slice.steps_left -= 1;
@@ -103,10 +103,10 @@ impl<P: Process> Run for Cell<P> {
     }
 }
 
-impl<P: Process> Cell<P> {
+impl<P: Process> ProcessCell<P> {
     /// Returns the reason for which a process that was killed ends.
     #[cold]
-    fn killed_reason(&self, inner: &Inner<P>) -> ExitReason {
+    fn killed_reason(&self, inner: &CellInner<P>) -> ExitReason {
         let reason = self.killed();
         match (&inner.body, &inner.restart) {
             // The process ended before this kill, and is not restarted any more.
@@ -117,7 +117,7 @@ impl<P: Process> Cell<P> {
 
     /// Returns whether there is an event that ends the wait.
     #[inline]
-    fn has_event(&self, inner: &Inner<P>, wait: Wait) -> bool {
+    fn has_event(&self, inner: &CellInner<P>, wait: Wait) -> bool {
         let (pending, core) = (&inner.pending, &self.core);
         if !pending.urgent.is_empty() || core.has_urgent() {
             return true;

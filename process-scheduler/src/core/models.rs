@@ -18,22 +18,25 @@ use sync_shim::{
 
 struct Token;
 
-type Cell = Core<u32, u32, Token>;
+type Cell = ProcessCore<u32, u32, Token>;
 
 /// Suspends a process that the caller runs.
 fn suspend(core: &Cell, wait: Wait) -> Option<Token> {
     // SAFETY: the models run the process that they suspend, and keep its core.
-    unsafe { Core::suspend(core, Token, wait) }
+    unsafe { ProcessCore::suspend(core, Token, wait) }
 }
 
 /// Stops a process that the caller runs.
 fn stop(core: &Cell) -> Option<Token> {
     // SAFETY: as above.
-    unsafe { Core::stop(core, Token) }
+    unsafe { ProcessCore::stop(core, Token) }
 }
 
 /// Sends a message as the cell does (`cell/notify.rs`), to an unbounded mailbox.
-pub(crate) fn send<T>(core: &Core<u32, u32, T>, message: u32) -> Result<Option<T>, SendError<u32>> {
+pub(crate) fn send<T>(
+    core: &ProcessCore<u32, u32, T>,
+    message: u32,
+) -> Result<Option<T>, SendError<u32>> {
     let (pushed, dropped) = core.messages.push(message)?;
     assert_eq!(dropped, None);
     Ok(match pushed {
@@ -59,7 +62,7 @@ impl Process {
     /// Makes a process that waits, with its token in the cell.
     fn waiting(wait: Wait) -> Arc<Self> {
         let process = Self {
-            core: Core::new(Mailbox::Unbounded),
+            core: ProcessCore::new(Mailbox::Unbounded),
             got: UnsafeCell::new(Vec::new()),
             queued: AtomicU32::new(0),
         };
@@ -277,7 +280,7 @@ fn kill_against_revive_leaves_one_token() {
 
 /// A thread that sees that a process has ended also sees the writes of the process's steps.
 ///
-/// Fails if `State::phase` is Relaxed.
+/// Fails if `RunState::phase` is Relaxed.
 #[test]
 fn phase_of_an_ended_process_shows_what_it_did() {
     model(|| {
@@ -358,7 +361,7 @@ fn send_against_end_is_returned_or_a_dead_letter() {
 #[test]
 fn bounded_send_against_take_gets_room() {
     model(|| {
-        let core = Arc::new(Core::<u32, u32, Token>::new(Mailbox::Bounded(1)));
+        let core = Arc::new(ProcessCore::<u32, u32, Token>::new(Mailbox::Bounded(1)));
         assert_eq!(send(&core, 0).map(|token| token.is_some()), Ok(false));
         let woken = std::sync::Arc::new(Woken::default());
         let sender = {

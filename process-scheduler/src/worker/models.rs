@@ -7,7 +7,7 @@ use crate::{
     ExitReason, Handle,
     any_cell::AnyCell,
     cell::models::spawn,
-    core::{Core, models::send},
+    core::{ProcessCore, models::send},
     lane::{Mailbox, Taken},
     shared::models::with_parks,
     state::{Phase, Wait},
@@ -43,12 +43,12 @@ pub(crate) fn run_next(shared: &SchedulerShared) -> bool {
 
 struct Token;
 
-type Cell = Core<u32, u32, Token>;
+type Cell = ProcessCore<u32, u32, Token>;
 
 /// Suspends a process that the caller runs, and that has no event.
 fn suspend(core: &Cell, token: Token) {
     // SAFETY: the caller runs the process, and keeps its core.
-    assert!(unsafe { Core::suspend(core, token, Wait::Idle) }.is_none());
+    assert!(unsafe { ProcessCore::suspend(core, token, Wait::Idle) }.is_none());
 }
 
 fn waiting() -> Cell {

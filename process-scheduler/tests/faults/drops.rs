@@ -75,10 +75,7 @@ impl Process for Asks {
         }
         let commands = self.commands.drain(..);
         commands.for_each(|command| out.command(0, command));
-        match self.waits {
-            true => Step::Idle,
-            false => Step::Done,
-        }
+        if self.waits { Step::Idle } else { Step::Done }
     }
 }
 
