@@ -1,5 +1,9 @@
 //! The shared part of a process's cell: its state, its two lanes, and the place of its token.
 //!
+//! A thread that has an event for the process pushes it into a lane, and then sets the event's bit in
+//! the state. The worker that runs the process takes what the lanes have. While the process waits,
+//! its token lies here. The thread that ends the wait takes the token out, and queues it.
+//!
 //! | field | who touches it |
 //! |---|---|
 //! | `state` | all threads, by read-modify-writes |

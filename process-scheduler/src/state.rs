@@ -1,5 +1,25 @@
 //! The state word of a process, and every transition of this word. No `unsafe` here.
 //!
+//! A worker that takes a ready process runs it, and the process makes steps. When it has nothing to
+//! do, the worker puts the process's token into its cell and suspends the process. A sender pushes a
+//! message, and then sets a bit of the word. If the process waits for that bit, the sender has made
+//! it ready: the sender takes the token out of the cell and queues it. If the process runs, the bit
+//! stays, and the worker finds it when it tries to suspend the process.
+//!
+//! ```text
+//!            a worker takes it               nothing to do
+//!   ready ──────────────────────▶ running ───────────────────▶ blocked or idle
+//!     ▲                            │   │                          │
+//!     │          slice used up     │   │ ends                     │
+//!     ├────────────────────────────┘   ├───────▶ done             │
+//!     │          restart               ▼                          │
+//!     ├──────────────────────────── stopped                       │
+//!     │                                 an event, a waker, a kill │
+//!     └───────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The README has all edges of this diagram.
+//!
 //! # Phases
 //!
 //! | phase | the process | the token is with |

@@ -63,7 +63,8 @@ pub(crate) struct Timer {
 }
 
 struct TimerInner {
-    timers: Timers<Waker>,
+    /// Boxed, since a wheel has some kilobytes: the models make the timer on small stacks.
+    timers: Box<Timers<Waker>>,
     keeper: Option<Keeper>,
     is_stopped: bool,
 }
@@ -102,7 +103,7 @@ impl Timer {
         Self {
             start: Instant::now(),
             inner: Mutex::new(TimerInner {
-                timers: Timers::new(),
+                timers: Box::default(),
                 keeper: None,
                 is_stopped: false,
             }),

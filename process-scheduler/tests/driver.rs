@@ -8,6 +8,7 @@ use std::{
     pin::Pin,
     sync::{Arc, mpsc},
     task::{Context, Wake, Waker},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -33,45 +34,55 @@ fn armed(mut sleep: Sleep) -> (Sleep, mpsc::Receiver<()>) {
     (sleep, woken)
 }
 
+/// Makes a scheduler of two workers, and waits until both have gone to sleep.
+fn asleep() -> Scheduler {
+    let scheduler = Scheduler::builder().workers(2).build();
+    let begun = Instant::now();
+    while scheduler.metrics().parks < 2 {
+        assert!(begun.elapsed() < LIMIT, "the workers stay awake");
+        thread::yield_now();
+    }
+    scheduler
+}
+
 /// A step waits on its thread for a deadline that it has armed, so another worker must serve it.
 ///
-/// Fails if a deadline that is armed while no sleeping worker keeps the time wakes nobody.
+/// Fails if a deadline that is armed while no worker keeps the time wakes no worker, or if it does
+/// not wake a keeper that parks for longer.
 #[test]
 fn deadline_armed_in_a_long_step_is_served_by_another_worker() {
-    let scheduler = Scheduler::builder().workers(2).build();
-    let (sender, ends) = mpsc::channel();
-    let blocks = scheduler
-        .spawn_fn(move |(), cx| {
+    for _ in 0..20 {
+        let scheduler = asleep();
+        let (sender, ends) = mpsc::channel();
+        let blocks = scheduler.spawn_fn(move |(), cx| {
             let (_sleep, woken) = armed(cx.handle().sleep(TIME));
             sender.send(woken.recv_timeout(LIMIT)).unwrap();
-        })
-        .unwrap();
-    for _ in 0..20 {
-        blocks.try_send(()).unwrap();
+        });
+        blocks.unwrap().try_send(()).unwrap();
         assert_eq!(ends.recv_timeout(LIMIT).unwrap(), Ok(()));
     }
 }
 
-/// Deadlines are armed, and then a long step begins on one of the workers.
+/// A deadline is armed, and then a long step begins on one of the workers.
 ///
 /// Fails if a keeper that leaves for a process is not replaced.
 #[test]
 fn deadline_armed_before_a_long_step_is_served() {
-    let scheduler = Scheduler::builder().workers(2).build();
-    let (begin, begun) = mpsc::channel();
-    let (release, released) = mpsc::channel();
-    let blocks = scheduler
-        .spawn_fn(move |(), _| {
-            begin.send(()).unwrap();
-            released.recv_timeout(LIMIT).unwrap();
-        })
-        .unwrap();
     for _ in 0..20 {
+        let scheduler = asleep();
+        let (begin, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let blocks = scheduler.spawn_fn(move |(), _| {
+            begin.send(()).unwrap();
+            // The test has ended.
+            let _ = released.recv();
+        });
+        let blocks = blocks.unwrap();
         let (_sleep, woken) = armed(scheduler.sleep(TIME));
         blocks.try_send(()).unwrap();
         begun.recv_timeout(LIMIT).unwrap();
         assert_eq!(woken.recv_timeout(LIMIT), Ok(()));
-        release.send(()).unwrap();
+        drop(release);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Models of the role of the keeper. The deadlines are so far away that no model reaches one: a
 //! worker that parks with a limit would serve its deadline.
 use super::*;
-use sync_shim::{model, model_must_fail, sync::Arc, thread};
+use sync_shim::{Model, model, model_must_fail, sync::Arc, thread};
 use worker_idle::{
     Idle,
     park::{Park, ThreadPark},
@@ -76,10 +76,12 @@ fn first_deadline_against_the_sleep_of_a_worker_is_kept() {
 
 /// Two workers go to sleep while a thread arms a deadline: one of them waits for it.
 ///
+/// The model has a bound. It does not finish in a minute without one.
+///
 /// Fails if a worker leaves the role when it parks again for another deadline.
 #[test]
 fn deadline_against_two_sleeps_has_one_keeper() {
-    model(|| {
+    Model::new().bound(2).check(|| {
         let parks = [ThreadPark::new(), ThreadPark::new()];
         let sleepers = Sleepers::new(&parks);
         let [first, second] = parks;
