@@ -1,9 +1,10 @@
-//! The addresses to which messages are sent, and the futures of a send and of a call.
+//! The addresses to which messages are sent, and the future of a send.
 use crate::{
-    CallError, Handle, Pid, SendError,
-    lane::{Key, Taken},
+    Call, CallError, Pid, Reply, SendError,
+    deadline::Deadline,
+    lane::{SenderKey, Taken},
     oneshot,
-    timer::Deadline,
+    shared::Shared,
 };
 use std::{
     fmt,
@@ -13,7 +14,6 @@ use std::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use worker_idle::park::{ThreadPark, block_on};
 
 /// Takes messages of one type: the cell of a process, or a process on another node.
 pub(crate) trait Receive<M>: Send + Sync {
@@ -22,16 +22,17 @@ pub(crate) trait Receive<M>: Send + Sync {
     fn poll_send(
         &self,
         message: &mut Option<M>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
     ) -> Poll<Result<(), SendError<M>>>;
     /// Drops the waker of a send that waits no longer.
-    fn forget_send(&self, key: Key);
+    fn forget_send(&self, key: SenderKey);
     /// Takes all messages out of the mailbox. Only a step of the process calls this, and `into` is
     /// empty. From a process on another node it takes nothing.
     fn take_mail(&self, into: &mut Taken<M>);
     fn pid(&self) -> Pid;
-    fn handle(&self) -> &Handle;
+    /// Returns the sender's scheduler.
+    fn shared(&self) -> &Arc<Shared>;
 }
 
 /// The address of a process that takes messages of type `M`.
@@ -74,7 +75,8 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// # Errors
     /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.
-    /// If the process is on another node, both errors are [`SendError::NotFound`].
+    /// If the process is on another node, the relay's error: [`SendError::NotFound`] if the relay
+    /// does not reach the node.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.receiver.send(message)
     }
@@ -124,16 +126,13 @@ impl<M: Send + 'static> Address<M> {
     /// ```
     pub fn call<R>(&self, request: impl FnOnce(Reply<R>) -> M, within: Duration) -> Call<R> {
         let (sender, receiver) = oneshot::channel();
-        let refused = match self.try_send(request(Reply(sender))) {
-            Ok(()) => None,
-            Err(SendError::Full(_)) => Some(CallError::Full),
-            Err(_) => Some(CallError::Closed),
-        };
-        Call {
+        let sent = self.try_send(request(Reply(sender)));
+        let refused = sent.err().map(|refused| CallError::Refused(refused.kind()));
+        Call::new(
             receiver,
             refused,
-            deadline: Deadline::new(self.receiver.handle().timer(), within),
-        }
+            Deadline::new(self.receiver.shared(), within),
+        )
     }
 }
 
@@ -164,7 +163,7 @@ pub struct Sending<'a, M> {
     to: &'a Address<M>,
     message: Option<M>,
     /// `Some` while the send waits for room: the lane may have the send's waker under this key.
-    key: Option<Key>,
+    key: Option<SenderKey>,
 }
 
 // The message is not pinned.
@@ -191,69 +190,5 @@ impl<M> Drop for Sending<'_, M> {
 impl<M> fmt::Debug for Sending<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sending").field("to", self.to).finish()
-    }
-}
-
-/// The place for the answer to a call: see [`Address::call`].
-///
-/// If the reply is dropped without an answer, the call ends with [`CallError::Dropped`].
-pub struct Reply<R>(oneshot::Sender<R>);
-
-impl<R> Reply<R> {
-    /// Answers the call.
-    ///
-    /// # Errors
-    /// Hands the answer back if the [`Call`] was dropped.
-    pub fn send(self, answer: R) -> Result<(), R> {
-        self.0.send(answer)
-    }
-}
-
-impl<R> fmt::Debug for Reply<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reply")
-    }
-}
-
-/// The future of [`Address::call`].
-#[must_use = "the answer is in the future"]
-pub struct Call<R> {
-    receiver: oneshot::Receiver<R>,
-    refused: Option<CallError>,
-    deadline: Deadline,
-}
-
-impl<R> Call<R> {
-    /// Blocks the thread until the call ends. A process must not wait here, because the wait would
-    /// block the process's worker.
-    ///
-    /// # Errors
-    /// The errors of the future.
-    pub fn wait(self) -> Result<R, CallError> {
-        block_on(&mut ThreadPark::new(), self)
-    }
-}
-
-impl<R> Unpin for Call<R> {}
-
-impl<R> Future for Call<R> {
-    type Output = Result<R, CallError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(refused) = self.refused {
-            return Poll::Ready(Err(refused));
-        }
-        match self.receiver.poll(cx) {
-            Poll::Ready(Ok(answer)) => Poll::Ready(Ok(answer)),
-            Poll::Ready(Err(())) => Poll::Ready(Err(CallError::Dropped)),
-            Poll::Pending if self.deadline.poll(cx) => Poll::Ready(Err(CallError::Timeout)),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl<R> fmt::Debug for Call<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! The allocation of a process, and its start.
 //!
-//! The other operations on a cell are in files of their own: `run.rs`, `end.rs`, `restart.rs`,
-//! `related.rs`, and, for threads without the token, `notify.rs` and `any.rs`.
+//! The other operations on a cell are in files of their own: `run.rs`, `end.rs`, `restart.rs`, and,
+//! for threads without the token, `notify.rs` and `any.rs`. `related.rs` has the lists of relations.
 //!
 //! | field | who touches it |
 //! |---|---|
@@ -28,20 +28,21 @@
 //!
 //! [`Guarded`]: crate::guard::Guarded
 use crate::{
-    Handle, Pid, Spawn,
-    error::{ExitReason, InitError, SpawnError},
-    handler::HandlerOf,
-    lane::{Mailbox, Taken},
+    BoxProcess, Context, ExitReason, Handle, InitError, Input, Mailbox, Pid, Process, SpawnError,
+    events::{CoreOf, Pending},
+    lane::Taken,
     pool,
-    process::{BoxProcess, Context, CoreOf, Input, Pending, Process},
+    process::HandlerOf,
+    runnable::Runnable,
     state::Wait,
+    supervised::Restart,
     trace::ProcessSpan,
-    worker::Runnable,
+    worker,
 };
 use queue_global::mpsc::Batch;
-use related::{More, Related};
+use related::{Related, RelationLists};
 use std::{any::type_name, panic::Location, sync::Arc};
-use sync_shim::{cell::UnsafeCell, panics, sync::Mutex};
+use sync_shim::{cell::UnsafeCell, sync::Mutex};
 
 mod any;
 mod end;
@@ -50,13 +51,9 @@ mod related;
 mod restart;
 mod run;
 
-pub(crate) use any::AnyCell;
-pub(crate) use related::Watcher;
-pub(crate) use restart::Restart;
-
-pub(crate) struct Cell<P: Process> {
+pub(crate) struct ProcessCell<P: Process> {
     core: CoreOf<P::Message, P::Output, P::Error>,
-    inner: UnsafeCell<Inner<P>>,
+    inner: UnsafeCell<CellInner<P>>,
     related: Mutex<Related>,
     handle: Handle,
     pid: Pid,
@@ -65,11 +62,11 @@ pub(crate) struct Cell<P: Process> {
 
 // SAFETY: the core is `Sync`. The owner of the token alone touches `inner`, whose parts are `Send`
 // (rule 2). The other fields are `Sync`.
-unsafe impl<P: Process> Sync for Cell<P> {}
+unsafe impl<P: Process> Sync for ProcessCell<P> {}
 // SAFETY: a cell owns its parts, which are `Send`.
-unsafe impl<P: Process> Send for Cell<P> {}
+unsafe impl<P: Process> Send for ProcessCell<P> {}
 
-struct Inner<P: Process> {
+struct CellInner<P: Process> {
     body: Body<P>,
     pending: Pending<P::Message, P::Output, P::Error>,
     waits: Option<Wait>,
@@ -86,7 +83,7 @@ enum Body<P: Process> {
 }
 
 /// The parts of a new cell.
-pub(crate) struct Parts<P: Process> {
+pub(crate) struct CellParts<P: Process> {
     pub(crate) body: P,
     /// The node in the process's pid.
     pub(crate) node: u32,
@@ -97,18 +94,18 @@ pub(crate) struct Parts<P: Process> {
     pub(crate) restart: Option<Box<Restart<P>>>,
 }
 
-impl<P: Process> Cell<P> {
-    pub(crate) fn new(parts: Parts<P>) -> Arc<Self> {
+impl<P: Process> ProcessCell<P> {
+    pub(crate) fn new(parts: CellParts<P>) -> Arc<Self> {
         let related = match &parts.restart {
             None => Related::None,
-            Some(restart) => Related::Some(Box::new(More {
-                supervisor: Some(restart.supervisor),
-                ..More::default()
+            Some(restart) => Related::Some(Box::new(RelationLists {
+                supervisor: Some(restart.child.supervisor),
+                ..RelationLists::default()
             })),
         };
         pool::new_arc(Self {
             core: CoreOf::<P::Message, P::Output, P::Error>::new(parts.mailbox),
-            inner: UnsafeCell::new(Inner {
+            inner: UnsafeCell::new(CellInner {
                 body: Body::Own(parts.body),
                 pending: Pending {
                     urgent: Batch::default(),
@@ -137,16 +134,35 @@ impl<P: Process> Cell<P> {
         self.pid
     }
 
+    /// Changes the relations by `f`. `None` if the process has ended.
+    fn relate<R>(&self, f: impl FnOnce(&mut RelationLists) -> R) -> Option<R> {
+        let mut related = self.related.lock();
+        if let Related::None = *related {
+            *related = Related::Some(Box::default());
+        }
+        match &mut *related {
+            Related::Some(more) => Some(f(more)),
+            _ => None,
+        }
+    }
+
+    /// Takes out the reason of the kill. Returns `Killed` if there is none.
+    fn killed(&self) -> ExitReason {
+        let killed = self.relate(|more| more.killed.take()).flatten();
+        killed.unwrap_or(ExitReason::Killed)
+    }
+
+    /// Queues the token, if the caller has got it.
     fn submit(&self, token: Option<Runnable>) {
         if let Some(token) = token {
-            self.handle.submit(token);
+            worker::submit(&self.handle.shared, token);
         }
     }
 
     /// Calls the body's `init`. Only the owner of the token calls this.
     fn init(
         self: &Arc<Self>,
-        inner: &mut Inner<P>,
+        inner: &mut CellInner<P>,
         method: &str,
         input: Input,
     ) -> Result<(), SpawnError> {
@@ -160,7 +176,7 @@ impl<P: Process> Cell<P> {
             return Err(SpawnError::Closed);
         };
         let span = &inner.span;
-        match panics::catch(|| span.run(|| body.init(&cx, method, input))) {
+        match span.catch(|| body.init(&cx, method, input)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(InitError::UnknownMethod)) => Err(SpawnError::UnknownMethod(method.to_owned())),
             Ok(Err(InitError::Failed(why))) => Err(SpawnError::Init(why)),
@@ -177,15 +193,16 @@ impl<P: Process> Cell<P> {
     pub(crate) fn start(
         self: Arc<Self>,
         handle: &Handle,
-        spawn: &Spawn,
+        name: Option<&str>,
+        method: &str,
         input: Input,
         at: &'static Location<'static>,
     ) -> Result<(), SpawnError> {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: a new cell's token is with the caller.
         let inner = unsafe { &mut *inner };
-        inner.span = ProcessSpan::new(self.pid, spawn.own_name(), type_name::<P>(), at);
-        if let Err(error) = self.init(inner, spawn.own_method(), input) {
+        inner.span = ProcessSpan::new(self.pid, name, type_name::<P>(), at);
+        if let Err(error) = self.init(inner, method, input) {
             self.core.state.begin();
             self.close_body(inner);
             // If `init` fails, the spawner gets the error, and the supervisor does not restart the
@@ -194,7 +211,7 @@ impl<P: Process> Cell<P> {
             self.end(inner, ExitReason::failed(&error));
             return Err(error);
         }
-        handle.submit(Runnable(self));
+        worker::submit(&handle.shared, Runnable(self));
         Ok(())
     }
 }
@@ -202,7 +219,7 @@ impl<P: Process> Cell<P> {
 /// Returns the size of a process's cell in bytes.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
 pub(crate) const fn bytes_of<P: Process>() -> usize {
-    size_of::<Cell<P>>()
+    size_of::<ProcessCell<P>>()
 }
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
@@ -218,7 +235,7 @@ mod tests {
     /// watchers of dropped `Exit` futures pile up there.
     #[test]
     fn watchers_that_wait_no_longer_are_removed() {
-        let handle = crate::scheduler::models::without_threads();
+        let handle = crate::shared::models::without_threads();
         let [server, live] = [(); 2].map(|()| models::spawn(&handle, None));
         let watchers = || server.relate(|more| more.watchers.len());
         handle.monitor(live.pid, server.pid);

@@ -1,5 +1,9 @@
 //! The shared part of a process's cell: its state, its two lanes, and the place of its token.
 //!
+//! A thread that has an event for the process pushes it into a lane, and then sets the event's bit in
+//! the state. The worker that runs the process takes what the lanes have. While the process waits,
+//! its token lies here. The thread that ends the wait takes the token out, and queues it.
+//!
 //! | field | who touches it |
 //! |---|---|
 //! | `state` | all threads, by read-modify-writes |
@@ -13,23 +17,25 @@
 //!    the phase takes the token out. If the worker could not publish such a phase, it takes the
 //!    token out again.
 //! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event
-//!    is behind the first one, and the worker takes all events of the lane.
+//!    is behind the first one, and the worker takes all events of the lane. [`ProcessCore::signal`] does
+//!    so for a signal. A message may push another one out of its lane, so the cell sends messages
+//!    itself (`cell/notify.rs`).
 //! 3. The end of the process closes both lanes. So each event is delivered, handed back to its
-//!    sender, or returned by [`Core::end`].
+//!    sender, or returned by [`ProcessCore::end`].
 //! 4. The token keeps the core live. The exchange that suspends or stops the process gives the
 //!    token away, and another thread may free the core at once. So during the exchange this thread
 //!    has only a reference to `state`, an atomic, and afterwards it uses no reference.
 use crate::{
-    lane::{Key, Lane, Mailbox, Put, Refused, Taken},
+    Mailbox,
+    lane::{Lane, Taken},
     pool::Kept,
-    state::{FINAL, KILL, MESSAGE, Notified, State, Suspended, URGENT, WAKE, Wait},
+    state::{FINAL, KILL, NotifierDuty, RunState, SuspenderDuty, URGENT, WAKE, Wait},
 };
 use queue_global::mpsc::{Batch, Pushed, Queue};
-use std::task::{Poll, Waker};
 use sync_shim::cell::UnsafeCell;
 
-pub(crate) struct Core<M, S, T> {
-    pub(crate) state: State,
+pub(crate) struct ProcessCore<M, S, T> {
+    pub(crate) state: RunState,
     urgent: Queue<S, Kept>,
     pub(crate) messages: Lane<M>,
     token: UnsafeCell<Option<T>>,
@@ -37,48 +43,16 @@ pub(crate) struct Core<M, S, T> {
 
 // SAFETY: messages, signals and the token go in on one thread and come out on another. By rule 1
 // one thread at a time touches the token.
-unsafe impl<M: Send, S: Send, T: Send> Sync for Core<M, S, T> {}
+unsafe impl<M: Send, S: Send, T: Send> Sync for ProcessCore<M, S, T> {}
 
-/// A message that was accepted.
-#[must_use]
-pub(crate) struct Sent<M, T> {
-    /// The token, which the sender must submit.
-    pub(crate) submit: Option<T>,
-    /// The oldest message, which was dropped to make room.
-    pub(crate) dropped: Option<M>,
-}
-
-impl<M, S, T> Core<M, S, T> {
+impl<M, S, T> ProcessCore<M, S, T> {
     /// Makes the core of a new process. The caller has the token, and submits it.
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         Self {
-            state: State::new(),
+            state: RunState::new(),
             urgent: Queue::with_nodes(),
             messages: Lane::new(mailbox),
             token: UnsafeCell::new(None),
-        }
-    }
-
-    /// Pushes a message: one read-modify-write, or a lock in a bounded lane. One read-modify-write
-    /// more if the lane was empty.
-    pub(crate) fn send(&self, message: M) -> Result<Sent<M, T>, Refused<M>> {
-        self.messages.push(message).map(|put| self.sent(put))
-    }
-
-    pub(crate) fn poll_send(
-        &self,
-        message: &mut Option<M>,
-        key: &mut Option<Key>,
-        waker: &Waker,
-    ) -> Poll<Result<Sent<M, T>, Refused<M>>> {
-        let put = self.messages.poll_push(message, key, waker);
-        put.map(|put| put.map(|put| self.sent(put)))
-    }
-
-    fn sent(&self, put: Put<M>) -> Sent<M, T> {
-        Sent {
-            submit: put.first.then(|| self.notify(MESSAGE)).flatten(),
-            dropped: put.dropped,
         }
     }
 
@@ -103,11 +77,12 @@ impl<M, S, T> Core<M, S, T> {
         self.notify(if is_final { FINAL } else { KILL })
     }
 
-    /// Sets a bit, and returns the token if the caller must submit it.
-    fn notify(&self, bit: u64) -> Option<T> {
+    /// Sets the bit of an event. Returns the token if the caller must submit it.
+    #[must_use]
+    pub(crate) fn notify(&self, bit: u64) -> Option<T> {
         match self.state.notify(bit) {
-            Notified::Submit => self.take_token(),
-            Notified::DoNothing | Notified::Gone => None,
+            NotifierDuty::Submit => self.take_token(),
+            NotifierDuty::DoNothing | NotifierDuty::Gone => None,
         }
     }
 
@@ -143,9 +118,9 @@ impl<M, S, T> Core<M, S, T> {
         // SAFETY: rule 4: the core is live until the exchange.
         let state = unsafe { &(*this).state };
         match state.suspend(wait) {
-            Suspended::Waits => None,
+            SuspenderDuty::Waits => None,
             // SAFETY: the exchange left the token to this thread, so the core is live.
-            Suspended::Ready => unsafe { &*this }.take_token(),
+            SuspenderDuty::Ready => unsafe { &*this }.take_token(),
         }
     }
 
@@ -160,20 +135,20 @@ impl<M, S, T> Core<M, S, T> {
         unsafe { &*this }.put_token(token);
         // SAFETY: rule 4: the core is live until the exchange.
         let state = unsafe { &(*this).state };
-        match state.stop() {
-            true => None,
-            // SAFETY: there was no exchange, so the token is still this thread's.
-            false => unsafe { &*this }.take_token(),
+        if state.stop() {
+            return None;
         }
+        // SAFETY: there was no exchange, so the token is still this thread's.
+        unsafe { &*this }.take_token()
     }
 
     /// Begins the next incarnation of a stopped process. `None` if it is not stopped.
     #[must_use]
     pub(crate) fn revive(&self) -> Option<T> {
-        match self.state.revive() {
-            true => self.take_token(),
-            false => None,
+        if !self.state.revive() {
+            return None;
         }
+        self.take_token()
     }
 
     /// Returns whether the urgent lane has a signal. Costs one load.
@@ -195,4 +170,4 @@ impl<M, S, T> Core<M, S, T> {
 }
 
 #[cfg(test)]
-mod models;
+pub(crate) mod models;

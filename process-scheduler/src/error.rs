@@ -1,68 +1,10 @@
-//! The reasons for which processes end, and the errors. The error of a send hands back the message.
+//! The errors. The error of a send hands back the message.
 use std::{error::Error, fmt, sync::Arc};
 
-/// The reason for which a process ended, or for which it was not found.
-///
-/// ```
-/// use process_scheduler::ExitReason;
-///
-/// assert!(!ExitReason::Normal.is_abnormal());
-/// assert!(ExitReason::Killed.is_abnormal());
-/// assert_eq!(ExitReason::failed("no route").to_string(), "failed: no route");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExitReason {
-    /// It completed.
-    Normal,
-    /// It completed after it was cancelled.
-    Cancelled,
-    /// It was killed, or ignored the cancel of a shutdown.
-    Killed,
-    /// It failed. The text is the process's own description of the failure.
-    Failed(Arc<str>),
-    /// It panicked. The text is the panic's message.
-    Panicked(Arc<str>),
-    /// There was no such process.
-    NoProcess,
-    /// Its node cannot be reached.
-    NodeDown,
-}
-
-impl ExitReason {
-    /// Makes the reason of a failure.
-    pub fn failed(why: impl fmt::Display) -> Self {
-        Self::Failed(why.to_string().into())
-    }
-
-    /// Returns whether, after an end for this reason, linked processes end too and a transient
-    /// child is restarted.
-    pub fn is_abnormal(&self) -> bool {
-        !matches!(self, Self::Normal | Self::Cancelled)
-    }
-
-    pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
-        let said = panic.downcast_ref::<String>().map(String::as_str);
-        let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
-        Self::Panicked(said.unwrap_or("a value that is not a string").into())
-    }
-}
-
-impl fmt::Display for ExitReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Normal => f.write_str("normal"),
-            Self::Cancelled => f.write_str("cancelled"),
-            Self::Killed => f.write_str("killed"),
-            Self::Failed(why) => write!(f, "failed: {why}"),
-            Self::Panicked(why) => write!(f, "panicked: {why}"),
-            Self::NoProcess => f.write_str("no such process"),
-            Self::NodeDown => f.write_str("node down"),
-        }
-    }
-}
-
 /// The error of a message that was not accepted. It hands back the message.
+///
+/// Every send has this error: by address, by pid, through a [`Relay`](crate::Relay), and the
+/// request of a call ([`CallError::Refused`]).
 ///
 /// ```
 /// use process_scheduler::{Inbox, Mailbox, Scheduler, SendError};
@@ -82,8 +24,8 @@ impl fmt::Display for ExitReason {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// There is no such process, or it takes messages of another type. Also the error of each
-    /// message that a [`Relay`](crate::Relay) hands back.
+    /// There is no such process, or it takes messages of another type. Also: no
+    /// [`Relay`](crate::Relay) reaches its node.
     NotFound(M),
     /// The process has ended.
     Closed(M),
@@ -96,6 +38,36 @@ impl<M> SendError<M> {
     pub fn into_inner(self) -> M {
         match self {
             Self::NotFound(message) | Self::Closed(message) | Self::Full(message) => message,
+        }
+    }
+
+    /// Returns the same error with what `f` makes of the message.
+    ///
+    /// ```
+    /// use process_scheduler::SendError;
+    ///
+    /// assert_eq!(SendError::Full("7").map(str::len), SendError::Full(1));
+    /// ```
+    pub fn map<N>(self, f: impl FnOnce(M) -> N) -> SendError<N> {
+        match self {
+            Self::NotFound(message) => SendError::NotFound(f(message)),
+            Self::Closed(message) => SendError::Closed(f(message)),
+            Self::Full(message) => SendError::Full(f(message)),
+        }
+    }
+
+    /// Returns the same error without the message.
+    ///
+    /// ```
+    /// use process_scheduler::SendError;
+    ///
+    /// assert_eq!(SendError::Closed("hello").kind(), SendError::Closed(()));
+    /// ```
+    pub fn kind(&self) -> SendError<()> {
+        match self {
+            Self::NotFound(_) => SendError::NotFound(()),
+            Self::Closed(_) => SendError::Closed(()),
+            Self::Full(_) => SendError::Full(()),
         }
     }
 }
@@ -213,10 +185,8 @@ impl Error for InitError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
-    /// There is no such process, or it has ended.
-    Closed,
-    /// The mailbox is full.
-    Full,
+    /// The request was not accepted. It was dropped, with its place for the answer.
+    Refused(SendError<()>),
     /// The request was dropped without an answer: for example, the process ended.
     Dropped,
     /// The deadline has passed.
@@ -225,12 +195,11 @@ pub enum CallError {
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "the process has ended",
-            Self::Full => "the mailbox is full",
-            Self::Dropped => "the request was dropped without an answer",
-            Self::Timeout => "the deadline has passed",
-        })
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::Dropped => f.write_str("the request was dropped without an answer"),
+            Self::Timeout => f.write_str("the deadline has passed"),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The end of a process, as a future.
-use crate::{ExitReason, Handle, Pid, cell::Watcher, oneshot};
+use crate::{ExitReason, Handle, Pid, oneshot, watcher::Watcher};
 use std::{
     fmt,
     future::Future,

@@ -7,13 +7,13 @@ use crate::Pid;
 use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 #[derive(Default)]
-pub(crate) struct Group {
+pub(crate) struct ProcessGroup {
     next: u64,
     tickets: HashMap<Pid, u64>,
     members: BTreeMap<u64, Pid>,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(crate) fn contains(&self, pid: Pid) -> bool {
         self.tickets.contains_key(&pid)
     }
@@ -66,7 +66,7 @@ mod tests {
         fn group_has_its_members_in_the_order_of_their_joins(
             changes in vec((any::<bool>(), 0_u32..8), 0..100),
         ) {
-            let (mut group, mut list) = (Group::default(), Vec::new());
+            let (mut group, mut list) = (ProcessGroup::default(), Vec::new());
             for (joins, slot) in changes {
                 let pid = pid(slot);
                 prop_assert_eq!(group.contains(pid), list.contains(&pid));

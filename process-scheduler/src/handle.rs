@@ -1,23 +1,13 @@
-//! The shared handle of a scheduler: messages and signals by pid, and looks at processes.
+//! The shared handle of a scheduler: signals by pid, and looks at processes.
 //!
-//! The other methods of the handle are in `spawn.rs`, `names.rs`, `links.rs`, `exit.rs`,
+//! The other methods of the handle are in `spawn.rs`, `send.rs`, `names.rs`, `links.rs`, `exit.rs`,
 //! `closure.rs` and `task.rs`.
 //!
 //! No lock is held while user code runs. An `Arc` of a cell is dropped after the lock is released,
 //! since this drop may run user code. No lock is held while another is taken, except in `names.rs`.
 use crate::{
-    Address, CancelReason, ExitReason, Metrics, Parcel, Pid, SendError, Signal,
-    address::Receive,
-    info::Info,
-    lane::Refused,
-    metrics::Counters,
-    registry::Registry,
-    relay::Remote,
-    remote::Relation,
-    scheduler::Shared,
-    timer::{Deadline, Sleep, Timer},
-    tree::Tree,
-    worker::{self, Runnable},
+    CancelReason, ExitReason, Info, Metrics, Parcel, Pid, Signal, Sleep, Tree, deadline::Deadline,
+    metrics::Counters, registry::Registry, remote::Relation, shared::Shared,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -44,59 +34,6 @@ impl Handle {
     /// Returns another handle.
     pub fn handle(&self) -> Handle {
         self.clone()
-    }
-
-    /// Returns the address of a process by its pid. `None` if there is no such process, or if it
-    /// takes messages of another type. The address of a process on another node is not checked.
-    pub fn address<M: Send + 'static>(&self, pid: Pid) -> Option<Address<M>> {
-        if pid.node != self.node() {
-            let handle = self.clone();
-            return Some(Address::new(Arc::new(Remote { pid, handle })));
-        }
-        let receiver = self.registry().get(pid)?.receiver();
-        let receiver = receiver.downcast::<Arc<dyn Receive<M>>>().ok()?;
-        Some(Address::new(*receiver))
-    }
-
-    /// Sends a message by pid, and never waits. An [`Address`] saves the look-up.
-    ///
-    /// # Errors
-    /// [`SendError::NotFound`] if there is no such process, or it takes messages of another type.
-    /// [`SendError::Closed`] if the process ends meanwhile. [`SendError::Full`] if its mailbox is
-    /// full.
-    ///
-    /// If the process is on another node, each of these errors is [`SendError::NotFound`]: the
-    /// relay hands the message back without a reason.
-    pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
-        if to.node != self.node() {
-            return self.send_away(to, message);
-        }
-        let Some(cell) = self.registry().get(to) else {
-            return Err(SendError::NotFound(message));
-        };
-        let mut message = Some(message);
-        let sent = cell.send_any(&mut message);
-        match (sent, message) {
-            (Some(Err(Refused::Full(()))), Some(message)) => Err(SendError::Full(message)),
-            (Some(Err(Refused::Closed(()))), Some(message)) => Err(SendError::Closed(message)),
-            (None, Some(message)) => Err(SendError::NotFound(message)),
-            _ => Ok(()),
-        }
-    }
-
-    fn send_away<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
-        let Some(relay) = &self.shared.relay else {
-            return Err(SendError::NotFound(message));
-        };
-        match relay.deliver(to, Parcel::Message(Box::new(message))) {
-            Ok(()) => Ok(()),
-            Err(Parcel::Message(message)) => match message.downcast() {
-                Ok(message) => Err(SendError::NotFound(*message)),
-                // A relay that hands back something else has lost the message.
-                Err(_) => Ok(()),
-            },
-            Err(_) => Ok(()),
-        }
     }
 
     /// Asks a process to clean up and to end. Returns whether there is such a process.
@@ -169,44 +106,17 @@ impl Handle {
                 self.forget_relation(to, pid, Relation::Watcher);
             }
         }
-        let Some(relay) = &self.shared.relay else {
+        let Some(relay) = &self.shared.config.relay else {
             return Err(signal);
         };
         match relay.deliver(to, Parcel::Signal(signal)) {
-            Err(Parcel::Signal(signal)) => Err(signal),
-            _ => Ok(()),
+            Ok(()) => Ok(()),
+            Err(refused) => match refused.into_inner() {
+                Parcel::Signal(signal) => Err(signal),
+                // A relay that hands back something else has lost the signal.
+                Parcel::Message(_) => Ok(()),
+            },
         }
-    }
-
-    /// Takes a parcel that comes from another node. A [`Relay`](crate::Relay) calls this.
-    ///
-    /// This call may call the relay of this scheduler again before it returns: hold no lock that
-    /// this relay takes.
-    ///
-    /// ```
-    /// use process_scheduler::{Parcel, Scheduler};
-    ///
-    /// let scheduler = Scheduler::new();
-    /// let counter = scheduler.spawn_fn(|_: u32, _| ()).unwrap();
-    /// scheduler.deliver(counter.pid(), Parcel::Message(Box::new(7_u32))).unwrap();
-    /// assert!(scheduler.deliver(counter.pid(), Parcel::Message(Box::new("text"))).is_err());
-    /// ```
-    ///
-    /// # Errors
-    /// Hands the parcel back if there is no such process here, if it takes messages of another
-    /// type, or if its mailbox is full.
-    pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), Parcel> {
-        let message = match parcel {
-            Parcel::Signal(signal) => {
-                return self.signal_here(to, signal).map_err(Parcel::Signal);
-            }
-            Parcel::Message(message) => message,
-        };
-        let sent = match self.registry().get(to) {
-            Some(cell) => cell.send_boxed(message),
-            None => Err(message),
-        };
-        sent.map_err(Parcel::Message)
     }
 
     /// Returns the number of this node.
@@ -240,9 +150,12 @@ impl Handle {
 
     /// Returns a future that is ready after a time, for processes and for other tasks.
     ///
-    /// The first deadline of a scheduler starts a thread that serves all of them. If the system
-    /// refuses that thread, a task that sleeps is polled again and again until its time is over or
-    /// the thread can be started. The same holds for the deadlines of calls and of supervisors.
+    /// A sleeping worker waits for the first deadline of the scheduler. If all workers are busy, each
+    /// of them looks at the deadlines between runs of processes. So the deadline of a process waits
+    /// for no step for which the process itself would not wait. But a task of another runtime that
+    /// sleeps here, or awaits a [`Call`](crate::Call), may be woken late while *all* workers are in
+    /// long steps: it waits until the first of these steps ends. [`Call::wait`](crate::Call::wait)
+    /// ends in time in any case.
     ///
     /// The end of a shutdown makes each sleep ready at once, however much of its time is left, and
     /// from then on a sleep is ready at its first poll. So a task of another runtime that sleeps
@@ -263,18 +176,13 @@ impl Handle {
     /// scheduler.wait(napping.pid());
     /// ```
     pub fn sleep(&self, time: Duration) -> Sleep {
-        Sleep(Deadline::new(self.timer(), time))
+        Sleep(Deadline::new(&self.shared, time))
     }
 
     /// Returns the counters.
     pub fn metrics(&self) -> Metrics {
         let (live, begun) = (self.shared.live(), self.shared.begun());
         self.shared.counters.snapshot(begun, live)
-    }
-
-    #[inline]
-    pub(crate) fn submit(&self, runnable: Runnable) {
-        worker::submit(&self.shared, runnable);
     }
 
     #[inline]
@@ -288,10 +196,6 @@ impl Handle {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.shared.counters
-    }
-
-    pub(crate) fn timer(&self) -> &Timer {
-        &self.shared.timer
     }
 
     pub(crate) fn is_closed(&self) -> bool {

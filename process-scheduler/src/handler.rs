@@ -1,5 +1,5 @@
 //! Commands, and their completions: each command is completed once.
-use crate::{Pid, Process, guard::Guarded};
+use crate::{Pid, guard::Guarded};
 use std::{error::Error, fmt, mem, sync::Arc};
 
 /// Performs the commands of processes. A closure may be a handler.
@@ -44,10 +44,6 @@ pub(crate) fn guarded_handler<C, O, E>(
     let handler = Guarded::new(handler);
     Arc::new(move |command: C, completer: Completer<O, E>| handler.handle(command, completer))
 }
-
-/// The handler of a process's commands.
-pub(crate) type HandlerOf<P> =
-    Arc<dyn Handler<<P as Process>::Cmd, <P as Process>::Output, <P as Process>::Error>>;
 
 /// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The mailbox of an `async` process. The rules are in `task.rs`.
 use crate::{
-    Address, CancelReason, ExitReason, Handle, Pid, guard::Guarded, lane::Taken, process::Lent,
+    Address, CancelReason, ExitReason, Handle, Pid, events::Lent, guard::Guarded, lane::Taken,
 };
 use std::{
     collections::VecDeque,
@@ -22,7 +22,7 @@ fn thread_address() -> usize {
 }
 
 /// The part of an inbox that its process shares.
-pub(crate) struct Queue<M> {
+pub(crate) struct InboxQueue<M> {
     /// The messages that the present step lends (rule 1).
     lent: Lent<M>,
     /// The message for the code that awaits the inbox with another waker (rule 3).
@@ -53,7 +53,7 @@ struct Received<M> {
     waker: Option<Guarded<Waker>>,
 }
 
-impl<M> Queue<M> {
+impl<M> InboxQueue<M> {
     pub(crate) fn new() -> Self {
         Self {
             lent: Lent::default(),
@@ -199,7 +199,7 @@ impl<M> Queue<M> {
 /// assert_eq!(seen.recv(), Ok(42));
 /// ```
 pub struct Inbox<M> {
-    pub(crate) queue: Arc<Mutex<Queue<M>>>,
+    pub(crate) queue: Arc<Mutex<InboxQueue<M>>>,
     pub(crate) address: Address<M>,
     pub(crate) handle: Handle,
 }
@@ -250,7 +250,7 @@ impl<M: Send + 'static> Inbox<M> {
     /// After the end of the process this future is ready once more, and then never.
     pub async fn event(&mut self) {
         std::future::poll_fn(|cx| {
-            let news = |queue: &mut Queue<M>| mem::take(&mut queue.has_news).then_some(());
+            let news = |queue: &mut InboxQueue<M>| mem::take(&mut queue.has_news).then_some(());
             // A message behind another one is no event.
             self.poll(cx.waker(), news, |queue| !queue.has_message)
         })
@@ -276,8 +276,8 @@ impl<M: Send + 'static> Inbox<M> {
     fn poll<R>(
         &mut self,
         waker: &Waker,
-        mut take: impl FnMut(&mut Queue<M>) -> Option<R>,
-        wants_message: fn(&Queue<M>) -> bool,
+        mut take: impl FnMut(&mut InboxQueue<M>) -> Option<R>,
+        wants_message: fn(&InboxQueue<M>) -> bool,
     ) -> Poll<R> {
         // A clone of a waker is user code, so it happens outside of the lock. A clone that is not
         // needed is dropped beside what this function returns.
@@ -339,7 +339,7 @@ impl<M: Send + 'static> Future for Receiving<'_, M> {
     type Output = Option<M>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        let next = |queue: &mut Queue<M>| match queue.cancelled {
+        let next = |queue: &mut InboxQueue<M>| match queue.cancelled {
             Some(_) => Some(None),
             None => queue.receive().map(Some),
         };

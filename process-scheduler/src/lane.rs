@@ -1,5 +1,9 @@
 //! A mailbox's lane of messages: unbounded, or bounded.
 //!
+//! Senders push messages one by one, and the process takes all of them at once. The first sender
+//! since the last take notifies the process. A sender to a full lane gets its message back, or waits
+//! until the process takes, or pushes out the oldest message.
+//!
 //! 1. A lane is closed once, by its process's end. A message that is pushed before is in the lane,
 //!    and one that is pushed later is handed back. The bounded lane decides under its lock which of
 //!    the two holds, and the unbounded lane in one exchange.
@@ -14,6 +18,7 @@
 //!    senders in the order of their keys, and keeps no waker. The panic of one waker does not skip
 //!    the others. If a sender waits no longer, the lane drops that sender's waker.
 use crate::{
+    SendError,
     guard::{self, Guarded, drop_guarded},
     pool::Kept,
 };
@@ -56,22 +61,22 @@ pub enum Mailbox {
 
 pub(crate) enum Lane<M> {
     Unbounded(Queue<M, Kept>),
-    Bounded(Box<Bounded<M>>),
+    Bounded(Box<BoundedLane<M>>),
 }
 
 /// Names a sender that waits for room.
-pub(crate) type Key = u64;
+pub(crate) type SenderKey = u64;
 
-pub(crate) struct Bounded<M> {
-    inner: Mutex<Inner<M>>,
+pub(crate) struct BoundedLane<M> {
+    inner: Mutex<LockedLane<M>>,
     capacity: usize,
     drops_oldest: bool,
 }
 
-struct Inner<M> {
+struct LockedLane<M> {
     queue: VecDeque<M>,
-    waiters: BTreeMap<Key, Waker>,
-    next_key: Key,
+    waiters: BTreeMap<SenderKey, Waker>,
+    next_key: SenderKey,
     closed: bool,
 }
 
@@ -81,19 +86,9 @@ pub(crate) enum Taken<M> {
     Deque(VecDeque<M>),
 }
 
-/// A message that was put into a lane.
-pub(crate) struct Put<M> {
-    /// Whether the sender must notify the process (rule 2).
-    pub(crate) first: bool,
-    /// The oldest message, which was dropped to make room.
-    pub(crate) dropped: Option<M>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused<M> {
-    Closed(M),
-    Full(M),
-}
+/// The outcome of a push into a lane: whether the sender must notify the process (rule 2), and the
+/// oldest message, if it was dropped to make room.
+type LanePush<M> = Result<(Pushed, Option<M>), SendError<M>>;
 
 impl<M> Lane<M> {
     pub(crate) fn new(mailbox: Mailbox) -> Self {
@@ -103,13 +98,13 @@ impl<M> Lane<M> {
             Mailbox::Bounded(capacity) => (capacity.max(1), false),
             Mailbox::DropOldest(capacity) => (capacity, true),
         };
-        let inner = Inner {
+        let inner = LockedLane {
             queue: VecDeque::new(),
             waiters: BTreeMap::new(),
             next_key: 0,
             closed: false,
         };
-        Self::Bounded(Box::new(Bounded {
+        Self::Bounded(Box::new(BoundedLane {
             inner: Mutex::new(inner),
             capacity,
             drops_oldest,
@@ -117,14 +112,11 @@ impl<M> Lane<M> {
     }
 
     #[inline]
-    pub(crate) fn push(&self, message: M) -> Result<Put<M>, Refused<M>> {
+    pub(crate) fn push(&self, message: M) -> LanePush<M> {
         match self {
             Self::Unbounded(queue) => match queue.push(message) {
-                Ok(pushed) => Ok(Put {
-                    first: pushed == Pushed::First,
-                    dropped: None,
-                }),
-                Err(closed) => Err(Refused::Closed(closed.0)),
+                Ok(pushed) => Ok((pushed, None)),
+                Err(closed) => Err(SendError::Closed(closed.0)),
             },
             Self::Bounded(bounded) => bounded.push(message),
         }
@@ -134,9 +126,9 @@ impl<M> Lane<M> {
     pub(crate) fn poll_push(
         &self,
         message: &mut Option<M>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
-    ) -> Poll<Result<Put<M>, Refused<M>>> {
+    ) -> Poll<LanePush<M>> {
         if let Self::Bounded(bounded) = self {
             return bounded.poll_push(message, key, waker);
         }
@@ -147,7 +139,7 @@ impl<M> Lane<M> {
     }
 
     /// Removes the waker of a sender that waits no longer.
-    pub(crate) fn forget(&self, key: Key) {
+    pub(crate) fn forget(&self, key: SenderKey) {
         if let Self::Bounded(bounded) = self {
             let waker = bounded.inner.lock().waiters.remove(&key);
             // The caller drops its message next.
@@ -166,6 +158,23 @@ impl<M> Lane<M> {
             }
             Self::Bounded(bounded) => bounded.take(into),
         }
+    }
+
+    /// Returns the next of the messages in `taken`. If there is none, takes all messages first.
+    #[inline]
+    pub(crate) fn next(&self, taken: &mut Taken<M>) -> Option<M> {
+        if let Self::Unbounded(queue) = self {
+            if let Taken::Batch(batch) = taken {
+                if batch.is_empty() {
+                    *batch = queue.take();
+                }
+                return batch.next();
+            }
+        }
+        if taken.is_empty() {
+            self.take(taken);
+        }
+        taken.next()
     }
 
     /// Refuses messages from now on, and returns all that are left.
@@ -203,7 +212,7 @@ impl<M> Lane<M> {
 
 // Some functions are not inlined, so that the path of an unbounded lane saves no registers for
 // them.
-impl<M> Bounded<M> {
+impl<M> BoundedLane<M> {
     #[inline(never)]
     fn take(&self, into: &mut Taken<M>) {
         let mut inner = self.inner.lock();
@@ -226,43 +235,47 @@ impl<M> Bounded<M> {
         self.inner.lock().queue.is_empty()
     }
 
-    fn has_room(&self, inner: &Inner<M>) -> bool {
+    fn has_room(&self, inner: &LockedLane<M>) -> bool {
         self.drops_oldest || inner.queue.len() < self.capacity
     }
 
     #[inline(never)]
-    fn push(&self, message: M) -> Result<Put<M>, Refused<M>> {
+    fn push(&self, message: M) -> LanePush<M> {
         self.push_locked(&mut self.inner.lock(), message)
     }
 
-    fn push_locked(&self, inner: &mut Inner<M>, message: M) -> Result<Put<M>, Refused<M>> {
+    fn push_locked(&self, inner: &mut LockedLane<M>, message: M) -> LanePush<M> {
         if inner.closed {
-            return Err(Refused::Closed(message));
+            return Err(SendError::Closed(message));
         }
         if !self.has_room(inner) {
-            return Err(Refused::Full(message));
+            return Err(SendError::Full(message));
         }
-        let first = inner.queue.is_empty();
         if self.capacity == 0 {
-            return Ok(Put {
-                first: false,
-                dropped: Some(message),
-            });
+            // No message comes into the lane, so there is nothing to notify of.
+            return Ok((Pushed::Behind, Some(message)));
         }
-        let dropped = match inner.queue.len() < self.capacity {
-            true => None,
-            false => inner.queue.pop_front(),
+        let pushed = if inner.queue.is_empty() {
+            Pushed::First
+        } else {
+            Pushed::Behind
+        };
+        let has_room = inner.queue.len() < self.capacity;
+        let dropped = if has_room {
+            None
+        } else {
+            inner.queue.pop_front()
         };
         inner.queue.push_back(message);
-        Ok(Put { first, dropped })
+        Ok((pushed, dropped))
     }
 
     fn poll_push(
         &self,
         message: &mut Option<M>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
-    ) -> Poll<Result<Put<M>, Refused<M>>> {
+    ) -> Poll<LanePush<M>> {
         // Rule 4: the waker is cloned outside of the lock, and only if no equal one is registered.
         // A clone that is not needed is dropped beside what this function returns.
         let mut clone: Option<Guarded<Waker>> = None;
@@ -272,7 +285,7 @@ impl<M> Bounded<M> {
             };
             let mut inner = self.inner.lock();
             match self.push_locked(&mut inner, taken) {
-                Err(Refused::Full(refused)) => *message = Some(refused),
+                Err(SendError::Full(refused)) => *message = Some(refused),
                 result => {
                     // Rule 5: there is room, so no waker is registered.
                     *key = None;

@@ -14,8 +14,35 @@ pub(crate) struct WorkerCounters {
     pub(crate) parks: AtomicU64,
 }
 
+/// The worker itself calls these.
+impl WorkerCounters {
+    #[inline]
+    pub(crate) fn count_step(&self) {
+        add(&self.steps, 1);
+    }
+
+    #[inline]
+    pub(crate) fn count_delivered(&self, messages: u32) {
+        if messages > 0 {
+            add(&self.delivered, messages.into());
+        }
+    }
+
+    pub(crate) fn count_panic(&self) {
+        add(&self.panics, 1);
+    }
+
+    pub(crate) fn count_steal(&self) {
+        add(&self.steals, 1);
+    }
+
+    pub(crate) fn count_park(&self) {
+        add(&self.parks, 1);
+    }
+}
+
 /// Adds to a counter that only this thread writes.
-pub(crate) fn add(counter: &AtomicU64, n: u64) {
+fn add(counter: &AtomicU64, n: u64) {
     // Ordering: Relaxed here and at all counters, since a count publishes nothing else. If a thread
     // learns of an event from a process, the event was counted before that thread's `snapshot`, so
     // the snapshot includes the event.

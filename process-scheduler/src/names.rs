@@ -37,7 +37,7 @@
 //!    first, the killing thread finds the group in the list, and takes the process out of the
 //!    group. For that it needs the lock of the table, which `join` holds until both places have the
 //!    group.
-use crate::{Address, ExitReason, Handle, Pid, cell::AnyCell, group::Group};
+use crate::{Address, ExitReason, Handle, Pid, any_cell::AnyCell, group::ProcessGroup};
 use std::{collections::HashMap, sync::Arc};
 
 impl Handle {
@@ -215,7 +215,10 @@ impl Handle {
     /// Returns the pids of the processes in a group, in the order in which they have joined.
     pub fn members(&self, group: &str) -> Vec<Pid> {
         let groups = self.shared.groups.lock();
-        groups.get(group).map(Group::members).unwrap_or_default()
+        groups
+            .get(group)
+            .map(ProcessGroup::members)
+            .unwrap_or_default()
     }
 
     /// Sends a copy of a message to each process in a group that takes messages of this type.
@@ -227,7 +230,7 @@ impl Handle {
     }
 }
 
-fn remove_member(groups: &mut HashMap<String, Group>, group: &str, pid: Pid) {
+fn remove_member(groups: &mut HashMap<String, ProcessGroup>, group: &str, pid: Pid) {
     if let Some(members) = groups.get_mut(group) {
         members.remove(pid);
         if members.is_empty() {

@@ -55,16 +55,16 @@ const NO_SENDER: u32 = 1 << 3;
 const NO_RECEIVER: u32 = 1 << 4;
 const TAKEN: u32 = 1 << 5;
 
-struct Slot<R> {
+struct ValueSlot<R> {
     bits: AtomicU32,
     value: UnsafeCell<MaybeUninit<R>>,
     waker: UnsafeCell<MaybeUninit<Waker>>,
 }
 
-pub(crate) struct Sender<R>(NonNull<Slot<R>>);
+pub(crate) struct Sender<R>(NonNull<ValueSlot<R>>);
 
 pub(crate) struct Receiver<R> {
-    slot: NonNull<Slot<R>>,
+    slot: NonNull<ValueSlot<R>>,
     /// Names the waker that this end has put into the slot. The sender may have taken that waker
     /// since. The waker is a clone, and may differ from the waker that it was cloned from.
     registered: Option<WakerId>,
@@ -89,8 +89,8 @@ impl<R> RefUnwindSafe for Receiver<R> {}
 
 /// Makes both ends. The slot is a block that was kept for reuse, if there is one.
 pub(crate) fn channel<R>() -> (Sender<R>, Receiver<R>) {
-    let slot: NonNull<Slot<R>> = Kept::allocate(Layout::new::<Slot<R>>()).cast();
-    let new = Slot {
+    let slot: NonNull<ValueSlot<R>> = Kept::allocate(Layout::new::<ValueSlot<R>>()).cast();
+    let new = ValueSlot {
         bits: AtomicU32::new(0),
         value: UnsafeCell::new(MaybeUninit::uninit()),
         waker: UnsafeCell::new(MaybeUninit::uninit()),
@@ -105,7 +105,7 @@ pub(crate) fn channel<R>() -> (Sender<R>, Receiver<R>) {
     (Sender(slot), receiver)
 }
 
-impl<R> Slot<R> {
+impl<R> ValueSlot<R> {
     fn put_value(&self, value: R) {
         self.value.with_mut(|place| {
             // SAFETY: rule 1: the caller is the sender, before its exchange.
@@ -147,7 +147,7 @@ impl<R> Slot<R> {
 ///
 /// # Safety
 /// Both ends have left the slot. `bits` has VALUE without TAKEN only if the value is there.
-unsafe fn free<R>(slot: NonNull<Slot<R>>, bits: u32) {
+unsafe fn free<R>(slot: NonNull<ValueSlot<R>>, bits: u32) {
     let value = {
         // SAFETY: the caller promises that this thread alone has the slot.
         let mut own = unsafe { slot.read() };
@@ -159,12 +159,12 @@ unsafe fn free<R>(slot: NonNull<Slot<R>>, bits: u32) {
         value
     };
     // SAFETY: the block is from `channel`, and its content was moved out.
-    unsafe { Kept::free(slot.cast(), Layout::new::<Slot<R>>()) };
+    unsafe { Kept::free(slot.cast(), Layout::new::<ValueSlot<R>>()) };
     drop(value);
 }
 
 impl<R> Sender<R> {
-    fn slot(&self) -> &Slot<R> {
+    fn slot(&self) -> &ValueSlot<R> {
         // SAFETY: rule 4: this end has not left the slot.
         unsafe { self.0.as_ref() }
     }
@@ -191,7 +191,7 @@ impl<R> Sender<R> {
     ///
     /// # Safety
     /// This end has not left the slot, and does not use it any more.
-    unsafe fn finish(slot: NonNull<Slot<R>>, bits: u32) -> Option<R> {
+    unsafe fn finish(slot: NonNull<ValueSlot<R>>, bits: u32) -> Option<R> {
         // SAFETY: the caller promises that the slot is live, until this end leaves it.
         let shared = unsafe { slot.as_ref() };
         // Ordering: Release pairs with the loads of `poll` and of the receiver's drop: the value is
@@ -229,7 +229,7 @@ impl<R> Drop for Sender<R> {
 }
 
 impl<R> Receiver<R> {
-    fn slot(&self) -> &Slot<R> {
+    fn slot(&self) -> &ValueSlot<R> {
         // SAFETY: rule 4: this end has not left the slot.
         unsafe { self.slot.as_ref() }
     }

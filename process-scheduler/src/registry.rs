@@ -4,7 +4,7 @@
 //! when a slot is freed, so a pid of an ended process finds nothing. A slot is 24 bytes.
 //!
 //! A new cell gets its pid and its slot under one lock.
-use crate::{Pid, SpawnError, cell::AnyCell};
+use crate::{Pid, SpawnError, any_cell::AnyCell};
 use std::{
     num::NonZeroU32,
     sync::{
@@ -24,12 +24,12 @@ pub(crate) struct Registry {
 }
 
 struct Shard {
-    slots: Vec<Slot>,
+    slots: Vec<PidSlot>,
     free: u32,
     closed: bool,
 }
 
-struct Slot {
+struct PidSlot {
     cell: Option<Arc<dyn AnyCell>>,
     generation: NonZeroU32,
     next_free: u32,
@@ -44,7 +44,7 @@ impl Shard {
                 if at >= NIL / SHARDS {
                     return None;
                 }
-                self.slots.push(Slot {
+                self.slots.push(PidSlot {
                     cell: None,
                     generation: NonZeroU32::MIN,
                     next_free: NIL,

@@ -27,10 +27,10 @@ pub(crate) struct Relations {
     pub(crate) is_watched: bool,
 }
 
-pub(crate) struct RemoteTable(Mutex<Table>);
+pub(crate) struct RemoteTable(Mutex<PairTable>);
 
 #[derive(Default)]
-struct Table {
+struct PairTable {
     /// Keys are a remote process and a process here that is related to it.
     pairs: HashMap<(Pid, Pid), Relations>,
     /// How often a node was lost.
@@ -39,7 +39,7 @@ struct Table {
 
 impl RemoteTable {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Table::default()))
+        Self(Mutex::new(PairTable::default()))
     }
 
     /// Adds a relation. Only monitors are counted. Returns how often a node was lost.

@@ -1,11 +1,12 @@
 //! Spawns: settings, and the way of a new process into the tables and to its first step.
 use crate::{
-    Address, ExitReason, Handle, Handler, Mailbox, Pid, Process, SpawnError,
+    Address, ExitReason, Handle, Handler, Input, Mailbox, Process, SpawnError,
     address::Receive,
-    cell::{Cell, Parts, Restart},
+    cell::{CellParts, ProcessCell},
     guard::{Guarded, drop_guarded},
-    handler::{HandlerOf, guarded_handler},
-    process::Input,
+    handler::guarded_handler,
+    process::HandlerOf,
+    supervised::{Restart, Supervised},
 };
 use std::{
     any::{Any, TypeId},
@@ -124,14 +125,6 @@ impl Spawn {
         self.traps_exits = traps;
         self
     }
-
-    pub(crate) fn own_name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    pub(crate) fn own_method(&self) -> &str {
-        &self.method
-    }
 }
 
 impl fmt::Debug for Spawn {
@@ -142,16 +135,6 @@ impl fmt::Debug for Spawn {
             .field("mailbox", &self.mailbox)
             .finish_non_exhaustive()
     }
-}
-
-/// How a supervisor keeps a process: see [`Restart`].
-pub(crate) struct Supervised<P> {
-    pub(crate) supervisor: Pid,
-    pub(crate) policy: crate::supervisor::Policy,
-    pub(crate) keep_mail: bool,
-    pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
-    /// The place in the code where the supervisor's child was made.
-    pub(crate) at: &'static Location<'static>,
 }
 
 impl Handle {
@@ -202,7 +185,7 @@ impl Handle {
         let cell = self.prepare(process, &spawn, handler, supervised);
         let cell = cell.inspect_err(refused)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        let started = cell.start(self, &spawn, input, at);
+        let started = cell.start(self, spawn.name.as_deref(), &spawn.method, input, at);
         started.inspect_err(refused)?;
         Ok(Address::new(receiver))
     }
@@ -214,22 +197,19 @@ impl Handle {
         spawn: &Spawn,
         handler: Option<HandlerOf<P>>,
         supervised: Option<Supervised<P>>,
-    ) -> Result<Arc<Cell<P>>, SpawnError> {
+    ) -> Result<Arc<ProcessCell<P>>, SpawnError> {
         if !self.shared.begin() {
             return Err(SpawnError::Full);
         }
-        let restart = supervised.map(|supervised| {
+        let restart = supervised.map(|child| {
             Box::new(Restart {
-                supervisor: supervised.supervisor,
-                policy: supervised.policy,
-                keep_mail: supervised.keep_mail,
-                make: supervised.make,
+                child,
                 method: spawn.method.clone(),
                 input: spawn.input.clone(),
                 last: ExitReason::Killed,
             })
         });
-        let cell = Cell::new(Parts {
+        let cell = ProcessCell::new(CellParts {
             body: process.into_inner(),
             node: self.node(),
             handle: self.clone(),
@@ -238,7 +218,7 @@ impl Handle {
             traps_exits: spawn.traps_exits,
             restart,
         });
-        let inserted = self.registry().insert(cell, Cell::set_pid);
+        let inserted = self.registry().insert(cell, ProcessCell::set_pid);
         let cell = inserted.map_err(|(cell, error)| {
             // The count first: the drop is user code, which may take long.
             self.ended();
@@ -264,11 +244,11 @@ impl Handle {
             let handler = handler.downcast_ref::<HandlerOf<P>>();
             return handler.cloned().map(Some).ok_or_else(wrong);
         }
-        if self.shared.handlers.is_empty() {
+        if self.shared.config.handlers.is_empty() {
             return Ok(None);
         }
         let key = TypeId::of::<(P::Cmd, P::Output, P::Error)>();
-        let handler = self.shared.handlers.get(&key);
+        let handler = self.shared.config.handlers.get(&key);
         Ok(handler
             .and_then(|any| any.downcast_ref::<HandlerOf<P>>())
             .cloned())

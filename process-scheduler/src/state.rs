@@ -1,5 +1,25 @@
 //! The state word of a process, and every transition of this word. No `unsafe` here.
 //!
+//! A worker that takes a ready process runs it, and the process makes steps. When it has nothing to
+//! do, the worker puts the process's token into its cell and suspends the process. A sender pushes a
+//! message, and then sets a bit of the word. If the process waits for that bit, the sender has made
+//! it ready: the sender takes the token out of the cell and queues it. If the process runs, the bit
+//! stays, and the worker finds it when it tries to suspend the process.
+//!
+//! ```text
+//!            a worker takes it               nothing to do
+//!   ready ──────────────────────▶ running ───────────────────▶ blocked or idle
+//!     ▲                            │   │                          │
+//!     │          slice used up     │   │ ends                     │
+//!     ├────────────────────────────┘   ├───────▶ done             │
+//!     │          restart               ▼                          │
+//!     ├──────────────────────────── stopped                       │
+//!     │                                 an event, a waker, a kill │
+//!     └───────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The README has all edges of this diagram.
+//!
 //! # Phases
 //!
 //! | phase | the process | the token is with |
@@ -30,12 +50,12 @@
 //!
 //! # Rules
 //!
-//! 1. A notifier first pushes an event, then sets the event's bit ([`State::notify`]). If the phase
+//! 1. A notifier first pushes an event, then sets the event's bit ([`RunState::notify`]). If the phase
 //!    waits for that bit, the same exchange makes the process ready, and gives the notifier the
 //!    token: of many notifiers exactly one gets it.
-//! 2. A worker clears the bits of events when it begins a run ([`State::begin`]), and then looks at
+//! 2. A worker clears the bits of events when it begins a run ([`RunState::begin`]), and then looks at
 //!    all lanes. So a bit that is set later is for an event that the worker may have missed.
-//! 3. A worker that suspends a process does so in one exchange ([`State::suspend`]), which checks
+//! 3. A worker that suspends a process does so in one exchange ([`RunState::suspend`]), which checks
 //!    the bits. If a bit is set that ends the wait, the process is ready again, and the worker
 //!    keeps the token. So a notification is never lost to a race with the suspension: the exchange
 //!    sees the bit, or the notification comes later and finds the process waiting.
@@ -98,7 +118,7 @@ pub(crate) enum Wait {
 /// The duty of a notifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Notified {
+pub(crate) enum NotifierDuty {
     /// Take the token and submit it.
     Submit,
     /// Nothing: the bit is set, and the worker that runs the process next will see it.
@@ -110,16 +130,16 @@ pub(crate) enum Notified {
 /// The duty of a worker that has suspended a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Suspended {
+pub(crate) enum SuspenderDuty {
     /// Nothing: the token stays in the cell.
     Waits,
     /// Take the token back and submit it: an event came meanwhile.
     Ready,
 }
 
-pub(crate) struct State(AtomicU64);
+pub(crate) struct RunState(AtomicU64);
 
-impl State {
+impl RunState {
     /// Makes the state of a process that is ready, but whose token is not in a queue yet. The
     /// caller submits the token.
     pub(crate) fn new() -> Self {
@@ -150,16 +170,22 @@ impl State {
 
     /// Sets a bit after a push (rule 1). One read-modify-write, also if the bit is set already.
     #[inline]
-    pub(crate) fn notify(&self, bit: u64) -> Notified {
-        let changed = self.change(|word| match word & PHASE {
-            DONE => None,
-            _ if ends_wait(word, bit) => Some(with_phase(word, READY) | bit),
-            _ => Some(word | bit),
-        });
-        match changed {
-            Err(_) => Notified::Gone,
-            Ok(word) if ends_wait(word, bit) => Notified::Submit,
-            Ok(_) => Notified::DoNothing,
+    pub(crate) fn notify(&self, bit: u64) -> NotifierDuty {
+        // Ordering: Relaxed, as in `change`: DONE stays.
+        let mut word = self.0.load(Relaxed);
+        loop {
+            if word & PHASE == DONE {
+                return NotifierDuty::Gone;
+            }
+            let ends_wait = ends_wait(word, bit);
+            let phase = if ends_wait { READY } else { word & PHASE };
+            let new = with_phase(word, phase) | bit;
+            // Ordering: AcqRel, as in `change`.
+            match self.0.compare_exchange_weak(word, new, AcqRel, Relaxed) {
+                Ok(_) if ends_wait => return NotifierDuty::Submit,
+                Ok(_) => return NotifierDuty::DoNothing,
+                Err(now) => word = now,
+            }
         }
     }
 
@@ -203,7 +229,7 @@ impl State {
     /// Changes the phase from running to waiting, or to ready if an event came meanwhile (rule 3).
     /// The caller has put the token into the cell.
     #[inline]
-    pub(crate) fn suspend(&self, wait: Wait) -> Suspended {
+    pub(crate) fn suspend(&self, wait: Wait) -> SuspenderDuty {
         let wait = match wait {
             Wait::Blocked => BLOCKED,
             Wait::Idle => IDLE,
@@ -217,8 +243,8 @@ impl State {
             waits(word).or(Some(with_phase(word, READY)))
         });
         match waits(changed.unwrap_or_else(|word| word)) {
-            Some(_) => Suspended::Waits,
-            None => Suspended::Ready,
+            Some(_) => SuspenderDuty::Waits,
+            None => SuspenderDuty::Ready,
         }
     }
 
@@ -308,7 +334,7 @@ fn ends_wait(word: u64, bits: u64) -> bool {
     bits & by != 0
 }
 
-impl Drop for State {
+impl Drop for RunState {
     fn drop(&mut self) {
         self.0.retire();
     }

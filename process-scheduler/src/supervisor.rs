@@ -38,12 +38,9 @@
 //! 7. A child that is gone never comes back. The supervisor ignores each later notification of its
 //!    end, as a monitor or a link of the supervisor may send one, with the reason `NoProcess`.
 use crate::{
-    CancelReason, Event, EventsOf, ExitReason, Handle, InitError, Input, NoCommand, OutputOf, Pid,
-    Process, Spawn, SpawnError, Step, StepOf,
-    guard::Guarded,
-    process::Context,
-    spawn::Supervised,
-    timer::{Deadline, Timer},
+    Backoff, CancelReason, Context, Event, EventsOf, ExitReason, Handle, InitError, Input,
+    NoCommand, OutputOf, Pid, Policy, Process, Spawn, SpawnError, Step, StepOf, deadline::Deadline,
+    guard::Guarded, supervised::Supervised,
 };
 use std::{
     collections::VecDeque,
@@ -65,83 +62,6 @@ pub enum Strategy {
     OneForAll,
     /// The child that ended, and the children that were added after it.
     RestForOne,
-}
-
-/// When a child is restarted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Policy {
-    /// Whenever the child ends.
-    Permanent,
-    /// When the child ends abnormally.
-    Transient,
-    /// Never.
-    Temporary,
-}
-
-impl Policy {
-    fn restarts(self, reason: &ExitReason) -> bool {
-        match self {
-            Self::Permanent => true,
-            Self::Transient => reason.is_abnormal(),
-            Self::Temporary => false,
-        }
-    }
-}
-
-/// How long a supervisor waits before a restart.
-///
-/// ```
-/// use process_scheduler::Backoff;
-/// use std::time::Duration;
-///
-/// let backoff = Backoff::new(Duration::from_millis(10), 2, Duration::from_secs(1)).jitter(0.0);
-/// assert_eq!(backoff.delay(0, 0.5), Duration::from_millis(10));
-/// assert_eq!(backoff.delay(3, 0.5), Duration::from_millis(80));
-/// assert_eq!(backoff.delay(99, 0.5), Duration::from_secs(1));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Backoff {
-    first: Duration,
-    factor: u32,
-    longest: Duration,
-    jitter: f64,
-}
-
-impl Backoff {
-    /// Makes a backoff whose first delay is `first`. Each later delay is `factor` times as long as
-    /// the one before, up to `longest`. Jitter then makes a delay up to a tenth longer or shorter.
-    pub fn new(first: Duration, factor: u32, longest: Duration) -> Self {
-        Self {
-            first,
-            factor,
-            longest,
-            jitter: 0.1,
-        }
-    }
-
-    /// Sets how much longer or shorter a delay may be, as a fraction of it: 0.1 by default.
-    pub fn jitter(mut self, part: f64) -> Self {
-        self.jitter = part.clamp(0.0, 1.0);
-        self
-    }
-
-    /// Returns the delay after this many restarts in a row. `random`, from 0 to 1, chooses between
-    /// the shortest and the longest delay that the jitter allows.
-    pub fn delay(&self, restarts: u32, random: f64) -> Duration {
-        let factor = self.factor.checked_pow(restarts).unwrap_or(u32::MAX);
-        let delay = self.first.saturating_mul(factor).min(self.longest);
-        let part = 1.0 + self.jitter * (2.0 * random.clamp(0.0, 1.0) - 1.0);
-        Duration::try_from_secs_f64(delay.as_secs_f64() * part).unwrap_or(delay)
-    }
-}
-
-impl Default for Backoff {
-    /// Returns a backoff whose first delay is a second. Each later delay is twice as long as the
-    /// one before, up to 90 seconds.
-    fn default() -> Self {
-        Self::new(Duration::from_secs(1), 2, Duration::from_secs(90))
-    }
 }
 
 type Start = dyn Fn(&Handle, Pid, &Child) -> Result<Pid, SpawnError> + Send + Sync;
@@ -260,7 +180,7 @@ impl fmt::Debug for Child {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChildState {
     Up,
     /// `kill_at` is `None` if the child has been killed, or may clean up without a limit.
     Stopping {
@@ -273,10 +193,10 @@ enum State {
     Gone,
 }
 
-struct Entry {
+struct ChildEntry {
     child: Child,
     pid: Option<Pid>,
-    state: State,
+    state: ChildState,
     since: Instant,
     /// The number of restarts in a row.
     restarts: u32,
@@ -317,7 +237,7 @@ pub struct Supervisor {
     most: usize,
     within: Duration,
     backoff: Backoff,
-    entries: Vec<Entry>,
+    entries: Vec<ChildEntry>,
     restarts: VecDeque<Instant>,
     ends: Option<ExitReason>,
     deadline: Option<(Instant, Deadline)>,
@@ -360,10 +280,10 @@ impl Supervisor {
 
     /// Adds a child. Children are started in this order.
     pub fn child(mut self, child: Child) -> Self {
-        self.entries.push(Entry {
+        self.entries.push(ChildEntry {
             child,
             pid: None,
-            state: State::Gone,
+            state: ChildState::Gone,
             since: Instant::now(),
             restarts: 0,
         });
@@ -388,30 +308,30 @@ impl Supervisor {
         };
         let entry = &mut self.entries[at];
         // Rule 7.
-        if entry.state == State::Gone {
+        if entry.state == ChildState::Gone {
             return;
         }
         // Rule 5. If the shutdown has ended the child for good, this thread sees that the shutdown
         // has begun: the queues of the child and of this supervisor pass that on.
         if self.ends.is_some() || handle.is_closed() {
-            entry.state = State::Gone;
+            entry.state = ChildState::Gone;
             return handle.kill_for_good(pid, ExitReason::Killed);
         }
         let policy = entry.child.policy;
-        if let State::Stopping { .. } = entry.state {
+        if let ChildState::Stopping { .. } = entry.state {
             entry.state = match policy {
-                Policy::Temporary => State::Gone,
-                _ => State::Down { due: Some(now) },
+                Policy::Temporary => ChildState::Gone,
+                _ => ChildState::Down { due: Some(now) },
             };
             return;
         }
         if !policy.restarts(reason) {
-            entry.state = State::Gone;
+            entry.state = ChildState::Gone;
             return handle.kill_for_good(pid, ExitReason::Killed);
         }
         if !self.allows_restart(now) {
             let entry = &mut self.entries[at];
-            entry.state = State::Gone;
+            entry.state = ChildState::Gone;
             handle.kill_for_good(pid, ExitReason::Killed);
             return self.begin_end(handle, ExitReason::failed("too many restarts"), now);
         }
@@ -427,7 +347,7 @@ impl Supervisor {
         let delay = self.backoff.delay(entry.restarts, random);
         entry.restarts = entry.restarts.saturating_add(1);
         let due = now.checked_add(delay);
-        entry.state = State::Down { due };
+        entry.state = ChildState::Down { due };
         let (from, all) = match self.strategy {
             Strategy::OneForOne => return,
             Strategy::OneForAll => (0, true),
@@ -460,11 +380,11 @@ impl Supervisor {
     }
 
     /// Cancels a child that is up.
-    fn stop(handle: &Handle, entry: &mut Entry, now: Instant) {
-        if let (State::Up, Some(pid)) = (entry.state, entry.pid) {
+    fn stop(handle: &Handle, entry: &mut ChildEntry, now: Instant) {
+        if let (ChildState::Up, Some(pid)) = (entry.state, entry.pid) {
             handle.cancel_for(pid, CancelReason::Supervisor);
             let kill_at = now.checked_add(entry.child.shutdown);
-            entry.state = State::Stopping { kill_at };
+            entry.state = ChildState::Stopping { kill_at };
         }
     }
 
@@ -476,8 +396,8 @@ impl Supervisor {
         self.ends = Some(reason);
         for entry in self.entries.iter_mut().rev() {
             Self::stop(handle, entry, now);
-            if let (State::Down { .. }, Some(pid)) = (entry.state, entry.pid) {
-                entry.state = State::Gone;
+            if let (ChildState::Down { .. }, Some(pid)) = (entry.state, entry.pid) {
+                entry.state = ChildState::Gone;
                 handle.kill_for_good(pid, ExitReason::Killed);
             }
         }
@@ -490,28 +410,28 @@ impl Supervisor {
         let mut look_at = |at: Instant| next = Some(next.map_or(at, |next| at.min(next)));
         let mut stopping = false;
         for entry in &mut self.entries {
-            let State::Stopping { kill_at } = entry.state else {
+            let ChildState::Stopping { kill_at } = entry.state else {
                 continue;
             };
             stopping = true;
             match (kill_at, entry.pid) {
                 (Some(at), Some(pid)) if at <= now => {
                     handle.kill(pid);
-                    entry.state = State::Stopping { kill_at: None };
+                    entry.state = ChildState::Stopping { kill_at: None };
                 }
                 (Some(at), _) => look_at(at),
                 _ => {}
             }
         }
-        let due = |entry: &Entry| match entry.state {
-            State::Down { due } => Some(due),
+        let due = |entry: &ChildEntry| match entry.state {
+            ChildState::Down { due } => Some(due),
             _ => None,
         };
         // Rule 2: children that are stopped together are restarted together.
         let last = self.entries.iter().filter_map(due);
         let last = last.reduce(|a, b| Some(a?.max(b?))).flatten();
         for entry in &mut self.entries {
-            let State::Down { due } = entry.state else {
+            let ChildState::Down { due } = entry.state else {
                 continue;
             };
             let due = match self.strategy {
@@ -526,7 +446,7 @@ impl Supervisor {
                 look_at(due);
                 continue;
             }
-            entry.state = State::Up;
+            entry.state = ChildState::Up;
             entry.since = now;
             if let Some(pid) = entry.pid {
                 handle.revive(pid);
@@ -555,7 +475,7 @@ impl Process for Supervisor {
         for entry in &mut self.entries {
             let started = (entry.child.start)(cx.handle(), cx.pid(), &entry.child);
             entry.pid = Some(started.map_err(|error| InitError::Failed(error.to_string()))?);
-            entry.state = State::Up;
+            entry.state = ChildState::Up;
             entry.since = Instant::now();
         }
         Ok(())
@@ -573,7 +493,11 @@ impl Process for Supervisor {
         }
         let next = self.serve(handle, now);
         if let Some(reason) = &self.ends {
-            if self.entries.iter().all(|entry| entry.state == State::Gone) {
+            if self
+                .entries
+                .iter()
+                .all(|entry| entry.state == ChildState::Gone)
+            {
                 return match reason {
                     ExitReason::Cancelled => Step::Done,
                     reason => Step::Failed(reason.clone()),
@@ -585,8 +509,7 @@ impl Process for Supervisor {
             Some(at) => {
                 let is_armed = |(armed, _): &(Instant, Deadline)| *armed == at;
                 if !self.deadline.as_ref().is_some_and(is_armed) {
-                    let timer: &Timer = handle.timer();
-                    self.deadline = Some((at, Deadline::new(timer, at - now)));
+                    self.deadline = Some((at, Deadline::new(&handle.shared, at - now)));
                 }
             }
         }
@@ -618,7 +541,7 @@ impl Supervisor {
             return;
         };
         for entry in self.entries.iter().rev() {
-            if let (Some(pid), true) = (entry.pid, entry.state != State::Gone) {
+            if let (Some(pid), true) = (entry.pid, entry.state != ChildState::Gone) {
                 handle.kill_for_good(pid, ExitReason::Killed);
             }
         }

@@ -32,7 +32,7 @@
 //!    event is missed, and an event that stays does not make the future spin.
 use crate::{
     Address, Context, Event, Events, EventsOf, Flow, Handle, Inbox, InitError, Input, NoCommand,
-    OutputOf, Process, Spawn, SpawnError, Step, StepOf, guard, inbox::Queue,
+    OutputOf, Process, Spawn, SpawnError, Step, StepOf, guard, inbox::InboxQueue,
 };
 use std::{
     fmt,
@@ -48,7 +48,7 @@ use sync_shim::sync::Mutex;
 /// Lends a step's messages to the inbox until it is dropped, also by a panic (rule 1).
 struct Loan<'a, 'e, M> {
     events: &'a mut Events<'e, M, (), ()>,
-    queue: &'a Mutex<Queue<M>>,
+    queue: &'a Mutex<InboxQueue<M>>,
 }
 
 impl<'a, 'e, M> Loan<'a, 'e, M> {
@@ -60,7 +60,7 @@ impl<'a, 'e, M> Loan<'a, 'e, M> {
     /// returns true, so the process steps again.
     fn begin(
         events: &'a mut Events<'e, M, (), ()>,
-        queue: &'a Mutex<Queue<M>>,
+        queue: &'a Mutex<InboxQueue<M>>,
         wanted: Option<bool>,
         own: &Waker,
         came: bool,
@@ -106,7 +106,7 @@ impl<M> Drop for Loan<'_, '_, M> {
 pub struct AsyncProcess<M, F, T> {
     begin: Option<F>,
     future: Option<Pin<Box<T>>>,
-    queue: Arc<Mutex<Queue<M>>>,
+    queue: Arc<Mutex<InboxQueue<M>>>,
     /// Whether a message must make the process step, from the end of the first step on.
     wants_message: Option<bool>,
     /// The scheduler, from the start on.
@@ -145,7 +145,7 @@ where
     AsyncProcess {
         begin: Some(begin),
         future: None,
-        queue: Arc::new(Mutex::new(Queue::new())),
+        queue: Arc::new(Mutex::new(InboxQueue::new())),
         wants_message: None,
         handle: None,
         marker: PhantomData,

@@ -58,7 +58,7 @@ mod on {
 
         /// Runs `f` in the span.
         #[inline]
-        pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        fn run<R>(&self, f: impl FnOnce() -> R) -> R {
             let Some(span) = &self.0 else {
                 return f();
             };
@@ -81,6 +81,12 @@ mod on {
                 }
                 (Ok(()), None) => unreachable!("the span runs the function"),
             }
+        }
+
+        /// Runs `f` in the span, and catches its panic, or that of the subscriber.
+        #[inline]
+        pub(crate) fn catch<R>(&self, f: impl FnOnce() -> R) -> Result<R, panics::Payload> {
+            panics::catch(|| self.run(f))
         }
 
         /// Runs `f` once in the span, and drops its panic. If the subscriber panics before `f`,
@@ -133,7 +139,8 @@ mod on {
 #[cfg(not(feature = "tracing"))]
 mod off {
     use crate::{ExitReason, Pid};
-    use std::panic::Location;
+    use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+    use sync_shim::panics::Payload;
 
     pub(crate) struct ProcessSpan;
 
@@ -156,8 +163,8 @@ mod off {
         pub(crate) fn close(&mut self) {}
 
         #[inline(always)]
-        pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-            f()
+        pub(crate) fn catch<R>(&self, f: impl FnOnce() -> R) -> Result<R, Payload> {
+            catch_unwind(AssertUnwindSafe(f))
         }
 
         pub(crate) fn run_guarded(&self, f: impl FnOnce()) {

@@ -43,33 +43,38 @@
 //!    again. A worker takes such processes from the deques of the others too, also the last one:
 //!    the owner may be in a step that never returns. So no process is left in a queue when
 //!    the last worker ends. A process whose `init` returns later is not run.
+//! 7. A busy worker *looks outside* after 16 runs of processes, or after each run if these take
+//!    long: it wakes the tasks whose deadlines have come, unless a sleeping worker keeps the time
+//!    (`timer.rs`), and polls its driver. A worker that parks does both when its park returns. The
+//!    tasks that it wakes come to its own deque.
 use crate::{
-    cell::AnyCell,
+    deadline,
     guard::guarded,
-    metrics::{self, WorkerCounters},
-    scheduler::Shared,
-    timer,
+    metrics::WorkerCounters,
+    runnable::{RunSlice, Runnable},
+    shared::Shared,
 };
-use queue_spmc::{
-    Steal, StealLimit,
-    deque::{Stealer, Worker},
-};
+use queue_spmc::{Steal, StealLimit, deque::Worker as Deque};
 use std::{
     cell::{Cell, RefCell},
     iter, mem, ptr,
     sync::Arc,
     thread,
+    time::{Duration, Instant},
 };
 use sync_shim::atomic::Ordering::Relaxed;
-use worker_idle::{
-    Watch, WatchState,
-    park::{Park, ThreadPark},
-};
+use worker_idle::{Watch, WatchState, park::Park};
 
 /// Steps between two looks at the oldest processes.
 const LOOK: u32 = 61;
 /// Processes that a worker takes from the injector for its deque.
 const BATCH: usize = 16;
+/// The largest number of runs between two looks outside, and the time that two looks should not be
+/// apart (rule 7).
+const RUNS: u32 = 16;
+const OUTSIDE: Duration = Duration::from_millis(1);
+/// The largest number of events of a driver that a busy worker collects at once.
+const EVENTS: usize = 64;
 /// The number of looks of a worker that finds nothing, and how many of them come without a yield in
 /// between. A model makes only two, as correctness does not depend on their number.
 const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
@@ -79,46 +84,12 @@ const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
 };
 const TIGHT: u32 = 4;
 
-/// The right to run a process: its token (`core.rs`). Each process has one.
-pub(crate) struct Runnable(pub(crate) Arc<dyn AnyCell>);
+/// The parker of a worker.
+pub(crate) type BoxPark = Box<dyn Park + Send>;
 
-impl Runnable {
-    /// The address of the process, to be compared.
-    fn address(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
-    }
-}
-
-/// The steps of a process before the worker looks for another.
-pub(crate) struct Slice<'a> {
-    pub(crate) steps_left: u32,
-    pub(crate) messages: u32,
-    counters: &'a WorkerCounters,
-}
-
-impl Slice<'_> {
-    #[inline]
-    pub(crate) fn count_step(&self) {
-        metrics::add(&self.counters.steps, 1);
-    }
-
-    #[inline]
-    pub(crate) fn count_delivered(&self, n: u32) {
-        if n > 0 {
-            metrics::add(&self.counters.delivered, n.into());
-        }
-    }
-
-    pub(crate) fn count_panic(&self) {
-        metrics::add(&self.counters.panics, 1);
-    }
-}
-
-/// The worker of the current thread.
-struct Local {
-    shared: *const Shared,
-    index: usize,
-    deque: Worker<Runnable>,
+/// A worker's deque, and how its processes came there.
+struct LocalDeque {
+    deque: Deque<Runnable>,
     /// The number of fresh processes in the deque, and that of the batch below them. Thieves take
     /// from below and do not count, so either number may be too large. Both are 0 once the deque
     /// was found empty.
@@ -126,24 +97,11 @@ struct Local {
     batch: usize,
 }
 
-impl Local {
-    /// Takes the newest fresh process, or the oldest of the batch if no process is fresh.
-    #[inline]
-    fn pop(&mut self) -> Option<Runnable> {
-        let popped = self.deque.pop();
-        if popped.is_none() {
-            (self.fresh, self.batch) = (0, 0);
-        } else if self.fresh > 0 {
-            self.fresh -= 1;
-        } else {
-            self.batch = self.batch.saturating_sub(1);
-        }
-        popped
-    }
-
+impl LocalDeque {
     /// Lifts the batch above the fresh processes, where it counts as fresh.
-    fn lift_batch(&mut self, own: &Stealer<Runnable>) {
+    fn lift_batch(&mut self) {
         let batch = mem::take(&mut self.batch);
+        let own = self.deque.stealer();
         let steal = || match own.steal() {
             Steal::Success { first, .. } => Some(first),
             _ => None,
@@ -156,37 +114,66 @@ impl Local {
     }
 }
 
-thread_local! {
-    static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
+/// The part of a worker that the processes on its thread find.
+pub(crate) struct Place {
+    shared: Arc<Shared>,
+    index: usize,
+    /// Borrowed for single operations only, never while a process runs.
+    local: RefCell<LocalDeque>,
 }
 
-/// Returns the index of the current thread among this scheduler's workers, if it is one.
-#[inline]
+impl Place {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, deque: Deque<Runnable>) -> Self {
+        Self {
+            shared,
+            index,
+            local: RefCell::new(LocalDeque {
+                deque,
+                fresh: 0,
+                batch: 0,
+            }),
+        }
+    }
+}
+
+thread_local! {
+    /// The place of this thread's worker, or null.
+    static PLACE: Cell<*const Place> = const { Cell::new(ptr::null()) };
+}
+
+/// Takes the worker's place from the thread.
+struct LeavePlace;
+
+impl Drop for LeavePlace {
+    fn drop(&mut self) {
+        PLACE.set(ptr::null());
+    }
+}
+
+/// Returns the index of this thread among the scheduler's workers, if it is one.
 pub(crate) fn index_in(shared: &Shared) -> Option<usize> {
-    let is_own = |local: &&Local| ptr::eq(local.shared, shared);
-    let index = LOCAL.try_with(|local| local.borrow().as_ref().filter(is_own).map(|l| l.index));
-    index.ok().flatten()
+    // SAFETY: as in `submit`.
+    let place = unsafe { PLACE.get().as_ref() }?;
+    ptr::eq(&*place.shared, shared).then_some(place.index)
 }
 
 /// Queues a process that is ready (rule 1), and notifies a worker (rule 3).
 #[inline]
 pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
-    let mut runnable = Some(runnable);
-    let was_empty = LOCAL.try_with(|local| match &mut *local.borrow_mut() {
-        Some(local) if ptr::eq(local.shared, shared) => {
-            let was_empty = local.deque.is_empty();
-            if let Some(runnable) = runnable.take() {
-                local.deque.push(runnable);
-                local.fresh += 1;
-            }
-            was_empty
-        }
-        _ => false,
-    });
-    if let Some(runnable) = runnable {
+    // SAFETY: the pointer is null, or of a place that `run` keeps on this thread's stack. `run`
+    // takes the pointer back before the place ends, and this call returns before that.
+    let place = unsafe { PLACE.get().as_ref() };
+    let Some(place) = place.filter(|place| ptr::eq(&*place.shared, shared)) else {
         shared.injector.requeue(runnable);
         shared.notify();
-    } else if was_empty != Ok(true) {
+        return;
+    };
+    let mut local = place.local.borrow_mut();
+    let was_empty = local.deque.is_empty();
+    local.deque.push(runnable);
+    local.fresh += 1;
+    drop(local);
+    if !was_empty {
         shared.notify();
     } else if !shared.idle.is_watched() {
         shared.idle.want_watcher();
@@ -194,18 +181,34 @@ pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
     }
 }
 
-pub(crate) struct Work {
-    shared: Arc<Shared>,
-    index: usize,
-    park: ThreadPark,
+/// Runs processes on this thread, as one of the scheduler's workers, until the scheduler stops.
+pub(crate) fn run(place: Place, park: BoxPark) {
+    PLACE.set(&raw const place);
+    let leave = LeavePlace;
+    deadline::keep_entries(true);
+    let mut worker = Worker::new(&place, park);
+    // A process guards its user code. This guard is for any other panic: the process is stuck then,
+    // and the worker continues.
+    while guarded(|| worker.run_until_stop()).is_none() {}
+    deadline::keep_entries(false);
+    drop(leave);
+}
+
+/// The progress of one worker.
+struct Worker<'a> {
+    place: &'a Place,
+    park: BoxPark,
     random: u32,
     /// Steps since the last look at the oldest processes.
     steps: u32,
+    /// Runs until the next look outside, and from one such look to the next (rule 7).
+    runs_left: u32,
+    runs_between: u32,
+    looked_outside: Instant,
     /// True while the look at the injector's oldest process is still to come.
     looks_at_injector: bool,
     /// The address of the process that was run last, if it went to the back of the injector, or 0.
     requeued: usize,
-    own: Stealer<Runnable>,
     searching: bool,
     /// The count of each worker's steps when this worker last looked at the counts.
     seen: Vec<Cell<u64>>,
@@ -214,52 +217,43 @@ pub(crate) struct Work {
     watch: Cell<WatchState>,
 }
 
-impl Work {
-    pub(crate) fn new(shared: Arc<Shared>, index: usize, park: ThreadPark) -> Self {
+impl<'a> Worker<'a> {
+    fn new(place: &'a Place, park: BoxPark) -> Self {
         Self {
-            own: shared.stealers[index].clone(),
-            index,
+            place,
             park,
-            random: index as u32 * 2 + 1,
+            random: place.index as u32 * 2 + 1,
             steps: 0,
+            runs_left: RUNS,
+            runs_between: RUNS,
+            looked_outside: Instant::now(),
             looks_at_injector: false,
             requeued: 0,
             searching: false,
-            seen: vec![Cell::default(); shared.stealers.len()],
+            seen: vec![Cell::default(); place.shared.stealers.len()],
             takes_last: false,
             watch: Cell::default(),
-            shared,
         }
     }
 
-    pub(crate) fn run(mut self, deque: Worker<Runnable>) {
-        LOCAL.set(Some(Local {
-            shared: Arc::as_ptr(&self.shared),
-            index: self.index,
-            deque,
-            fresh: 0,
-            batch: 0,
-        }));
-        timer::keep_entries(true);
+    fn run_until_stop(&mut self) {
+        let shared = self.shared();
         // Ordering: Relaxed: the load of `take_left` orders what comes after the loop.
-        while !self.shared.stop.load(Relaxed) {
+        while !shared.stop.load(Relaxed) {
             match self.find() {
                 Some(runnable) => self.serve(runnable),
                 None => self.wait(),
             }
         }
         // Rule 6.
-        while let Some(runnable) = self.shared.take_left() {
+        while let Some(runnable) = shared.take_left() {
             self.serve(runnable);
         }
-        timer::keep_entries(false);
-        // The deque is empty. It is dropped outside of the borrow.
-        drop(LOCAL.take());
     }
 
     #[inline]
-    fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> Option<R> {
-        LOCAL.with_borrow_mut(|local| local.as_mut().map(f))
+    fn shared(&self) -> &'a Shared {
+        &self.place.shared
     }
 
     fn find(&mut self) -> Option<Runnable> {
@@ -274,37 +268,46 @@ impl Work {
                 return Some(oldest);
             }
         }
-        let next = Self::with_local(Local::pop).flatten();
-        next.or_else(|| self.find_elsewhere().0)
+        // The newest fresh process, or the oldest of the batch if no process is fresh.
+        let mut local = self.place.local.borrow_mut();
+        let Some(runnable) = local.deque.pop() else {
+            (local.fresh, local.batch) = (0, 0);
+            drop(local);
+            return self.find_elsewhere().0;
+        };
+        if local.fresh > 0 {
+            local.fresh -= 1;
+        } else {
+            local.batch = local.batch.saturating_sub(1);
+        }
+        Some(runnable)
     }
 
     /// Looks at the oldest processes (rule 2).
     fn look(&mut self) -> Option<Runnable> {
-        Self::with_local(|local| {
-            if local.fresh == 0 {
-                return None;
+        let mut local = self.place.local.borrow_mut();
+        if local.fresh == 0 {
+            return None;
+        }
+        if local.batch > 0 {
+            local.lift_batch();
+            return None;
+        }
+        self.looks_at_injector = true;
+        match self.shared().stealers[self.place.index].steal() {
+            Steal::Success { first, .. } => {
+                local.fresh -= 1;
+                Some(first)
             }
-            if local.batch > 0 {
-                local.lift_batch(&self.own);
-                return None;
-            }
-            self.looks_at_injector = true;
-            match self.own.steal() {
-                Steal::Success { first, .. } => {
-                    local.fresh -= 1;
-                    Some(first)
-                }
-                _ => None,
-            }
-        })
-        .flatten()
+            _ => None,
+        }
     }
 
     /// Takes the oldest process of the injector, unless it is the one that was run last.
     fn oldest_injected(&mut self) -> Option<Runnable> {
-        let oldest = self.shared.injector.pop()?;
+        let oldest = self.shared().injector.pop()?;
         if oldest.address() == self.requeued {
-            self.shared.injector.requeue(oldest);
+            self.shared().injector.requeue(oldest);
             return None;
         }
         Some(oldest)
@@ -313,26 +316,26 @@ impl Work {
     /// Looks in the injector and in the other workers' deques. Also returns whether to look again,
     /// because a deque answered with a retry.
     fn find_elsewhere(&mut self) -> (Option<Runnable>, bool) {
-        let mut batch = self.shared.injector.pop_n(1 + BATCH);
+        let mut batch = self.shared().injector.pop_n(1 + BATCH);
         if let Some(first) = batch.next() {
             // The oldest of the rest is pushed last, so the worker pops it first.
             let rest: Vec<_> = batch.collect();
             let more = !rest.is_empty();
-            Self::with_local(|local| {
-                (local.fresh, local.batch) = (0, rest.len());
-                local.deque.extend(rest.into_iter().rev());
-            });
+            let mut local = self.place.local.borrow_mut();
+            (local.fresh, local.batch) = (0, rest.len());
+            local.deque.extend(rest.into_iter().rev());
+            drop(local);
             if more {
-                self.shared.notify();
+                self.shared().notify();
             }
             return (Some(first), false);
         }
-        let victims = self.shared.stealers.len();
+        let victims = self.shared().stealers.len();
         if victims == 1 {
             return (None, false);
         }
         if !self.searching {
-            self.searching = self.shared.idle.try_search();
+            self.searching = self.shared().idle.try_search();
             if !self.searching {
                 return (None, false);
             }
@@ -342,27 +345,26 @@ impl Work {
         let start = self.next_random() as usize;
         for i in 0..victims {
             let victim = (start + i) % victims;
-            if victim == self.index {
+            if victim == self.place.index {
                 continue;
             }
             let is_stuck = takes_last && self.is_stuck(victim);
-            let victim = &self.shared.stealers[victim];
+            let victim = &self.shared().stealers[victim];
             if victim.len() < 2 && !is_stuck {
                 continue;
             }
-            let stolen = Self::with_local(|local| {
-                let stolen = victim.steal_into_and_pop(&mut local.deque, StealLimit::Half);
-                // The oldest of them is the lowest, as with fresh processes.
-                (local.fresh, local.batch) = (local.deque.len(), 0);
-                stolen
-            });
+            let mut local = self.place.local.borrow_mut();
+            let stolen = victim.steal_into_and_pop(&mut local.deque, StealLimit::Half);
+            // The oldest of them is the lowest, as with fresh processes.
+            (local.fresh, local.batch) = (local.deque.len(), 0);
+            drop(local);
             match stolen {
-                Some(Steal::Success { first, .. }) => {
-                    metrics::add(&self.counters().steals, 1);
+                Steal::Success { first, .. } => {
+                    self.counters().count_steal();
                     return (Some(first), false);
                 }
-                Some(Steal::Retry) => again = true,
-                _ => {}
+                Steal::Retry => again = true,
+                Steal::Empty => {}
             }
         }
         (None, again)
@@ -370,7 +372,7 @@ impl Work {
 
     fn steps_of(&self, worker: usize) -> u64 {
         // Ordering: Relaxed, the count is a hint.
-        self.shared.counters.workers[worker].steps.load(Relaxed)
+        self.shared().counters.workers[worker].steps.load(Relaxed)
     }
 
     /// Records the counts of steps of all workers.
@@ -382,7 +384,8 @@ impl Work {
 
     /// Returns whether a worker has made no step since the last look, and has a process (rule 4).
     fn is_stuck(&self, worker: usize) -> bool {
-        !self.shared.stealers[worker].is_empty() && self.seen[worker].get() == self.steps_of(worker)
+        !self.shared().stealers[worker].is_empty()
+            && self.seen[worker].get() == self.steps_of(worker)
     }
 
     fn next_random(&mut self) -> u32 {
@@ -395,39 +398,43 @@ impl Work {
 
     #[inline]
     fn counters(&self) -> &WorkerCounters {
-        &self.shared.counters.workers[self.index]
+        &self.shared().counters.workers[self.place.index]
     }
 
     fn serve(&mut self, mut runnable: Runnable) {
         if self.searching {
             self.searching = false;
-            if self.shared.idle.stop_searching() && self.has_work_for_another() {
-                self.shared.notify();
+            let shared = self.shared();
+            let is_last = shared.idle.stop_searching();
+            if is_last && self.has_work_for_another() || shared.timer.lacks_keeper() {
+                shared.notify();
             }
         }
         self.requeued = 0;
-        let budget = self.shared.config.step_budget;
+        let budget = self.shared().config.step_budget;
         loop {
-            let mut slice = Slice {
+            let mut slice = RunSlice {
                 steps_left: budget,
-                messages: self.shared.config.messages,
-                counters: &self.shared.counters.workers[self.index],
+                messages: self.shared().config.messages,
+                counters: &self.shared().counters.workers[self.place.index],
             };
-            // A process guards its user code. This guard is for any other panic: the process is
-            // stuck then, and the worker continues.
-            let left = guarded(|| runnable.0.run(&mut slice)).flatten();
+            let left = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
+            self.runs_left -= 1;
+            if self.runs_left == 0 {
+                self.look_outside();
+            }
             let Some(left) = left else {
                 return;
             };
             // Rule 1: the process continues if no other process is ready here.
-            let alone = Self::with_local(|local| local.deque.is_empty()) == Some(true)
-                && self.shared.injector.is_empty();
+            let shared = self.shared();
+            let is_alone = self.place.local.borrow().deque.is_empty() && shared.injector.is_empty();
             // Ordering: Relaxed, as in `run`.
-            if !alone || self.shared.stop.load(Relaxed) {
+            if !is_alone || shared.stop.load(Relaxed) {
                 self.requeued = left.address();
-                self.shared.injector.requeue(left);
-                self.shared.notify();
+                self.shared().injector.requeue(left);
+                self.shared().notify();
                 return;
             }
             if self.steps >= LOOK {
@@ -441,8 +448,36 @@ impl Work {
     /// Returns whether another worker must be woken, as a thief of a process or as the watcher of a
     /// last process.
     fn has_work_for_another(&self) -> bool {
-        let shared = &self.shared;
+        let shared = self.shared();
         shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()
+    }
+
+    /// Looks at the timer if nobody keeps the time, and polls the driver (rule 7).
+    #[cold]
+    fn look_outside(&mut self) {
+        let now = Instant::now();
+        let is_late = now.duration_since(self.looked_outside) > OUTSIDE;
+        self.runs_between = if is_late {
+            1
+        } else {
+            RUNS.min(2 * self.runs_between)
+        };
+        self.runs_left = self.runs_between;
+        self.looked_outside = now;
+        if self.shared().timer.lacks_keeper() {
+            self.shared().timer.fire();
+        }
+        guarded(|| self.park.poll(EVENTS));
+        self.deliver();
+    }
+
+    /// Wakes the tasks of the events that the driver has collected. The worker counts as awake, so
+    /// the tasks come to its own deque.
+    fn deliver(&mut self) {
+        if self.park.has_events() {
+            // The wakers are user code.
+            guarded(|| self.park.deliver());
+        }
     }
 
     /// Looks again (rule 5), and then parks.
@@ -454,7 +489,7 @@ impl Work {
                 _ => thread::yield_now(),
             }
             // Ordering: Relaxed, as in `run`.
-            if self.shared.stop.load(Relaxed) {
+            if self.shared().stop.load(Relaxed) {
                 return;
             }
             self.takes_last = spin == SPINS - 1;
@@ -462,47 +497,73 @@ impl Work {
                 return self.serve(runnable);
             }
         }
-        let shared = self.shared.clone();
+        let (shared, index) = (self.shared(), self.place.index);
         let idle = &shared.idle;
-        idle.sleep(self.index, self.searching);
+        idle.sleep(index, self.searching);
         self.searching = true; // However this worker wakes, it counts as searching then.
         if shared.has_shared() {
-            idle.wake_self(self.index);
+            idle.wake_self(index);
             Watch::forget(idle, &self.watch);
             return;
         }
+        if self.park() {
+            shared.timer.leave();
+            if shared.timer.lacks_keeper() {
+                shared.timer.fire();
+            }
+        }
+        self.deliver();
+    }
+
+    /// Parks until the worker counts as awake, or the scheduler stops. Returns whether the worker
+    /// keeps the time.
+    fn park(&mut self) -> bool {
+        let (shared, index) = (self.shared(), self.place.index);
+        let idle = &shared.idle;
         if shared.has_ready() {
             // Rule 4.
             idle.want_watcher();
         }
         self.note_steps();
-        metrics::add(&self.counters().parks, 1);
-        let mut watch = Watch::begin(idle, self.index, &self.watch);
+        self.counters().count_park();
+        let mut watch = Watch::begin(idle, index, &self.watch);
+        let mut keeps = None;
         // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
         // store.
-        while !idle.was_notified(self.index) && !shared.stop.load(Relaxed) {
-            let Some(watcher) = &mut watch else {
-                self.park.park();
-                continue;
-            };
-            self.park.park_timeout(watcher.limit());
-            if idle.was_notified(self.index) {
+        while !idle.was_notified(index) && !shared.stop.load(Relaxed) {
+            keeps = shared.timer.keep(index);
+            if keeps == Some(Duration::ZERO) || self.park.has_events() {
+                idle.wake_self(index);
                 break;
             }
+            let deadline = keeps.filter(|limit| *limit != Duration::MAX);
+            let look = watch.as_ref().map(Watch::limit);
+            // A panic of the driver ends this park, and the worker looks again.
+            match [deadline, look].into_iter().flatten().min() {
+                Some(limit) => guarded(|| self.park.park_timeout(limit)),
+                None => guarded(|| self.park.park()),
+            };
+            if idle.was_notified(index) {
+                break;
+            }
+            let Some(watcher) = &mut watch else {
+                continue;
+            };
             if !watcher.record_look(shared.has_ready()) {
                 watch = None;
             }
             let is_stuck = (0..self.seen.len()).any(|worker| self.is_stuck(worker));
             if is_stuck || shared.has_shared() {
                 drop(watch);
-                idle.wake_self(self.index);
+                idle.wake_self(index);
                 self.takes_last = true;
-                return;
+                return keeps.is_some();
             }
             self.note_steps();
         }
         drop(watch);
         Watch::forget(idle, &self.watch);
+        keeps.is_some()
     }
 }
 

@@ -514,7 +514,10 @@ fn call_ends_with_an_answer_or_an_error() {
     scheduler.cancel(server.pid());
     assert_eq!(waiting.wait(), Err(CallError::Dropped));
     scheduler.wait(server.pid());
-    assert_eq!(call(2, LONG), Err(CallError::Closed));
+    assert_eq!(
+        call(2, LONG),
+        Err(CallError::Refused(SendError::Closed(())))
+    );
 }
 
 #[test]
@@ -682,10 +685,10 @@ fn processes_that_always_continue_starve_no_other() {
         type Error = ();
         fn step(&mut self, events: &mut EventsOf<Self>, _: &mut OutputOf<Self>) -> StepOf<Self> {
             self.0.fetch_add(1, SeqCst);
-            match events.any(|event| matches!(event, Event::Cancel(_))) {
-                true => Step::Done,
-                false => Step::Continue,
+            if events.any(|event| matches!(event, Event::Cancel(_))) {
+                return Step::Done;
             }
+            Step::Continue
         }
     }
     let scheduler = Scheduler::builder().workers(1).build();

@@ -1,7 +1,8 @@
 //! Two schedulers of one program, connected by a relay.
 use process_scheduler::{
-    CallError, Event, EventsOf, Exit, ExitReason, Loopback, NoCommand, OutputOf, Parcel, Pid,
-    Process, Relay, Reply, Scheduler, Signal, Spawn, Step, StepOf,
+    CallError, Event, EventsOf, Exit, ExitReason, Inbox, Loopback, Mailbox, NoCommand, OutputOf,
+    Parcel, Pid, Process, Relay, Reply, Scheduler, SendError, Signal, Spawn, Step, StepOf,
+    from_async,
 };
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -101,7 +102,34 @@ fn remote_process_gets_messages_calls_and_signals() {
     assert_eq!(wait(end), ExitReason::Killed);
     assert!(!here.kill(far));
     let call = address.call(|reply| (21, reply), LONG).wait();
-    assert_eq!(call, Err(CallError::Closed));
+    assert_eq!(call, Err(CallError::Refused(SendError::NotFound(()))));
+    part(&loopback);
+}
+
+/// Fails if the reason for which another node refuses a message is lost on the way, or the message.
+#[test]
+fn refusal_of_another_node_has_its_reason_and_the_message() {
+    let loopback = Loopback::new();
+    let [here, there] = connected(&loopback);
+    let spawn = Spawn::new().mailbox(Mailbox::Bounded(1));
+    let deaf = from_async(|_: Inbox<u32>| std::future::pending::<()>());
+    let deaf = there.spawn_process(deaf, spawn).unwrap().pid();
+    let address = here.address::<u32>(deaf).unwrap();
+    assert_eq!(address.try_send(1), Ok(()));
+    assert_eq!(address.try_send(2), Err(SendError::Full(2)));
+    assert_eq!(here.try_send(deaf, 3_u32), Err(SendError::Full(3)));
+    assert_eq!(here.try_send(deaf, "4"), Err(SendError::NotFound("4")));
+    let call = here
+        .address::<Reply<()>>(deaf)
+        .unwrap()
+        .call(|reply| reply, LONG);
+    assert_eq!(
+        call.wait(),
+        Err(CallError::Refused(SendError::NotFound(())))
+    );
+    loopback.disconnect(2);
+    assert_eq!(address.try_send(5), Err(SendError::NotFound(5)));
+    there.kill(deaf);
     part(&loopback);
 }
 
@@ -299,7 +327,7 @@ fn monitor_made_on_any_node_is_reported() {
 fn second_monitor_of_an_ended_target_is_reported_too() {
     struct Accepts;
     impl Relay for Accepts {
-        fn deliver(&self, _: Pid, _: Parcel) -> Result<(), Parcel> {
+        fn deliver(&self, _: Pid, _: Parcel) -> Result<(), SendError<Parcel>> {
             Ok(())
         }
     }

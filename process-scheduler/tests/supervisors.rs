@@ -28,9 +28,12 @@ fn child(name: &'static str, starts: &mpsc::Sender<&'static str>) -> Child {
     let starts = starts.clone();
     Child::new(move || {
         starts.send(name).unwrap();
-        from_fn(|end: bool, _| match end {
-            true => Flow::Stop,
-            false => Flow::fail("as asked"),
+        from_fn(|ends: bool, _| {
+            if ends {
+                Flow::Stop
+            } else {
+                Flow::fail("as asked")
+            }
         })
     })
     .spawn(Spawn::new().name(name))

@@ -288,10 +288,10 @@ impl Process for Upgrades {
             is_upgrade: true,
             panics: false,
         };
-        match self.panics {
-            true => panic_any(upgrade),
-            false => Step::Upgrade(Box::new(upgrade)),
+        if self.panics {
+            panic_any(upgrade)
         }
+        Step::Upgrade(Box::new(upgrade))
     }
 }
 

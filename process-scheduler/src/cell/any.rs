@@ -1,57 +1,15 @@
-//! The cell of a process whose types the caller does not know, because it has only a pid or a
-//! token.
-use super::{
-    Cell,
-    related::{Related, Watcher},
-};
+//! The operations on a cell by a thread that has only its pid.
+use super::{ProcessCell, related::Related};
 use crate::{
     CancelReason, ExitReason, Info, Pid, Process, SendError, Signal,
     address::Receive,
-    lane::Refused,
-    process::Urgent,
-    worker::{Runnable, Slice},
+    any_cell::{AnyCell, BoxedMessage},
+    event::Urgent,
+    watcher::Watcher,
 };
 use std::{any::Any, sync::Arc};
 
-/// The cell of a process of any type.
-pub(crate) trait AnyCell: Send + Sync {
-    /// Runs the process until it waits, ends, or has used up the slice of steps. Returns the token
-    /// if the process must run again: it has used up the slice, or an event came as it began to
-    /// wait.
-    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable>;
-    /// Restarts a stopped process.
-    fn revive(self: Arc<Self>);
-    fn pid(&self) -> Pid;
-    /// Sends the message in `message`, which is an `Option<M>`. Returns `None` if the process takes
-    /// messages of another type. A message that is not accepted stays in the `Option`.
-    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>>;
-    /// Hands the message back if it is not accepted.
-    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
-    /// Returns a boxed `Arc<dyn Receive<M>>`.
-    fn receiver(self: Arc<Self>) -> Box<dyn Any>;
-    /// Hands the signal back if the process has ended.
-    fn signal(&self, signal: Signal) -> Result<(), Signal>;
-    fn kill(&self, reason: ExitReason, is_final: bool);
-    /// Returns whether the process was killed for good, or has ended.
-    fn ends_for_good(&self) -> bool;
-    /// Hands the watcher back if the process has ended.
-    fn watch(&self, watcher: Watcher) -> Result<(), Watcher>;
-    /// Notes that this process monitors another. False if this process has ended.
-    fn monitors(&self, target: Pid) -> bool;
-    /// Removes all monitors of the target.
-    fn unmonitor(&self, target: Pid);
-    /// Adds a name or a group. False if the process has ended, and for a group also if it was
-    /// killed for good.
-    fn name(&self, name: String, is_group: bool) -> bool;
-    fn unname(&self, name: &str);
-    fn leave(&self, group: &str);
-    fn groups(&self) -> Vec<String>;
-    /// Returns the supervisor. `None` if there is none, or the process has ended.
-    fn supervisor(&self) -> Option<Pid>;
-    fn info(&self) -> Info;
-}
-
-impl<P: Process> Cell<P> {
+impl<P: Process> ProcessCell<P> {
     /// Removes one monitor of the target, which has ended: each monitor gets an exit of its own.
     fn unmonitor_once(&self, target: Pid) {
         if let Related::Some(more) = &mut *self.related.lock() {
@@ -61,11 +19,7 @@ impl<P: Process> Cell<P> {
     }
 }
 
-impl<P: Process> AnyCell for Cell<P> {
-    fn run(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable> {
-        self.run_slice(slice)
-    }
-
+impl<P: Process> AnyCell for ProcessCell<P> {
     fn revive(self: Arc<Self>) {
         self.restart();
     }
@@ -74,27 +28,23 @@ impl<P: Process> AnyCell for Cell<P> {
         self.pid
     }
 
-    fn send_any(&self, message: &mut dyn Any) -> Option<Result<(), Refused<()>>> {
-        let place = message.downcast_mut::<Option<P::Message>>()?;
-        let message = place.take()?;
-        Some(self.send(message).map_err(|refused| {
-            let (kind, message) = match refused {
-                SendError::Full(message) => (Refused::Full(()), message),
-                SendError::Closed(message) | SendError::NotFound(message) => {
-                    (Refused::Closed(()), message)
-                }
-            };
-            *place = Some(message);
-            kind
-        }))
+    fn send_any(&self, message: &mut dyn Any) -> Result<(), SendError<()>> {
+        let Some(place) = message.downcast_mut::<Option<P::Message>>() else {
+            return Err(SendError::NotFound(()));
+        };
+        let Some(message) = place.take() else {
+            return Ok(());
+        };
+        self.send(message)
+            .map_err(|refused| refused.map(|message| *place = Some(message)))
     }
 
-    fn send_boxed(&self, message: Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>> {
-        let message: Box<P::Message> = message.downcast()?;
-        match self.send(*message) {
-            Ok(()) => Ok(()),
-            Err(refused) => Err(Box::new(refused.into_inner())),
-        }
+    fn send_boxed(&self, message: BoxedMessage) -> Result<(), SendError<BoxedMessage>> {
+        let message = message
+            .downcast::<P::Message>()
+            .map_err(SendError::NotFound)?;
+        let sent = self.send(*message);
+        sent.map_err(|refused| refused.map(|message| Box::new(message) as BoxedMessage))
     }
 
     fn receiver(self: Arc<Self>) -> Box<dyn Any> {

@@ -1,21 +1,19 @@
 //! The end of an incarnation, and the end for good.
-use super::{
-    AnyCell, Body, Cell, Inner,
-    related::{Related, Watcher},
-};
+use super::{Body, CellInner, ProcessCell, related::Related};
 use crate::{
-    ExitReason, Pid, Process, Signal,
-    core::Core,
+    ExitReason, Pid, Policy, Process, Signal,
+    any_cell::AnyCell,
+    core::ProcessCore,
     guard::{drop_guarded, guarded},
     lane::Taken,
     pool,
-    supervisor::Policy,
-    worker::Runnable,
+    runnable::Runnable,
+    watcher::Watcher,
 };
 use std::{mem, sync::Arc};
 use sync_shim::panics;
 
-impl<P: Process> Cell<P> {
+impl<P: Process> ProcessCell<P> {
     /// Ends a new process that was never started, without a close: its `init` did not run. The
     /// caller has the token.
     pub(crate) fn abandon(self: Arc<Self>) {
@@ -47,7 +45,7 @@ impl<P: Process> Cell<P> {
         // SAFETY: the token, which is this thread's, keeps the cell live.
         let core = unsafe { &raw const (*this).core };
         // SAFETY: as above. `this` is not used after `None`.
-        if let Some(token) = unsafe { Core::stop(core, Runnable(self)) } {
+        if let Some(token) = unsafe { ProcessCore::stop(core, Runnable(self)) } {
             // SAFETY: the token keeps the cell live.
             let this = unsafe { &*this };
             // SAFETY: rule 2: this thread has the token.
@@ -72,19 +70,19 @@ impl<P: Process> Cell<P> {
     }
 
     /// Closes the body. Returns the supervisor if it may restart the process.
-    pub(super) fn close(&self, inner: &mut Inner<P>, reason: &ExitReason) -> Option<Pid> {
+    pub(super) fn close(&self, inner: &mut CellInner<P>, reason: &ExitReason) -> Option<Pid> {
         // The end of a closed body was reported before.
         if !matches!(inner.body, Body::Closed) {
             self.report_end(inner, reason);
         }
         self.close_body(inner);
         let supervised = inner.restart.as_mut();
-        let restart = supervised.filter(|restart| restart.policy != Policy::Temporary)?;
+        let restart = supervised.filter(|restart| restart.child.policy != Policy::Temporary)?;
         if self.core.state.is_final() {
             return None;
         }
         restart.last = reason.clone();
-        let (supervisor, keep_mail) = (restart.supervisor, restart.keep_mail);
+        let (supervisor, keep_mail) = (restart.child.supervisor, restart.child.keep_mail);
         if !keep_mail {
             mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
             let mut left = Taken::default();
@@ -98,7 +96,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Closes and drops the body, once (rule 3).
-    pub(super) fn close_body(&self, inner: &mut Inner<P>) {
+    pub(super) fn close_body(&self, inner: &mut CellInner<P>) {
         let span = &inner.span;
         let close = |close: &mut dyn FnMut()| {
             span.run_guarded(|| {
@@ -134,7 +132,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Counts and records the end of an incarnation, once.
-    pub(super) fn report_end(&self, inner: &Inner<P>, reason: &ExitReason) {
+    pub(super) fn report_end(&self, inner: &CellInner<P>, reason: &ExitReason) {
         self.handle.counters().exited(reason);
         inner.span.exited(reason);
     }
@@ -145,7 +143,7 @@ impl<P: Process> Cell<P> {
     }
 
     /// Ends the process for good. Only the owner of the token calls this.
-    pub(super) fn end(&self, inner: &mut Inner<P>, reason: ExitReason) {
+    pub(super) fn end(&self, inner: &mut CellInner<P>, reason: ExitReason) {
         inner.span.close();
         let (urgent, messages) = self.core.end();
         urgent.for_each(drop_guarded);
@@ -153,7 +151,7 @@ impl<P: Process> Cell<P> {
         mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));
         messages.for_each(|message| self.dead_letter(message));
         let restart = inner.restart.take();
-        let supervisor = restart.as_ref().map(|restart| restart.supervisor);
+        let supervisor = restart.as_ref().map(|restart| restart.child.supervisor);
         drop(restart);
         drop(inner.handler.take());
         let related = mem::replace(&mut *self.related.lock(), Related::Ended);

@@ -1,10 +1,12 @@
 //! Models of the end of an incarnation, and of relations to a process that ends.
 use super::*;
 use crate::{
-    EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Relay, Signal, Step, StepOf,
-    core::Core,
+    EventsOf, NoCommand, OutputOf, Parcel, Phase, Policy, Relay, SendError, Signal, Step, StepOf,
+    any_cell::AnyCell,
+    core::ProcessCore,
     remote::Relation,
-    scheduler::models::{with_relay, without_threads},
+    shared::models::{with_relay, without_threads},
+    supervised::Supervised,
 };
 use sync_shim::{Model, model, thread};
 
@@ -23,20 +25,23 @@ impl Process for Still {
 }
 
 /// Puts a cell into the registry. The caller has its token.
-pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>> {
+pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<ProcessCell<Still>> {
     assert!(handle.shared.begin());
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {
-            supervisor,
-            policy: Policy::Permanent,
-            keep_mail: true,
-            make: Arc::new(|| Still),
+            child: Supervised {
+                supervisor,
+                policy: Policy::Permanent,
+                keep_mail: true,
+                make: Arc::new(|| Still),
+                at: Location::caller(),
+            },
             method: String::new(),
             input: None,
             last: ExitReason::Killed,
         })
     });
-    let cell = Cell::new(Parts {
+    let cell = ProcessCell::new(CellParts {
         body: Still,
         node: handle.node(),
         handle: handle.clone(),
@@ -45,7 +50,7 @@ pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<Cell<Still>
         traps_exits: true,
         restart,
     });
-    let inserted = handle.registry().insert(cell, Cell::set_pid);
+    let inserted = handle.registry().insert(cell, ProcessCell::set_pid);
     inserted.map_err(|(_, error)| error).unwrap()
 }
 
@@ -204,7 +209,7 @@ fn with_far(accepts: bool) -> (Handle, Arc<Far>) {
 const FAR: Pid = Pid::none(7);
 
 impl Relay for Arc<Far> {
-    fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), Parcel> {
+    fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         let Parcel::Signal(signal) = &parcel else {
             return Ok(());
         };
@@ -212,7 +217,7 @@ impl Relay for Arc<Far> {
         match signal {
             Signal::Link { .. } | Signal::Monitor { .. } => {
                 if !state.accepts {
-                    return Err(parcel);
+                    return Err(SendError::NotFound(parcel));
                 }
                 state.has_half = true;
             }
@@ -420,7 +425,7 @@ fn kill_racing_a_restart_keeps_its_reason() {
         let child = spawn(&handle, Some(supervisor.pid));
         child.core.state.begin();
         // SAFETY: the token of the new process is this thread's, and the process runs.
-        let stopped = unsafe { Core::stop(&raw const child.core, Runnable(child.clone())) };
+        let stopped = unsafe { ProcessCore::stop(&raw const child.core, Runnable(child.clone())) };
         assert!(stopped.is_none());
         let killer = {
             let child = child.clone();

@@ -1,51 +1,56 @@
 //! The typed ways to a process: messages, completions and wakes.
-use super::Cell;
+//!
+//! A sender pushes a message into the lane, then sets the bit of messages if its message is the
+//! first in the lane (rule 2 of `core.rs`), and then queues the token if the bit has ended the
+//! process's wait.
+use super::ProcessCell;
 use crate::{
-    Handle, Pid, Process, SendError,
+    CommandError, Pid, Process, SendError,
     address::Receive,
-    handler::{CommandError, Complete},
-    lane::{Key, Refused, Taken},
-    process::Urgent,
+    event::Urgent,
+    handler::Complete,
+    lane::{SenderKey, Taken},
+    shared::Shared,
+    state::MESSAGE,
+    worker,
 };
+use queue_global::mpsc::Pushed;
 use std::{
     sync::Arc,
-    task::{Poll, Wake, Waker},
+    task::{Poll, Wake, Waker, ready},
 };
 
-impl<P: Process> Receive<P::Message> for Cell<P> {
+impl<P: Process> Receive<P::Message> for ProcessCell<P> {
     fn send(&self, message: P::Message) -> Result<(), SendError<P::Message>> {
-        match self.core.send(message) {
-            Ok(sent) => {
-                self.submit(sent.submit);
-                if let Some(dropped) = sent.dropped {
-                    self.dead_letter(dropped);
-                }
-                Ok(())
+        let (pushed, dropped) = self.core.messages.push(message)?;
+        if pushed == Pushed::First {
+            if let Some(token) = self.core.notify(MESSAGE) {
+                worker::submit(&self.handle.shared, token);
             }
-            Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
-            Err(Refused::Full(message)) => Err(SendError::Full(message)),
         }
+        if let Some(dropped) = dropped {
+            self.dead_letter(dropped);
+        }
+        Ok(())
     }
 
     fn poll_send(
         &self,
         message: &mut Option<P::Message>,
-        key: &mut Option<Key>,
+        key: &mut Option<SenderKey>,
         waker: &Waker,
     ) -> Poll<Result<(), SendError<P::Message>>> {
-        let sent = self.core.poll_send(message, key, waker);
-        sent.map(|sent| match sent {
-            Ok(sent) => {
-                self.submit(sent.submit);
-                sent.dropped.into_iter().for_each(|m| self.dead_letter(m));
-                Ok(())
-            }
-            Err(Refused::Closed(message)) => Err(SendError::Closed(message)),
-            Err(Refused::Full(message)) => Err(SendError::Full(message)),
-        })
+        let (pushed, dropped) = ready!(self.core.messages.poll_push(message, key, waker))?;
+        if pushed == Pushed::First {
+            self.submit(self.core.notify(MESSAGE));
+        }
+        if let Some(dropped) = dropped {
+            self.dead_letter(dropped);
+        }
+        Poll::Ready(Ok(()))
     }
 
-    fn forget_send(&self, key: Key) {
+    fn forget_send(&self, key: SenderKey) {
         self.core.messages.forget(key);
     }
 
@@ -57,12 +62,12 @@ impl<P: Process> Receive<P::Message> for Cell<P> {
         self.pid
     }
 
-    fn handle(&self) -> &Handle {
-        &self.handle
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
     }
 }
 
-impl<P: Process> Complete<P::Output, P::Error> for Cell<P> {
+impl<P: Process> Complete<P::Output, P::Error> for ProcessCell<P> {
     fn complete(
         &self,
         tag: u64,
@@ -88,7 +93,7 @@ impl<P: Process> Complete<P::Output, P::Error> for Cell<P> {
     }
 }
 
-impl<P: Process> Wake for Cell<P> {
+impl<P: Process> Wake for ProcessCell<P> {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -1,22 +1,10 @@
 //! The restart of a stopped process, as the next incarnation.
-use super::{Body, Cell};
-use crate::{ExitReason, Input, Pid, Process, guard::Guarded, supervisor::Policy};
+use super::{Body, ProcessCell};
+use crate::{ExitReason, Input, Process, guard::Guarded};
 use std::sync::Arc;
 use sync_shim::panics;
 
-/// How a supervisor restarts a process.
-pub(crate) struct Restart<P> {
-    pub(crate) supervisor: Pid,
-    pub(crate) policy: Policy,
-    pub(crate) keep_mail: bool,
-    pub(crate) make: Arc<dyn Fn() -> P + Send + Sync>,
-    pub(crate) method: String,
-    pub(crate) input: Option<Arc<dyn Fn() -> Input + Send + Sync>>,
-    /// The reason for which the last incarnation ended.
-    pub(crate) last: ExitReason,
-}
-
-impl<P: Process> Cell<P> {
+impl<P: Process> ProcessCell<P> {
     pub(super) fn restart(self: Arc<Self>) {
         // One lock covers the bit and the reason, as in `kill`. So both are cleared together.
         let token = self.relate(|more| {
@@ -36,7 +24,7 @@ impl<P: Process> Cell<P> {
         let Some(restart) = &inner.restart else {
             unreachable!("a process that is not supervised does not stop")
         };
-        let (make, method) = (restart.make.clone(), restart.method.clone());
+        let (make, method) = (restart.child.make.clone(), restart.method.clone());
         let input = restart.input.clone();
         // If the closure of the input panics, the new process is dropped under a guard of its own.
         let made = panics::catch(|| Guarded::new(make())).and_then(|body| {

@@ -1,58 +1,44 @@
 //! The run of a process by a worker. The process steps until it waits, ends, or has used up its
-//! [`Slice`] of steps.
-use super::{Body, Cell, Inner};
+//! [`RunSlice`] of steps.
+use super::{Body, CellInner, ProcessCell};
 use crate::{
-    core::Core,
-    error::ExitReason,
+    CommandError, Completer, Events, ExitReason, Process, Step, StepOutput,
+    core::ProcessCore,
     guard::{drop_guarded, guarded},
-    handler::{CommandError, Complete, Completer, HandlerOf},
-    process::{Events, Process, Step, StepOutput},
+    handler::Complete,
+    process::HandlerOf,
+    runnable::{Run, RunSlice, Runnable},
     state::Wait,
-    worker::{Runnable, Slice},
 };
-use std::sync::Arc;
-use sync_shim::panics;
+use std::{mem, sync::Arc};
 use waker_vtable::WakerRef;
 
-impl<P: Process> Cell<P> {
-    pub(super) fn run_slice(self: Arc<Self>, slice: &mut Slice<'_>) -> Option<Runnable> {
-        let woken = self.core.state.begin();
+impl<P: Process> Run for ProcessCell<P> {
+    fn run(self: Arc<Self>, slice: &mut RunSlice<'_>) -> Option<Runnable> {
+        let mut is_woken = self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: rule 2: the caller gave the token. The reference is not used after this thread
         // has given the token away.
         let inner = unsafe { &mut *inner };
-        let incarnation = self.core.state.incarnation();
-        let mut must_step = woken || inner.waits.is_none();
-        loop {
+        while slice.steps_left > 0 {
             if self.core.state.is_killed() {
-                let reason = self.killed();
-                let reason = match (&inner.body, &inner.restart) {
-                    // The process ended before this kill, and is not restarted any more.
-                    (Body::Closed, Some(restart)) => restart.last.clone(),
-                    _ => reason,
-                };
+                let reason = self.killed_reason(inner);
                 // SAFETY: this thread has the token, and `inner` is not used any more.
                 unsafe { self.finish(reason) };
                 return None;
             }
-            let has_urgent = !inner.pending.urgent.is_empty() || self.core.has_urgent();
-            let has_messages = |inner: &Inner<P>| {
-                !inner.pending.messages.is_empty() || !self.core.messages.is_empty()
-            };
-            let may_wait = match inner.waits {
-                Some(Wait::Blocked) => !has_urgent,
-                _ => !has_urgent && !has_messages(inner),
-            };
-            if let (Some(wait), true, false) = (inner.waits, may_wait, must_step) {
-                let this = Arc::as_ptr(&self);
-                // SAFETY: the token, which is this thread's, keeps the cell live.
-                let core = unsafe { &raw const (*this).core };
-                // SAFETY: as above. `core` and `inner` are not used any more.
-                return unsafe { Core::suspend(core, Runnable(self), wait) };
+            if let (Some(wait), false) = (inner.waits, mem::take(&mut is_woken)) {
+                if !self.has_event(inner, wait) {
+                    let this = Arc::as_ptr(&self);
+                    // SAFETY: the token, which is this thread's, keeps the cell live.
+                    let core = unsafe { &raw const (*this).core };
+                    // SAFETY: as above. `core` and `inner` are not used any more.
+                    return unsafe { ProcessCore::suspend(core, Runnable(self), wait) };
+                }
             }
-            must_step = false;
             slice.steps_left -= 1;
-            slice.count_step();
+            slice.counters.count_step();
+            let incarnation = self.core.state.incarnation();
             let waker = WakerRef::from_wake(&self);
             let mut events = Events {
                 core: &self.core,
@@ -68,60 +54,75 @@ impl<P: Process> Cell<P> {
                 handle: &self.handle,
                 waker: &waker,
             };
-            let (span, body) = (&inner.span, &mut inner.body);
-            let stepped = panics::catch(|| {
-                span.run(|| match body {
-                    Body::Own(body) => body.step(&mut events, &mut output),
-                    Body::Upgraded(body) => body.step(&mut events, &mut output),
-                    Body::Closed => Step::Done,
-                })
+            let body = &mut inner.body;
+            let stepped = inner.span.catch(|| match body {
+                Body::Own(body) => body.step(&mut events, &mut output),
+                Body::Upgraded(body) => body.step(&mut events, &mut output),
+                Body::Closed => Step::Done,
             });
-            slice.count_delivered(events.delivered);
+            let (delivered, commands) = (events.delivered, output.commands);
+            slice.counters.count_delivered(delivered);
             let result = stepped.as_ref().map_or("Panicked", Step::name);
-            span.stepped(result, events.delivered, incarnation);
-            let commands = output.commands;
+            inner.span.stepped(result, delivered, incarnation);
             if !commands.is_empty() {
                 self.dispatch(inner.handler.as_ref(), commands, incarnation);
             }
             let reason = match stepped {
                 Ok(Step::Idle) => {
                     inner.waits = Some(Wait::Idle);
-                    None
+                    continue;
                 }
                 Ok(Step::Blocked) => {
                     inner.waits = Some(Wait::Blocked);
-                    None
+                    continue;
                 }
                 Ok(Step::Continue) => {
                     inner.waits = None;
-                    must_step = true;
-                    None
+                    continue;
                 }
                 Ok(Step::Upgrade(body)) => {
                     self.close_body(inner);
                     inner.body = Body::Upgraded(body);
                     inner.waits = None;
-                    must_step = true;
-                    None
+                    continue;
                 }
-                Ok(Step::Done) if inner.cancelled => Some(ExitReason::Cancelled),
-                Ok(Step::Done) => Some(ExitReason::Normal),
-                Ok(Step::Failed(reason)) => Some(reason),
+                Ok(Step::Done) if inner.cancelled => ExitReason::Cancelled,
+                Ok(Step::Done) => ExitReason::Normal,
+                Ok(Step::Failed(reason)) => reason,
                 Err(panic) => {
-                    slice.count_panic();
-                    Some(self.panicked(panic))
+                    slice.counters.count_panic();
+                    self.panicked(panic)
                 }
             };
-            if let Some(reason) = reason {
-                // SAFETY: this thread has the token, and `inner` is not used any more.
-                unsafe { self.finish(reason) };
-                return None;
-            }
-            if slice.steps_left == 0 {
-                self.core.state.requeue();
-                return Some(Runnable(self));
-            }
+            // SAFETY: this thread has the token, and `inner` is not used any more.
+            unsafe { self.finish(reason) };
+            return None;
         }
+        self.core.state.requeue();
+        Some(Runnable(self))
+    }
+}
+
+impl<P: Process> ProcessCell<P> {
+    /// Returns the reason for which a process that was killed ends.
+    #[cold]
+    fn killed_reason(&self, inner: &CellInner<P>) -> ExitReason {
+        let reason = self.killed();
+        match (&inner.body, &inner.restart) {
+            // The process ended before this kill, and is not restarted any more.
+            (Body::Closed, Some(restart)) => restart.last.clone(),
+            _ => reason,
+        }
+    }
+
+    /// Returns whether there is an event that ends the wait.
+    #[inline]
+    fn has_event(&self, inner: &CellInner<P>, wait: Wait) -> bool {
+        let (pending, core) = (&inner.pending, &self.core);
+        if !pending.urgent.is_empty() || core.has_urgent() {
+            return true;
+        }
+        wait == Wait::Idle && !(pending.messages.is_empty() && core.messages.is_empty())
     }
 
     /// Hands the commands of a step to the handler.
@@ -135,6 +136,7 @@ impl<P: Process> Cell<P> {
             let Some(handler) = handler else {
                 drop_guarded(command);
                 let result = Err(CommandError::NoHandler);
+                // Stale only if the process is restarted meanwhile, which this run excludes.
                 drop(Complete::complete(&**self, tag, incarnation, result));
                 continue;
             };

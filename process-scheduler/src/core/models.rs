@@ -4,7 +4,11 @@
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
-use crate::state::Phase;
+use crate::{
+    SendError,
+    state::{MESSAGE, Phase},
+};
+use std::task::Waker;
 use sync_shim::{
     atomic::{AtomicBool, AtomicU32, Ordering},
     model, model_must_fail,
@@ -14,18 +18,31 @@ use sync_shim::{
 
 struct Token;
 
-type Cell = Core<u32, u32, Token>;
+type Cell = ProcessCore<u32, u32, Token>;
 
 /// Suspends a process that the caller runs.
 fn suspend(core: &Cell, wait: Wait) -> Option<Token> {
     // SAFETY: the models run the process that they suspend, and keep its core.
-    unsafe { Core::suspend(core, Token, wait) }
+    unsafe { ProcessCore::suspend(core, Token, wait) }
 }
 
 /// Stops a process that the caller runs.
 fn stop(core: &Cell) -> Option<Token> {
     // SAFETY: as above.
-    unsafe { Core::stop(core, Token) }
+    unsafe { ProcessCore::stop(core, Token) }
+}
+
+/// Sends a message as the cell does (`cell/notify.rs`), to an unbounded mailbox.
+pub(crate) fn send<T>(
+    core: &ProcessCore<u32, u32, T>,
+    message: u32,
+) -> Result<Option<T>, SendError<u32>> {
+    let (pushed, dropped) = core.messages.push(message)?;
+    assert_eq!(dropped, None);
+    Ok(match pushed {
+        Pushed::First => core.notify(MESSAGE),
+        Pushed::Behind => None,
+    })
 }
 
 /// A process: its core, and the messages that the owner of the token has taken.
@@ -45,7 +62,7 @@ impl Process {
     /// Makes a process that waits, with its token in the cell.
     fn waiting(wait: Wait) -> Arc<Self> {
         let process = Self {
-            core: Core::new(Mailbox::Unbounded),
+            core: ProcessCore::new(Mailbox::Unbounded),
             got: UnsafeCell::new(Vec::new()),
             queued: AtomicU32::new(0),
         };
@@ -70,8 +87,8 @@ impl Process {
     }
 
     fn send(&self, value: u32) {
-        if let Ok(sent) = self.core.send(value) {
-            self.submit(sent.submit);
+        if let Ok(token) = send(&self.core, value) {
+            self.submit(token);
         }
     }
 
@@ -263,7 +280,7 @@ fn kill_against_revive_leaves_one_token() {
 
 /// A thread that sees that a process has ended also sees the writes of the process's steps.
 ///
-/// Fails if `State::phase` is Relaxed.
+/// Fails if `RunState::phase` is Relaxed.
 #[test]
 fn phase_of_an_ended_process_shows_what_it_did() {
     model(|| {
@@ -322,13 +339,13 @@ fn send_against_end_is_returned_or_a_dead_letter() {
         let process = Process::running();
         let sender = {
             let process = process.clone();
-            thread::spawn(move || match process.core.send(1) {
-                Ok(sent) => {
-                    assert!(sent.submit.is_none(), "an ended process has no token");
+            thread::spawn(move || match send(&process.core, 1) {
+                Ok(token) => {
+                    assert!(token.is_none(), "an ended process has no token");
                     true
                 }
                 Err(refused) => {
-                    assert_eq!(refused, Refused::Closed(1));
+                    assert_eq!(refused, SendError::Closed(1));
                     false
                 }
             })
@@ -344,14 +361,16 @@ fn send_against_end_is_returned_or_a_dead_letter() {
 #[test]
 fn bounded_send_against_take_gets_room() {
     model(|| {
-        let core = Arc::new(Core::<u32, u32, Token>::new(Mailbox::Bounded(1)));
-        let _ = core.send(0);
+        let core = Arc::new(ProcessCore::<u32, u32, Token>::new(Mailbox::Bounded(1)));
+        assert_eq!(send(&core, 0).map(|token| token.is_some()), Ok(false));
         let woken = std::sync::Arc::new(Woken::default());
         let sender = {
             let (core, woken) = (core.clone(), woken.clone());
             thread::spawn(move || {
                 let mut message = Some(1);
-                let polled = core.poll_send(&mut message, &mut None, &Waker::from(woken));
+                let polled = core
+                    .messages
+                    .poll_push(&mut message, &mut None, &Waker::from(woken));
                 polled.is_ready()
             })
         };

@@ -1,11 +1,16 @@
 //! Rare limits and faults of a scheduler: many spawns, a shutdown that can start no thread, and one
 //! that finds no free worker.
-use super::{models::without_threads, *};
-use crate::{EventsOf, Inbox, NoCommand, OutputOf, Process, Step, StepOf, worker};
+use super::*;
+use crate::{
+    EventsOf, ExitReason, Inbox, NoCommand, OutputOf, Pid, Process, Step, StepOf,
+    shared::models::without_threads, worker,
+};
 use std::{
     future::pending,
     sync::{Weak, mpsc},
+    time::Instant,
 };
+use sync_shim::atomic::Ordering::Relaxed;
 
 /// A test that waits this long has failed.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -7,8 +7,8 @@ use std::{
 };
 
 /// Runs a transition from a word.
-fn after(word: u64, event: impl Fn(&State)) -> u64 {
-    let state = State(AtomicU64::new(word));
+fn after(word: u64, event: impl Fn(&RunState)) -> u64 {
+    let state = RunState(AtomicU64::new(word));
     event(&state);
     // Ordering: Relaxed, there is one thread.
     state.0.load(Relaxed)
@@ -16,7 +16,7 @@ fn after(word: u64, event: impl Fn(&State)) -> u64 {
 
 /// Returns the events that a state allows, and the words after them.
 fn transitions(word: u64) -> Vec<(&'static str, u64)> {
-    let on = |event: &dyn Fn(&State)| after(word, event);
+    let on = |event: &dyn Fn(&RunState)| after(word, event);
     let notify = |bit| {
         on(&|state| {
             let _ = state.notify(bit);
@@ -29,14 +29,14 @@ fn transitions(word: u64) -> Vec<(&'static str, u64)> {
         ("kill", notify(KILL)),
         ("final kill", notify(FINAL)),
     ];
-    let run = |event: fn(&State)| after(word, event);
+    let run = |event: fn(&RunState)| after(word, event);
     match word & PHASE {
         READY => all.push(("worker", run(|state| _ = state.begin()))),
         RUNNING => {
-            all.push(("Continue", run(State::requeue)));
+            all.push(("Continue", run(RunState::requeue)));
             all.push(("Blocked", run(|state| _ = state.suspend(Wait::Blocked))));
             all.push(("Idle", run(|state| _ = state.suspend(Wait::Idle))));
-            all.push(("Done", run(State::end)));
+            all.push(("Done", run(RunState::end)));
             all.push(("Done, supervised", run(|state| _ = state.stop())));
         }
         STOPPED => all.push(("restart", run(|state| _ = state.revive()))),
@@ -119,18 +119,14 @@ fn transitions_have_the_seven_edges_of_the_source() {
 
 #[test]
 fn message_to_a_blocked_process_waits_for_its_idling() {
-    let state = State::new();
+    let state = RunState::new();
     state.begin();
-    assert_eq!(state.suspend(Wait::Blocked), Suspended::Waits);
-    assert_eq!(state.notify(MESSAGE), Notified::DoNothing);
-    assert_eq!(state.notify(URGENT), Notified::Submit);
-    assert_eq!(state.notify(MESSAGE), Notified::DoNothing);
+    assert_eq!(state.suspend(Wait::Blocked), SuspenderDuty::Waits);
+    assert_eq!(state.notify(MESSAGE), NotifierDuty::DoNothing);
+    assert_eq!(state.notify(URGENT), NotifierDuty::Submit);
+    assert_eq!(state.notify(MESSAGE), NotifierDuty::DoNothing);
     state.begin();
-    assert_eq!(state.suspend(Wait::Idle), Suspended::Waits);
-    state
-        .notify(KILL)
-        .eq(&Notified::Submit)
-        .then_some(())
-        .unwrap();
+    assert_eq!(state.suspend(Wait::Idle), SuspenderDuty::Waits);
+    assert_eq!(state.notify(KILL), NotifierDuty::Submit);
     assert!(state.is_killed() && !state.is_final());
 }

@@ -14,8 +14,8 @@ const ENDS: [(u64, [bool; 3]); 5] = [
 const WAITS: [Wait; 2] = [Wait::Blocked, Wait::Idle];
 
 /// Makes a state that runs.
-fn running() -> State {
-    let state = State::new();
+fn running() -> RunState {
+    let state = RunState::new();
     state.begin();
     state
 }
@@ -25,7 +25,7 @@ fn notification_of_a_waiting_process_ends_its_waits_only() {
     for (bit, ends) in ENDS {
         let blocked_or_idle = WAITS.map(|wait| {
             let state = running();
-            assert_eq!(state.suspend(wait), Suspended::Waits);
+            assert_eq!(state.suspend(wait), SuspenderDuty::Waits);
             state
         });
         let stopped = running();
@@ -33,7 +33,11 @@ fn notification_of_a_waiting_process_ends_its_waits_only() {
         let states = blocked_or_idle.iter().chain([&stopped]);
         for (state, ends) in states.zip(ends) {
             let (before, notified) = (state.phase(), state.notify(bit));
-            assert_eq!(notified == Notified::Submit, ends, "{bit:#b} in {before:?}");
+            assert_eq!(
+                notified == NotifierDuty::Submit,
+                ends,
+                "{bit:#b} in {before:?}"
+            );
             let after = if ends { Phase::Ready } else { before };
             assert_eq!(state.phase(), after, "{bit:#b} in {before:?}");
         }
@@ -46,12 +50,16 @@ fn notification_of_a_running_process_ends_its_next_wait() {
     for (bit, ends) in ENDS {
         for (wait, ends) in WAITS.into_iter().zip(ends) {
             let state = running();
-            assert_eq!(state.notify(bit), Notified::DoNothing);
+            assert_eq!(state.notify(bit), NotifierDuty::DoNothing);
             let suspended = state.suspend(wait);
-            assert_eq!(suspended == Suspended::Ready, ends, "{bit:#b} in {wait:?}");
+            assert_eq!(
+                suspended == SuspenderDuty::Ready,
+                ends,
+                "{bit:#b} in {wait:?}"
+            );
         }
         let state = running();
-        assert_eq!(state.notify(bit), Notified::DoNothing);
+        assert_eq!(state.notify(bit), NotifierDuty::DoNothing);
         assert_eq!(state.stop(), bit != FINAL, "{bit:#b}");
     }
 }
@@ -60,8 +68,8 @@ fn notification_of_a_running_process_ends_its_next_wait() {
 #[test]
 fn begin_clears_the_events_and_revive_clears_the_kill() {
     for (bit, _) in ENDS {
-        let state = State::new();
-        assert_eq!(state.notify(bit), Notified::DoNothing);
+        let state = RunState::new();
+        assert_eq!(state.notify(bit), NotifierDuty::DoNothing);
         assert_eq!(state.begin(), bit == WAKE, "{bit:#b}");
         let left = state.0.load(Relaxed) & bit;
         assert_eq!(left != 0, bit == KILL || bit == FINAL, "{bit:#b}");
@@ -73,7 +81,7 @@ fn begin_clears_the_events_and_revive_clears_the_kill() {
     }
     for (bit, _) in ENDS.into_iter().filter(|(bit, _)| *bit != FINAL) {
         let state = running();
-        assert_eq!(state.notify(bit), Notified::DoNothing);
+        assert_eq!(state.notify(bit), NotifierDuty::DoNothing);
         assert!(state.stop() && state.revive());
         assert_eq!(state.incarnation(), 1);
         let left = state.0.load(Relaxed) & bit;

@@ -1,6 +1,6 @@
 //! Models of a supervisor whose scheduler shuts down, and of one whose children end together.
 use super::*;
-use crate::{from_fn, scheduler::models::without_threads, worker::models::run_ready};
+use crate::{from_fn, shared::models::without_threads, worker::models::run_ready};
 use sync_shim::{Model, thread};
 
 /// Starts a supervisor with a child on a scheduler without threads. Returns both pids.

@@ -3,11 +3,9 @@
 use super::{models::family, *};
 use crate::{
     Completer, Signal, from_fn,
-    scheduler::models::{begin_close, end_all, without_threads},
-    worker::{
-        Runnable,
-        models::{run_next, run_ready},
-    },
+    runnable::Runnable,
+    shared::models::{begin_close, end_all, without_threads},
+    worker::models::{run_next, run_ready},
 };
 use std::sync::Mutex;
 

@@ -1,6 +1,6 @@
 //! Models of an inbox that a step polls, and of one that is awaited outside of the steps.
 use super::*;
-use crate::{scheduler::models::without_threads, worker::models::run_ready};
+use crate::{shared::models::without_threads, worker::models::run_ready};
 use std::{
     future::{pending, poll_fn},
     pin::pin,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     Backoff, Child, ExitReason, Mailbox, Metrics, Pid, Signal, Strategy, Supervisor,
-    scheduler::models::{end_all, without_threads},
+    shared::models::{end_all, without_threads},
     worker::models::run_next,
 };
 use std::{

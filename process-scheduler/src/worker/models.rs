@@ -2,17 +2,18 @@
 //! its search, the deque under the scheduler, and a shutdown against a sender. Two models run the
 //! workers themselves. The others use the crate's own cores, the queues and the idle protocol as
 //! the worker does, in small.
-use super::{Runnable, Shared as SchedulerShared, Slice, Work, submit};
+use super::{Place, RunSlice, Runnable, Shared as SchedulerShared, Worker, submit};
 use crate::{
     ExitReason, Handle,
-    cell::{AnyCell, models::spawn},
-    core::Core,
+    any_cell::AnyCell,
+    cell::models::spawn,
+    core::{ProcessCore, models::send},
     lane::{Mailbox, Taken},
-    scheduler::models::with_parks,
+    shared::models::with_parks,
     state::{Phase, Wait},
 };
 use queue_global::ValueInjector;
-use queue_spmc::{Steal, deque::Worker};
+use queue_spmc::{Steal, deque::Worker as Deque};
 use sync_shim::{Model, model, model_must_fail, sync::Arc, thread};
 use worker_idle::{
     Idle, Watch,
@@ -29,7 +30,7 @@ pub(crate) fn run_next(shared: &SchedulerShared) -> bool {
     let Some(runnable) = shared.injector.pop() else {
         return false;
     };
-    let mut slice = Slice {
+    let mut slice = RunSlice {
         steps_left: shared.config.step_budget,
         messages: shared.config.messages,
         counters: &shared.counters.workers[0],
@@ -42,12 +43,12 @@ pub(crate) fn run_next(shared: &SchedulerShared) -> bool {
 
 struct Token;
 
-type Cell = Core<u32, u32, Token>;
+type Cell = ProcessCore<u32, u32, Token>;
 
 /// Suspends a process that the caller runs, and that has no event.
 fn suspend(core: &Cell, token: Token) {
     // SAFETY: the caller runs the process, and keeps its core.
-    assert!(unsafe { Core::suspend(core, token, Wait::Idle) }.is_none());
+    assert!(unsafe { ProcessCore::suspend(core, token, Wait::Idle) }.is_none());
 }
 
 fn waiting() -> Cell {
@@ -58,7 +59,7 @@ fn waiting() -> Cell {
 }
 
 /// A sender wakes an idle process, pushes its token to the injector and notifies, while the only
-/// worker goes to sleep as `Work::wait` does. The process must run.
+/// worker goes to sleep as `Worker::wait` does. The process must run.
 ///
 /// Fails if a worker looks at the injector only before it announces its sleep.
 #[test]
@@ -79,8 +80,8 @@ fn submit_against_park_is_run() {
         let sender = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let sent = shared.cell.send(7).ok().unwrap();
-                shared.injector.requeue(sent.submit.unwrap());
+                let token = send(&shared.cell, 7).unwrap();
+                shared.injector.requeue(token.unwrap());
                 if shared.idle.notify().is_some() {
                     waker.wake_by_ref();
                 }
@@ -120,7 +121,7 @@ fn ending(handle: &Handle) -> Runnable {
 
 /// A thread submits a process while the only worker finds nothing and waits: the process runs.
 ///
-/// Fails if the notification of `Shared::notify` or the sleep of `Work::wait` has no fence, or if
+/// Fails if the notification of `Shared::notify` or the sleep of `Worker::wait` has no fence, or if
 /// `wait` does not look at the injector after it has announced its sleep.
 #[test]
 fn submit_racing_the_wait_of_the_only_worker_is_run() {
@@ -132,11 +133,12 @@ fn submit_racing_the_wait_of_the_only_worker_is_run() {
             let shared = handle.shared.clone();
             thread::spawn(move || submit(&shared, process))
         };
-        let mut work = Work::new(handle.shared.clone(), 0, park);
+        let place = Place::new(handle.shared.clone(), 0, Deque::new());
+        let mut worker = Worker::new(&place, Box::new(park));
         while handle.shared.live() > 0 {
-            match work.find() {
-                Some(runnable) => work.serve(runnable),
-                None => work.wait(),
+            match worker.find() {
+                Some(runnable) => worker.serve(runnable),
+                None => worker.wait(),
             }
         }
         submitter.join().unwrap();
@@ -146,7 +148,7 @@ fn submit_racing_the_wait_of_the_only_worker_is_run() {
 /// The only searcher has found a process and leaves its search, while a thread submits another
 /// process. A second worker sleeps. The searcher or the submitter wakes it.
 ///
-/// Fails if `stop_searching` in `Work::serve` or the notification of `Shared::notify` has no fence,
+/// Fails if `stop_searching` in `Worker::serve` or the notification of `Shared::notify` has no fence,
 /// or if `serve` does not look for work for another worker.
 #[test]
 fn submit_racing_the_last_searcher_wakes_a_sleeper() {
@@ -156,15 +158,16 @@ fn submit_racing_the_last_searcher_wakes_a_sleeper() {
         let shared = &handle.shared;
         let [found, other] = [(); 2].map(|()| ending(&handle));
         let [park, _] = parks;
-        let mut work = Work::new(shared.clone(), 0, park);
+        let place = Place::new(handle.shared.clone(), 0, Deque::new());
+        let mut worker = Worker::new(&place, Box::new(park));
         shared.idle.sleep(1, false);
-        work.searching = shared.idle.try_search();
-        assert!(work.searching);
+        worker.searching = shared.idle.try_search();
+        assert!(worker.searching);
         let submitter = {
             let shared = shared.clone();
             thread::spawn(move || submit(&shared, other))
         };
-        work.serve(found);
+        worker.serve(found);
         submitter.join().unwrap();
         assert!(shared.idle.was_notified(1), "a process, and nobody woken");
         // A process and its scheduler refer to each other until the process ends.
@@ -175,9 +178,9 @@ fn submit_racing_the_last_searcher_wakes_a_sleeper() {
 type Ready = (usize, Token);
 
 /// Sends to an idle process, and pushes its token to the deque.
-fn wake(cells: &[Cell], deque: &mut Worker<Ready>, i: usize) {
-    let sent = cells[i].send(7).ok().unwrap();
-    deque.push((i, sent.submit.unwrap()));
+fn wake(cells: &[Cell], deque: &mut Deque<Ready>, i: usize) {
+    let token = send(&cells[i], 7).unwrap();
+    deque.push((i, token.unwrap()));
 }
 
 /// Steps a process. Returns the number of its messages.
@@ -194,7 +197,7 @@ fn run(cells: &[Cell], (i, token): Ready) -> usize {
 /// `grows`, the owner wakes one more process meanwhile, for which the deque must grow.
 fn pops_against_a_steal(grows: bool) {
     let cells: Arc<Vec<Cell>> = Arc::new((0..3).map(|_| waiting()).collect());
-    let mut deque = Worker::with_capacity(2);
+    let mut deque = Deque::with_capacity(2);
     wake(&cells, &mut deque, 0);
     wake(&cells, &mut deque, 1);
     let stealer = deque.stealer();
@@ -237,8 +240,8 @@ fn shutdown_against_send_ends_the_process_once() {
         let cell = Arc::new(waiting());
         let sender = {
             let cell = cell.clone();
-            thread::spawn(move || match cell.send(7) {
-                Ok(sent) => (true, sent.submit),
+            thread::spawn(move || match send(&cell, 7) {
+                Ok(token) => (true, token),
                 Err(_) => (false, None),
             })
         };
@@ -265,11 +268,11 @@ fn shutdown_against_send_ends_the_process_once() {
 }
 
 /// An owner fills its empty deque, and notifies only if it sees no watcher, while another worker
-/// goes to sleep as `Work::wait` does. That worker leaves the last process to the owner. It looks
+/// goes to sleep as `Worker::wait` does. That worker leaves the last process to the owner. It looks
 /// again later: it is notified, or it watches.
 fn fill_against_sleep(owner_requests: bool, sleeper_requests: bool) {
     let idle = Arc::new(Idle::new(2));
-    let mut deque = Worker::new();
+    let mut deque = Deque::new();
     let stealer = deque.stealer();
     let sleeper = {
         let idle = idle.clone();

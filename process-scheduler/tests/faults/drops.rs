@@ -75,10 +75,7 @@ impl Process for Asks {
         }
         let commands = self.commands.drain(..);
         commands.for_each(|command| out.command(0, command));
-        match self.waits {
-            true => Step::Idle,
-            false => Step::Done,
-        }
+        if self.waits { Step::Idle } else { Step::Done }
     }
 }
 
@@ -261,8 +258,8 @@ fn panic_of_a_spawns_input_drops_the_process_guarded() {
 fn panics_of_dropped_handlers_and_a_relay_abort_nothing() {
     struct Owns(#[expect(dead_code)] Bomb);
     impl Relay for Owns {
-        fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), Parcel> {
-            Err(parcel)
+        fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
+            Err(SendError::NotFound(parcel))
         }
     }
     quiet();

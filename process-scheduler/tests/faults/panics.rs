@@ -2,7 +2,8 @@
 use crate::{LIMIT, PanicsInWake, assert_works, is_pending, one_worker, quiet, reports};
 use process_scheduler::{
     Child, Completer, EventsOf, ExitReason, Handler, Inbox, NoCommand, OutputOf, Parcel, Pid,
-    Process, Relay, Scheduler, Signal, Spawn, Step, StepOf, Strategy, Supervisor, from_fn,
+    Process, Relay, Scheduler, SendError, Signal, Spawn, Step, StepOf, Strategy, Supervisor,
+    from_fn,
 };
 use std::{
     future::{Future, pending},
@@ -40,7 +41,7 @@ fn panic_of_an_exit_waker_loses_no_other_exit() {
 fn panic_of_a_relay_keeps_the_worker() {
     struct Panics;
     impl Relay for Panics {
-        fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), Parcel> {
+        fn deliver(&self, _: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
             assert!(!matches!(parcel, Parcel::Signal(Signal::Exit { .. })));
             Ok(())
         }

@@ -1,7 +1,9 @@
 //! Models of the count of live processes.
 use super::*;
-use crate::cell::models::spawn;
+use crate::{Handle, cell::models::spawn};
+use queue_spmc::deque::Worker as Deque;
 use sync_shim::{cell::UnsafeCell, model, thread};
+use worker_idle::park::{Park, ThreadPark};
 
 /// Makes the shared part of a scheduler whose only worker has no thread, so that it runs nothing.
 pub(crate) fn without_threads() -> Handle {
@@ -19,32 +21,14 @@ pub(crate) fn with_parks(parks: &[ThreadPark]) -> Handle {
 }
 
 fn of(parks: &[ThreadPark], relay: Option<Arc<dyn Relay>>) -> Handle {
-    let workers = parks.len();
-    let shared = Shared {
-        injector: ValueInjector::new(),
-        stealers: parks.iter().map(|_| Worker::new().stealer()).collect(),
-        idle: Idle::new(workers),
-        wakers: parks.iter().map(Park::waker).collect(),
-        stop: AtomicBool::new(false),
-        registry: Registry::new(0),
-        counters: Counters::new(workers),
-        config: Builder::new().config,
-        timer: Timer::new(),
-        names: Mutex::new(HashMap::new()),
-        groups: Mutex::new(HashMap::new()),
+    let config = Config {
         relay,
-        remote: RemoteTable::new(),
-        handlers: HashMap::new(),
-        on_panic: Guarded::new(Box::new(write_panic)),
-        begun: CachePadded::new(AtomicU64::new(0)),
-        gone: CachePadded::new(AtomicU64::new(0)),
-        is_closed: AtomicBool::new(false),
-        is_unattended: AtomicBool::new(false),
-        ended: Mutex::new(()),
-        all_ended: Condvar::new(),
+        ..Config::default()
     };
+    let stealers = parks.iter().map(|_| Deque::new().stealer()).collect();
+    let wakers = parks.iter().map(Park::waker).collect();
     Handle {
-        shared: Arc::new(shared),
+        shared: Arc::new(Shared::new(config, stealers, wakers)),
     }
 }
 
@@ -133,7 +117,7 @@ fn process_queued_before_the_stop_is_run_after_it() {
         let worker = {
             let shared = handle.shared.clone();
             thread::spawn(move || {
-                // Ordering: Relaxed, as in `Work::run`.
+                // Ordering: Relaxed, as in `Worker::run`.
                 let has_stopped = shared.stop.load(Relaxed);
                 let left = shared.take_left();
                 assert!(left.is_some() || !has_stopped, "nobody ends the process");

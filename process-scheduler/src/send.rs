@@ -1,0 +1,133 @@
+//! Messages by pid, to processes of this node and of others.
+use crate::{
+    Address, Handle, Parcel, Pid, SendError,
+    address::Receive,
+    lane::{SenderKey, Taken},
+    shared::Shared,
+};
+use std::{
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+impl Handle {
+    /// Returns the address of a process by its pid. `None` if there is no such process, or if it
+    /// takes messages of another type. The address of a process on another node is not checked.
+    pub fn address<M: Send + 'static>(&self, pid: Pid) -> Option<Address<M>> {
+        if pid.node != self.node() {
+            let handle = self.clone();
+            return Some(Address::new(Arc::new(Remote { pid, handle })));
+        }
+        let receiver = self.registry().get(pid)?.receiver();
+        let receiver = receiver.downcast::<Arc<dyn Receive<M>>>().ok()?;
+        Some(Address::new(*receiver))
+    }
+
+    /// Sends a message by pid, and never waits. An [`Address`] saves the look-up.
+    ///
+    /// # Errors
+    /// [`SendError::NotFound`] if there is no such process, or it takes messages of another type.
+    /// [`SendError::Closed`] if the process ends meanwhile. [`SendError::Full`] if its mailbox is
+    /// full.
+    ///
+    /// If the process is on another node, the relay's error: [`SendError::NotFound`] also if the
+    /// relay does not reach the node.
+    pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
+        if to.node != self.node() {
+            return self.send_away(to, message);
+        }
+        let Some(cell) = self.registry().get(to) else {
+            return Err(SendError::NotFound(message));
+        };
+        let mut message = Some(message);
+        let sent = cell.send_any(&mut message);
+        sent.map_err(|refused| refused.map(|()| message.expect("a refused message stays")))
+    }
+
+    fn send_away<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
+        let Some(relay) = &self.shared.config.relay else {
+            return Err(SendError::NotFound(message));
+        };
+        let Err(refused) = relay.deliver(to, Parcel::Message(Box::new(message))) else {
+            return Ok(());
+        };
+        let kind = refused.kind();
+        match refused.into_inner() {
+            Parcel::Message(message) => match message.downcast() {
+                Ok(message) => Err(kind.map(|()| *message)),
+                // A relay that hands back something else has lost the message.
+                Err(_) => Ok(()),
+            },
+            Parcel::Signal(_) => Ok(()),
+        }
+    }
+
+    /// Takes a parcel that comes from another node. A [`Relay`](crate::Relay) calls this.
+    ///
+    /// This call may call the relay of this scheduler again before it returns: hold no lock that
+    /// this relay takes.
+    ///
+    /// ```
+    /// use process_scheduler::{Parcel, Scheduler};
+    ///
+    /// let scheduler = Scheduler::new();
+    /// let counter = scheduler.spawn_fn(|_: u32, _| ()).unwrap();
+    /// scheduler.deliver(counter.pid(), Parcel::Message(Box::new(7_u32))).unwrap();
+    /// assert!(scheduler.deliver(counter.pid(), Parcel::Message(Box::new("text"))).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// As those of [`try_send`](Self::try_send). A signal is refused only if there is no such
+    /// process here.
+    pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
+        match parcel {
+            Parcel::Signal(signal) => {
+                let sent = self.signal_here(to, signal);
+                sent.map_err(|signal| SendError::NotFound(Parcel::Signal(signal)))
+            }
+            Parcel::Message(message) => {
+                let sent = match self.registry().get(to) {
+                    Some(cell) => cell.send_boxed(message),
+                    None => Err(SendError::NotFound(message)),
+                };
+                sent.map_err(|refused| refused.map(Parcel::Message))
+            }
+        }
+    }
+}
+
+/// A process on another node, as the receiver of an address.
+struct Remote {
+    pid: Pid,
+    handle: Handle,
+}
+
+impl<M: Send + 'static> Receive<M> for Remote {
+    fn send(&self, message: M) -> Result<(), SendError<M>> {
+        self.handle.try_send(self.pid, message)
+    }
+
+    fn poll_send(
+        &self,
+        message: &mut Option<M>,
+        _: &mut Option<SenderKey>,
+        _: &Waker,
+    ) -> Poll<Result<(), SendError<M>>> {
+        match message.take() {
+            Some(message) => Poll::Ready(self.handle.try_send(self.pid, message)),
+            None => Poll::Pending,
+        }
+    }
+
+    fn forget_send(&self, _: SenderKey) {}
+
+    fn take_mail(&self, _: &mut Taken<M>) {}
+
+    fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+}
