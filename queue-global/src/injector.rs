@@ -366,7 +366,7 @@ impl<T: Linked, L: Lock> Injector<T, L> {
     /// that happens before this call. It is also no earlier than an operation that precedes a
     /// `SeqCst` fence of another thread, if a later `SeqCst` fence precedes this call.
     pub fn is_empty(&self) -> bool {
-        self.inner.stack.look().holds() == Holds::Empty
+        self.inner.stack.look().is_empty()
     }
 
     /// Closes the queue to pushes; its items stay. Returns `false` if it was closed already.

@@ -50,7 +50,7 @@ impl<T: Linked> Stack<T> {
     sync_shim::const_fn! {
         pub(crate) const fn new() -> Self {
             const { Self::ALIGNED };
-            Self(shared(AtomicUsize::new(Top::new().word())), PhantomData)
+            Self(shared(AtomicUsize::new(Top::new().0)), PhantomData)
         }
     }
 
@@ -58,7 +58,7 @@ impl<T: Linked> Stack<T> {
     #[inline]
     pub(crate) fn look(&self) -> Top {
         // Ordering: Relaxed; the value is a hint, or confirmed by an exchange.
-        Top::from_word(self.0.load(Relaxed))
+        Top(self.0.load(Relaxed))
     }
 
     /// Pushes a chain, and returns `true`. If the stack is closed and `even_closed` is not set,
@@ -85,9 +85,9 @@ impl<T: Linked> Stack<T> {
             let new = top.pushed(link::expose(first), first == last);
             // Ordering: Release publishes the nodes and links to `take_only` and `take`. Relaxed on
             // failure: the next exchange confirms the value.
-            match (self.0).compare_exchange_weak(top.word(), new.word(), Release, Relaxed) {
+            match (self.0).compare_exchange_weak(top.0, new.0, Release, Relaxed) {
                 Ok(_) => return true,
-                Err(now) => top = Top::from_word(now),
+                Err(now) => top = Top(now),
             }
         }
     }
@@ -100,7 +100,7 @@ impl<T: Linked> Stack<T> {
         // Ordering: Acquire pairs with the push of the node, which may have been pushed again since
         // the caller read `top`.
         (self.0)
-            .compare_exchange_weak(top.word(), top.emptied().word(), Acquire, Relaxed)
+            .compare_exchange_weak(top.0, top.emptied().0, Acquire, Relaxed)
             .ok()?;
         // SAFETY: the pusher exposed the node, which was in the stack.
         Some(unsafe { link::pushed(node) })
@@ -115,7 +115,7 @@ impl<T: Linked> Stack<T> {
     pub(crate) unsafe fn take(&self) -> List<T> {
         loop {
             // Ordering: Acquire pairs with the push of the node, whose link is read next.
-            let top = Top::from_word(self.0.load(Acquire));
+            let top = Top(self.0.load(Acquire));
             let node = match top.holds() {
                 Holds::Empty | Holds::Listed => return List::new(),
                 Holds::One(node) => node,
@@ -147,9 +147,9 @@ impl<T: Linked> Stack<T> {
     pub(crate) unsafe fn take_more(&self) -> List<T> {
         // Ordering: Acquire pairs with all pushes (rule 4). The swap loses no CLOSED: `close` needs
         // the lock, which this thread holds.
-        let top = self.0.swap(self.look().listed().word(), Acquire);
+        let top = self.0.swap(self.look().listed().0, Acquire);
         // SAFETY: the stack was just taken, with one node at least.
-        unsafe { Self::turn_round(Top::from_word(top)) }
+        unsafe { Self::turn_round(Top(top)) }
     }
 
     /// Links the nodes of a taken stack in the order in which they were pushed.
@@ -196,7 +196,7 @@ impl<T: Linked> Stack<T> {
             // Ordering: Relaxed. This exchange publishes nothing, since a thread that finds EMPTY
             // reads no node. It fails if a thread has pushed meanwhile. Then the queue is not
             // empty, and `top` says so.
-            let _ = (self.0).compare_exchange(top.word(), top.emptied().word(), Relaxed, Relaxed);
+            let _ = (self.0).compare_exchange(top.0, top.emptied().0, Relaxed, Relaxed);
         }
     }
 
@@ -205,12 +205,12 @@ impl<T: Linked> Stack<T> {
     /// a `take`.
     pub(crate) fn close(&self) -> bool {
         // Ordering: Release pairs with `is_closed`.
-        !Top::from_word(self.0.fetch_or(Top::CLOSED, Release)).is_closed()
+        !Top(self.0.fetch_or(Top::CLOSED, Release)).is_closed()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         // Ordering: Acquire pairs with `close`.
-        Top::from_word(self.0.load(Acquire)).is_closed()
+        Top(self.0.load(Acquire)).is_closed()
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) const ALIGN: usize = (MARK | CLOSED) + 1;
 const _: () = assert!(MARK & CLOSED == 0 && ALIGN.is_power_of_two());
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Top(usize);
+pub(crate) struct Top(pub(crate) usize);
 
 /// The state of the queue, with the address in the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,16 +40,13 @@ impl Top {
         Self(0)
     }
 
-    pub(crate) const fn from_word(word: usize) -> Self {
-        Self(word)
-    }
-
-    pub(crate) const fn word(self) -> usize {
-        self.0
-    }
-
     pub(crate) const fn is_closed(self) -> bool {
         self.0 & CLOSED != 0
+    }
+
+    /// Returns whether the state is EMPTY.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 & !CLOSED == 0
     }
 
     /// Returns the address of the first node of the stack's newest chain, or 0 for an empty stack.
@@ -70,7 +67,7 @@ impl Top {
     /// says that the chain has one node.
     pub(crate) const fn pushed(self, node: usize, alone: bool) -> Self {
         debug_assert!(node % ALIGN == 0);
-        let one = alone && self.0 & !CLOSED == 0;
+        let one = alone && self.is_empty();
         Self(node | if one { MARK } else { 0 } | self.0 & CLOSED)
     }
 
@@ -95,11 +92,12 @@ mod tests {
     #[test]
     fn one_is_set_only_by_a_single_push_to_an_empty_queue() {
         for closed in [0, CLOSED] {
-            let empty = Top::from_word(closed);
-            assert_eq!(empty.holds(), Holds::Empty);
+            let empty = Top(closed);
+            assert_eq!((empty.holds(), empty.is_empty()), (Holds::Empty, true));
             assert_eq!(empty.pushed(A, true).holds(), Holds::One(A));
             assert_eq!(empty.pushed(A, false).holds(), Holds::More(A));
             let one = empty.pushed(A, true);
+            assert!(!one.is_empty() && !one.listed().is_empty());
             assert_eq!(one.pushed(B, true).holds(), Holds::More(B));
             let listed = one.pushed(B, true).listed();
             assert_eq!(listed.holds(), Holds::Listed);
@@ -116,7 +114,7 @@ mod tests {
     #[test]
     fn closed_stays() {
         let open = Top::new();
-        let closed = Top::from_word(CLOSED);
+        let closed = Top(CLOSED);
         for (top, is) in [(open, false), (closed, true)] {
             let after = [top, top.pushed(A, true), top.listed(), top.emptied()];
             assert!(after.iter().all(|top| top.is_closed() == is));

@@ -15,10 +15,14 @@
 //! | `stage` | rule 6 of [`state`](crate::state) |
 //! | `join_waker` | rule 7 of [`state`](crate::state) |
 use crate::{details::Details, error::JoinError, id::Id, state::State};
-use core::{any::Any, future::Future, mem::ManuallyDrop, ptr::NonNull, task::Waker};
-use sync_shim::{atomic::Retire, cell::UnsafeCell};
+use core::{
+    any::Any, fmt, future::Future, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull,
+    task::Waker,
+};
+use sync_shim::cell::UnsafeCell;
 
-/// A pointer to a task of any type.
+/// A pointer to a task of any type. `task.as_ref()` is sound while the caller has a reference to
+/// the task: a header is only ever borrowed shared.
 pub(crate) type TaskPtr = NonNull<Header>;
 
 /// The part of a task that is used most. It is opaque, and public only because queues have it as
@@ -35,18 +39,15 @@ pub struct Header {
 /// One task's place in its owner's [table](crate::table). Defined here because a header names it.
 pub(crate) struct Place(pub(crate) *mut ());
 
-/// The slot for a join handle's waker: a type of its own, because a detached task has no slot.
-pub(crate) trait Join: Sized {
+/// The slot for a join handle's waker, or its absence: a detached task has no slot.
+pub(crate) trait Join {
     /// Whether there is a join handle.
     const IS_JOINED: bool;
 
     fn new() -> Self;
 
-    fn retire(&mut self);
-
-    /// Takes the waker that a join handle has left here, unless a completion has moved it out. Only
-    /// the holder of the last reference calls this.
-    fn left(&mut self, state: &State) -> Option<Waker>;
+    /// Returns the slot, if there is one.
+    fn slot(&mut self) -> Option<&mut JoinWaker>;
 }
 
 /// The slot of a task that was made with a join handle. [`free`](crate::complete::free) drops the
@@ -60,24 +61,12 @@ impl Join for JoinWaker {
         Self(UnsafeCell::new(ManuallyDrop::new(None)))
     }
 
-    fn retire(&mut self) {
-        self.0.retire();
-    }
-
-    fn left(&mut self, state: &State) -> Option<Waker> {
-        self.0.with_mut(|slot| {
-            // SAFETY: the slot is borrowed mutably.
-            let slot = unsafe { &mut *slot };
-            if slot.is_none() || state.gave_join_waker() {
-                return None;
-            }
-            // SAFETY: no completion has moved the waker out, and this is the last use of the slot.
-            unsafe { ManuallyDrop::take(slot) }
-        })
+    fn slot(&mut self) -> Option<&mut JoinWaker> {
+        Some(self)
     }
 }
 
-/// The slot of a task that was made without a join handle. It takes no bytes.
+/// The absence of a slot, in a task that was made without a join handle. It takes no bytes.
 pub(crate) struct Detached;
 
 impl Join for Detached {
@@ -87,9 +76,7 @@ impl Join for Detached {
         Self
     }
 
-    fn retire(&mut self) {}
-
-    fn left(&mut self, _: &State) -> Option<Waker> {
+    fn slot(&mut self) -> Option<&mut JoinWaker> {
         None
     }
 }
@@ -113,17 +100,6 @@ pub(crate) struct Cell<F: Future, S, J, M> {
     pub(crate) stage: UnsafeCell<Stage<F>>,
     pub(crate) join_waker: J,
     pub(crate) details: M,
-}
-
-impl<F: Future, S, J: Join, M> Cell<F, S, J, M> {
-    /// Retires the atomics and the `UnsafeCell`s just before the cell is freed.
-    pub(crate) fn retire(&mut self) {
-        self.header.state.retire();
-        self.header.queue_next.retire();
-        self.header.place.retire();
-        self.stage.retire();
-        self.join_waker.retire();
-    }
 }
 
 /// Why a task is scheduled.
@@ -154,6 +130,8 @@ pub enum Outcome {
 pub(crate) trait Kind {
     /// The type of the scheduler that the cell holds.
     type Scheduler;
+    /// Whether the task is in its owner's list from the start.
+    const IS_LISTED: bool = false;
 
     /// # Safety
     /// The caller holds the one `Notified` of a task of this kind, which the call consumes.
@@ -169,7 +147,7 @@ pub(crate) trait Kind {
 }
 
 /// The result of a poll.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Polled {
     /// The future is not finished.
     Pending,
@@ -198,69 +176,24 @@ pub(crate) struct TaskVtable {
     pub(crate) join_waker: usize,
 }
 
-/// Returns the header of a live task.
-///
-/// # Safety
-/// The caller has a reference to the task for all of `'a`.
-pub(crate) unsafe fn header<'a>(task: TaskPtr) -> &'a Header {
-    // SAFETY: the task is live for `'a`, and a header is only ever borrowed shared.
-    unsafe { task.as_ref() }
-}
-
-/// Returns the vtable of a live task.
-///
-/// # Safety
-/// As for [`header`].
-pub(crate) unsafe fn vtable(task: TaskPtr) -> &'static TaskVtable {
-    // SAFETY: the caller promises this.
-    unsafe { header(task) }.vtable
-}
-
 /// Returns a waker of a live task. Costs one read-modify-write.
 ///
 /// # Safety
-/// As for [`header`].
+/// The caller has a reference to the task.
 pub(crate) unsafe fn waker(task: TaskPtr) -> Waker {
     // SAFETY: the caller promises this.
-    unsafe { header(task) }.state.ref_inc();
+    unsafe { task.as_ref() }.state.ref_inc();
     // SAFETY: this reference was counted just now.
     unsafe { waker_vtable::waker(task) }
-}
-
-/// Returns the task's place in its owner's table.
-///
-/// # Safety
-/// As for [`header`]; the task is listed, and the caller has acquired the listing.
-pub(crate) unsafe fn place(task: TaskPtr) -> NonNull<Place> {
-    // SAFETY: the caller promises this.
-    let place = &unsafe { header(task) }.place;
-    // SAFETY: the place is constant since the listing.
-    let place = place.with(|place| unsafe { *place });
-    // SAFETY: a listed task has a place.
-    unsafe { place.unwrap_unchecked() }
-}
-
-/// Returns the slot of the join waker of a live task.
-///
-/// # Safety
-/// As for [`header`]; the task was made with a join handle.
-pub(crate) unsafe fn join_waker<'a>(task: TaskPtr) -> &'a UnsafeCell<ManuallyDrop<Option<Waker>>> {
-    // SAFETY: the caller promises this.
-    let offset = unsafe { vtable(task) }.join_waker;
-    // SAFETY: the vtable is the cell's own, so the offset is within the cell.
-    let waker = unsafe { task.byte_add(offset) }.cast::<JoinWaker>();
-    // SAFETY: the slot is only ever borrowed shared; it exists, since the task was made with a join
-    // handle.
-    &unsafe { waker.as_ref() }.0
 }
 
 /// Returns the scheduler of a live task.
 ///
 /// # Safety
-/// As for [`header`]; `S` is the task's own scheduler type.
+/// The caller has a reference to the task for all of `'a`; `S` is the task's own scheduler type.
 pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
     // SAFETY: the caller promises this.
-    let offset = unsafe { vtable(task) }.scheduler;
+    let offset = unsafe { task.as_ref() }.vtable.scheduler;
     // SAFETY: the vtable is the cell's own, so the offset is within the cell.
     let scheduler = unsafe { task.byte_add(offset) }.cast::<S>();
     // SAFETY: a scheduler is only ever borrowed shared.
@@ -270,40 +203,19 @@ pub(crate) unsafe fn scheduler<'a, S>(task: TaskPtr) -> &'a S {
 /// Returns the details that the builder of a live task was given.
 ///
 /// # Safety
-/// As for [`header`].
+/// The caller has a reference to the task for all of `'a`.
 pub(crate) unsafe fn details<'a>(task: TaskPtr) -> &'a dyn Details {
     // SAFETY: the caller promises this.
-    let vtable = unsafe { vtable(task) };
+    let vtable = unsafe { task.as_ref() }.vtable;
     // SAFETY: the vtable is the cell's own.
     let details = unsafe { (vtable.details)(task) };
     // SAFETY: the task is live for `'a`, and its details are never borrowed mutably.
     unsafe { details.as_ref() }
 }
 
-/// Returns the future or the output of a live task.
-///
-/// # Safety
-/// The caller has a reference for `'a` to a task of these types.
-pub(crate) unsafe fn stage<'a, F: Future + 'a, S: 'a>(task: TaskPtr) -> &'a UnsafeCell<Stage<F>> {
-    // The types of the fields behind the stage do not change its offset.
-    let cell = task.cast::<Cell<F, S, (), ()>>();
-    // SAFETY: the caller has a reference to a task of this type; the stage is only borrowed shared.
-    unsafe { &(*cell.as_ptr()).stage }
-}
-
-/// Returns the address of the output, an `Output<F::Output>`. The caller moves the output out at
-/// once. The move is not part of this function, so that only the output's own bytes are moved.
-///
-/// # Safety
-/// The caller is the join handle of a complete task of these types, and takes the output once.
-pub(crate) unsafe fn output<F: Future, S>(task: TaskPtr) -> *mut () {
-    // SAFETY: the task is complete, so the slot is the join handle's (rule 6).
-    unsafe { stage::<F, S>(task) }.with_mut(<*mut _>::cast)
-}
-
 /// Returns the id of a task.
 pub(crate) fn id(task: TaskPtr) -> Id {
-    Id::at(task.addr())
+    Id(task.addr())
 }
 
 /// Defines the accessors of a type that keeps a task alive.
@@ -312,7 +224,7 @@ macro_rules! accessors {
         /// Returns the task's id.
         pub fn id(&self) -> crate::id::Id {
             let $this = self;
-            crate::cell::id($task)
+            crate::id::Id(($task).addr())
         }
 
         /// Returns the name that the task's [`Builder`](crate::Builder) gave the task.
@@ -341,6 +253,37 @@ macro_rules! accessors {
     };
 }
 pub(crate) use accessors;
+
+/// A borrowed task, kept alive by its lender. It can be looked at, and nothing else. One word.
+pub struct TaskRef<'a, S> {
+    task: TaskPtr,
+    scheduler: PhantomData<&'a S>,
+}
+
+impl<S> TaskRef<'_, S> {
+    /// # Safety
+    /// The caller has a reference, for as long as this value exists, to a task with this scheduler.
+    pub(crate) unsafe fn new(task: TaskPtr) -> Self {
+        Self {
+            task,
+            scheduler: PhantomData,
+        }
+    }
+
+    /// Returns the scheduler that the task was spawned with.
+    pub fn scheduler(&self) -> &S {
+        // SAFETY: by the contract of `new`.
+        unsafe { scheduler(self.task) }
+    }
+
+    accessors!(|this| this.task);
+}
+
+impl<S> fmt::Debug for TaskRef<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TaskRef").field(&self.id()).finish()
+    }
+}
 
 /// Returns the number of bytes that a task takes, for tests of the layout.
 #[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle, selvedge_count))))]

@@ -1,6 +1,6 @@
 //! Tasks whose scheduler is a closure.
 use crate::{
-    cell::{self, Kind, TaskPtr, WakeKind, vtable},
+    cell::{self, Kind, TaskPtr, WakeKind},
     join::AbortHandle,
     notified::{Notified, Schedule},
 };
@@ -18,7 +18,7 @@ impl Schedule for Closure {
     fn schedule(task: Notified<Self>, why: WakeKind) {
         let task = task.into_task();
         // SAFETY: this was the one `Notified`, which keeps the task alive.
-        let vtable = unsafe { vtable(task) };
+        let vtable = unsafe { task.as_ref() }.vtable;
         // SAFETY: as above; the vtable's `schedule` knows the closure's type.
         unsafe { (vtable.schedule)(task, why) };
     }

@@ -58,7 +58,7 @@ unsafe impl Sync for JoinError {}
 
 impl JoinError {
     pub(crate) fn cancelled(id: Id) -> Self {
-        let word = ptr::without_provenance_mut(id.address().get() | CANCELLED);
+        let word = ptr::without_provenance_mut(id.0.get() | CANCELLED);
         // SAFETY: an id is not zero, so the word is not null.
         Self(unsafe { NonNull::new_unchecked(word) })
     }
@@ -85,7 +85,7 @@ impl JoinError {
         }
         let address = self.0.addr().get() & !CANCELLED;
         // SAFETY: an id is even and not zero.
-        Id::at(unsafe { NonZeroUsize::new_unchecked(address) })
+        Id(unsafe { NonZeroUsize::new_unchecked(address) })
     }
 
     /// Returns whether the task was aborted, or dropped by its scheduler.

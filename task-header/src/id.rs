@@ -20,17 +20,7 @@ use core::{fmt, num::NonZeroUsize};
 /// println!("task {id}");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(NonZeroUsize);
-
-impl Id {
-    pub(crate) fn at(address: NonZeroUsize) -> Self {
-        Self(address)
-    }
-
-    pub(crate) fn address(self) -> NonZeroUsize {
-        self.0
-    }
-}
+pub struct Id(pub(crate) NonZeroUsize);
 
 /// Returns the id as a number, by which a tool can tell tasks apart.
 impl From<Id> for u64 {

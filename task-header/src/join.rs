@@ -1,5 +1,9 @@
 //! The handles that wait for a task or abort it.
 //!
+//! A poll of a [`JoinHandle`] leaves a waker in the task, unless the task is complete: then the
+//! poll takes the output. The completion wakes that waker. The drop of the handle takes the waker
+//! back, or drops the output that nobody took, and gives up the handle's reference.
+//!
 //! The join waker's slot follows rule 7 of [`state`](crate::state): the handle writes it while
 //! `JOIN_WAKER` is clear, then sets the bit, and must clear the bit to write again. If the handle
 //! finds `COMPLETE` instead, the output is there.
@@ -10,8 +14,8 @@
 //! handle saw the bit without `COMPLETE`, so its waker was in the slot. Until `COMPLETE` that waker
 //! keeps its target alive, so no other target has the same address.
 use crate::{
-    cell::{self, Header, Output, TaskPtr, WakeKind, header, join_waker, vtable},
-    complete::dealloc,
+    cell::{self, Header, Output, TaskPtr, WakeKind},
+    complete::{dealloc, join_waker},
     error::JoinError,
     panics,
     state::{AlreadyComplete, Duty, LeaveJoin},
@@ -106,9 +110,158 @@ impl<T> JoinHandle<T> {
     #[inline]
     fn header(&self) -> &Header {
         // SAFETY: JOIN_INTEREST keeps the task alive.
-        unsafe { header(self.task()) }
+        unsafe { self.task().as_ref() }
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    /// # Panics
+    /// If the handle is polled again after it returned the output.
+    #[inline]
+    #[track_caller]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if !self.is_finished() && self.register(cx.waker()).is_ok() {
+            return Poll::Pending;
+        }
+        #[cfg(feature = "coop-budget")]
+        core::task::ready!(coop_budget::poll_proceed(cx)).made_progress();
+        Poll::Ready(self.take())
+    }
+}
+
+// The steps of a poll.
+impl<T> JoinHandle<T> {
+    /// Leaves a waker, unless it is registered already.
+    #[inline(never)]
+    fn register(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
+        if self.header().state.has_join_waker()? {
+            if self.is_registered(waker) {
+                return Ok(());
+            }
+            self.header().state.unset_join_waker()?;
+        }
+        // The clone may panic; until it has succeeded, the slot stays as it was.
+        self.leave_waker(waker.clone())
     }
 
+    /// Returns whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.
+    fn is_registered(&self, waker: &Waker) -> bool {
+        // SAFETY: JOIN_INTEREST keeps the task alive.
+        let slot = unsafe { join_waker(self.task()) };
+        slot.with(|slot| {
+            // SAFETY: while the bit is set, the slot is only read.
+            let slot = unsafe { &*slot };
+            // Compares the bits alone: the waker may have been moved out.
+            slot.as_ref()
+                .is_some_and(|slot| parts(slot) == parts(waker))
+        })
+    }
+
+    /// Puts a waker into the slot and publishes it. `JOIN_WAKER` is clear. Contains a panic of the
+    /// old waker's drop.
+    fn leave_waker(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
+        let old = self.replace_waker(Some(waker));
+        let registered = self.header().state.set_join_waker();
+        self.drop_waker(old);
+        if registered.is_err() {
+            self.drop_waker(self.replace_waker(None));
+        }
+        registered
+    }
+
+    /// Writes the slot, and returns the old waker. `JOIN_WAKER` is clear.
+    fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
+        // SAFETY: JOIN_INTEREST keeps the task alive.
+        let slot = unsafe { join_waker(self.task()) };
+        slot.with_mut(|slot| {
+            // SAFETY: JOIN_WAKER is clear, so the slot belongs to this handle (rule 7), and this is
+            // its only use of the slot.
+            let slot = unsafe { &mut *slot };
+            ManuallyDrop::into_inner(replace(slot, ManuallyDrop::new(waker)))
+        })
+    }
+
+    /// Drops a waker and contains a panic of its drop.
+    fn drop_waker(&self, waker: Option<Waker>) {
+        if let Some(waker) = waker {
+            // SAFETY: JOIN_INTEREST keeps the task alive.
+            unsafe { panics::contain_in(self.task(), || drop(waker)) };
+        }
+    }
+
+    /// Takes the output of a complete task.
+    #[inline]
+    #[track_caller]
+    fn take(&mut self) -> Result<T, JoinError> {
+        assert!(
+            !self.is_terminated(),
+            "a join handle was polled after it gave its output"
+        );
+        let task = self.task();
+        // SAFETY: the tagged address lies inside the header.
+        self.word = unsafe { task.byte_add(TAKEN) };
+        // SAFETY: JOIN_INTEREST keeps the task alive.
+        let vtable = unsafe { task.as_ref() }.vtable;
+        // SAFETY: the task is complete, so the output is this handle's (rule 6).
+        let output = unsafe { (vtable.output)(task) }.cast::<Output<T>>();
+        // SAFETY: the output is in the task, has this type, and is taken once.
+        unsafe { output.read() }
+    }
+}
+
+/// Returns the two parts that `will_wake` compares.
+fn parts(waker: &Waker) -> (*const (), *const RawWakerVTable) {
+    (waker.data(), ptr::from_ref(waker.vtable()))
+}
+
+impl<T> Drop for JoinHandle<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_terminated() {
+            self.release();
+        } else {
+            self.detach();
+        }
+    }
+}
+
+// The steps of a drop.
+impl<T> JoinHandle<T> {
+    /// Gives up the join interest of a task whose output was not taken.
+    #[inline(never)]
+    fn detach(&self) {
+        match self.header().state.leave_join() {
+            // SAFETY: the duty is this handle's, and the handle is not used afterwards.
+            LeaveJoin::Left(duty) => unsafe { fulfil(self.task(), duty, WakeKind::Orphan) },
+            LeaveJoin::DropWaker => {
+                let waker = self.replace_waker(None);
+                panics::contain_then(|| self.drop_waker(waker), || self.detach());
+            }
+            LeaveJoin::DropOutput => {
+                let drop_output = || {
+                    // SAFETY: JOIN_INTEREST keeps the task alive.
+                    let vtable = unsafe { self.task().as_ref() }.vtable;
+                    // SAFETY: the task is complete, so the output is this handle's, and it was not
+                    // taken.
+                    unsafe { (vtable.drop_output)(self.task()) };
+                };
+                panics::contain_then(drop_output, || self.release());
+            }
+        }
+    }
+
+    /// Releases a complete task whose output is gone.
+    fn release(&self) {
+        if let Duty::Dealloc = self.header().state.release_join() {
+            // SAFETY: no reference is left.
+            unsafe { dealloc(self.task()) };
+        }
+    }
+}
+
+impl<T> JoinHandle<T> {
     /// Requests the drop of the future, at the end of the current poll or at the next run. A task
     /// that is already complete keeps its output, and so does a task whose current poll completes
     /// it. Costs one read-modify-write.
@@ -206,112 +359,6 @@ impl<T> JoinHandle<T> {
     }
 
     cell::accessors!(|this| this.task());
-
-    #[inline]
-    #[track_caller]
-    fn take(&mut self) -> Result<T, JoinError> {
-        assert!(
-            !self.is_terminated(),
-            "a join handle was polled after it gave its output"
-        );
-        let task = self.task();
-        // SAFETY: the tagged address lies inside the header.
-        self.word = unsafe { task.byte_add(TAKEN) };
-        // SAFETY: JOIN_INTEREST keeps the task alive.
-        let vtable = unsafe { vtable(task) };
-        // SAFETY: the task is complete, so the output is this handle's (rule 6).
-        let output = unsafe { (vtable.output)(task) }.cast::<Output<T>>();
-        // SAFETY: the output is in the task, has this type, and is taken once.
-        unsafe { output.read() }
-    }
-
-    /// Gives up the join interest of a task whose output was not taken.
-    #[inline(never)]
-    fn detach(&self) {
-        match self.header().state.leave_join() {
-            // SAFETY: the duty is this handle's, and the handle is not used afterwards.
-            LeaveJoin::Left(duty) => unsafe { fulfil(self.task(), duty, WakeKind::Orphan) },
-            LeaveJoin::DropWaker => {
-                let waker = self.replace_waker(None);
-                panics::contain_then(|| self.drop_waker(waker), || self.detach());
-            }
-            LeaveJoin::DropOutput => {
-                let drop_output = || {
-                    // SAFETY: JOIN_INTEREST keeps the task alive.
-                    let vtable = unsafe { vtable(self.task()) };
-                    // SAFETY: the task is complete, so the output is this handle's, and it was not
-                    // taken.
-                    unsafe { (vtable.drop_output)(self.task()) };
-                };
-                panics::contain_then(drop_output, || self.release());
-            }
-        }
-    }
-
-    /// Releases a complete task whose output is gone.
-    fn release(&self) {
-        if let Duty::Dealloc = self.header().state.release_join() {
-            // SAFETY: no reference is left.
-            unsafe { dealloc(self.task()) };
-        }
-    }
-
-    /// Writes the slot, and returns the old waker. `JOIN_WAKER` is clear.
-    fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: JOIN_INTEREST keeps the task alive.
-        let slot = unsafe { join_waker(self.task()) };
-        slot.with_mut(|slot| {
-            // SAFETY: JOIN_WAKER is clear, so the slot belongs to this handle (rule 7), and this is
-            // its only use of the slot.
-            let slot = unsafe { &mut *slot };
-            ManuallyDrop::into_inner(replace(slot, ManuallyDrop::new(waker)))
-        })
-    }
-
-    #[inline(never)]
-    fn register(&mut self, waker: &Waker) -> Result<(), AlreadyComplete> {
-        if self.header().state.has_join_waker()? {
-            if self.is_registered(waker) {
-                return Ok(());
-            }
-            self.header().state.unset_join_waker()?;
-        }
-        // The clone may panic; until it has succeeded, the slot stays as it was.
-        self.leave_waker(waker.clone())
-    }
-
-    /// Puts a waker into the slot and publishes it. `JOIN_WAKER` is clear. Contains a panic of the
-    /// old waker's drop.
-    fn leave_waker(&mut self, waker: Waker) -> Result<(), AlreadyComplete> {
-        let old = self.replace_waker(Some(waker));
-        let registered = self.header().state.set_join_waker();
-        self.drop_waker(old);
-        if registered.is_err() {
-            self.drop_waker(self.replace_waker(None));
-        }
-        registered
-    }
-
-    /// Drops a waker and contains a panic of its drop.
-    fn drop_waker(&self, waker: Option<Waker>) {
-        if let Some(waker) = waker {
-            // SAFETY: JOIN_INTEREST keeps the task alive.
-            unsafe { panics::contain_in(self.task(), || drop(waker)) };
-        }
-    }
-
-    /// Returns whether the waker in the slot equals `waker`. `JOIN_WAKER` is set.
-    fn is_registered(&self, waker: &Waker) -> bool {
-        // SAFETY: JOIN_INTEREST keeps the task alive.
-        let slot = unsafe { join_waker(self.task()) };
-        slot.with(|slot| {
-            // SAFETY: while the bit is set, the slot is only read.
-            let slot = unsafe { &*slot };
-            // Compares the bits alone: the waker may have been moved out.
-            slot.as_ref()
-                .is_some_and(|slot| parts(slot) == parts(waker))
-        })
-    }
 }
 
 /// Operations for a set of handles.
@@ -388,39 +435,6 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Returns the two parts that `will_wake` compares.
-fn parts(waker: &Waker) -> (*const (), *const RawWakerVTable) {
-    (waker.data(), ptr::from_ref(waker.vtable()))
-}
-
-impl<T> Future for JoinHandle<T> {
-    type Output = Result<T, JoinError>;
-
-    /// # Panics
-    /// If the handle is polled again after it returned the output.
-    #[inline]
-    #[track_caller]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.is_finished() && self.register(cx.waker()).is_ok() {
-            return Poll::Pending;
-        }
-        #[cfg(feature = "coop-budget")]
-        core::task::ready!(coop_budget::poll_proceed(cx)).made_progress();
-        Poll::Ready(self.take())
-    }
-}
-
-impl<T> Drop for JoinHandle<T> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.is_terminated() {
-            self.release();
-        } else {
-            self.detach();
-        }
-    }
-}
-
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("JoinHandle").field(&self.id()).finish()
@@ -466,7 +480,7 @@ impl AbortHandle {
     /// The caller has a reference to the task.
     pub(crate) unsafe fn of(task: TaskPtr) -> Self {
         // SAFETY: the caller promises this.
-        unsafe { header(task) }.state.ref_inc();
+        unsafe { task.as_ref() }.state.ref_inc();
         Self { task }
     }
 
@@ -554,7 +568,7 @@ impl AbortHandle {
     /// Returns whether the task has completed, panicked or been dropped. Costs one load.
     pub fn is_finished(&self) -> bool {
         // SAFETY: the count keeps the task alive.
-        unsafe { header(self.task) }.state.is_complete()
+        unsafe { self.task.as_ref() }.state.is_complete()
     }
 
     cell::accessors!(|this| this.task);
@@ -570,7 +584,7 @@ impl Clone for AbortHandle {
 impl Drop for AbortHandle {
     fn drop(&mut self) {
         // SAFETY: the count keeps the task alive until this transition.
-        let duty = unsafe { header(self.task) }.state.ref_dec();
+        let duty = unsafe { self.task.as_ref() }.state.ref_dec();
         // SAFETY: the duty came from this transition.
         unsafe { fulfil(self.task, duty, WakeKind::Orphan) };
     }

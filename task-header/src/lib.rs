@@ -4,7 +4,6 @@
 
 extern crate alloc;
 
-mod allocate;
 #[cfg(all(
     feature = "recycle",
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
@@ -15,14 +14,11 @@ mod blocks;
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count, selvedge_plain_alloc))
 )))]
 use sync_shim::alloc as blocks;
-mod builder;
 mod cell;
 mod closure;
 mod complete;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-#[cfg(feature = "std")]
-mod current;
 mod details;
 mod error;
 mod exposed;
@@ -34,34 +30,31 @@ mod notified;
 mod observer;
 mod owned;
 mod panics;
-#[cfg(feature = "queue-global")]
-mod queue;
 mod releases;
 mod run;
 mod spawn;
 mod state;
 mod table;
-mod task_ref;
 mod wake;
 
-pub use builder::Builder;
-pub use cell::{Header, Outcome, WakeKind};
+pub use cell::{Header, Outcome, TaskRef, WakeKind};
 pub use closure::{Closure, Runnable};
-#[cfg(feature = "std")]
-pub use current::{current, without_current, yield_now};
 pub use details::{Details, Located, Named, With};
 pub use error::JoinError;
 pub use id::Id;
 pub use join::{AbortHandle, JoinHandle};
 pub use local::{LocalNotified, LocalOwned, LocalRan, OwnerId, ScheduleLocal};
+#[cfg(feature = "queue-global")]
+pub use notified::Node;
 pub use notified::{AfterPoll, Notified, Ran, Schedule};
 pub use observer::Observer;
 pub use owned::Owned;
-#[cfg(feature = "queue-global")]
-pub use queue::Node;
-pub use spawn::{new, new_detached, new_detached_unchecked, new_unchecked, spawn, spawn_unchecked};
+#[cfg(feature = "std")]
+pub use run::{current, without_current, yield_now};
+pub use spawn::{
+    Builder, new, new_detached, new_detached_unchecked, new_unchecked, spawn, spawn_unchecked,
+};
 pub use state::TaskState;
-pub use task_ref::TaskRef;
 
 #[cfg(all(test, selvedge_count))]
 mod counts;

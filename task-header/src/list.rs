@@ -48,9 +48,9 @@
 //! [`LocalOwned`]: crate::LocalOwned
 //! [`Owned`]: crate::Owned
 use crate::{
-    cell::{self, TaskPtr, header},
+    cell::{Place, TaskPtr},
     releases::Releases,
-    state::{Duty, State},
+    state::Duty,
     table::{self, Table},
 };
 use core::{ptr::NonNull, task::Waker};
@@ -114,7 +114,7 @@ impl List {
     /// The task is in this list.
     pub(crate) unsafe fn after(&self, task: TaskPtr) -> Option<TaskPtr> {
         // SAFETY: a listed task is live.
-        let place = unsafe { cell::place(task) };
+        let place = unsafe { place(task) };
         // SAFETY: the caller promises this.
         unsafe { self.tasks.after(place) }
     }
@@ -137,7 +137,7 @@ impl List {
         // SAFETY: each call passes the same stack, which outlives the tasks (rule 4).
         let place = unsafe { self.tasks.insert(task, self.releases) };
         // SAFETY: the run keeps the task alive, or the caller alone has the new task.
-        let header = unsafe { header(task) };
+        let header = unsafe { task.as_ref() };
         // SAFETY: so far only this thread looks at the place.
         header.place.with_mut(|slot| unsafe { *slot = Some(place) });
     }
@@ -148,7 +148,7 @@ impl List {
     /// The task is in this list.
     pub(crate) unsafe fn remove(&mut self, task: TaskPtr) {
         // SAFETY: a listed task is live.
-        let place = unsafe { cell::place(task) };
+        let place = unsafe { place(task) };
         // SAFETY: the task is in this list, so it was not removed yet.
         unsafe { self.tasks.remove(place) };
     }
@@ -166,7 +166,7 @@ impl List {
         // SAFETY: the caller promises this.
         unsafe { self.remove(task) };
         // SAFETY: LISTED keeps the task alive until this transition.
-        unsafe { state(task) }.release_listed()
+        unsafe { task.as_ref() }.state.release_listed()
     }
 
     /// Makes the next push wake the owner, and the first push after each [`take`](Self::take).
@@ -177,11 +177,17 @@ impl List {
     }
 }
 
+/// Returns the task's place in its owner's table.
+///
 /// # Safety
-/// As for [`header`].
-unsafe fn state<'a>(task: TaskPtr) -> &'a State {
+/// The caller has a reference to the task, which is listed, and has acquired the listing.
+unsafe fn place(task: TaskPtr) -> NonNull<Place> {
     // SAFETY: the caller promises this.
-    &unsafe { header(task) }.state
+    let place = &unsafe { task.as_ref() }.place;
+    // SAFETY: the place is constant since the listing.
+    let place = place.with(|place| unsafe { *place });
+    // SAFETY: a listed task has a place.
+    unsafe { place.unwrap_unchecked() }
 }
 
 /// Returns the stack of the owner of a listed task.
@@ -190,7 +196,7 @@ unsafe fn state<'a>(task: TaskPtr) -> &'a State {
 /// LISTED is set, the caller has acquired that, and LISTED stays set during the call.
 pub(crate) unsafe fn releases(task: TaskPtr) -> NonNull<Releases> {
     // SAFETY: a listed task is live.
-    let place = unsafe { cell::place(task) };
+    let place = unsafe { place(task) };
     // SAFETY: the caller promises this.
     unsafe { table::releases(place) }
 }

@@ -21,22 +21,17 @@
 //! 4. The list is borrowed for one *step* at a time: a call in which the only user code that runs
 //!    is the allocator. So a task may spawn, run and cancel other tasks from within its poll.
 use crate::{
-    allocate::allocate,
-    cell::{self, Detached, Join, JoinWaker, Kind, Outcome, TaskPtr, WakeKind, header},
+    cell::{self, Kind, Outcome, TaskPtr, TaskRef, WakeKind},
     complete::dealloc,
-    details::Details,
-    join::JoinHandle,
     list::{self, Keep, List},
     releases::{Releases, next_taken, unlink},
     run::{self, RunEnd},
-    state::{Duty, State},
-    task_ref::TaskRef,
+    state::Duty,
 };
 use core::{
     any::Any,
     cell::{Cell, UnsafeCell},
     fmt,
-    future::Future,
     marker::PhantomData,
     mem::ManuallyDrop,
     num::NonZeroUsize,
@@ -164,7 +159,7 @@ impl<S: ScheduleLocal> LocalNotified<S> {
 impl<S: ScheduleLocal> Drop for LocalNotified<S> {
     fn drop(&mut self) {
         // SAFETY: a `Notified` is a reference.
-        let duty = unsafe { header(self.task) }.state.abort();
+        let duty = unsafe { self.task.as_ref() }.state.abort();
         debug_assert_eq!(duty, Duty::Nothing, "it is notified already, or runs on");
         // SAFETY: the task is in that owner's list (rule 1), and this is its one `Notified`, which
         // is not used afterwards.
@@ -251,164 +246,6 @@ impl<S: ScheduleLocal> LocalOwned<S> {
         }
     }
 
-    /// Spawns a task: returns the task, to be run or queued, and the handle that waits for it.
-    /// Costs one allocation, plus one for the list now and then, and no read-modify-write.
-    #[inline]
-    pub fn spawn<F>(&self, future: F, scheduler: S) -> (LocalNotified<S>, JoinHandle<F::Output>)
-    where
-        F: Future + 'static,
-        F::Output: 'static,
-    {
-        // SAFETY: the future and its output are `'static`.
-        unsafe { self.spawn_unchecked(future, scheduler) }
-    }
-
-    /// Spawns a task without a join handle.
-    #[inline]
-    pub fn spawn_detached<F>(&self, future: F, scheduler: S) -> LocalNotified<S>
-    where
-        F: Future + 'static,
-        F::Output: 'static,
-    {
-        // SAFETY: the future and its output are `'static`.
-        unsafe { self.spawn_detached_unchecked(future, scheduler) }
-    }
-
-    /// Spawns a task as [`spawn`](Self::spawn) does, at the same cost; the future and its output
-    /// need not be `'static`.
-    ///
-    /// A type that owns such a list is sound if it has an invariant lifetime and an `impl Drop`,
-    /// which may be empty. Only for a type with an `impl Drop` does the compiler demand that the
-    /// lifetime outlives the drop, and so the list's drop. If a value of such a type is forgotten,
-    /// its tasks leak, and nothing can run or drop them.
-    ///
-    /// ```
-    /// use std::{future::Future, marker::PhantomData, task::Waker};
-    /// use task_header::{JoinHandle, LocalNotified, LocalOwned, ScheduleLocal, WakeKind};
-    ///
-    /// struct Home;
-    ///
-    /// impl ScheduleLocal for Home {
-    ///     fn schedule(task: LocalNotified<Self>, _: WakeKind) {
-    ///         task.send();
-    ///     }
-    /// }
-    ///
-    /// struct LocalExecutor<'a> {
-    ///     list: LocalOwned<Home>,
-    ///     lifetime: PhantomData<fn(&'a ()) -> &'a ()>,
-    /// }
-    ///
-    /// impl<'a> LocalExecutor<'a> {
-    ///     fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> JoinHandle<T> {
-    ///         // SAFETY: a user of the list has the executor, so `'a` has not ended.
-    ///         let (task, join) = unsafe { self.list.spawn_unchecked(future, Home) };
-    ///         task.send();
-    ///         join
-    ///     }
-    ///
-    ///     fn run(&self) {
-    ///         while let Some(task) = self.list.receive() {
-    ///             // In this example, a task that was woken in its poll is not polled again.
-    ///             drop(self.list.run(task));
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// impl Drop for LocalExecutor<'_> {
-    ///     fn drop(&mut self) {}
-    /// }
-    ///
-    /// let mut sum = 0;
-    /// let list = LocalOwned::new(Waker::noop().clone());
-    /// let executor = LocalExecutor { list, lifetime: PhantomData };
-    /// drop(executor.spawn(async { sum += 1 }));
-    /// executor.run();
-    /// drop(executor);
-    /// assert_eq!(sum, 1);
-    /// ```
-    ///
-    /// # Safety
-    /// Three actions of this list poll and drop the future: [`run`](Self::run),
-    /// [`cancel`](Self::cancel) and the list's drop. They also drop the output, unless the join
-    /// handle has it. The caller ensures that all values that the future and the output borrow are
-    /// alive during each of these actions. Either the task ends before the borrowed values end, or
-    /// the list is neither used nor dropped afterwards.
-    #[inline]
-    pub unsafe fn spawn_unchecked<F: Future>(
-        &self,
-        future: F,
-        scheduler: S,
-    ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
-        // SAFETY: the caller promises this.
-        unsafe { self.spawn_with(future, scheduler, ()) }
-    }
-
-    /// Spawns a task as [`spawn_detached`](Self::spawn_detached) does; the future need not be
-    /// `'static`.
-    ///
-    /// # Safety
-    /// As for [`spawn_unchecked`](Self::spawn_unchecked).
-    #[inline]
-    pub unsafe fn spawn_detached_unchecked<F: Future>(
-        &self,
-        future: F,
-        scheduler: S,
-    ) -> LocalNotified<S> {
-        // SAFETY: the caller promises this.
-        unsafe { self.spawn_detached_with(future, scheduler, ()) }
-    }
-
-    /// Spawns as [`spawn_unchecked`](Self::spawn_unchecked) does, with a builder's details.
-    ///
-    /// # Safety
-    /// As for [`spawn_unchecked`](Self::spawn_unchecked).
-    #[inline(always)]
-    pub(crate) unsafe fn spawn_with<F: Future, D: Details>(
-        &self,
-        future: F,
-        scheduler: S,
-        details: D,
-    ) -> (LocalNotified<S>, JoinHandle<F::Output>) {
-        let task = self.adopt::<F, JoinWaker, D>(future, scheduler, details);
-        // SAFETY: a new task has one `Notified`.
-        let notified = unsafe { LocalNotified::from_task(task) };
-        // SAFETY: the task was made with a join handle, which is this one.
-        let join = unsafe { JoinHandle::from_task(task) };
-        (notified, join)
-    }
-
-    /// Spawns as [`spawn_detached_unchecked`](Self::spawn_detached_unchecked) does, with a
-    /// builder's details.
-    ///
-    /// # Safety
-    /// As for [`spawn_detached_unchecked`](Self::spawn_detached_unchecked).
-    #[inline(always)]
-    pub(crate) unsafe fn spawn_detached_with<F: Future, D: Details>(
-        &self,
-        future: F,
-        scheduler: S,
-        details: D,
-    ) -> LocalNotified<S> {
-        let task = self.adopt::<F, Detached, D>(future, scheduler, details);
-        // SAFETY: a new task has one `Notified`.
-        unsafe { LocalNotified::from_task(task) }
-    }
-
-    #[inline]
-    fn adopt<F: Future, J: Join, D: Details>(
-        &self,
-        future: F,
-        scheduler: S,
-        details: D,
-    ) -> TaskPtr {
-        let state = State::new_listed(J::IS_JOINED);
-        let task = allocate::<F, Here<S>, J, D>(future, scheduler, details, state);
-        // SAFETY: the task is new, and in no list.
-        self.with_list(|list| unsafe { list.insert(task) });
-        task
-    }
-
     /// Runs a task of this list once. Costs the same as [`Notified::run`](crate::Notified::run).
     pub fn run(&self, task: LocalNotified<S>) -> LocalRan<S> {
         if !self.owns(&task) {
@@ -489,7 +326,7 @@ impl<S> LocalOwned<S> {
                 // SAFETY: the task was received, so its link is this list's; `put_first` wrote it.
                 self.received.set(unsafe { unlink(task) });
                 // SAFETY: LISTED keeps the task alive.
-                if !unsafe { header(task) }.state.is_complete() {
+                if !unsafe { task.as_ref() }.state.is_complete() {
                     return Some(task);
                 }
                 // The run that completed this task did not use the list. Either the task was
@@ -515,7 +352,7 @@ impl<S> LocalOwned<S> {
     fn put_first(&self, task: TaskPtr) {
         let first = self.received.replace(Some(task));
         // SAFETY: LISTED keeps the task alive.
-        let header = unsafe { header(task) };
+        let header = unsafe { task.as_ref() };
         // SAFETY: the task is off the stack, or the caller has its `Notified`; either way the link
         // is this list's.
         header.queue_next.with_mut(|link| unsafe { *link = first });
@@ -531,7 +368,7 @@ impl<S> LocalOwned<S> {
             // SAFETY: the task is in this list, which is this thread's.
             next = self.with_list(|list| unsafe { list.after(task) });
             // SAFETY: LISTED keeps the task alive.
-            if let Duty::Submit = unsafe { header(task) }.state.abort() {
+            if let Duty::Submit = unsafe { task.as_ref() }.state.abort() {
                 self.put_first(task);
             }
         }
@@ -590,6 +427,7 @@ pub(crate) struct Here<S>(PhantomData<S>);
 
 impl<S: ScheduleLocal> Kind for Here<S> {
     type Scheduler = S;
+    const IS_LISTED: bool = true;
 
     unsafe fn schedule(task: TaskPtr, why: WakeKind) {
         // SAFETY: the caller promises this; tasks of this kind have this scheduler type.
@@ -607,6 +445,8 @@ impl<S: ScheduleLocal> Kind for Here<S> {
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }
+
+mod spawn;
 
 #[cfg(all(
     test,

@@ -858,7 +858,7 @@ fn a_relaxed_count_is_a_use_after_free() {
 #[test]
 fn read_of_a_retired_word_fails_the_model() {
     model_must_fail("mut accesses", || {
-        let raw = Box::into_raw(Box::new(State::new(true)));
+        let raw = Box::into_raw(Box::new(State::new(true, false)));
         // SAFETY: the word is live until the end of the model.
         let state: &'static State = unsafe { &*raw };
         let other = thread::spawn(move || state.is_complete());

@@ -4,11 +4,10 @@
 //! This file and [`owned`](crate::owned) use each other: a run may insert its task into a list,
 //! and a list runs tasks.
 use crate::{
-    cell::{self, Kind, Outcome, TaskPtr, WakeKind, header},
+    cell::{self, Kind, Outcome, TaskPtr, TaskRef, WakeKind},
     list::{self, Keep},
     owned::Owned,
     run::{self, RunEnd},
-    task_ref::TaskRef,
 };
 use core::{
     any::Any,
@@ -160,7 +159,7 @@ impl<S: Schedule> Notified<S> {
     /// ```
     pub fn owner_key(&self) -> Option<usize> {
         // SAFETY: a `Notified` is a reference.
-        let is_listed = unsafe { header(self.task) }.state.is_listed();
+        let is_listed = unsafe { self.task.as_ref() }.state.is_listed();
         // SAFETY: the task is listed. The wake, or the run that goes on, from which this `Notified`
         // came has acquired the end of the run that listed the task (rule 3 of `state`). The task
         // stays listed during the call, as it is not complete while it has a `Notified`.
@@ -391,3 +390,52 @@ impl<S: Schedule> Kind for Anywhere<S> {
         S::ended(unsafe { TaskRef::new(task) }, outcome);
     }
 }
+
+/// The node type for lists and injectors of tasks with scheduler `S`: `List<Node<S>>`,
+/// `Injector<Node<S>>`.
+#[cfg(feature = "queue-global")]
+#[repr(transparent)]
+pub struct Node<S> {
+    _header: crate::cell::Header,
+    scheduler: PhantomData<S>,
+}
+
+// SAFETY: a handle is the one `Notified` of its task. So a pointer made from it is unique while the
+// task is queued, and keeps the task alive. Only the holder of that pointer uses the link.
+#[cfg(feature = "queue-global")]
+unsafe impl<S: Schedule> queue_global::Linked for Node<S> {
+    type Handle = Notified<S>;
+
+    fn into_ptr(handle: Notified<S>) -> NonNull<Self> {
+        ManuallyDrop::new(handle).task.cast()
+    }
+
+    unsafe fn from_ptr(node: NonNull<Self>) -> Notified<S> {
+        // By the caller's promise `into_ptr` made this pointer of the one `Notified`.
+        Notified {
+            task: node.cast(),
+            scheduler: PhantomData,
+        }
+    }
+
+    unsafe fn next(node: NonNull<Self>) -> Option<NonNull<Self>> {
+        let task: TaskPtr = node.cast();
+        // SAFETY: a queued task is live.
+        let header = unsafe { task.as_ref() };
+        // SAFETY: the caller owns the queued node.
+        let next = header.queue_next.with(|next| unsafe { *next });
+        next.map(NonNull::cast)
+    }
+
+    unsafe fn set_next(node: NonNull<Self>, next: Option<NonNull<Self>>) {
+        let task: TaskPtr = node.cast();
+        // SAFETY: a queued task is live.
+        let header = unsafe { task.as_ref() };
+        let next = next.map(NonNull::cast);
+        // SAFETY: the caller owns the queued node.
+        header.queue_next.with_mut(|link| unsafe { *link = next });
+    }
+}
+
+#[cfg(all(test, feature = "queue-global", feature = "conformance"))]
+mod models;

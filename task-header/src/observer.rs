@@ -1,6 +1,6 @@
 //! Reads the state of a task without a reference to the task.
 use crate::{
-    cell::{TaskPtr, header},
+    cell::TaskPtr,
     notified::{Notified, Schedule},
     state::TaskState,
 };
@@ -67,7 +67,7 @@ impl Observer {
     pub unsafe fn state(self) -> TaskState {
         // SAFETY: by the caller's promise the cell is not freed (`free` drops the details first),
         // and until then no code borrows the header mutably.
-        unsafe { header(self.0) }.state.observed()
+        unsafe { self.0.as_ref() }.state.observed()
     }
 }
 

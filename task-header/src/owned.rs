@@ -5,7 +5,7 @@
 //! reference to the task, so a wake by reference can submit the task without counting. A task that
 //! completes in its first poll touches no list. The rules are those of [`list`](crate::list).
 use crate::{
-    cell::{self, TaskPtr, header},
+    cell::{self, TaskPtr},
     complete::dealloc,
     id::Id,
     list::{Keep, List},
@@ -104,7 +104,7 @@ impl<S: Schedule> Owned<S> {
             // SAFETY: a listed task is live.
             next = unsafe { self.list.after(task) };
             // SAFETY: as above.
-            if let Duty::Submit = unsafe { header(task) }.state.abort() {
+            if let Duty::Submit = unsafe { task.as_ref() }.state.abort() {
                 // SAFETY: as above.
                 let location = unsafe { cell::details(task) }.location();
                 // SAFETY: this thread holds the one `Notified`, of a task in this list.

@@ -4,7 +4,7 @@
 //!
 //! The *code of a task* is the code of its future, its output and its join waker, and the drops of
 //! the payloads of their panics.
-use crate::cell::{TaskPtr, vtable};
+use crate::cell::TaskPtr;
 
 pub(crate) use sync_shim::panics::Payload;
 #[cfg(feature = "std")]
@@ -84,7 +84,7 @@ pub(crate) unsafe fn discard_in(task: TaskPtr, payload: Payload) {
 #[cold]
 pub(crate) unsafe fn report(task: TaskPtr, payload: &Payload) {
     // SAFETY: the caller has a reference.
-    let vtable = unsafe { vtable(task) };
+    let vtable = unsafe { task.as_ref() }.vtable;
     // SAFETY: code of the task has panicked, and the caller has a reference. The vtable is the
     // task's own, so its `panicked` expects a task of this `cell::Kind`.
     contain(|| unsafe { (vtable.panicked)(task, &**payload) });

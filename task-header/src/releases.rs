@@ -1,6 +1,6 @@
 //! The stack over which an owner's tasks return to it: rules 3 to 6 of [`list`](crate::list).
 use crate::{
-    cell::{Header, TaskPtr, header},
+    cell::{Header, TaskPtr},
     exposed::{expose, task_at},
     panics,
 };
@@ -109,7 +109,7 @@ impl Releases {
             let wake = wanted && matches!(owner, Some(Some(_)));
             let next = NonNull::new(head.map_addr(|a| a & !WAKE));
             // SAFETY: LISTED keeps the task alive until the owner has taken it.
-            let header = unsafe { header(task) };
+            let header = unsafe { task.as_ref() };
             // SAFETY: the task is never queued again, or this thread holds its `Notified`; either
             // way its link is this thread's.
             header.queue_next.with_mut(|link| unsafe { *link = next });
@@ -170,7 +170,7 @@ impl Releases {
 /// LISTED keeps the task alive, and the link is the caller's.
 pub(crate) unsafe fn unlink(task: TaskPtr) -> Option<TaskPtr> {
     // SAFETY: the caller promises this.
-    let header = unsafe { header(task) };
+    let header = unsafe { task.as_ref() };
     // SAFETY: the caller promises this.
     header.queue_next.with_mut(|link| unsafe { (*link).take() })
 }

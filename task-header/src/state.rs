@@ -12,6 +12,16 @@
 //!
 //! # States
 //!
+//! ```text
+//!  spawn           start            Pending
+//!     ─────► queued ────► running ──────────► idle
+//!              ▲           │ ▲ │               │
+//!              │   yielded │ │ │ Ready, panic  │
+//!              │  or woken ▼ │ ▼               │
+//!              │     goes on ┘ complete        │
+//!              └──────── a wake, an abort ─────┘
+//! ```
+//!
 //! A task is in one of these states. `CANCELLED` with `NOTIFIED` makes each of the first four
 //! states *aborted*: the next start drops the future.
 //!
@@ -216,20 +226,13 @@ pub(crate) struct AlreadyComplete;
 pub(crate) struct State(AtomicUsize);
 
 impl State {
-    /// Returns the state of a task that is about to be submitted for the first time.
+    /// Returns the state of a task that is about to be submitted for the first time. `joined` is
+    /// true if it has a join handle, `listed` if its owner lists it from the start.
     #[inline]
-    pub(crate) fn new(joined: bool) -> Self {
-        Self(AtomicUsize::new(
-            NOTIFIED | if joined { JOIN_INTEREST } else { 0 },
-        ))
-    }
-
-    /// Returns the state as [`new`](Self::new) does, for a task that its owner lists from the
-    /// start.
-    pub(crate) fn new_listed(joined: bool) -> Self {
-        Self(AtomicUsize::new(
-            NOTIFIED | LISTED | if joined { JOIN_INTEREST } else { 0 },
-        ))
+    pub(crate) fn new(joined: bool, listed: bool) -> Self {
+        let join = if joined { JOIN_INTEREST } else { 0 };
+        let list = if listed { LISTED } else { 0 };
+        Self(AtomicUsize::new(NOTIFIED | join | list))
     }
 
     /// Turns a `Notified` into a run, or continues the run that goes on in the `Notified`. Costs

@@ -3,7 +3,7 @@
 #[cfg(feature = "std")]
 use crate::panics;
 use crate::{
-    cell::{Header, TaskPtr, WakeKind, header, vtable},
+    cell::{Header, TaskPtr, WakeKind},
     complete::dealloc,
     id::Id,
     state::Duty,
@@ -23,26 +23,26 @@ unsafe impl WakeTarget for Header {
 
     unsafe fn ref_inc(this: TaskPtr) {
         // SAFETY: the waker that is cloned has a reference.
-        unsafe { header(this) }.state.ref_inc();
+        unsafe { this.as_ref() }.state.ref_inc();
     }
 
     unsafe fn ref_dec(this: TaskPtr) {
         // SAFETY: the waker's own reference lasts until this transition.
-        let duty = unsafe { header(this) }.state.ref_dec();
+        let duty = unsafe { this.as_ref() }.state.ref_dec();
         // SAFETY: the duty came from this transition.
         unsafe { fulfil(this, duty, WakeKind::Orphan) };
     }
 
     unsafe fn wake_by_ref(this: TaskPtr) {
         // SAFETY: the waker has a reference.
-        let duty = unsafe { header(this) }.state.wake_by_ref();
+        let duty = unsafe { this.as_ref() }.state.wake_by_ref();
         // SAFETY: the duty came from this transition.
         unsafe { fulfil(this, duty, WakeKind::Wake) };
     }
 
     unsafe fn wake_by_val(this: TaskPtr) {
         // SAFETY: the waker's own reference lasts until this transition.
-        let duty = unsafe { header(this) }.state.wake_by_val();
+        let duty = unsafe { this.as_ref() }.state.wake_by_val();
         // SAFETY: the duty came from this transition.
         unsafe { fulfil(this, duty, WakeKind::Wake) };
     }
@@ -56,7 +56,7 @@ impl Id {
     /// parts with wakers of their own.
     #[inline]
     pub fn is_woken_by(self, waker: &Waker) -> bool {
-        waker_vtable::try_target::<Header>(waker).is_some_and(|task| task.addr() == self.address())
+        waker_vtable::try_target::<Header>(waker).is_some_and(|task| task.addr() == self.0)
     }
 }
 
@@ -66,7 +66,7 @@ impl Id {
 /// The caller has a reference to the task.
 pub(crate) unsafe fn abort(task: TaskPtr) {
     // SAFETY: the caller promises this.
-    let duty = unsafe { header(task) }.state.abort();
+    let duty = unsafe { task.as_ref() }.state.abort();
     // SAFETY: the duty came from this transition.
     unsafe { fulfil(task, duty, WakeKind::Abort) };
 }
@@ -83,9 +83,9 @@ pub(crate) unsafe fn fulfil(task: TaskPtr, duty: Duty, why: WakeKind) {
         Duty::Submit => {
             // SAFETY: the duty makes the caller the holder of the `Notified`, which keeps the task
             // live.
-            let vtable = unsafe { vtable(task) };
+            let vtable = unsafe { task.as_ref() }.vtable;
             #[cfg(feature = "std")]
-            if why == WakeKind::Orphan {
+            if matches!(why, WakeKind::Orphan) {
                 return schedule_orphan(|| {
                     // SAFETY: the caller holds the one `Notified`.
                     unsafe { (vtable.schedule)(task, why) }

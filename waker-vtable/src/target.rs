@@ -23,8 +23,8 @@ use core::{
 /// - While it has a reference, a target is live and stays in place.
 /// - The functions that take a target may be called from any thread, several at a time, each by a
 ///   holder of a reference.
-/// - [`vtable`](Self::vtable) returns a table that [`vtable_of`] made for this type. If it panics,
-///   a reference leaks.
+/// - [`vtable`](Self::vtable) returns a table that [`vtable_of`] made for this type. If it panics in
+///   a call of [`waker`], a reference leaks.
 ///
 /// A panic in these functions unwinds into the code that called the waker. That code may be in any
 /// state, so these functions should catch the panics of user code. This crate keeps no state that a
@@ -99,11 +99,13 @@ unsafe fn target<T>(data: *const ()) -> NonNull<T> {
 }
 
 unsafe fn clone<T: WakeTarget>(data: *const ()) -> RawWaker {
+    // The vtable comes first: if that call panics, no reference leaks.
+    let clone = RawWaker::new(data, T::vtable());
     // SAFETY: a waker of this type calls this, with its own data.
     let this = unsafe { target::<T>(data) };
     // SAFETY: the cloned waker has a reference.
     unsafe { T::ref_inc(this) };
-    RawWaker::new(data, T::vtable())
+    clone
 }
 
 unsafe fn wake<T: WakeTarget>(data: *const ()) {

@@ -169,8 +169,8 @@ fn edges() -> BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>> {
     let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
     let mut seen = BTreeSet::new();
     // Ordering: Relaxed, as above.
-    let first = [true, false].map(|joined| State::new(joined).0.load(Relaxed));
-    let listed = [true, false].map(|joined| State::new_listed(joined).0.load(Relaxed));
+    let first = [true, false].map(|joined| State::new(joined, false).0.load(Relaxed));
+    let listed = [true, false].map(|joined| State::new(joined, true).0.load(Relaxed));
     let mut next = [first, listed].concat();
     while let Some(s) = next.pop() {
         if s == FREED || !seen.insert(s) {

@@ -217,7 +217,7 @@ fn dropped_join_handle_takes_its_waker_back_first() {
 #[test]
 fn task_ended_elsewhere_stays_listed_during_its_join_wake() {
     on_the_backend(|| {
-        let state = State::new_listed(true);
+        let state = State::new(true, true);
         assert_eq!(state.start(), Start::Poll);
         state.set_join_waker().unwrap();
         assert_eq!(state.complete(true, false), Complete::WakeJoin);
@@ -237,7 +237,7 @@ fn task_ended_elsewhere_stays_listed_during_its_join_wake() {
 #[test]
 fn completion_of_an_unlisted_task_does_not_list_it() {
     on_the_backend(|| {
-        let state = State::new(true);
+        let state = State::new(true, false);
         assert_eq!(state.start(), Start::Poll);
         state.set_join_waker().unwrap();
         assert_eq!(state.complete(true, false), Complete::WakeJoin);
@@ -251,7 +251,7 @@ fn completion_of_an_unlisted_task_does_not_list_it() {
 #[test]
 fn removed_task_keeps_listed_until_the_run_is_released() {
     on_the_backend(|| {
-        let state = State::new_listed(true);
+        let state = State::new(true, true);
         let Start::Poll = state.start() else {
             panic!("the task starts with a poll")
         };
@@ -266,7 +266,7 @@ fn removed_task_keeps_listed_until_the_run_is_released() {
 #[test]
 fn joined_bit_is_read_and_abort_sets_its_bits_once() {
     on_the_backend(|| {
-        assert!(State::new(true).is_joined() && !State::new(false).is_joined());
+        assert!(State::new(true, false).is_joined() && !State::new(false, false).is_joined());
         let state = word(LISTED);
         assert_eq!(state.abort(), Duty::Submit);
         assert_eq!(bits(&state), LISTED | NOTIFIED | CANCELLED);
@@ -295,7 +295,7 @@ fn complete_and_join_waker_bits_are_read_beside_other_bits() {
 #[test]
 fn unset_join_waker_returns_the_slot_to_the_handle() {
     on_the_backend(|| {
-        let state = State::new(true);
+        let state = State::new(true, false);
         state.set_join_waker().unwrap();
         assert_eq!(bits(&state), NOTIFIED | JOIN_INTEREST | JOIN_WAKER);
         state.unset_join_waker().unwrap();

@@ -80,7 +80,7 @@ const ABLATIONS: &[Ablation] = &[
                 this row undoes: a poll borrows its waker, and so does not change the count. \
                 Without that, each poll changes it twice.)",
         edits: &[(
-            "task-header/src/complete.rs",
+            "task-header/src/run.rs",
             "let mut cx = Context::from_waker(&waker);",
             "let waker = core::task::Waker::clone(&waker);
     let mut cx = Context::from_waker(&waker);",
