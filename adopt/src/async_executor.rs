@@ -18,33 +18,29 @@
 //! 5. No wake drops a task, though that would cancel the task too. The task's future would be
 //!    dropped under whatever lock the thread that wakes holds. The future's drop may need the same
 //!    lock, as that of event-listener does.
-use queue_global::{Closed, Injector};
+use queue_global::Injector;
 use queue_spmc::{Steal, ring};
 use std::{
-    cell::RefCell,
     fmt,
     future::{Future, poll_fn},
     iter,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
-use task_header::{JoinHandle, Node, Notified, Owned, Schedule, WakeKind};
+use task_header::{JoinHandle, Owned, Schedule, WakeKind};
 use waker_vtable::WakerCell;
 use worker_idle::{
     Idle,
-    park::{self, Park, ThreadPark, ThreadUnpark, Unpark},
+    park::{Park, ThreadPark},
 };
 
 mod runner;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use runner::Runner;
-
-type Task = Notified<Scheduler>;
-
-/// Capacity of a runner's ring.
-const RING: usize = 256;
+use state::{Parts, RING, Scheduler, Slot, State};
 
 /// Runs tasks on the threads that call [`run`](Self::run). The drop of the executor cancels the
 /// tasks that are left.
@@ -63,41 +59,6 @@ pub struct Executor {
     park: ThreadPark,
 }
 
-/// The state that the executor and its tasks share.
-struct State {
-    injector: Injector<Node<Scheduler>>,
-    idle: Idle,
-    slots: Box<[Slot]>,
-    /// Unparks the thread that drops the executor and waits for tasks (rule 4).
-    dropper: ThreadUnpark,
-}
-
-/// The parts of a runner, and the handles by which other threads reach the runner.
-struct Slot {
-    /// `None` while a runner uses the parts.
-    parts: Mutex<Option<Parts>>,
-    stealer: ring::Stealer<Task>,
-    waker: WakerCell,
-}
-
-struct Parts {
-    ring: ring::Worker<Task>,
-    owned: Owned<Scheduler>,
-}
-
-/// The scheduler in each task's cell.
-struct Scheduler(Arc<State>);
-
-/// The ring of the runner that this thread polls, and the runner's executor.
-struct Current {
-    state: Arc<State>,
-    ring: ring::Worker<Task>,
-}
-
-thread_local! {
-    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
-}
-
 impl Executor {
     /// Makes an executor for up to `runners` calls of [`run`](Self::run) at a time.
     ///
@@ -105,7 +66,7 @@ impl Executor {
     /// When `runners` is 0.
     pub fn new(runners: usize) -> Self {
         let park = ThreadPark::new();
-        let waker = park::waker(park.unparker());
+        let waker = park.waker();
         let slot = |_| {
             let ring = ring::Worker::new(RING);
             let stealer = ring.stealer();
@@ -120,7 +81,7 @@ impl Executor {
             injector: Injector::new(),
             idle: Idle::new(runners),
             slots: (0..runners).map(slot).collect(),
-            dropper: park.unparker(),
+            dropper: park.waker(),
         });
         Self { state, park }
     }
@@ -144,61 +105,7 @@ impl Executor {
         let mut future = pin!(future);
         poll_fn(|cx| runner.poll(cx, future.as_mut())).await
     }
-}
 
-impl Schedule for Scheduler {
-    fn schedule(task: Task, _: WakeKind) {
-        let Some(task) = push_here(task) else { return };
-        // Once the task is queued, another thread may free it, and its scheduler with it.
-        let state = task.scheduler().0.clone();
-        match state.injector.push(task) {
-            Ok(()) => state.notify(),
-            Err(Closed(task)) => {
-                state.injector.requeue(task);
-                state.dropper.unpark();
-            }
-        }
-    }
-}
-
-/// Pushes the task to the ring of the runner that this thread polls. Returns the task if the thread
-/// polls no runner of the task's executor.
-fn push_here(task: Task) -> Option<Task> {
-    let mut task = Some(task);
-    let push = |current: &RefCell<Option<Current>>| {
-        let mut current = current.borrow_mut();
-        let Current { state, ring } = current.as_mut()?;
-        let task = task.take_if(|task| Arc::ptr_eq(state, &task.scheduler().0))?;
-        ring.push_or_overflow(task, &state.injector);
-        // The waker is called after this borrow of the ring has ended, as the waker may push.
-        state.idle.notify().map(|slot| (state.clone(), slot))
-    };
-    // A thread whose thread-locals are gone polls no runner.
-    if let Ok(Some((state, slot))) = CURRENT.try_with(push) {
-        state.slots[slot].waker.wake();
-    }
-    task
-}
-
-impl State {
-    fn notify(&self) {
-        if let Some(slot) = self.idle.notify() {
-            self.slots[slot].waker.wake();
-        }
-    }
-
-    fn has_work(&self) -> bool {
-        !self.injector.is_empty() || self.slots.iter().any(|slot| !slot.stealer.is_empty())
-    }
-}
-
-impl Slot {
-    fn parts(&self) -> MutexGuard<'_, Option<Parts>> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Executor {
     /// Moves the tasks of a slot's ring to the injector. No thread uses the ring any more.
     fn requeue(&self, slot: &Slot) {
         loop {

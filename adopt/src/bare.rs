@@ -22,45 +22,45 @@ use core::{
 };
 use queue_spmc::ring::{Borrowed, Full, Inline, Steal, Stealer, Worker};
 use waker_vtable::{WakeRef, WakerCell, from_static};
-use worker_idle::park::{Park, Unpark};
+use worker_idle::park::Park;
 
 /// A core: the bits of the woken tasks, and the event that ends the core's wait. The value belongs
 /// in a static.
-pub struct Core<U> {
+pub struct Core<E> {
     ready: AtomicU32,
     runs: AtomicBool,
-    event: U,
+    event: E,
 }
 
 /// The target of a waker: a task's core and its bit. The value belongs in a static.
-pub struct Task<U: 'static> {
-    core: &'static Core<U>,
+pub struct Task<E: 'static> {
+    core: &'static Core<E>,
     bit: u32,
 }
 
-impl<U> Clone for Task<U> {
+impl<E> Clone for Task<E> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<U> Copy for Task<U> {}
+impl<E> Copy for Task<E> {}
 
-impl<U: Unpark> WakeRef for Task<U> {
+impl<E: WakeRef> WakeRef for Task<E> {
     fn wake(&self) {
         // Ordering: Release pairs with both swaps of `ready` in `run`: the poll sees what happened
         // before the wake.
         self.core.ready.fetch_or(self.bit, Release);
-        self.core.event.unpark();
+        self.core.event.wake();
     }
 }
 
-impl<U: Unpark> Task<U> {
+impl<E: WakeRef> Task<E> {
     /// Makes the tasks of a core, up to 32.
     ///
     /// # Panics
     /// When `N` is above 32. In a static's initialiser this panic is a compile error.
-    pub const fn all<const N: usize>(core: &'static Core<U>) -> [Self; N] {
+    pub const fn all<const N: usize>(core: &'static Core<E>) -> [Self; N] {
         assert!(N <= 32, "a core has up to 32 tasks");
         let mut tasks = [Self { core, bit: 0 }; N];
         let mut n = 0;
@@ -72,10 +72,10 @@ impl<U: Unpark> Task<U> {
     }
 }
 
-impl<U: Unpark> Core<U> {
-    /// Makes a core with no task woken. After a call of `event.unpark()` the core's wait must end.
+impl<E: WakeRef> Core<E> {
+    /// Makes a core with no task woken. After a call of `event.wake()` the core's wait must end.
     /// The call executes `sev`, or does nothing if each interrupt ends the wait by itself.
-    pub const fn new(event: U) -> Self {
+    pub const fn new(event: E) -> Self {
         Self {
             ready: AtomicU32::new(0),
             runs: AtomicBool::new(false),
@@ -89,12 +89,11 @@ impl<U: Unpark> Core<U> {
     /// ```
     /// use adopt::bare::{Core, Task};
     /// use std::pin::pin;
-    /// use worker_idle::park::{Park, ThreadPark, Unpark};
+    /// use worker_idle::park::{Park, ThreadPark};
     ///
-    /// #[derive(Clone)]
     /// struct Sev; // There are no interrupts here.
-    /// impl Unpark for Sev {
-    ///     fn unpark(&self) {}
+    /// impl waker_vtable::WakeRef for Sev {
+    ///     fn wake(&self) {}
     /// }
     ///
     /// static CORE: Core<Sev> = Core::new(Sev);
@@ -109,7 +108,7 @@ impl<U: Unpark> Core<U> {
     /// array twice, or when a future panics.
     pub fn run<const N: usize>(
         &'static self,
-        tasks: &'static [Task<U>; N],
+        tasks: &'static [Task<E>; N],
         mut futures: [Pin<&mut dyn Future<Output = ()>>; N],
         park: &mut impl Park,
     ) {
@@ -235,7 +234,7 @@ impl<T: Send> Reader<T> {
     }
 }
 
-impl<U> fmt::Debug for Core<U> {
+impl<E> fmt::Debug for Core<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core").finish_non_exhaustive()
     }

@@ -19,114 +19,49 @@
 //!    another pool, so pools may wait for each other.
 //! 5. A thread leaves a stack frame only when no job that lies in the frame, or borrows from it, is
 //!    queued or running. So a worker that unwinds out of its wait aborts the process.
-use queue_global::{Injector, List};
-use queue_spmc::{Steal, StealLimit, deque, fifo};
+//!
+//! A pool's threads share the state in [`shared`]. The loop of a worker is in [`worker`]; the ways
+//! to wait for a job are in [`join`], [`scope`] and [`latch`].
+use queue_global::Injector;
+use queue_spmc::{deque, fifo};
 use std::{
-    cell::{Cell, RefCell, UnsafeCell},
+    cell::{RefCell, UnsafeCell},
     io, mem,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    process, ptr,
+    panic::resume_unwind,
+    ptr,
     sync::{
         Arc,
         atomic::{
             AtomicBool, AtomicUsize,
-            Ordering::{Acquire, Relaxed, Release},
+            Ordering::{Relaxed, Release},
         },
     },
+    task::Waker,
     thread,
 };
 use worker_idle::{
     Idle,
-    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+    park::{Park, ThreadPark},
 };
 
 mod job;
+mod join;
 mod latch;
 mod pending;
 mod scope;
+mod shared;
 mod worker;
 
-use job::{Header, Job, StackJob};
-use latch::{OutsideLatch, WorkerLatch};
+use job::StackJob;
+pub use join::join;
+use latch::OutsideLatch;
 pub use scope::Scope;
-use worker::AbortOnUnwind;
-
-/// The most jobs that a worker takes from the injector at once.
-const BATCH: usize = 32;
+use shared::{Remote, Shared};
+use worker::{AbortOnUnwind, Awaited, Worker};
 
 /// A pool of threads that run jobs. After its drop the threads run the queued jobs, and then end.
 pub struct Pool {
     shared: Arc<Shared>,
-}
-
-struct Shared {
-    injector: Injector<Header>,
-    idle: Idle,
-    workers: Box<[Remote]>,
-    closing: AtomicBool,
-    stolen: AtomicUsize,
-}
-
-/// The handles by which other threads reach a worker.
-struct Remote {
-    deque: deque::Stealer<Job>,
-    fifo: fifo::Stealer<Job>,
-    unpark: ThreadUnpark,
-}
-
-/// A worker, on the stack of its thread. Only that thread uses the two `UnsafeCell`s, and no call
-/// that borrows the content of one uses the worker again.
-struct Worker {
-    index: usize,
-    shared: Arc<Shared>,
-    deque: UnsafeCell<deque::Worker<Job>>,
-    fifo: UnsafeCell<fifo::Worker<Job>>,
-    park: RefCell<ThreadPark>,
-}
-
-thread_local! {
-    static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
-}
-
-/// A condition that a worker waits for.
-trait Awaited {
-    fn is_done(&self) -> bool;
-    /// Announces that the worker may park. From then on, the thread that makes the condition true
-    /// unparks the worker.
-    fn will_sleep(&self) {}
-}
-
-impl Awaited for AtomicBool {
-    fn is_done(&self) -> bool {
-        // Ordering: Acquire pairs with the store in the pool's drop.
-        self.load(Acquire)
-    }
-}
-
-/// Runs both closures, `b` on another worker if one is free, and returns both results. Outside of
-/// a pool, runs `a` and then `b` on the caller's thread.
-///
-/// If `a` panics, its panic is resumed once `b` has ended or will never begin. Otherwise a panic of
-/// `b` is resumed.
-///
-/// ```
-/// let pool = adopt::join_pool::Pool::new(2)?;
-/// let both = pool.install(|| adopt::join_pool::join(|| 1 + 1, || 2 + 2));
-/// assert_eq!(both, (2, 4));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[inline]
-pub fn join<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
-where
-    A: FnOnce() -> RA + Send,
-    B: FnOnce() -> RB + Send,
-    RA: Send,
-    RB: Send,
-{
-    Worker::with_any(|worker| match worker {
-        Some(worker) => worker.join(a, b),
-        None => (a(), b()),
-    })
 }
 
 impl Pool {
@@ -144,7 +79,7 @@ impl Pool {
             |(deque, fifo, park): &(deque::Worker<_>, fifo::Worker<_>, ThreadPark)| Remote {
                 deque: deque.stealer(),
                 fifo: fifo.stealer(),
-                unpark: park.unparker(),
+                waker: park.waker(),
             };
         let shared = Arc::new(Shared {
             injector: Injector::new(),
@@ -212,12 +147,12 @@ impl Pool {
         Worker::with_any(|worker| match worker {
             Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => f(worker),
             Some(worker) => {
-                let unpark = worker.shared.workers[worker.index].unpark.clone();
-                self.wait_for(f, unpark, |latch| worker.run_until(latch))
+                let waker = worker.shared.workers[worker.index].waker.clone();
+                self.wait_for(f, waker, |latch| worker.run_until(latch))
             }
             None => {
                 let mut park = ThreadPark::new();
-                self.wait_for(f, park.unparker(), |latch| {
+                self.wait_for(f, park.waker(), |latch| {
                     while !latch.is_done() {
                         park.park();
                     }
@@ -227,14 +162,14 @@ impl Pool {
     }
 
     /// Runs `f` on a worker. `wait` must return only after the latch is set. The worker that sets
-    /// the latch also unparks the caller, by `unpark`.
+    /// the latch also wakes the caller, by `waker`.
     fn wait_for<R: Send>(
         &self,
         f: impl FnOnce(&Worker) -> R + Send,
-        unpark: ThreadUnpark,
+        waker: Waker,
         wait: impl FnOnce(&OutsideLatch),
     ) -> R {
-        let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(unpark));
+        let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(waker));
         let abort = AbortOnUnwind;
         // SAFETY: `as_job` is called once. Until the job's latch is set, the job stays in this
         // frame, and this thread uses only the latch.
@@ -253,24 +188,6 @@ impl Drop for Pool {
         self.shared
             .workers
             .iter()
-            .for_each(|worker| worker.unpark.unpark());
-    }
-}
-
-impl Shared {
-    fn inject(&self, job: Job) {
-        self.injector.requeue(job);
-        self.notify();
-    }
-
-    fn notify(&self) {
-        if let Some(worker) = self.idle.notify() {
-            self.workers[worker].unpark.unpark();
-        }
-    }
-
-    fn has_work(&self) -> bool {
-        let of = |worker: &Remote| !worker.deque.is_empty() || !worker.fifo.is_empty();
-        !self.injector.is_empty() || self.workers.iter().any(of)
+            .for_each(|worker| worker.waker.wake_by_ref());
     }
 }

@@ -21,11 +21,11 @@ use std::{
     panic::resume_unwind,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     thread,
 };
 use task_header::{Closure, JoinError, JoinHandle, Node, Owned, Ran, Runnable};
-use worker_idle::park::{self, Park, ThreadPark, ThreadUnpark, Unpark};
+use worker_idle::park::{Park, ThreadPark};
 
 /// A thread that runs tasks. The drop of a `TaskThread` cancels all its tasks. The drop also waits
 /// for the thread to end, except on that thread itself.
@@ -45,17 +45,17 @@ pub struct TaskThread {
 
 struct Queue {
     tasks: Injector<Node<Closure>>,
-    unpark: ThreadUnpark,
+    waker: Waker,
 }
 
 impl Queue {
     fn push(&self, task: Runnable) {
         self.tasks.requeue(task); // A closed injector accepts it too (rule 2).
-        self.unpark.unpark();
+        self.waker.wake_by_ref();
     }
 
     fn run(&self, mut park: ThreadPark) {
-        let mut owned = Owned::new(park::waker(park.unparker()));
+        let mut owned = Owned::new(park.waker());
         while !self.tasks.is_closed() {
             match self.tasks.pop().map(|task| owned.run(task)) {
                 // The task was woken during its poll: it goes behind the others.
@@ -88,7 +88,7 @@ impl TaskThread {
         let park = ThreadPark::new();
         let queue = Arc::new(Queue {
             tasks: Injector::new(),
-            unpark: park.unparker(),
+            waker: park.waker(),
         });
         let runs = queue.clone();
         let builder = thread::Builder::new().name(name.into());
@@ -111,7 +111,7 @@ impl TaskThread {
 impl Drop for TaskThread {
     fn drop(&mut self) {
         self.queue.tasks.close();
-        self.queue.unpark.unpark();
+        self.queue.waker.wake_by_ref();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {

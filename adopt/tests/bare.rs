@@ -9,11 +9,12 @@ use std::{
         Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
-    task::Poll,
+    task::{Poll, Waker},
     thread,
     time::Duration,
 };
-use worker_idle::park::{Park, Unpark};
+use waker_vtable::{WakeRef, from_static};
+use worker_idle::park::Park;
 
 /// The event of `wfe` and `sev`: it is remembered until the core waits.
 struct Event {
@@ -21,7 +22,6 @@ struct Event {
     changed: Condvar,
 }
 
-#[derive(Clone)]
 struct Wire(&'static Event);
 
 impl Event {
@@ -31,16 +31,20 @@ impl Event {
     }
 }
 
-impl Unpark for Wire {
-    fn unpark(&self) {
-        *self.0.sent.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.0.changed.notify_one();
+impl WakeRef for Event {
+    fn wake(&self) {
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_one();
+    }
+}
+
+impl WakeRef for Wire {
+    fn wake(&self) {
+        self.0.wake();
     }
 }
 
 impl Park for Wire {
-    type Unpark = Self;
-
     fn park(&mut self) {
         let sent = self.0.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sent = self.0.changed.wait_while(sent, |sent| !*sent).unwrap();
@@ -51,8 +55,8 @@ impl Park for Wire {
         self.park();
     }
 
-    fn unparker(&self) -> Self {
-        self.clone()
+    fn waker(&self) -> Waker {
+        from_static(self.0)
     }
 }
 

@@ -3,7 +3,6 @@ mod block_in_place;
 pub(crate) mod call;
 mod current;
 mod pool;
-#[cfg(feature = "monitor")]
 mod syscall;
 
 pub use block_in_place::block_in_place;
@@ -11,5 +10,4 @@ pub use block_in_place::block_in_place;
 pub(crate) use current::run_blocking;
 pub(crate) use current::{enter, within};
 pub(crate) use pool::{backoff, offer, spawn, start};
-#[cfg(feature = "monitor")]
 pub use syscall::syscall;

@@ -5,7 +5,6 @@ mod for_tests;
 #[cfg(feature = "groups")]
 mod groups;
 mod hooks;
-#[cfg(feature = "monitor")]
 mod monitor;
 
 #[cfg(feature = "groups")]
@@ -553,14 +552,14 @@ impl Builder {
     /// starts the threads of all workers, so that each driver is parked or polled.
     ///
     /// A panic of a driver that parks, polls or delivers goes to [`on_panic`](Self::on_panic), and
-    /// the worker goes on. A panic of `make` or `unparker` unwinds out of `build`. A panic of a
+    /// the worker goes on. A panic of `make` or `waker` unwinds out of `build`. A panic of a
     /// driver's drop is ignored. A driver whose `park` returns at once each time, or panics each
     /// time, keeps a CPU busy.
     ///
     /// [`build_driven`](Self::build_driven) takes its own parkers and ignores this setting.
     ///
     /// ```
-    /// use selvedge_executor::park::{Park, ThreadPark, ThreadUnpark};
+    /// use selvedge_executor::park::{Park, ThreadPark};
     /// use std::{sync::{Arc, Mutex}, task::{Poll, Waker}, time::{Duration, Instant}};
     ///
     /// /// Timers of all workers. Each worker that parks checks them.
@@ -569,7 +568,6 @@ impl Builder {
     /// struct TimerPark(ThreadPark, Timers, Vec<Waker>);
     ///
     /// impl Park for TimerPark {
-    ///     type Unpark = ThreadUnpark;
     ///     fn park(&mut self) {
     ///         self.park_timeout(Duration::from_millis(1));
     ///     }
@@ -590,8 +588,8 @@ impl Builder {
     ///     fn deliver(&mut self) {
     ///         self.2.drain(..).for_each(Waker::wake);
     ///     }
-    ///     fn unparker(&self) -> ThreadUnpark {
-    ///         self.0.unparker()
+    ///     fn waker(&self) -> Waker {
+    ///         self.0.waker()
     ///     }
     /// }
     ///

@@ -272,7 +272,7 @@ impl Drop for Driver<'_> {
 #[cfg(test)]
 mod models {
     use super::*;
-    use crate::worker::park::{Park, waker};
+    use crate::worker::park::Park;
     use sync_shim::{cell::UnsafeCell, model, thread};
 
     struct Done(UnsafeCell<bool>);
@@ -290,7 +290,7 @@ mod models {
             let done = Arc::new(Done(UnsafeCell::new(false)));
             let signal = Arc::new(Signal {
                 woken: AtomicBool::new(false),
-                unpark: waker(ThreadPark::new().unparker()),
+                unpark: ThreadPark::new().waker(),
             });
             let other = {
                 let (done, signal) = (done.clone(), signal.clone());
@@ -338,7 +338,7 @@ mod models {
     }
 }
 
-#[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(test, feature = "net", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests {
     use super::*;
     use crate::worker::scheduler::Task;

@@ -17,27 +17,15 @@
 //! [`standby`] says who serves timers and sockets while a worker is in a long poll.
 //!
 //! The models of the executor run without a driver. The driver has models of its own.
-#[cfg(all(
-    any(feature = "net", feature = "time"),
-    not(any(selvedge_loom, selvedge_shuttle))
-))]
+#[cfg(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle))))]
 mod driver;
-#[cfg(not(all(
-    any(feature = "net", feature = "time"),
-    not(any(selvedge_loom, selvedge_shuttle))
-)))]
+#[cfg(not(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle)))))]
 mod none;
 mod standby;
 
-#[cfg(all(
-    any(feature = "net", feature = "time"),
-    not(any(selvedge_loom, selvedge_shuttle))
-))]
+#[cfg(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle))))]
 use driver as imp;
-#[cfg(not(all(
-    any(feature = "net", feature = "time"),
-    not(any(selvedge_loom, selvedge_shuttle))
-)))]
+#[cfg(not(all(feature = "net", not(any(selvedge_loom, selvedge_shuttle)))))]
 use none as imp;
 
 pub(crate) use imp::{

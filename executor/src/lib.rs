@@ -3,15 +3,6 @@
 #![cfg_attr(selvedge_count, allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// The feature would add nothing there, and the error would be an import that is not found.
-#[cfg(all(feature = "net", not(unix)))]
-compile_error!(
-    "the feature `net` of `selvedge` and of `selvedge-executor` has sockets only on Unix so far. It \
-     is a default feature, and the crate `selvedge-hyper` needs it. Without sockets: \
-     `selvedge = { version = \"0.1\", default-features = false, \
-     features = [\"fs\", \"macros\", \"monitor\", \"recycle\", \"time\"] }`"
-);
-
 mod blocking;
 mod builder;
 mod current_thread;
@@ -31,11 +22,7 @@ mod spawn;
 mod task_builder;
 mod worker;
 
-#[cfg(not(feature = "monitor"))]
-pub use crate::monitor::syscall;
-pub use blocking::block_in_place;
-#[cfg(feature = "monitor")]
-pub use blocking::syscall;
+pub use blocking::{block_in_place, syscall};
 pub use builder::Builder;
 pub use coop_budget::Budget;
 #[cfg(feature = "groups")]
@@ -47,7 +34,6 @@ pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError, worker_inde
 pub use local::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
 #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub use net_driver::Polling;
-#[cfg(feature = "monitor")]
 pub use observe::stall::Stall;
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 pub use observe::trace::{Capture, Tracer};
@@ -57,11 +43,7 @@ pub use observe::{
     task_list::{TaskSnapshot, TaskState},
 };
 pub use runtime::Runtime;
-#[cfg(feature = "monitor")]
-pub use sched_monitor::{Cause, Times};
-#[cfg(all(feature = "monitor", feature = "backtrace"))]
-#[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
-pub use sched_monitor::{Frame, Stack};
+pub use sched_monitor::{Cause, Frame, Stack, Times};
 pub use settings::hooks::{TaskMeta, UnhandledPanic};
 pub use spawn::{spawn, spawn_blocking, spawn_detached};
 pub use task_builder::TaskBuilder;

@@ -431,7 +431,6 @@ fn endless_limits_of_a_runtime_do_not_overflow() {
     let builder = builder.blocking_keep_alive(Duration::MAX);
     #[cfg(feature = "groups")]
     let builder = builder.group_quota(Duration::MAX);
-    #[cfg(feature = "monitor")]
     let builder = builder.monitor(true).stall_threshold(Duration::MAX);
     let runtime = builder.build().unwrap();
     #[cfg(feature = "groups")]

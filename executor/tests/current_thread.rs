@@ -173,7 +173,7 @@ fn block_on_by_the_driver_in_a_task_panics() {
 
 /// A waker of the user's panics when the thread that drives the worker wakes it, outside of any
 /// task.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn panic_of_a_waker_stays_out_of_block_on() {
     use std::{
@@ -260,7 +260,7 @@ fn runtime_dropped_in_its_own_future_does_not_hang() {
     drop(runtime);
 }
 
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn sleep_ends_in_a_runtime_without_threads() {
     let runtime = runtime();

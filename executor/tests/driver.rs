@@ -3,7 +3,7 @@
 use coop_budget::consume as consume_budget;
 use selvedge_executor::{
     Builder, Handle, Tick,
-    park::{Park, ThreadPark, ThreadUnpark, Unpark as _},
+    park::{Park, ThreadPark},
     yield_now,
 };
 use std::{
@@ -13,7 +13,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
-    task::{Poll, Waker},
+    task::{Poll, Wake, Waker},
     thread,
     time::{Duration, Instant},
 };
@@ -52,8 +52,6 @@ struct TimerPark {
 }
 
 impl Park for TimerPark {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         self.park_timeout(Duration::MAX);
     }
@@ -84,8 +82,8 @@ impl Park for TimerPark {
         self.due.drain(..).for_each(Waker::wake);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.thread.unparker()
+    fn waker(&self) -> Waker {
+        self.thread.waker()
     }
 }
 
@@ -130,7 +128,7 @@ struct Inbox {
 #[derive(Clone)]
 struct Sender {
     arrived: Arc<Mutex<Vec<Waker>>>,
-    unpark: Arc<Mutex<Option<ThreadUnpark>>>,
+    unpark: Arc<Mutex<Option<Waker>>>,
     panics: Arc<AtomicBool>,
     made: Arc<AtomicUsize>,
 }
@@ -147,7 +145,7 @@ impl Sender {
 
     fn inbox(&self) -> Inbox {
         let thread = ThreadPark::new();
-        *self.unpark.lock().unwrap() = Some(thread.unparker());
+        *self.unpark.lock().unwrap() = Some(thread.waker());
         self.made.fetch_add(1, SeqCst);
         Inbox {
             thread,
@@ -159,7 +157,7 @@ impl Sender {
 
     fn send(&self, waker: Waker) {
         self.arrived.lock().unwrap().push(waker);
-        self.unpark.lock().unwrap().as_ref().unwrap().unpark();
+        self.unpark.lock().unwrap().as_ref().unwrap().wake_by_ref();
     }
 
     /// Sends the waker of its task to the driver, and completes when the driver has woken the task.
@@ -177,8 +175,6 @@ impl Sender {
 }
 
 impl Park for Inbox {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         self.thread.park();
         self.poll(usize::MAX);
@@ -206,8 +202,8 @@ impl Park for Inbox {
         }
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.thread.unparker()
+    fn waker(&self) -> Waker {
+        self.thread.waker()
     }
 }
 
@@ -312,13 +308,12 @@ fn panic_of_a_driver_goes_to_the_hook_and_no_further() {
     assert_eq!(panics.load(SeqCst), 1);
 }
 
-/// An unparker that blocks in place. It is called in the middle of a worker's own operations, and
+/// A parker's waker that blocks in place. It is called in the middle of a worker's own operations, and
 /// that worker must keep its core.
-#[derive(Clone)]
-struct BlockingUnpark(ThreadUnpark, Arc<AtomicUsize>);
+struct BlockingWake(Waker, Arc<AtomicUsize>);
 
-impl selvedge_executor::park::Unpark for BlockingUnpark {
-    fn unpark(&self) {
+impl Wake for BlockingWake {
+    fn wake(self: Arc<Self>) {
         let thread = thread::current();
         let by_worker = thread
             .name()
@@ -327,15 +322,13 @@ impl selvedge_executor::park::Unpark for BlockingUnpark {
             // If the worker lent its core here, another thread would accept it meanwhile.
             selvedge_executor::block_in_place(|| thread::sleep(Duration::from_millis(2)));
         }
-        self.0.unpark();
+        self.0.wake_by_ref();
     }
 }
 
 struct BlockingPark(ThreadPark, Arc<AtomicUsize>);
 
 impl Park for BlockingPark {
-    type Unpark = BlockingUnpark;
-
     fn park(&mut self) {
         self.0.park();
     }
@@ -344,13 +337,13 @@ impl Park for BlockingPark {
         self.0.park_timeout(limit);
     }
 
-    fn unparker(&self) -> BlockingUnpark {
-        BlockingUnpark(self.0.unparker(), self.1.clone())
+    fn waker(&self) -> Waker {
+        Waker::from(Arc::new(BlockingWake(self.0.waker(), self.1.clone())))
     }
 }
 
 #[test]
-fn unparker_that_blocks_in_place_leaves_the_core() {
+fn waker_of_a_parker_that_blocks_in_place_leaves_the_core() {
     let unparks = Arc::new(AtomicUsize::new(0));
     let count = unparks.clone();
     let driver = move |_| BlockingPark(ThreadPark::new(), count.clone());
@@ -383,8 +376,6 @@ fn unparker_that_blocks_in_place_leaves_the_core() {
 struct Careless(ThreadPark, Arc<Mutex<Vec<Waker>>>, bool);
 
 impl Park for Careless {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         if self.2 {
             self.1.lock().unwrap().drain(..).for_each(Waker::wake);
@@ -405,8 +396,8 @@ impl Park for Careless {
         first.into_iter().for_each(Waker::wake);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.0.unparker()
+    fn waker(&self) -> Waker {
+        self.0.waker()
     }
 }
 
@@ -443,7 +434,6 @@ fn wakes_in_a_park_and_events_left_by_a_delivery_are_not_lost() {
 fn panic_of_a_park_leaves_a_driven_worker_outside_the_search() {
     struct Panics(ThreadPark, bool);
     impl Park for Panics {
-        type Unpark = ThreadUnpark;
         fn park(&mut self) {
             assert!(!self.1, "a park that panics, as the test asks");
             self.0.park();
@@ -452,8 +442,8 @@ fn panic_of_a_park_leaves_a_driven_worker_outside_the_search() {
             assert!(!self.1, "a park that panics, as the test asks");
             self.0.park_timeout(limit);
         }
-        fn unparker(&self) -> ThreadUnpark {
-            self.0.unparker()
+        fn waker(&self) -> Waker {
+            self.0.waker()
         }
     }
     let parks = [true, false].map(|panics| Panics(ThreadPark::new(), panics));

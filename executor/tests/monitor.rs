@@ -14,7 +14,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Barrier, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst},
+        atomic::{AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
     thread,
@@ -456,9 +456,9 @@ fn stall_of_a_task_in_a_group_names_the_group() {
     assert_eq!(spawn(false).as_deref(), Some("main"));
 }
 
-/// Tests that the stack in a report shows the function in which the stalled poll is.
+/// Tests that the stack in a report shows the function in which the stalled poll is. The tests turn
+/// on the feature `backtrace` of `sched-monitor`, as a program does that wants stacks.
 #[cfg(all(
-    feature = "backtrace",
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
@@ -678,7 +678,7 @@ fn monitor_of_an_idle_runtime_sleeps() {
 ///
 /// Fails if only workers fire timers.
 #[test]
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 fn timer_beside_a_long_poll_is_fired() {
     struct Sends(Mutex<mpsc::Sender<()>>);
     impl std::task::Wake for Sends {
@@ -703,9 +703,14 @@ fn timer_beside_a_long_poll_is_fired() {
 ///
 /// Fails if neither the monitor nor a worker whose slice is over looks for timers.
 #[test]
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 fn timer_beside_tasks_whose_slices_end_is_fired() {
-    use std::{future::poll_fn, task::Poll, task::Waker, time::Instant};
+    use std::{
+        future::poll_fn,
+        sync::atomic::{AtomicBool, Ordering::Relaxed},
+        task::{Poll, Waker},
+        time::Instant,
+    };
     let runtime = Builder::new().workers(1).monitor(true).build().unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let wakers = Arc::new([const { Mutex::new(None::<Waker>) }; 2]);

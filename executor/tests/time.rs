@@ -1,6 +1,6 @@
 //! Tests of sleeps, timeouts and intervals in the runtime. The tests count events. Of an event's
 //! time they assert only that it is not too early.
-#![cfg(feature = "time")]
+#![cfg(feature = "net")]
 
 use selvedge_executor::{
     Builder, LocalRuntime, Runtime, Tick, block_in_place, park::ThreadPark, spawn, yield_now,

@@ -290,7 +290,6 @@ fn the_span_of_a_task_that_never_ran_is_closed_too() {
 }
 
 /// Fails if a user's filter of stall reports, by their target, finds none.
-#[cfg(feature = "monitor")]
 #[test]
 fn stall_is_an_event_under_the_target_that_users_filter() {
     let runtime = runtime();

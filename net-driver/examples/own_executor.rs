@@ -7,7 +7,7 @@ mod cli;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use net_driver::{
-    Driver, WorkerUnpark,
+    Driver,
     net::{TcpListener, TcpStream},
     time,
 };
@@ -25,12 +25,12 @@ use std::{
     thread,
     time::Duration,
 };
-use worker_idle::park::{Park, Unpark};
+use worker_idle::park::Park;
 
-/// One queue for all workers, and the workers' unparkers.
+/// One queue for all workers, and the workers' wakers.
 struct Pool {
     queue: Mutex<VecDeque<Arc<Task>>>,
-    sleepers: Mutex<Vec<(usize, WorkerUnpark)>>,
+    sleepers: Mutex<Vec<(usize, Waker)>>,
     is_stopping: AtomicBool,
 }
 
@@ -53,15 +53,15 @@ impl Pool {
     /// Unparks the sleeper that went to sleep last.
     fn notify(&self) {
         let sleeper = self.sleepers.lock().unwrap().pop();
-        if let Some((_, unpark)) = sleeper {
-            unpark.unpark();
+        if let Some((_, waker)) = sleeper {
+            waker.wake();
         }
     }
 
     fn stop(&self) {
         self.is_stopping.store(true, SeqCst);
-        for (_, unpark) in self.sleepers.lock().unwrap().drain(..) {
-            unpark.unpark();
+        for (_, waker) in self.sleepers.lock().unwrap().drain(..) {
+            waker.wake();
         }
     }
 
@@ -81,8 +81,8 @@ impl Pool {
                     continue;
                 }
                 // Announces the sleep, and looks at the queue once more.
-                let unparker = park.unparker();
-                self.sleepers.lock().unwrap().push((worker, unparker));
+                let waker = park.waker();
+                self.sleepers.lock().unwrap().push((worker, waker));
                 let is_idle = self.queue.lock().unwrap().is_empty();
                 if is_idle && !self.is_stopping.load(SeqCst) {
                     park.park();

@@ -145,7 +145,7 @@ impl Driver {
     /// use worker_idle::park::{self, Park, ThreadPark};
     ///
     /// let park = ThreadPark::new();
-    /// let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    /// let driver = Driver::with_wakers([park.waker()]);
     /// driver.scope(Some(0), || assert!(Driver::current().is_some()));
     /// ```
     ///
@@ -228,7 +228,7 @@ impl Driver {
     /// use worker_idle::park::{self, Park, ThreadPark};
     ///
     /// let mut park = ThreadPark::new();
-    /// let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    /// let driver = Driver::with_wakers([park.waker()]);
     /// driver.waker(0).wake();
     /// driver.timers(0).over(&mut park).park(); // Returns at once.
     /// ```

@@ -27,11 +27,11 @@ pub mod time;
 
 pub use driver::{Driver, Entered};
 pub use over::{OverPark, WorkerTimers};
-pub use park::{WorkerPark, WorkerUnpark};
+pub use park::WorkerPark;
 pub use poller::Polling;
 pub use ready::{Interest, Ready};
 #[doc(no_inline)]
-pub use worker_idle::park::{Park, Unpark};
+pub use worker_idle::park::Park;
 
 #[cfg(doctest)]
 mod variance;

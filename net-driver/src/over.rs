@@ -6,7 +6,7 @@
 //! unparks the worker by the worker's waker, as [`role`](crate::role) says.
 //!
 //! A paused clock knows of an unpark by [`Driver::waker`], which marks the worker's token first.
-//! The clock does not know of an unpark by the parker's own unparker.
+//! The clock does not know of a wake by the parker's own waker.
 #[cfg(feature = "test-util")]
 use crate::driver::Inner;
 use crate::{driver::Driver, standby::LeaveRole};
@@ -26,10 +26,10 @@ const MAX_TIMERS: usize = 256;
 /// ```
 /// use net_driver::{Driver, WorkerTimers, time};
 /// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
-/// use worker_idle::park::{self, Park, ThreadPark};
+/// use worker_idle::park::{Park, ThreadPark};
 ///
 /// let mut park = ThreadPark::new();
-/// let driver = Driver::with_wakers([park::waker(park.unparker())]);
+/// let driver = Driver::with_wakers([park.waker()]);
 /// let mut timers: WorkerTimers = driver.timers(0);
 ///
 /// driver.scope(Some(0), || {
@@ -55,11 +55,11 @@ pub struct WorkerTimers {
 ///
 /// ```
 /// use net_driver::{Driver, OverPark};
-/// use worker_idle::park::{self, Park, ThreadPark, Unpark};
+/// use worker_idle::park::{Park, ThreadPark};
 ///
 /// let mut park = ThreadPark::new();
-/// park.unparker().unpark();
-/// let mut timers = Driver::with_wakers([park::waker(park.unparker())]).timers(0);
+/// park.waker().wake();
+/// let mut timers = Driver::with_wakers([park.waker()]).timers(0);
 /// let mut park: OverPark<'_, ThreadPark> = timers.over(&mut park);
 /// park.park(); // Takes the token.
 /// ```
@@ -165,8 +165,6 @@ impl Drop for Waits<'_> {
 }
 
 impl<P: Park> Park for OverPark<'_, P> {
-    type Unpark = P::Unpark;
-
     fn park(&mut self) {
         self.wait(None);
     }
@@ -197,8 +195,8 @@ impl<P: Park> Park for OverPark<'_, P> {
         }
     }
 
-    fn unparker(&self) -> P::Unpark {
-        self.park.unparker()
+    fn waker(&self) -> Waker {
+        self.park.waker()
     }
 }
 

@@ -55,10 +55,7 @@ use sync_shim::{
     sync::Mutex,
     thread::{self, Thread},
 };
-use worker_idle::{
-    Backoff,
-    park::{Park, Unpark},
-};
+use worker_idle::{Backoff, park::Park};
 
 /// The longest time for which a worker looks in the reactor before it waits there.
 const LOOK: Duration = Duration::from_micros(50);
@@ -244,6 +241,9 @@ impl Wake for Token {
 /// the runtime also waits for the sockets and for the first timer. Until the runtime has a timer or
 /// a socket, this parker behaves as a [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
+/// A wake by its waker costs one read-modify-write. If the worker waits on its thread, the wake also
+/// costs std's unpark; if the worker waits in the reactor, a system call.
+///
 /// A worker that has parked either parks again, looks at the driver between its tasks
 /// ([`Driver::is_due`]), or drops its park. Otherwise it can happen that no worker waits for the
 /// sockets and the timers. The end of a [`block_on`](Self::block_on) counts as a drop: another
@@ -255,11 +255,11 @@ impl Wake for Token {
 ///
 /// ```
 /// use net_driver::Driver;
-/// use worker_idle::park::{Park, Unpark};
+/// use worker_idle::park::Park;
 ///
 /// let driver = Driver::new(1);
 /// let mut park = driver.park(0);
-/// park.unparker().unpark();
+/// park.waker().wake();
 /// park.park(); // Takes the token.
 /// assert!(!park.has_events());
 /// ```
@@ -278,29 +278,6 @@ pub struct WorkerPark {
     /// Whether the last wait as the poller collected as much as it may.
     was_full: bool,
     collected: VecDeque<Waker>,
-}
-
-/// Unparks a [`WorkerPark`].
-///
-/// Costs one read-modify-write. If the worker waits on its thread, this also costs std's unpark. If
-/// the worker waits in the reactor, this also costs a system call.
-///
-/// ```
-/// use worker_idle::park::{Park, Unpark};
-///
-/// let mut park = net_driver::Driver::new(1).park(0);
-/// let unparker = park.unparker();
-/// let thread = std::thread::spawn(move || unparker.unpark());
-/// park.park();
-/// thread.join().unwrap();
-/// ```
-#[derive(Clone)]
-pub struct WorkerUnpark(Arc<Token>);
-
-impl Unpark for WorkerUnpark {
-    fn unpark(&self) {
-        self.0.unpark();
-    }
 }
 
 impl WorkerPark {
@@ -379,7 +356,7 @@ impl WorkerPark {
     pub fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let (driver, worker) = (self.driver.clone(), self.worker);
         let mut future = pin!(future);
-        let waker = Waker::from(self.token.clone());
+        let waker = self.waker();
         let mut cx = Context::from_waker(&waker);
         let park = Retire(self);
         let run = || {
@@ -612,8 +589,6 @@ impl Drop for Retire<'_> {
 }
 
 impl Park for WorkerPark {
-    type Unpark = WorkerUnpark;
-
     fn park(&mut self) {
         self.wait(None);
     }
@@ -644,8 +619,8 @@ impl Park for WorkerPark {
         }
     }
 
-    fn unparker(&self) -> WorkerUnpark {
-        WorkerUnpark(self.token.clone())
+    fn waker(&self) -> Waker {
+        Waker::from(self.token.clone())
     }
 }
 
@@ -666,12 +641,6 @@ impl fmt::Debug for WorkerPark {
         f.debug_struct("WorkerPark")
             .field("worker", &self.worker)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for WorkerUnpark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WorkerUnpark")
     }
 }
 

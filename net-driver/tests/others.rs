@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 use support::{Workers, run};
-use worker_idle::park::{Park, Unpark};
+use worker_idle::park::Park;
 
 #[test]
 fn datagrams_of_many_senders_arrive_whole() {
@@ -407,10 +407,10 @@ impl Interrupted {
 
 #[test]
 fn sockets_over_another_parker_have_a_poller() {
-    use worker_idle::park::{self, Park, ThreadPark};
+    use worker_idle::park::{Park, ThreadPark};
 
     let mut thread_park = ThreadPark::new();
-    let waker = park::waker(thread_park.unparker());
+    let waker = thread_park.waker();
     let driver = Driver::with_wakers([waker.clone()]);
     let mut timers = driver.timers(0);
     let (one, mut other) = net::UnixStream::pair().unwrap();
@@ -500,7 +500,7 @@ fn unpark_beside_looks_of_another_thread_ends_the_wait() {
     let (ended, ends) = mpsc::channel();
     let mut park = driver.park(0);
     park.park(); // Takes the token of the first socket.
-    let unparker = park.unparker();
+    let waker = park.waker();
     let looks = AtomicBool::new(true);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -518,7 +518,7 @@ fn unpark_beside_looks_of_another_thread_ends_the_wait() {
             // The other thread looks for events when no thread has done so for 100 us. The unpark
             // comes at about such a time.
             thread::sleep(Duration::from_micros(50 + round % 100));
-            unparker.unpark();
+            waker.wake_by_ref();
             ends.recv().unwrap();
         }
         looks.store(false, Relaxed);

@@ -1,7 +1,7 @@
 //! Asserts which public types are covariant, and the auto traits of the public types.
 //! `src/variance.rs` asserts which public types are invariant.
 use net_driver::{
-    Driver, Entered, Interest, OverPark, Polling, Ready, WorkerPark, WorkerTimers, WorkerUnpark,
+    Driver, Entered, Interest, OverPark, Polling, Ready, WorkerPark, WorkerTimers,
     time::{Elapsed, Instant, Interval, MissedTickBehavior, Sleep, Timeout},
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
@@ -31,7 +31,6 @@ assert_impl_all!(WorkerPark: Send, Unpin);
 assert_impl_all!(WorkerTimers: Send, Unpin);
 assert_not_impl_any!(WorkerPark: Clone);
 assert_not_impl_any!(WorkerTimers: Clone);
-assert_impl_all!(WorkerUnpark: Send, Sync, Clone);
 assert_impl_all!(OverPark<'static, NotSync>: Send);
 assert_not_impl_any!(OverPark<'static, NotSync>: Sync);
 assert_not_impl_any!(OverPark<'static, NotSend>: Send);

@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker},
     time::Duration,
 };
-use worker_idle::park::{self, Park, ThreadPark};
+use worker_idle::park::{Park, ThreadPark};
 
 /// A waker that counts its wakes, and panics in the first `panics` wakes.
 struct Count {
@@ -93,7 +93,7 @@ fn dropped_park_wakes_what_it_has_collected() {
 #[test]
 fn dropped_timers_wake_what_they_have_collected() {
     let mut park = ThreadPark::new();
-    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    let driver = Driver::with_wakers([park.waker()]);
     let mut timers = driver.timers(0);
     let count = Count::new(2);
     let _sleeps = arm_three(&driver, &count);
@@ -111,7 +111,7 @@ fn dropped_timers_wake_what_they_have_collected() {
 fn dropped_timers_wake_a_worker_that_may_wait_for_timers() {
     let mut park = ThreadPark::new();
     let other = Count::new(usize::MAX);
-    let driver = Driver::with_wakers([park::waker(park.unparker()), Waker::from(other.clone())]);
+    let driver = Driver::with_wakers([park.waker(), Waker::from(other.clone())]);
     let (mut timers, _others) = (driver.timers(0), driver.timers(1));
     let mut sleep = pin!(time::sleep(Duration::from_secs(3_600)));
     let mut cx = Context::from_waker(Waker::noop());

@@ -25,15 +25,13 @@
 use queue_global::mpsc::{Heap, Nodes};
 use std::{alloc::Layout, mem::MaybeUninit, ptr, ptr::NonNull, sync::Arc};
 
+mod block;
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 mod magazines;
 
-/// The two uses of blocks. A cell's block is that of an `Arc`, with the two counts of the `Arc`.
-#[derive(Clone, Copy)]
-enum Use {
-    Node,
-    Cell,
-}
+#[cfg(any(selvedge_loom, selvedge_shuttle))]
+use block::Free;
+use block::Use;
 
 /// Nodes that are kept for reuse.
 pub(crate) struct Kept;
@@ -107,9 +105,6 @@ pub(crate) fn recycle<T>(mut arc: Arc<T>) {
     // SAFETY: `get_mut` has found that nobody else has the value, which is not used any more.
     unsafe { ptr::drop_in_place(block.0.as_ptr()) };
 }
-
-/// Frees a block that is not kept.
-type Free = unsafe fn(NonNull<u8>, Layout);
 
 #[cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use magazines::{is_kept, put, take};

@@ -43,6 +43,7 @@ use std::{
     io::{self, Write},
     ops::Deref,
     sync::Arc,
+    task::Waker,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -57,7 +58,7 @@ use sync_shim::{
 };
 use worker_idle::{
     Idle,
-    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+    park::{Park, ThreadPark},
 };
 
 /// How long a forced shutdown waits for the steps that run.
@@ -80,7 +81,7 @@ pub(crate) struct Shared {
     pub(crate) injector: ValueInjector<Runnable>,
     pub(crate) stealers: Vec<Stealer<Runnable>>,
     pub(crate) idle: Idle,
-    unparkers: Vec<ThreadUnpark>,
+    wakers: Vec<Waker>,
     pub(crate) stop: AtomicBool,
     pub(crate) registry: Registry,
     pub(crate) counters: Counters,
@@ -109,7 +110,7 @@ impl Shared {
     /// Wakes a worker for a process that was pushed, if a worker sleeps and none searches.
     pub(crate) fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
-            self.unparkers[worker].unpark();
+            self.wakers[worker].wake_by_ref();
         }
     }
 
@@ -430,7 +431,7 @@ impl Builder {
             injector: ValueInjector::new(),
             stealers: deques.iter().map(Worker::stealer).collect(),
             idle: Idle::new(workers),
-            unparkers: parks.iter().map(Park::unparker).collect(),
+            wakers: parks.iter().map(Park::waker).collect(),
             stop: AtomicBool::new(false),
             registry: Registry::new(self.node),
             counters: Counters::new(workers),
@@ -662,7 +663,7 @@ impl Shared {
         // Ordering: Release pairs with `take_left`. The token of the unpark publishes the flag to a
         // worker that parks.
         self.stop.store(true, Release);
-        self.unparkers.iter().for_each(Unpark::unpark);
+        self.wakers.iter().for_each(Waker::wake_by_ref);
     }
 
     /// Ends a shutdown that has begun on a worker, and has no thread of its own (rule 5).

@@ -126,6 +126,7 @@ use sync_shim::{
 
 mod arc;
 mod claim;
+mod inline;
 mod overflow;
 mod pop_n;
 mod storage;
@@ -134,8 +135,9 @@ mod thief;
 mod worker;
 
 pub use crate::steal::{Full, Steal, StealLimit};
+pub use inline::{Borrowed, Inline};
 pub use pop_n::PopN;
-pub use storage::{Borrowed, Inline, Shared, Storage};
+pub use storage::{Shared, Storage};
 pub use thief::Stealer;
 pub use worker::Worker;
 
@@ -182,6 +184,30 @@ impl Head {
             Self::new(self.steal(), real)
         } else {
             Self::both(real)
+        }
+    }
+}
+
+macro_rules! new {
+    ($($constness:ident)?) => {
+        $($constness)? fn new(at: u32) -> Self {
+            Self {
+                head: CachePadded::new(AtomicU64::new(Head::both(at).0)),
+                tail: CachePadded::new(AtomicU32::new(at)),
+                request: CachePadded::new(AtomicU32::new(0)),
+            }
+        }
+    };
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(any(selvedge_loom, selvedge_shuttle))] {
+        impl Header {
+            new! {}
+        }
+    } else {
+        impl Header {
+            new! { const }
         }
     }
 }

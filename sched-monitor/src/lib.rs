@@ -8,7 +8,6 @@ mod monitor;
 mod remote;
 mod retake;
 mod slices;
-#[cfg(feature = "backtrace")]
 mod stack;
 mod stalls;
 
@@ -19,8 +18,6 @@ pub use monitor::{Duty, Monitor, Observed, Pause, Round, Sample, State, Workers}
 pub use remote::Remote;
 pub use retake::Retake;
 pub use slices::EndSlices;
-#[cfg(feature = "backtrace")]
-#[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
 pub use stack::{Frame, Stack};
 pub use stalls::{Stall, Stalls, Subject};
 

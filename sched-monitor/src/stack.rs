@@ -8,11 +8,14 @@
 //! 3. The thread that prints the stack looks up the names ([`Stack::resolve`]). The first look-up
 //!    reads the program's debug information, which may take long.
 //!
-//! This works on Linux, on x86-64 and on 64-bit ARM. On other targets no stack is captured.
+//! This works with the feature `backtrace`, on Linux, on x86-64 and on 64-bit ARM. Otherwise no stack
+//! is captured, and nothing else changes: a crate between the monitor and a program need not know
+//! whether the program wants stacks.
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg_attr(
     not(all(
+        feature = "backtrace",
         target_os = "linux",
         any(target_arch = "x86_64", target_arch = "aarch64"),
         not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
@@ -21,6 +24,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 )]
 mod request;
 #[cfg(all(
+    feature = "backtrace",
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
@@ -29,6 +33,7 @@ mod unwind;
 
 #[cfg_attr(
     not(all(
+        feature = "backtrace",
         target_os = "linux",
         any(target_arch = "x86_64", target_arch = "aarch64"),
         not(any(selvedge_loom, selvedge_shuttle, selvedge_count))
@@ -91,7 +96,8 @@ impl Stack {
     /// continues. A system call in which the thread blocks is begun again, or fails with `EINTR` if
     /// it is one of those that signals always end, such as `poll` and `nanosleep`.
     ///
-    /// Returns `None` if the thread does not answer within `limit`. It may have ended, wait for a
+    /// Returns `None` without the feature `backtrace`, on targets other than Linux on x86-64 or 64-bit
+    /// ARM, and if the thread does not answer within `limit`. It may have ended, wait for a
     /// CPU, or block the signal, or the system does not let it go on. One stack is captured at a
     /// time: a second caller waits for the first one, for at most `limit`.
     ///
@@ -152,7 +158,7 @@ impl Frame {
 
 /// Looks up the functions at an address. If `next` is true, the address is that of the next
 /// instruction. If it is false, the address is a return address, which is behind the call.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "backtrace", target_os = "linux"))]
 fn resolve(address: usize, next: bool, mut found: impl FnMut(Frame)) {
     // `backtrace` looks before the address that it gets.
     let lookup = address + usize::from(next);
@@ -166,7 +172,7 @@ fn resolve(address: usize, next: bool, mut found: impl FnMut(Frame)) {
     });
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "backtrace", target_os = "linux")))]
 fn resolve(_: usize, _: bool, _: impl FnMut(Frame)) {}
 
 impl fmt::Display for Frame {

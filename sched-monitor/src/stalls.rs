@@ -20,7 +20,6 @@ use crate::{Cause, Duty, Observed, Round, State, Times, cause::Reading};
 use std::{fmt, time::Duration};
 
 /// How long the duty waits for a stack.
-#[cfg(feature = "backtrace")]
 const CAPTURE_LIMIT: Duration = Duration::from_millis(10);
 
 /// The facts that a scheduler knows of a worker's poll.
@@ -58,8 +57,7 @@ pub struct Stall {
     /// The number of the poll, as in [`Sample::polls`](crate::Sample::polls). If the worker has
     /// begun another poll meanwhile, the cause and the stack may be of that other poll.
     pub poll: u64,
-    /// The stack of the thread, if it was captured.
-    #[cfg(feature = "backtrace")]
+    /// The stack of the thread, if it was captured: with the feature `backtrace`, on Linux.
     pub stack: Option<crate::Stack>,
 }
 
@@ -216,7 +214,6 @@ where
             held_back: std::mem::take(&mut self.held_back),
             poll: self.workers[worker].poll,
             // This comes after the cause, because the signal ends the wait of a thread that blocks.
-            #[cfg(feature = "backtrace")]
             stack: (subject.thread).and_then(|id| crate::Stack::capture(id, CAPTURE_LIMIT)),
         };
         (self.report)(&stall);

@@ -1,7 +1,7 @@
 //! An HTTP server that says hello, until Ctrl-C.
 //!
 //! ```sh
-//! cargo run --release -p selvedge-hyper --features signal --example http_hello -- 127.0.0.1:8080
+//! cargo run --release -p selvedge-hyper --example http_hello -- 127.0.0.1:8080
 //! curl http://127.0.0.1:8080/
 //! ```
 mod cli;

@@ -1,27 +1,17 @@
 //! The executor for hyper, which spawns tasks of the current runtime.
 #[cfg(feature = "http2")]
-use crate::idle::Requests;
+use crate::requests;
 use hyper::rt::Executor;
 use std::{cell::Cell, future::Future};
 
 thread_local! {
     /// Counts what this thread has spawned for hyper.
     static SPAWNED: Cell<u64> = const { Cell::new(0) };
-
-    /// The next task keeps it to its end.
-    #[cfg(feature = "http2")]
-    static NEXT: Cell<Option<Requests>> = const { Cell::new(None) };
 }
 
 /// Returns how many futures of hyper this thread has spawned.
 pub(crate) fn spawned() -> u64 {
     SPAWNED.get()
-}
-
-/// Lets the next future that this thread spawns for hyper keep `request` to its end.
-#[cfg(feature = "http2")]
-pub(crate) fn keep_in_next_task(request: Option<Requests>) {
-    NEXT.set(request);
 }
 
 /// Spawns hyper's futures as tasks of the current runtime.
@@ -52,7 +42,7 @@ where
     fn execute(&self, future: F) {
         SPAWNED.set(SPAWNED.get().wrapping_add(1));
         #[cfg(feature = "http2")]
-        if let Some(request) = NEXT.take() {
+        if let Some(request) = requests::take_tunnel() {
             selvedge::spawn_detached(async move {
                 future.await;
                 drop(request);

@@ -13,24 +13,11 @@
 //! A shutdown of the server is rule 2 at once, with shorter spans from then on. A connection
 //! without a time limit has its first span then.
 //!
-//! A request lasts from the call of the service until its response has left the connection. These
-//! hold a clone of an [`Arc`], so that the `Arc`'s count tells whether there is a request:
-//!
-//! - the service's future, and then the response's body;
-//! - each piece of data of that body, which h2 drops when it has written it. The body itself ends
-//!   before: hyper hands h2 a piece of any length when the client's window has room for a byte;
-//! - after a `CONNECT`, the task in which hyper writes what the service sends through the tunnel.
-//!
-//! Only the connection's task begins requests; so it sees each of them. h2 also keeps bytes that
-//! nothing counts: heads, trailers, and the last write of a tunnel.
+//! [`requests`](crate::requests) says when a connection has a request.
 use crate::{
     connection::Graceful,
-    executor::{self, spawned},
-};
-use hyper::{
-    Method, Request, Response,
-    body::{Body, Buf, Frame, Incoming, SizeHint},
-    service::Service,
+    executor::spawned,
+    requests::{self, Counted, Requests},
 };
 use pin_project_lite::pin_project;
 use selvedge::{
@@ -39,9 +26,7 @@ use selvedge::{
 };
 use std::{
     future::Future,
-    io::IoSlice,
     pin::{Pin, pin},
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -99,10 +84,6 @@ impl<C: Graceful> Graceful for LimitIdle<C> {
     }
 }
 
-/// The requests of a connection: the limit has one clone, the service another, and each part of a
-/// request one more.
-pub(crate) type Requests = Arc<()>;
-
 /// The time limit of a connection.
 pub(crate) struct Idle {
     span: Duration,
@@ -135,7 +116,7 @@ impl Idle {
             was_busy: false,
             is_closing: false,
         };
-        (idle, Counted { service, requests })
+        (idle, Counted::new(service, requests))
     }
 
     /// Waits until the connection has had no request for the limit.
@@ -172,144 +153,7 @@ impl Idle {
     }
 
     fn is_busy(&self) -> bool {
-        Arc::strong_count(&self.requests) > 2
-    }
-}
-
-/// A service that counts its requests.
-pub(crate) struct Counted<S> {
-    service: S,
-    requests: Requests,
-}
-
-impl<S, B> Service<Request<Incoming>> for Counted<S>
-where
-    S: Service<Request<Incoming>, Response = Response<B>>,
-    B: Body,
-{
-    type Response = Response<CountedBody<B>>;
-    type Error = S::Error;
-    type Future = CountedFuture<S::Future>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let is_connect = request.method() == Method::CONNECT;
-        CountedFuture {
-            future: self.service.call(request),
-            is_connect,
-            request: Some(self.requests.clone()),
-        }
-    }
-}
-
-pin_project! {
-    /// The service's future.
-    pub(crate) struct CountedFuture<F> {
-        #[pin]
-        future: F,
-        is_connect: bool,
-        // The body takes it.
-        request: Option<Requests>,
-    }
-}
-
-impl<F, B, E> Future for CountedFuture<F>
-where
-    F: Future<Output = Result<Response<B>, E>>,
-    B: Body,
-{
-    type Output = Result<Response<CountedBody<B>>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let response = ready!(this.future.poll(cx))?;
-        let request = this.request.take();
-        let opens_tunnel = *this.is_connect && response.status().is_success();
-        let tunnel = opens_tunnel.then(|| Tunnel::announce(request.clone()));
-        Poll::Ready(Ok(response.map(|body| CountedBody {
-            body,
-            request,
-            _tunnel: tunnel,
-        })))
-    }
-}
-
-/// The next task that hyper spawns on this thread is a tunnel, until this is dropped.
-///
-/// hyper drops the body of a response that opens a tunnel in the poll that returns the response.
-/// If a tunnel's task is spawned at all, that is done before.
-struct Tunnel;
-
-impl Tunnel {
-    fn announce(request: Option<Requests>) -> Self {
-        executor::keep_in_next_task(request);
-        Self
-    }
-}
-
-impl Drop for Tunnel {
-    fn drop(&mut self) {
-        executor::keep_in_next_task(None);
-    }
-}
-
-pin_project! {
-    /// The body of a response.
-    pub(crate) struct CountedBody<B> {
-        // Dropped first: the drop of the body may spawn.
-        _tunnel: Option<Tunnel>,
-        #[pin]
-        body: B,
-        request: Option<Requests>,
-    }
-}
-
-impl<B: Body> Body for CountedBody<B> {
-    type Data = CountedData<B::Data>;
-    type Error = B::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, B::Error>>> {
-        let this = self.project();
-        let frame = ready!(this.body.poll_frame(cx));
-        let count = |data| CountedData {
-            data,
-            _request: this.request.clone(),
-        };
-        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(count))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// A piece of a body, which h2 drops when it has written it.
-pub(crate) struct CountedData<D> {
-    data: D,
-    _request: Option<Requests>,
-}
-
-impl<D: Buf> Buf for CountedData<D> {
-    fn remaining(&self) -> usize {
-        self.data.remaining()
-    }
-
-    fn chunk(&self) -> &[u8] {
-        self.data.chunk()
-    }
-
-    fn chunks_vectored<'a>(&'a self, to: &mut [IoSlice<'a>]) -> usize {
-        self.data.chunks_vectored(to)
-    }
-
-    fn advance(&mut self, count: usize) {
-        self.data.advance(count);
+        requests::is_any(&self.requests)
     }
 }
 

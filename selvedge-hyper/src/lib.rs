@@ -1,4 +1,9 @@
 #![doc = include_str!("../README.md")]
+
+// Without this the first error would be an import that is not found.
+#[cfg(not(unix))]
+compile_error!("`selvedge-hyper` needs sockets, which `selvedge` has only on Unix so far");
+
 #[cfg(feature = "client")]
 mod attempts;
 #[cfg(feature = "client")]
@@ -11,6 +16,8 @@ mod idle;
 mod io;
 mod listener;
 mod panicked;
+#[cfg(feature = "http2")]
+mod requests;
 mod serve;
 mod timer;
 mod write_limit;

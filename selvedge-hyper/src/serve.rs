@@ -391,7 +391,6 @@ impl<L: Listener, M> Serve<L, M> {
     /// selvedge_hyper::serve(listener, service).shutdown_on_ctrl_c().await
     /// # }
     /// ```
-    #[cfg(feature = "signal")]
     pub fn shutdown_on_ctrl_c(mut self) -> Self {
         self.shutdown = Some(Box::pin(selvedge::signal::ctrl_c()));
         self

@@ -4,7 +4,7 @@ mod cli;
 
 use selvedge::{
     Builder, Tick,
-    park::{Park, ThreadPark, ThreadUnpark},
+    park::{Park, ThreadPark},
 };
 use std::{
     cmp::Reverse,
@@ -93,8 +93,6 @@ impl TimerPark {
 }
 
 impl Park for TimerPark {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         self.park_timeout(Duration::MAX);
     }
@@ -123,8 +121,8 @@ impl Park for TimerPark {
         self.collected.drain(..).for_each(Waker::wake);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.thread.unparker()
+    fn waker(&self) -> Waker {
+        self.thread.waker()
     }
 }
 

@@ -1,10 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// The feature would add nothing there. (`selvedge-executor` says so of `net`.)
-#[cfg(all(feature = "signal", not(unix)))]
-compile_error!("the feature `signal` of `selvedge` has signals only on Unix so far");
-
 #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub mod io;
 pub mod join;
@@ -16,7 +12,7 @@ pub mod runtime;
 #[cfg(feature = "macros")]
 pub mod select;
 pub mod task;
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 pub mod time;
 
 #[cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
@@ -30,15 +26,16 @@ pub use blocking_fs as fs;
 #[doc(inline)]
 pub use child_process as process;
 pub use join_set::JoinSet;
-#[cfg(all(feature = "signal", unix))]
+#[cfg(all(feature = "net", unix))]
 #[doc(inline)]
 pub use net_driver::signal;
 #[doc(inline)]
 pub use selvedge_executor::{
-    AbortHandle, Budget, Builder, EnterGuard, Handle, Id, JoinError, JoinHandle, LocalEnterGuard,
-    LocalRuntime, LocalSet, PollTimes, Runtime, Snapshot, TaskMeta, TaskSnapshot, TaskState, Tick,
-    TryCurrentError, UnhandledPanic, Worker, WorkerSnapshot, YieldNow, block_in_place, park, spawn,
-    spawn_blocking, spawn_detached, spawn_local, syscall, yield_now,
+    AbortHandle, Budget, Builder, Cause, EnterGuard, Frame, Handle, Id, JoinError, JoinHandle,
+    LocalEnterGuard, LocalRuntime, LocalSet, PollTimes, Runtime, Snapshot, Stack, Stall, TaskMeta,
+    TaskSnapshot, TaskState, Tick, Times, TryCurrentError, UnhandledPanic, Worker, WorkerSnapshot,
+    YieldNow, block_in_place, park, spawn, spawn_blocking, spawn_detached, spawn_local, syscall,
+    yield_now,
 };
 #[cfg(feature = "groups")]
 #[doc(inline)]
@@ -49,13 +46,6 @@ pub use selvedge_executor::{
 #[cfg(all(feature = "trace", not(any(selvedge_loom, selvedge_shuttle))))]
 #[doc(inline)]
 pub use selvedge_executor::{Capture, Tracer};
-#[cfg(feature = "monitor")]
-#[doc(inline)]
-pub use selvedge_executor::{Cause, Stall, Times};
-#[cfg(all(feature = "monitor", feature = "backtrace"))]
-#[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
-#[doc(inline)]
-pub use selvedge_executor::{Frame, Stack};
 #[cfg(feature = "macros")]
 pub use selvedge_macros::{main, test};
 

@@ -62,7 +62,7 @@ pub fn all_disabled() -> ! {
 /// ```
 /// use std::time::Duration;
 ///
-/// # #[cfg(feature = "time")] {
+/// # #[cfg(feature = "net")] {
 /// let runtime = selvedge::Runtime::new()?;
 /// let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
 /// runtime.spawn_detached(async move { sender.send(7).await.unwrap() });

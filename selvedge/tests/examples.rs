@@ -20,19 +20,16 @@ const DEMOS: &[&str] = &[
 /// The other examples that this build has.
 fn others() -> Vec<&'static str> {
     let needed = [
-        ("chat", cfg!(all(feature = "net", feature = "time"))),
+        ("chat", cfg!(feature = "net")),
         ("compaction", cfg!(feature = "groups")),
         ("echo", cfg!(feature = "net")),
         ("group_cost", cfg!(feature = "groups")),
-        (
-            "group_duty",
-            cfg!(all(feature = "groups", feature = "time")),
-        ),
+        ("group_duty", cfg!(all(feature = "groups", feature = "net"))),
         (
             "group_shares",
-            cfg!(all(feature = "groups", feature = "time")),
+            cfg!(all(feature = "groups", feature = "net")),
         ),
-        ("manifest", cfg!(all(feature = "fs", feature = "monitor"))),
+        ("manifest", cfg!(feature = "fs")),
         ("tail_latency", true),
         ("trace", cfg!(feature = "trace")),
     ];
@@ -142,7 +139,7 @@ fn each_example_ends_quietly_when_its_reader_goes() {
 
 /// Fails if a demonstration of groups does not run, finds a mistake, draws its progress bar into a
 /// pipe, or accepts a wrong value.
-#[cfg(all(feature = "groups", feature = "time"))]
+#[cfg(all(feature = "groups", feature = "net"))]
 #[test]
 fn demonstrations_of_groups_run_for_a_moment() {
     // In the longer run tasks sleep, and the example checks that they stay on their workers.

@@ -11,7 +11,7 @@
 #![cfg(not(any(selvedge_plain_alloc, selvedge_tsan, selvedge_loom, selvedge_shuttle)))]
 use selvedge::{
     Builder, Handle, LocalRuntime, Runtime, Tick, Worker,
-    park::{Park, ThreadPark, ThreadUnpark, Unpark},
+    park::{Park, ThreadPark},
 };
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -26,7 +26,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     thread,
     time::Duration,
 };
@@ -205,15 +205,12 @@ fn worker_dropped_while_its_task_blocks_is_kept() {
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Parker whose unparker exits the process if `ARMED` is set.
+/// Parker whose waker exits the process if `ARMED` is set.
 struct Exiting(ThreadPark);
 
-#[derive(Clone)]
-struct ExitingUnpark(ThreadUnpark);
+struct ExitingWake(Waker);
 
 impl Park for Exiting {
-    type Unpark = ExitingUnpark;
-
     fn park(&mut self) {
         self.0.park();
     }
@@ -222,17 +219,17 @@ impl Park for Exiting {
         self.0.park_timeout(limit);
     }
 
-    fn unparker(&self) -> ExitingUnpark {
-        ExitingUnpark(self.0.unparker())
+    fn waker(&self) -> Waker {
+        Waker::from(Arc::new(ExitingWake(self.0.waker())))
     }
 }
 
-impl Unpark for ExitingUnpark {
-    fn unpark(&self) {
+impl Wake for ExitingWake {
+    fn wake(self: Arc<Self>) {
         if ARMED.swap(false, SeqCst) {
             exit(7);
         }
-        self.0.unpark();
+        self.0.wake_by_ref();
     }
 }
 
@@ -284,8 +281,6 @@ fn task_local_value_is_valid_after_the_drop_of_its_future() {
 struct ExitingPark(ThreadPark);
 
 impl Park for ExitingPark {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         exit(7);
     }
@@ -294,8 +289,8 @@ impl Park for ExitingPark {
         exit(7);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.0.unparker()
+    fn waker(&self) -> Waker {
+        self.0.waker()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Tests of runtimes whose workers do not steal: each task runs on its home, whichever thread wakes
 //! it. The workers have threads, of which one waits for timers, sockets and children of all.
-#![cfg(all(feature = "groups", feature = "time"))]
+#![cfg(all(feature = "groups", feature = "net"))]
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 
 use selvedge::{
     Builder, JoinHandle, Runtime, block_in_place,
-    park::{Park, ThreadPark, ThreadUnpark},
+    park::{Park, ThreadPark},
     runtime::worker_index,
     spawn, spawn_in,
     time::{Duration, Instant, sleep},
@@ -251,7 +251,6 @@ fn tasks_that_join_others_resume_at_home() {
 /// itself. Tasks that a foreign thread wakes run nevertheless.
 ///
 /// Fails if the monitor does not watch inboxes: then the second wake waits for ever.
-#[cfg(feature = "monitor")]
 #[test]
 fn wakes_of_a_busy_home_are_served_within_its_interval() {
     let builder = Builder::new().workers(2).sharded(true).monitor(true);
@@ -391,8 +390,6 @@ struct WakesInPark {
 }
 
 impl Park for WakesInPark {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         let wakers = std::mem::take(&mut *self.wakers.lock().unwrap());
         if wakers.is_empty() {
@@ -409,8 +406,8 @@ impl Park for WakesInPark {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.thread.unparker()
+    fn waker(&self) -> Waker {
+        self.thread.waker()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Tests of sockets in the runtime, and of the example servers `echo` and `chat`. The servers'
 //! clients are sockets of std, and `nc`.
-#![cfg(all(feature = "net", feature = "time", target_os = "linux"))]
+#![cfg(all(feature = "net", target_os = "linux"))]
 
 use futures::{AsyncReadExt, AsyncWriteExt};
 use selvedge::{
     Builder, Handle, LocalRuntime, Runtime,
     net::{TcpListener, TcpStream, UnixStream, lookup_host, unix::pipe},
-    park::{Park, ThreadPark, ThreadUnpark},
+    park::{Park, ThreadPark},
     spawn,
 };
 use std::{
@@ -16,6 +16,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     process::{Child, ChildStdout, Command, Stdio},
     sync::mpsc,
+    task::Waker,
     thread,
     time::Duration,
 };
@@ -411,8 +412,6 @@ fn worker_takes_as_many_events_as_the_builder_says() {
 struct Recorder(ThreadPark, mpsc::Sender<usize>);
 
 impl Park for Recorder {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         self.0.park();
     }
@@ -425,8 +424,8 @@ impl Park for Recorder {
         self.1.send(max).unwrap();
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.0.unparker()
+    fn waker(&self) -> Waker {
+        self.0.waker()
     }
 }
 

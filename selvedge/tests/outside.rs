@@ -1,5 +1,5 @@
 //! Files outside of a runtime, and in runtimes without a pool.
-#![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
+#![cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
 use blocking_threads::NoPool;
 use selvedge::{Builder, LocalRuntime, Runtime, fs};
 use std::{

@@ -12,14 +12,7 @@
 //! machine it may take longer, so a cell is repeated until it has once kept this limit.
 //!
 //! The cells in which no thread is left are not in the table: see [`Cell::has_thread`].
-#![cfg(all(
-    feature = "monitor",
-    feature = "net",
-    feature = "process",
-    feature = "signal",
-    feature = "time",
-    target_os = "linux"
-))]
+#![cfg(all(feature = "net", feature = "process", target_os = "linux"))]
 
 use selvedge::{
     Builder, LocalSet, Runtime,

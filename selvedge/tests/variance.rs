@@ -2,11 +2,11 @@
 //! `src/variance.rs` has the invariant ones.
 use selvedge::{
     EnterGuard, Handle, JoinSet, LocalRuntime, LocalSet, Runtime, TaskMeta, Worker,
-    park::{Park, ThreadPark, ThreadUnpark},
+    park::{Park, ThreadPark},
     task::{LocalEnterGuard, LocalKey, futures::TaskLocalFuture},
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
-use std::{marker::PhantomData, time::Duration};
+use std::{marker::PhantomData, task::Waker, time::Duration};
 
 type Long = for<'a> fn(&'a u8);
 type Short = fn(&'static u8);
@@ -24,8 +24,6 @@ macro_rules! covariant {
 struct Parks<T>(ThreadPark, PhantomData<T>);
 
 impl<T> Park for Parks<T> {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         self.0.park();
     }
@@ -34,8 +32,8 @@ impl<T> Park for Parks<T> {
         self.0.park_timeout(limit);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.0.unparker()
+    fn waker(&self) -> Waker {
+        self.0.waker()
     }
 }
 
@@ -99,6 +97,6 @@ mod unwind {
     assert_impl_all!(selvedge::process::Child: UnwindSafe, RefUnwindSafe);
     #[cfg(all(feature = "fs", unix))]
     assert_impl_all!(selvedge::fs::File: UnwindSafe, RefUnwindSafe);
-    #[cfg(all(feature = "signal", unix))]
+    #[cfg(all(feature = "net", unix))]
     assert_impl_all!(selvedge::signal::unix::Signal: UnwindSafe, RefUnwindSafe);
 }

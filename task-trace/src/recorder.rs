@@ -50,6 +50,7 @@ mod event;
 mod lane;
 mod page;
 mod ring;
+mod save;
 
 pub use capture::{Capture, LaneCapture, Stamped};
 pub use event::{Cause, Event, Outcome};

@@ -7,7 +7,7 @@
 //! A park may return early. So the checks are that no park lasts too long, and that writes before
 //! an unpark are visible after the park. A faulty parker makes a check hang: the check then panics
 //! with its name after a minute, or loom reports a deadlock.
-use crate::park::{Park, Unpark};
+use crate::park::Park;
 use core::time::Duration;
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
@@ -35,8 +35,8 @@ fn park_within<P: Park + 'static>(limit: Duration, make: fn() -> P) {
         check("unpark_before_park_ends_it", move || {
             unpark_before_park_ends_it(make);
         }),
-        check("unparker_may_outlive_its_parker", move || {
-            unparker_may_outlive_its_parker(make);
+        check("waker_may_outlive_its_parker", move || {
+            waker_may_outlive_its_parker(make);
         }),
         check("park_with_limit_ends_in_time", move || {
             park_with_limit_ends_in_time(make);
@@ -52,27 +52,28 @@ fn park_within<P: Park + 'static>(limit: Duration, make: fn() -> P) {
 /// uses the same parker.
 pub fn unpark_before_park_ends_it<P: Park>(make: fn() -> P) {
     let mut park = make();
-    let unpark = park.unparker();
+    let waker = park.waker();
     for _ in 0..2 {
-        unpark.unpark();
+        waker.wake_by_ref();
         park.park();
-        unpark.unpark();
-        unpark.clone().unpark();
+        waker.wake_by_ref();
+        let other = waker.clone();
+        other.wake();
         park.park();
-        unpark.unpark();
+        waker.wake_by_ref();
         park.park_timeout(LONG);
     }
 }
 
-/// Checks that an unpark does nothing if the parker was dropped.
-pub fn unparker_may_outlive_its_parker<P: Park>(make: fn() -> P) {
+/// Checks that a wake does nothing if the parker was dropped.
+pub fn waker_may_outlive_its_parker<P: Park>(make: fn() -> P) {
     let park = make();
-    let unpark = park.unparker();
-    let other = unpark.clone();
+    let waker = park.waker();
+    let other = waker.clone();
     drop(park);
-    unpark.unpark();
-    drop(unpark);
-    other.unpark();
+    waker.wake_by_ref();
+    drop(waker);
+    other.wake();
 }
 
 /// Checks that a park with a limit ends without an unpark, and leaves the parker as it was.
@@ -86,7 +87,7 @@ pub fn park_with_limit_ends_in_time<P: Park>(make: fn() -> P) {
     for _ in 0..2 {
         park.park_timeout(Duration::from_micros(100));
         park.park_timeout(Duration::ZERO);
-        park.unparker().unpark();
+        park.waker().wake();
         park.park();
     }
 }
@@ -96,11 +97,11 @@ pub fn unparks_from_other_threads_end_a_park<P: Park>(make: fn() -> P) {
     let mut park = make();
     let words = Arc::new(AtomicUsize::new(0));
     let others = [(); 2].map(|()| {
-        let (words, unpark) = (words.clone(), park.unparker());
+        let (words, waker) = (words.clone(), park.waker());
         thread::spawn(move || {
             // Ordering: Relaxed, so that the unpark alone makes the write visible.
             words.fetch_add(1, Relaxed);
-            unpark.unpark();
+            waker.wake();
         })
     });
     // Ordering: Relaxed, as above.
@@ -108,7 +109,7 @@ pub fn unparks_from_other_threads_end_a_park<P: Park>(make: fn() -> P) {
         park.park();
     }
     for other in others {
-        other.join().expect("an unpark doesn't panic");
+        other.join().expect("a wake doesn't panic");
     }
 }
 

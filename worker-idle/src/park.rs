@@ -2,31 +2,32 @@
 //!
 //! ```
 //! use std::{thread, time::Duration};
-//! use worker_idle::park::{Park, ThreadPark, Unpark};
+//! use worker_idle::park::{Park, ThreadPark};
 //!
 //! let mut park = ThreadPark::new();
 //! park.park_timeout(Duration::from_millis(1)); // Nobody unparks this thread.
-//! let unparker = park.unparker();
+//! let waker = park.waker();
 //! let worker = thread::spawn(move || park.park());
-//! unparker.unpark(); // This ends the park, also if the thread parks only later.
+//! waker.wake(); // This ends the park, also if the thread parks only later.
 //! worker.join().unwrap();
 //! ```
-use core::time::Duration;
+use alloc::boxed::Box;
+use core::{task::Waker, time::Duration};
 
 mod block_on;
 #[cfg(feature = "std")]
 mod thread;
 
-pub use block_on::{block_on, waker};
+pub use block_on::block_on;
 #[cfg(feature = "std")]
-pub use thread::{ThreadPark, ThreadUnpark};
+pub use thread::ThreadPark;
 
 /// The way in which a worker waits. An I/O driver implements this trait.
 ///
 /// A driver works in two phases, so that the tasks that it wakes stay on the worker that waited:
 ///
 /// 1. `park`, `park_timeout` and `poll` *collect*: they note which sockets are ready and which
-///    timers are due, and call no [`Waker`](core::task::Waker). A worker that parks counts as
+///    timers are due, and call no [`Waker`]. A worker that parks counts as
 ///    asleep, so tasks that it woke there would go to the injector.
 /// 2. `deliver` wakes the tasks of the collected events. The worker calls `deliver` once it counts
 ///    as awake, so the woken tasks go to the worker's own queue.
@@ -34,42 +35,42 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// A parker that collects no events keeps the default `poll`, `has_events` and `deliver`.
 ///
 /// ```
-/// use std::{sync::{Arc, Condvar, Mutex}, time::Duration};
-/// use worker_idle::park::{Park, Unpark};
+/// use std::{sync::{Arc, Condvar, Mutex}, task::{Wake, Waker}, time::Duration};
+/// use worker_idle::park::Park;
 ///
-/// #[derive(Clone, Default)]
-/// struct Bell(Arc<(Mutex<bool>, Condvar)>);
+/// #[derive(Default)]
+/// struct Bell(Mutex<bool>, Condvar);
 ///
-/// impl Park for Bell {
-///     type Unpark = Self;
+/// struct BellPark(Arc<Bell>);
 ///
+/// impl Park for BellPark {
 ///     fn park(&mut self) {
-///         let (rung, bell) = &*self.0;
+///         let Bell(rung, bell) = &*self.0;
 ///         *bell.wait_while(rung.lock().unwrap(), |rung| !*rung).unwrap() = false;
 ///     }
 ///
 ///     fn park_timeout(&mut self, limit: Duration) {
-///         let (rung, bell) = &*self.0;
+///         let Bell(rung, bell) = &*self.0;
 ///         let waited = bell.wait_timeout_while(rung.lock().unwrap(), limit, |rung| !*rung);
 ///         *waited.unwrap().0 = false;
 ///     }
 ///
-///     fn unparker(&self) -> Self {
-///         self.clone()
+///     fn waker(&self) -> Waker {
+///         Waker::from(self.0.clone())
 ///     }
 /// }
 ///
-/// impl Unpark for Bell {
-///     fn unpark(&self) {
-///         *self.0.0.lock().unwrap() = true;
-///         self.0.1.notify_one();
+/// impl Wake for Bell {
+///     fn wake(self: Arc<Self>) {
+///         *self.0.lock().unwrap() = true;
+///         self.1.notify_one();
 ///     }
 /// }
 ///
-/// let mut bell = Bell::default();
-/// let unparker = bell.unparker();
-/// let thread = std::thread::spawn(move || unparker.unpark());
-/// bell.park();
+/// let mut park = BellPark(Arc::default());
+/// let waker = park.waker();
+/// let thread = std::thread::spawn(move || waker.wake());
+/// park.park();
 /// thread.join().unwrap();
 /// ```
 ///
@@ -77,7 +78,7 @@ pub use thread::{ThreadPark, ThreadUnpark};
 ///
 /// ```
 /// use std::{mem, task::Waker, time::Duration};
-/// use worker_idle::park::{Park, ThreadPark, ThreadUnpark};
+/// use worker_idle::park::{Park, ThreadPark};
 ///
 /// struct Driver {
 ///     thread: ThreadPark,
@@ -86,7 +87,6 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// }
 ///
 /// impl Park for Driver {
-///     type Unpark = ThreadUnpark;
 ///     fn park(&mut self) {
 ///         self.thread.park();
 ///         self.poll(usize::MAX);
@@ -105,8 +105,8 @@ pub use thread::{ThreadPark, ThreadUnpark};
 ///     fn deliver(&mut self) {
 ///         mem::take(&mut self.collected).into_iter().for_each(Waker::wake);
 ///     }
-///     fn unparker(&self) -> ThreadUnpark {
-///         self.thread.unparker()
+///     fn waker(&self) -> Waker {
+///         self.thread.waker()
 ///     }
 /// }
 ///
@@ -119,9 +119,6 @@ pub use thread::{ThreadPark, ThreadUnpark};
 /// assert_eq!(driver.ready.len(), 1);
 /// ```
 pub trait Park {
-    /// The handle that ends this parker's parks.
-    type Unpark: Unpark;
-
     /// Waits without a limit for an unpark. An unpark since the last park returned ends the wait at
     /// once. May return early.
     fn park(&mut self);
@@ -146,38 +143,67 @@ pub trait Park {
     /// events, the worker calls `deliver` again before it parks. By default this does nothing.
     fn deliver(&mut self) {}
 
-    /// Returns the handle that ends this parker's parks.
-    fn unparker(&self) -> Self::Unpark;
+    /// Returns a waker that ends the current or the next `park`. Several wakes before the end of one
+    /// `park` count as one. Writes of the waking thread before the wake are visible after the
+    /// `park`.
+    ///
+    /// A thread that has pushed work calls the waker, so a wake must be short: it neither blocks nor
+    /// panics, and does not call the scheduler. If a wake failed to unpark the thread, the worker
+    /// would stay parked, and count as awake forever.
+    ///
+    /// ```
+    /// use std::{sync::Arc, task::{Wake, Waker}};
+    /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    /// use worker_idle::park::{Park, ThreadPark};
+    ///
+    /// struct Counted(Waker, AtomicU32);
+    ///
+    /// impl Wake for Counted {
+    ///     fn wake(self: Arc<Self>) {
+    ///         self.1.fetch_add(1, Relaxed);
+    ///         self.0.wake_by_ref();
+    ///     }
+    /// }
+    ///
+    /// let mut park = ThreadPark::new();
+    /// let counted = Arc::new(Counted(park.waker(), AtomicU32::new(0)));
+    /// Waker::from(counted.clone()).wake();
+    /// park.park();
+    /// assert_eq!(counted.1.load(Relaxed), 1);
+    /// ```
+    fn waker(&self) -> Waker;
 }
 
-/// Wakes a [`Park`].
-///
-/// A thread that has pushed work calls `unpark`, so the call must be short: it neither blocks nor
-/// panics, and does not call the scheduler. If the call failed to unpark the thread, the worker
-/// would stay parked, and count as awake forever.
-///
-/// ```
-/// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
-/// use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark};
-///
-/// #[derive(Clone)]
-/// struct Counted(ThreadUnpark, Arc<AtomicU32>);
-///
-/// impl Unpark for Counted {
-///     fn unpark(&self) {
-///         self.1.fetch_add(1, Relaxed);
-///         self.0.unpark();
-///     }
-/// }
-///
-/// let mut park = ThreadPark::new();
-/// let unparker = Counted(park.unparker(), Arc::default());
-/// unparker.unpark();
-/// park.park();
-/// assert_eq!(unparker.1.load(Relaxed), 1);
-/// ```
-pub trait Unpark: Clone + Send + Sync + 'static {
-    /// Ends the current or the next `park`. Several calls before the end of one `park` count as
-    /// one. Writes of this thread before the call are visible after the `park`.
-    fn unpark(&self);
+/// A borrowed or boxed parker is one, too: a `Box<dyn Park>` stands for a parker of any type.
+macro_rules! pointer {
+    ($pointer:ty) => {
+        impl<P: Park + ?Sized> Park for $pointer {
+            fn park(&mut self) {
+                (**self).park();
+            }
+
+            fn park_timeout(&mut self, limit: Duration) {
+                (**self).park_timeout(limit);
+            }
+
+            fn poll(&mut self, max: usize) {
+                (**self).poll(max);
+            }
+
+            fn has_events(&self) -> bool {
+                (**self).has_events()
+            }
+
+            fn deliver(&mut self) {
+                (**self).deliver();
+            }
+
+            fn waker(&self) -> Waker {
+                (**self).waker()
+            }
+        }
+    };
 }
+
+pointer!(&mut P);
+pointer!(Box<P>);

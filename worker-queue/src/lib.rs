@@ -11,15 +11,16 @@ mod run_queue;
 mod slot;
 mod steal;
 mod stealer;
+mod taken;
 
 pub use hooks::QueueHooks;
-pub use queue::{Next, WorkerQueue};
+pub use queue::WorkerQueue;
 #[doc(no_inline)]
 pub use queue_global::{Injector, Linked, List, Lock};
 pub use run_queue::RunQueue;
 pub use slot::{Slot, SlotContent};
-pub use steal::Batch;
 pub use stealer::Stealer;
+pub use taken::{Batch, Next};
 
 #[cfg(all(test, selvedge_count, feature = "std"))]
 mod counts;

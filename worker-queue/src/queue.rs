@@ -60,7 +60,7 @@
 //! The ring is borrowed for one operation at a time. No user code runs during an operation, except
 //! the methods of [`Linked`], which by their contract call no queue. An operation collects the
 //! items that overflow, and the queue passes them to the hooks afterwards.
-use crate::{Batch, QueueHooks, Slot, Stealer, arc::Arc};
+use crate::{Batch, Next, QueueHooks, Slot, Stealer, arc::Arc};
 use core::{cell::Cell, fmt};
 use queue_global::{Injector, Linked, List, Lock};
 use queue_spmc::{
@@ -104,15 +104,6 @@ pub struct WorkerQueue<T: Linked> {
     has_slot: bool,
     /// The state of the random numbers that choose the first victim.
     pub(crate) random: Cell<u64>,
-}
-
-/// The item that a worker runs next; see [`WorkerQueue::next`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next<H> {
-    /// The item.
-    pub item: H,
-    /// Whether the item was in the slot.
-    pub from_slot: bool,
 }
 
 impl<T: Linked<Handle: Send>> WorkerQueue<T> {

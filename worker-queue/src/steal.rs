@@ -9,23 +9,13 @@
 //!    worker.
 //! 4. A stolen item belongs to its thief: it was in the victim's ring, and is now in the thief's
 //!    ring or returned to it. The ring guarantees this ([`queue_spmc::ring`]).
-use crate::{Stealer, WorkerQueue};
+use crate::{Batch, Stealer, WorkerQueue};
 use queue_global::Linked;
 use queue_spmc::ring::{Steal, StealLimit};
 use sync_shim::hint;
 
 /// How often a thief tries a ring from which another thief copies.
 const TRIES: u32 = 4;
-
-/// The items that a worker has taken from another queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the first item would be dropped"]
-pub struct Batch<H> {
-    /// The oldest item, to be run.
-    pub first: H,
-    /// The number of other items, which are in the worker's own ring by now.
-    pub moved: usize,
-}
 
 impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Steals half of the first other ring that is not empty. The worker's own ring may be among

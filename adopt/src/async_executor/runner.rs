@@ -8,7 +8,7 @@
 //! block on a task that it has just spawned, and a push wakes no runner while one counts as
 //! searching. For the same reason a runner stops searching before it returns from its poll, unless
 //! it sleeps.
-use super::{CURRENT, Current, Parts, RING, State, Task};
+use super::state::{CURRENT, Current, Parts, RING, Scheduler, State, Task};
 use queue_spmc::{Steal, StealLimit};
 use std::{
     future::Future,
@@ -32,7 +32,7 @@ pub(super) struct Runner<'a> {
     slot: usize,
     /// `None` while the ring is in `CURRENT`.
     current: Option<Current>,
-    owned: Option<Owned<super::Scheduler>>,
+    owned: Option<Owned<Scheduler>>,
     runs: u32,
     searching: bool,
     asleep: bool,

@@ -3,7 +3,6 @@
 //! A [`Job`] is one word: the address of a [`Header`]. The closure follows the header, either in
 //! the stack frame of the thread that waits for the job ([`StackJob`]) or in a box ([`boxed`]). The
 //! header has a link, so the injector queues a job without an allocation.
-use super::latch::Latch;
 use queue_global::Linked;
 use std::{
     any::Any,
@@ -112,6 +111,16 @@ pub(super) fn contain(f: impl FnOnce()) {
 pub(super) fn resume(panic: Box<dyn Any + Send>, unused: impl Sized) -> ! {
     contain(|| drop(unused));
     resume_unwind(panic)
+}
+
+/// A flag that a job sets for the waiting thread when it is done.
+pub(super) trait Latch {
+    /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
+    /// may be gone.
+    ///
+    /// # Safety
+    /// `this` is live. The latch is set once, by a worker of its pool.
+    unsafe fn set(this: *const Self);
 }
 
 /// A job in the frame of the waiting thread.

@@ -3,25 +3,18 @@
 //!
 //! The frame may end as soon as the latch is set. So the thread that sets a latch first copies
 //! everything that it still needs out of the latch. Afterwards it uses nothing of the frame.
-use super::{Awaited, Worker};
+use super::{
+    job::Latch,
+    worker::{Awaited, Worker},
+};
+use std::task::Waker;
 use sync_shim::atomic::{
     AtomicU32,
     Ordering::{Acquire, Release},
 };
-use worker_idle::park::{ThreadUnpark, Unpark};
 
 #[cfg(all(test, selvedge_loom))]
 mod models;
-
-/// A flag that a job sets for the waiting thread when it is done.
-pub(super) trait Latch {
-    /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
-    /// may be gone.
-    ///
-    /// # Safety
-    /// `this` is live. The latch is set once, by a worker of its pool.
-    unsafe fn set(this: *const Self);
-}
 
 /// A latch for a waiting worker, which runs other jobs meanwhile.
 pub(super) struct WorkerLatch {
@@ -54,7 +47,7 @@ impl Latch for WorkerLatch {
         // Ordering: Release pairs with the load in `is_done`.
         latch.done.store(1, Release);
         // From here on the latch may be gone. The pool is not gone, as this thread is its worker.
-        Worker::with(|current| current.shared.workers[worker].unpark.unpark());
+        Worker::with(|current| current.shared.workers[worker].waker.wake_by_ref());
     }
 }
 
@@ -62,13 +55,13 @@ impl Latch for WorkerLatch {
 pub(super) struct OutsideLatch {
     /// 1 once the latch is set.
     done: AtomicU32,
-    unpark: ThreadUnpark,
+    waker: Waker,
 }
 
 impl OutsideLatch {
-    pub(super) fn new(unpark: ThreadUnpark) -> Self {
+    pub(super) fn new(waker: Waker) -> Self {
         let done = AtomicU32::new(0);
-        Self { done, unpark }
+        Self { done, waker }
     }
 }
 
@@ -83,9 +76,9 @@ impl Latch for OutsideLatch {
     unsafe fn set(this: *const Self) {
         // SAFETY: the latch is live until the store below.
         let latch = unsafe { &*this };
-        let unpark = latch.unpark.clone();
+        let waker = latch.waker.clone();
         // Ordering: Release pairs with the load in `is_done`.
         latch.done.store(1, Release);
-        unpark.unpark();
+        waker.wake();
     }
 }

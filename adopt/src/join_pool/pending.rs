@@ -1,5 +1,5 @@
 //! The count of a scope's jobs that are not done, in two halves.
-use super::Awaited;
+use super::worker::Awaited;
 use std::cell::Cell;
 use sync_shim::atomic::{
     AtomicUsize,

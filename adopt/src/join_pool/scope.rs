@@ -1,6 +1,6 @@
 //! Scopes: jobs that borrow from a stack frame, and a worker that waits in that frame for all of
 //! them.
-use super::{Shared, Worker, job, pending::Pending};
+use super::{job, pending::Pending, shared::Shared, worker::Worker};
 use std::{
     any::Any,
     cell::Cell,
@@ -9,7 +9,6 @@ use std::{
     ptr,
     sync::{Mutex, PoisonError},
 };
-use worker_idle::park::Unpark;
 
 /// Spawns jobs that end before the call of [`Pool::scope`](super::Pool::scope) returns.
 pub struct Scope<'scope> {
@@ -112,7 +111,7 @@ impl<'scope> Scope<'scope> {
             // SAFETY: the scope is live until this call counts the job.
             if unsafe { Pending::other_ends_one(pending) } {
                 // The scope may be gone. The pool is not gone, as this thread is its worker.
-                worker.shared.workers[index].unpark.unpark();
+                worker.shared.workers[index].waker.wake_by_ref();
             }
         });
     }

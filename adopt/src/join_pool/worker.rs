@@ -1,5 +1,55 @@
-//! The worker's loop: how it finds jobs, and how it waits.
-use super::{job::resume, *};
+//! A worker: how it finds jobs, and how it waits.
+use super::{
+    job::{Header, Job},
+    shared::{Remote, Shared},
+};
+use queue_global::List;
+use queue_spmc::{Steal, StealLimit, deque, fifo};
+use std::{
+    cell::{Cell, RefCell, UnsafeCell},
+    mem, process, ptr,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Relaxed},
+        },
+    },
+    thread,
+};
+use worker_idle::park::{Park, ThreadPark};
+
+/// The most jobs that a worker takes from the injector at once.
+const BATCH: usize = 32;
+
+/// A worker, on the stack of its thread. Only that thread uses the two `UnsafeCell`s, and no call
+/// that borrows the content of one uses the worker again.
+pub(super) struct Worker {
+    pub(super) index: usize,
+    pub(super) shared: Arc<Shared>,
+    pub(super) deque: UnsafeCell<deque::Worker<Job>>,
+    pub(super) fifo: UnsafeCell<fifo::Worker<Job>>,
+    pub(super) park: RefCell<ThreadPark>,
+}
+
+thread_local! {
+    static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
+}
+
+/// A condition that a worker waits for.
+pub(super) trait Awaited {
+    fn is_done(&self) -> bool;
+    /// Announces that the worker may park. From then on, the thread that makes the condition true
+    /// unparks the worker.
+    fn will_sleep(&self) {}
+}
+
+impl Awaited for AtomicBool {
+    fn is_done(&self) -> bool {
+        // Ordering: Acquire pairs with the store in the pool's drop.
+        self.load(Acquire)
+    }
+}
 
 impl Worker {
     /// Calls `f` with this thread's worker, or with `None` if the thread is no worker.
@@ -28,42 +78,6 @@ impl Worker {
         CURRENT.set(ptr::null());
     }
 
-    #[inline]
-    pub(super) fn join<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
-    where
-        A: FnOnce() -> RA + Send,
-        B: FnOnce() -> RB + Send,
-        RA: Send,
-        RB: Send,
-    {
-        let job = StackJob::new(b, WorkerLatch::new(self.index));
-        // SAFETY: `as_job` is called once. Until the handle is back or the latch is set, the job
-        // stays in this frame, and this thread uses only the latch.
-        let handle = unsafe { job.as_job() };
-        let address = handle.address();
-        let abort = AbortOnUnwind;
-        self.push(handle);
-        let a = catch_unwind(AssertUnwindSafe(a));
-        while let Some(other) = self.pop() {
-            if other.address() == address {
-                // No thief has stolen `b`, and this was its handle.
-                mem::forget(abort);
-                return match a {
-                    Ok(a) => (a, job.into_closure()()),
-                    Err(panic) => resume(panic, job.into_closure()),
-                };
-            }
-            other.run();
-        }
-        self.run_until(&job.latch);
-        mem::forget(abort);
-        match (a, job.into_result()) {
-            (Ok(a), Ok(b)) => (a, b),
-            (Err(panic), b) => resume(panic, b),
-            (Ok(a), Err(panic)) => resume(panic, a),
-        }
-    }
-
     /// Pushes a forked job (rule 2).
     #[inline]
     pub(super) fn push(&self, job: Job) {
@@ -86,7 +100,7 @@ impl Worker {
     }
 
     #[inline]
-    fn pop(&self) -> Option<Job> {
+    pub(super) fn pop(&self) -> Option<Job> {
         // SAFETY: as in `push`.
         unsafe { &mut *self.deque.get() }.pop()
     }

@@ -14,7 +14,7 @@ use crate::{
     worker::{
         core::Core,
         driver::Parker,
-        park::{self, Park},
+        park::Park,
         queue::Queue,
         shared::{Remote, Shared},
         unpark::Unparker,
@@ -46,8 +46,7 @@ impl Builder {
             self.monitor.turn_off();
             let events = Events::new(1, self.polling);
             let parks = vec![events.park_of_users(0)];
-            let unparker = |park: &EventsPark| park::waker(park.unparker());
-            let (shared, mut cores) = self.assemble(parks, unparker, Some(events));
+            let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
             if enable_io {
                 shared.events.open()?;
             }
@@ -71,7 +70,7 @@ impl Builder {
             ((0..workers).map(parker).collect(), Some(events))
         };
         let enable_io = self.enable_io;
-        let (shared, cores) = self.assemble(parkers, Parker::unparker, events);
+        let (shared, cores) = self.assemble(parkers, Parker::waker, events);
         if enable_io {
             shared.events.open()?;
         }
@@ -155,7 +154,7 @@ impl Builder {
             "build_driven needs a Park for each worker, and at least one"
         );
         self.monitor.turn_off();
-        let (shared, cores) = self.assemble(parks, |park| park::waker(park.unparker()), None);
+        let (shared, cores) = self.assemble(parks, |park| park.waker(), None);
         let workers = cores
             .into_iter()
             .map(|(core, park)| Worker::new(core, park));
@@ -204,9 +203,7 @@ impl Builder {
                 stealer: queue.stealer(),
                 unparker: Unparker::new(unpark),
                 lent: Lent::new(),
-                #[cfg(feature = "monitor")]
                 call: sched_monitor::Handoff::new(),
-                #[cfg(feature = "monitor")]
                 thread: sync_shim::atomic::AtomicU32::new(0),
                 nudged_at: AtomicU64::new(0),
                 counters: CachePadded::new(Counters::new(settings.poll_times)),

@@ -3,28 +3,20 @@
 use crate::{
     Builder, Runtime, Worker,
     events::Events,
-    worker::{
-        driver::Parker,
-        park::{self, Park},
-    },
+    worker::{driver::Parker, park::Park},
 };
 use worker_idle::Backoff;
 
 impl Builder {
     /// Lets the start of the monitor's thread fail.
-    #[cfg(all(test, feature = "monitor", not(selvedge_loom)))]
+    #[cfg(all(test, not(selvedge_loom)))]
     pub(crate) fn fail_at_monitor(mut self) -> Self {
         self.monitor.fails = true;
         self
     }
 
     /// Removes the time limit of slices: the monitor then ends no slice for its length alone.
-    #[cfg(all(
-        test,
-        feature = "monitor",
-        feature = "groups",
-        not(any(selvedge_loom, selvedge_shuttle))
-    ))]
+    #[cfg(all(test, feature = "groups", not(any(selvedge_loom, selvedge_shuttle))))]
     pub(crate) fn endless_slices(mut self) -> Self {
         self.monitor.endless_slices = true;
         self
@@ -76,8 +68,7 @@ impl Builder {
 
         let events = Events::new(2, self.polling);
         let parks = (0..2).map(|worker| events.park(worker)).collect();
-        let unparker = |park: &EventsPark| park::waker(park.unparker());
-        let (shared, mut cores) = self.assemble(parks, unparker, Some(events));
+        let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
         let (unstarted, park) = cores.remove(1);
         unstarted.park.set(Some(Parker::Events(park)));
         unstarted.searching.set(true);

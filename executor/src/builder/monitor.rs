@@ -61,7 +61,6 @@ impl Builder {
     /// assert!(runtime.metrics().preempted > 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
     pub fn monitor(mut self, on: bool) -> Self {
         self.monitor.on = on;
         self.monitor.at_once = on;
@@ -75,10 +74,10 @@ impl Builder {
     /// still goes on, and again each time the poll's age has doubled. By default it calls the hook
     /// at most [five times a minute](Self::stall_reports_per_minute), over all workers.
     ///
-    /// The monitor calls the hook in its own thread, so the hook must not block. With the feature
-    /// `backtrace` a report has the [stack](crate::Stall) of the worker's thread. The lookup of the
-    /// functions' names on that stack may take long, so the hook should leave the lookup to another
-    /// thread.
+    /// The monitor calls the hook in its own thread, so the hook must not block. In a program that
+    /// depends on `sched-monitor` with its feature `backtrace`, a report has the
+    /// [stack](crate::Stall) of the worker's thread. The lookup of the functions' names on that
+    /// stack may take long, so the hook should leave the lookup to another thread.
     ///
     /// The monitor does not report a poll that is in a [`syscall`](crate::syscall()). Nor does it
     /// report a poll that [blocks in place](crate::block_in_place()), once another thread has taken
@@ -103,7 +102,6 @@ impl Builder {
     /// assert!(matches!(cause, Cause::Blocked { .. }), "{cause}");
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
     pub fn on_stall(mut self, hook: impl Fn(&crate::Stall) + Send + Sync + 'static) -> Self {
         self.monitor.on_stall = Some(std::sync::Arc::new(hook));
         self.monitor.at_once = true;
@@ -120,7 +118,6 @@ impl Builder {
     /// assert_eq!(runtime.metrics().stalls, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
     pub fn stall_threshold(mut self, threshold: Duration) -> Self {
         self.monitor.threshold = threshold;
         self
@@ -137,7 +134,6 @@ impl Builder {
     /// assert_eq!(runtime.metrics().stalls, 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "monitor")))]
     pub fn stall_reports_per_minute(mut self, reports: u32) -> Self {
         self.monitor.reports_per_minute = reports;
         self

@@ -30,8 +30,6 @@ pub(crate) enum Over<'a, P> {
 }
 
 impl<P: Park> Park for Over<'_, P> {
-    type Unpark = P::Unpark;
-
     fn park(&mut self) {
         match self {
             Self::Timers(park) => park.park(),
@@ -67,10 +65,10 @@ impl<P: Park> Park for Over<'_, P> {
         }
     }
 
-    fn unparker(&self) -> P::Unpark {
+    fn waker(&self) -> Waker {
         match self {
-            Self::Timers(park) => park.unparker(),
-            Self::Events(park) => park.unparker(),
+            Self::Timers(park) => park.waker(),
+            Self::Events(park) => park.waker(),
         }
     }
 }
@@ -166,7 +164,6 @@ impl Events {
     }
 
     /// The same for a runtime that runs already.
-    #[cfg(feature = "monitor")]
     pub(crate) fn let_stand_by(&self) {
         self.0.let_stand_by();
     }
@@ -183,7 +180,6 @@ impl Events {
     }
 
     /// Fires timers and polls sockets that no worker has looked at for this time.
-    #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self, late: Duration) {
         self.0.poll_overdue(late);
     }
@@ -191,7 +187,6 @@ impl Events {
     /// Returns the time until the call of [`poll_overdue`](Self::poll_overdue) that is due next, if
     /// no worker looks at timers and sockets before. `None` if a parked worker waits for them, or
     /// if there are none.
-    #[cfg(feature = "monitor")]
     pub(crate) fn until_overdue(&self, late: Duration) -> Option<Duration> {
         self.0.until_overdue(late)
     }

@@ -4,41 +4,13 @@ use crate::worker::{
     park::{Park, ThreadPark},
     shared::Shared,
 };
-use std::{future::Future, task::Waker, time::Duration};
+use std::{future::Future, task::Waker};
 use sync_shim::sync::Arc;
 
 pub(crate) type EventsPark = ThreadPark;
 
 /// A user's parker.
-pub(crate) struct Over<'a, P>(&'a mut P);
-
-impl<P: Park> Park for Over<'_, P> {
-    type Unpark = P::Unpark;
-
-    fn park(&mut self) {
-        self.0.park();
-    }
-
-    fn park_timeout(&mut self, limit: Duration) {
-        self.0.park_timeout(limit);
-    }
-
-    fn poll(&mut self, max: usize) {
-        self.0.poll(max);
-    }
-
-    fn has_events(&self) -> bool {
-        self.0.has_events()
-    }
-
-    fn deliver(&mut self) {
-        self.0.deliver();
-    }
-
-    fn unparker(&self) -> P::Unpark {
-        self.0.unparker()
-    }
-}
+pub(crate) type Over<'a, P> = &'a mut P;
 
 /// Stands for the choice of how sockets are polled.
 #[derive(Clone, Copy, Default)]
@@ -99,7 +71,6 @@ impl Events {
         self
     }
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn let_stand_by(&self) {}
 
     pub(crate) fn recruit_standby(&self) -> bool {
@@ -111,10 +82,8 @@ impl Events {
         false
     }
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn poll_overdue(&self, _: std::time::Duration) {}
 
-    #[cfg(feature = "monitor")]
     pub(crate) fn until_overdue(&self, _: std::time::Duration) -> Option<std::time::Duration> {
         None
     }
@@ -150,7 +119,7 @@ impl DrivenEvents {
     }
 
     pub(crate) fn over<'a, P: Park>(&'a mut self, park: &'a mut P) -> Over<'a, P> {
-        Over(park)
+        park
     }
 }
 

@@ -95,7 +95,6 @@ impl Groups {
     }
 
     /// The name of the group whose turn it is on a worker, if a group was ever built.
-    #[cfg(feature = "monitor")]
     pub(crate) fn name_of_turn(&self, worker: usize) -> Option<String> {
         if !self.is_used() {
             return None;

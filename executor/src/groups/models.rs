@@ -2,7 +2,7 @@
 use super::group::Group;
 use crate::{
     Builder, Runtime, SchedulingGroup, Tick, Worker, spawn_in,
-    worker::park::{Park, ThreadPark, Unpark},
+    worker::park::{Park, ThreadPark},
     yield_now,
 };
 use std::{
@@ -119,11 +119,11 @@ fn push_into_a_list(preemptions: usize) {
         let (runtime, [mut one, mut two]) = driven();
         let batch = group(&runtime, "batch");
         let ran = Arc::new(AtomicUsize::new(0));
-        let (count, done) = (ran.clone(), two.park_mut().unparker());
+        let (count, done) = (ran.clone(), two.park_mut().waker());
         drop(spawn_in(&batch, async move {
             drop(crate::spawn(async move {
                 count.fetch_add(1, Relaxed);
-                done.unpark(); // If `two` sleeps, it wakes and sees the count.
+                done.wake_by_ref(); // If `two` sleeps, it wakes and sees the count.
             }));
         }));
         let other = thread::spawn(move || {
@@ -153,11 +153,11 @@ fn requeued_task_racing_a_thief_is_found() {
         let batch = group(&runtime, "batch");
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..2 {
-            let (ran, done) = (ran.clone(), two.park_mut().unparker());
+            let (ran, done) = (ran.clone(), two.park_mut().waker());
             let task = async move {
                 yield_now().await;
                 ran.fetch_add(1, Relaxed);
-                done.unpark(); // If `two` sleeps, it wakes and sees the count.
+                done.wake_by_ref(); // If `two` sleeps, it wakes and sees the count.
             };
             drop(spawn_in(&batch, task).unwrap());
         }

@@ -72,14 +72,12 @@ impl GroupStealer {
     }
 
     /// Returns whether the worker has tasks, even if no other worker may steal them.
-    #[cfg(feature = "monitor")]
     pub(crate) fn has_tasks(&self) -> bool {
         let is_empty = self.ring.is_empty() && self.ring.slot_is_empty() && self.queued() == 0;
         !is_empty || self.has_mail()
     }
 
     /// Returns whether tasks wait in the worker's inbox.
-    #[cfg(feature = "monitor")]
     pub(crate) fn has_mail(&self) -> bool {
         self.inbox().is_some_and(|inbox| !inbox.is_empty())
     }
@@ -89,7 +87,6 @@ impl GroupStealer {
     }
 
     /// The number of tasks in the worker's queue, with that in its slot.
-    #[cfg(feature = "monitor")]
     pub(crate) fn waiting(&self) -> usize {
         self.len() + usize::from(!self.ring.slot_is_empty())
     }

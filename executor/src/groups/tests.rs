@@ -479,7 +479,6 @@ fn groups_come_and_go_in_the_same_place() {
 /// thread. It must do so even if no other worker may steal these tasks.
 ///
 /// Fails if the monitor counts only tasks that a thief may take.
-#[cfg(feature = "monitor")]
 #[test]
 fn monitor_finds_the_work_of_a_sharded_worker() {
     let mut one = OneWorker::of(Builder::new().sharded(true));
@@ -713,7 +712,6 @@ fn overdue_turn_ends_where_the_task_may_yield() {
 ///
 /// Fails without the monitor's duty `EndTurns`: no slice ends by itself here.
 #[test]
-#[cfg(feature = "monitor")]
 fn monitor_ends_overdue_turns() {
     let time = Arc::new(AtomicU64::new(0));
     let builder = Builder::new().workers(1).group_clock(time.clone());

@@ -62,7 +62,7 @@ fn is_long(worker: &Observed, now: Duration) -> bool {
     polls && now.saturating_sub(worker.poll_since) >= LONG
 }
 
-#[cfg(all(test, feature = "time", not(any(selvedge_loom, selvedge_shuttle))))]
+#[cfg(all(test, feature = "net", not(any(selvedge_loom, selvedge_shuttle))))]
 mod tests {
     use super::PollOverdue;
     use crate::Builder;

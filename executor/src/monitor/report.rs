@@ -59,7 +59,6 @@ impl Reports {
         if !to_stderr && !to_tracing {
             return;
         }
-        #[cfg(feature = "backtrace")]
         if stall.stack.is_some() {
             self.wait();
             let name = format!("{}-stall", shared.settings.thread_name);
@@ -106,7 +105,6 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
     #[cfg(not(feature = "groups"))]
     let own = stealer.len() + usize::from(!stealer.slot_is_empty());
     // The stack belongs to the stalled poll only if the worker is still in that poll.
-    #[cfg(feature = "backtrace")]
     let is_same_poll = shared.remotes[stall.worker].counters.polls.get() == stall.poll;
     Stall {
         task: stall.subject.task,
@@ -120,17 +118,12 @@ fn describe(shared: &Shared, stall: &sched_monitor::Stall) -> Stall {
         times: stall.times,
         waiting: (own + shared.count_injected()) as u64,
         held_back: stall.held_back,
-        #[cfg(feature = "backtrace")]
         stack: stall.stack.clone().filter(|_| is_same_poll),
     }
 }
 
 /// Writes a report to `tracing`, if that feature is on, and to standard error, if `to_stderr`.
 fn write(stall: &Stall, to_stderr: bool) {
-    #[cfg(all(feature = "tracing", feature = "backtrace"))]
-    let stack = stall.stack.as_ref().map(tracing::field::display);
-    #[cfg(all(feature = "tracing", not(feature = "backtrace")))]
-    let stack = None::<&str>;
     #[cfg(feature = "tracing")]
     tracing::warn!(
         target: "selvedge::stall",
@@ -142,7 +135,7 @@ fn write(stall: &Stall, to_stderr: bool) {
         thread = stall.thread,
         lasted_ms = stall.lasted.as_millis() as u64,
         cause = %stall.cause,
-        stack,
+        stack = stall.stack.as_ref().map(tracing::field::display),
         "a poll lasts"
     );
     if to_stderr {

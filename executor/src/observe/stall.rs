@@ -1,5 +1,4 @@
 //! Stall reports: what the monitor says about a long poll.
-#[cfg(feature = "backtrace")]
 use sched_monitor::Stack;
 use sched_monitor::{Cause, Times};
 use std::{borrow::Cow, fmt, panic::Location, sync::Arc, time::Duration};
@@ -54,10 +53,9 @@ pub struct Stall {
     /// makes at most five a minute, or as many as
     /// [`stall_reports_per_minute`](crate::Builder::stall_reports_per_minute) says.
     pub held_back: u64,
-    /// The stack of the thread, if the monitor could capture it: on Linux, on x86-64 and 64-bit
-    /// ARM. `None` if the worker had begun another poll by the time of the capture.
-    #[cfg(feature = "backtrace")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "backtrace")))]
+    /// The stack of the thread, if the monitor could capture it. For this the program depends on
+    /// `sched-monitor` with its feature `backtrace`, and runs on Linux, on x86-64 or 64-bit ARM.
+    /// `None` also if the worker had begun another poll by the time of the capture.
     pub stack: Option<Stack>,
 }
 
@@ -89,7 +87,6 @@ impl fmt::Display for Stall {
                 "\n  times:   {on_cpu:?} on CPU, {runnable:?} waiting for a CPU"
             )?;
         }
-        #[cfg(feature = "backtrace")]
         if let Some(stack) = &self.stack {
             write_stack(stack, f)?;
         }
@@ -102,7 +99,6 @@ impl fmt::Display for Stall {
 
 /// Writes the functions of a stack from the innermost one on, without those of the task's cell and
 /// of the worker.
-#[cfg(feature = "backtrace")]
 fn write_stack(stack: &Stack, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let frames = stack.resolve();
     // An inlined function has no path in its name, but it has a file.

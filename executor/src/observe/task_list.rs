@@ -131,7 +131,6 @@ impl TaskList {
     }
 
     /// Finds the entry of a task. It looks through the whole list.
-    #[cfg(feature = "monitor")]
     pub(crate) fn find(&self, task: u64) -> Option<Arc<Entry>> {
         self.0.iter().find_map(|shard| {
             let shard = shard.lock();

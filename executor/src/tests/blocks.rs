@@ -104,7 +104,6 @@ fn after_blocking_in_place_a_task_may_not_block_on() {
 }
 
 /// Fails if a hook that is called in a task, or around its poll, gives the task's worker away.
-#[cfg(feature = "monitor")]
 #[test]
 fn hook_that_blocks_in_place_keeps_the_worker() {
     let runtime = Builder::new()
@@ -456,7 +455,6 @@ fn offered_worker_requests_no_second_thread() {
 ///
 /// Fails if `build` returns the error, or leaves the core in the cell.
 #[test]
-#[cfg(feature = "monitor")]
 fn runtime_whose_monitor_cannot_start_goes_on() {
     for at_once in [false, true] {
         let builder = Builder::new().workers(1).fail_at_monitor();
@@ -479,7 +477,6 @@ fn runtime_whose_monitor_cannot_start_goes_on() {
 }
 
 /// Fails if the monitor does not learn of a call that has ended before it looks.
-#[cfg(feature = "monitor")]
 #[test]
 fn annotated_calls_are_counted_for_the_monitor() {
     let runtime = Builder::new().workers(1).build().unwrap();

@@ -619,7 +619,6 @@ fn pushes_beside_long_polls_wait_for_few_polls() {
 fn burst_beside_polls_of_50_ms_waits_for_few_polls() {
     const TASKS: usize = 100;
     let builder = Builder::new().workers(2);
-    #[cfg(feature = "monitor")]
     let builder = builder.on_stall(|_| {});
     let runtime = builder.build().unwrap();
     let (begun, ends) = <(Arc<AtomicUsize>, Arc<AtomicBool>)>::default();
@@ -662,7 +661,6 @@ fn burst_beside_polls_of_50_ms_waits_for_few_polls() {
 fn long_task_of_the_injector_leaves_time_to_own_tasks() {
     const TASKS: usize = 100;
     let builder = Builder::new().workers(1);
-    #[cfg(feature = "monitor")]
     let builder = builder.monitor(false);
     let runtime = builder.build().unwrap();
     let (polls, ended) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
@@ -700,11 +698,10 @@ fn long_task_of_the_injector_leaves_time_to_own_tasks() {
 /// Fails if a worker whose slice is over looks neither for timers nor at the injector while it has
 /// tasks of its own.
 #[test]
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 fn ended_slices_do_not_hold_up_timers_and_the_injector() {
     use std::{future::poll_fn, task::Poll, time::Duration};
     let builder = Builder::new().workers(1);
-    #[cfg(feature = "monitor")]
     let builder = builder.monitor(false);
     let runtime = builder.build().unwrap();
     let over = Arc::new(AtomicBool::new(false));

@@ -38,7 +38,7 @@ fn run_until_stalled_runs_what_tasks_wake_and_spawn() {
 }
 
 /// Fails if a timer that is due does not fire, in either runtime.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn run_until_stalled_fires_timers_that_are_due() {
     use net_driver::time::{Duration, sleep};
@@ -325,7 +325,7 @@ fn spawn_many_inherits_the_group() {
 }
 
 /// Fails, by a hang, if a timer does not fire while a local task is ready, in either runtime.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn local_task_that_yields_lets_a_timer_fire() {
     use net_driver::time::{Duration, sleep};
@@ -365,14 +365,14 @@ fn local_task_that_yields_lets_a_timer_fire() {
 }
 
 /// The two ways to run all ready tasks: in one call, or one task after another.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 const RUNS: [fn(&runtime::LocalRuntime); 2] = [
     |runtime| runtime.run_until_stalled(),
     |runtime| while runtime.try_run_one() {},
 ];
 
 /// Waits until the time has come.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 fn wait_until(time: std::time::Instant) {
     while std::time::Instant::now() < time {
         std::thread::yield_now();
@@ -380,7 +380,7 @@ fn wait_until(time: std::time::Instant) {
 }
 
 /// Fails if a local task stays behind that only the last look has woken.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn local_task_that_a_look_has_woken_runs_before_the_return() {
     use net_driver::time::{Duration, sleep};
@@ -452,16 +452,15 @@ fn socket_that_becomes_ready_after_a_look_is_seen() {
 }
 
 /// A runtime whose timers no monitor fires.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 fn unmonitored() -> Runtime {
     let builder = Builder::new_current_thread();
-    #[cfg(feature = "monitor")]
     let builder = builder.monitor(false);
     builder.build().unwrap()
 }
 
 /// Polls sleeps of so many milliseconds with this waker, in a runtime's scope.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 fn poll_sleeps(
     count: usize,
     millis: u64,
@@ -481,14 +480,14 @@ fn poll_sleeps(
 }
 
 /// Sleeps behind `count` timers that wake `waker`.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 async fn sleep_behind(count: usize, waker: std::task::Waker) {
     let _others = poll_sleeps(count, 20, &waker);
     net_driver::time::sleep(std::time::Duration::from_millis(30)).await;
 }
 
 /// Fails if timers that wake other things than tasks end the look before a task's timer.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn timers_of_foreign_wakers_do_not_end_the_look() {
     use std::time::{Duration, Instant};
@@ -507,7 +506,7 @@ fn timers_of_foreign_wakers_do_not_end_the_look() {
 }
 
 /// Fails if wakers that panic keep the wakers behind them from being called.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn wakers_that_panic_do_not_end_the_look() {
     use std::time::{Duration, Instant};
@@ -527,7 +526,7 @@ fn wakers_that_panic_do_not_end_the_look() {
 }
 
 /// Fails if a waker that a look of a `LocalRuntime` calls has no driver.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn waker_that_a_look_calls_may_make_a_timer() {
     struct Arms(AtomicBool);
@@ -546,7 +545,7 @@ fn waker_that_a_look_calls_may_make_a_timer() {
 
 /// Fails if a waker can call into the `LocalRuntime` that calls the waker. The inner call would
 /// have no driver that lasts.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn local_runtime_refuses_a_waker_that_blocks_in_it() {
     use net_driver::time::{Duration, sleep};

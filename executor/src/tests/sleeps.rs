@@ -2,7 +2,7 @@
 use super::LONG;
 use crate::{
     Builder, Tick,
-    worker::park::{Park, ThreadPark, ThreadUnpark, Unpark},
+    worker::park::{Park, ThreadPark},
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
+    task::{Wake, Waker},
     thread,
     time::{Duration, Instant},
 };
@@ -192,8 +193,6 @@ impl Frail {
 }
 
 impl Park for Frail {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         self.wait(ThreadPark::park);
     }
@@ -202,8 +201,8 @@ impl Park for Frail {
         self.wait(|park| park.park_timeout(limit));
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        self.0.unparker()
+    fn waker(&self) -> Waker {
+        self.0.waker()
     }
 }
 
@@ -238,13 +237,12 @@ fn a_worker_whose_parker_panicked_goes_on_or_ends() {
     }
 }
 
-/// Unparker that panics once when its flag is set.
-#[derive(Clone)]
-struct Explosive(ThreadUnpark, Arc<AtomicBool>);
+/// Wakes a parker, and panics once when its flag is set.
+struct Explosive(Waker, Arc<AtomicBool>);
 
-impl Unpark for Explosive {
-    fn unpark(&self) {
-        self.0.unpark();
+impl Wake for Explosive {
+    fn wake(self: Arc<Self>) {
+        self.0.wake_by_ref();
         if self.1.swap(false, SeqCst) {
             panic!("in an unpark");
         }
@@ -254,8 +252,6 @@ impl Unpark for Explosive {
 struct Bomb(ThreadPark, Arc<AtomicBool>);
 
 impl Park for Bomb {
-    type Unpark = Explosive;
-
     fn park(&mut self) {
         self.0.park();
     }
@@ -264,13 +260,13 @@ impl Park for Bomb {
         self.0.park_timeout(limit);
     }
 
-    fn unparker(&self) -> Explosive {
-        Explosive(self.0.unparker(), self.1.clone())
+    fn waker(&self) -> Waker {
+        Waker::from(Arc::new(Explosive(self.0.waker(), self.1.clone())))
     }
 }
 
 #[test]
-fn panic_of_an_unparker_goes_to_the_handler() {
+fn panic_of_a_parkers_waker_goes_to_the_handler() {
     let armed = Arc::new(AtomicBool::new(false));
     let heard = Arc::new(AtomicUsize::new(0));
     let count = heard.clone();
@@ -302,8 +298,6 @@ fn panic_of_an_unparker_goes_to_the_handler() {
 struct Meanwhile(Option<Box<dyn FnOnce() + Send>>);
 
 impl Park for Meanwhile {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         if let Some(happens) = self.0.take() {
             happens();
@@ -314,8 +308,8 @@ impl Park for Meanwhile {
         self.park();
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        ThreadPark::new().unparker()
+    fn waker(&self) -> Waker {
+        ThreadPark::new().waker()
     }
 }
 

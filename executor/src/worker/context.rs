@@ -24,7 +24,6 @@ sync_shim::thread_local! {
     static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
     /// Whether an `EnterGuard` may have come or gone while the thread had no core. If so, a
     /// `syscall` decides anew at its end whether spawns take the slow path.
-    #[cfg(feature = "monitor")]
     static MISSED: Cell<bool> = const { Cell::new(false) };
     /// Keeps a test's paused clock from jumping in the rest of a poll that has lost its core. The
     /// runtime does not know of the poll's thread then.
@@ -104,12 +103,9 @@ fn update_special_spawns() {
         let special = core.shared.settings.special_spawns || scope::is_guarded();
         core.special_spawns.set(special);
     });
-    #[cfg(feature = "monitor")]
     if updated.is_none() {
         let _ = MISSED.try_with(|missed| missed.set(true));
     }
-    #[cfg(not(feature = "monitor"))]
-    let _: Option<()> = updated;
 }
 
 /// Returns this thread's core, if the thread is a worker.
@@ -189,7 +185,6 @@ pub(crate) fn take_core() -> Option<TakenCore> {
 
 /// Takes the core out of the thread-local, for a call that the monitor watches. Returns `None` if
 /// there is no core, if the core stays with this thread, or if there is no monitor.
-#[cfg(feature = "monitor")]
 #[inline]
 pub(crate) fn take_core_for_call() -> Option<Box<Core>> {
     let may = with_core(|core| core.lendable.get() && core.shared.monitor.start(&core.shared));
@@ -218,7 +213,6 @@ pub(crate) fn put_core(core: Box<Core>) {
 
 /// Puts back a core that was only in `Remote::call` since it was taken. The scopes that decide
 /// about the core's spawns are the same as then, unless an `EnterGuard` came or went.
-#[cfg(feature = "monitor")]
 #[inline]
 pub(crate) fn put_core_after_call(core: Box<Core>) {
     CORE.with(|at| at.set(Box::into_raw(core)));
@@ -227,7 +221,6 @@ pub(crate) fn put_core_after_call(core: Box<Core>) {
     }
 }
 
-#[cfg(feature = "monitor")]
 #[cold]
 #[inline(never)]
 fn catch_up() {

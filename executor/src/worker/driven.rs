@@ -334,16 +334,16 @@ impl<P: Park> Worker<P> {
 
     /// Returns the parker.
     ///
-    /// The runtime uses the unparker that this parker returned when the runtime was built. If you
-    /// put another [`Park`] in its place, that same unparker must end the parks of the new one.
+    /// The runtime uses the waker that this parker returned when the runtime was built. If you put
+    /// another [`Park`] in its place, that same waker must end the parks of the new one.
     /// Otherwise this worker stays asleep when there is work.
     ///
     /// ```
-    /// use selvedge_executor::park::{Park, ThreadPark, Unpark};
+    /// use selvedge_executor::park::{Park, ThreadPark};
     ///
     /// let (_runtime, mut workers) = selvedge_executor::Builder::new().build_driven([ThreadPark::new()]);
     /// let mut worker = workers.remove(0);
-    /// worker.park_mut().unparker().unpark();
+    /// worker.park_mut().waker().wake();
     /// worker.park(); // Returns at once.
     /// ```
     pub fn park_mut(&mut self) -> &mut P {

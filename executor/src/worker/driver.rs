@@ -18,49 +18,16 @@
 //!    started.
 use crate::{
     events::{DrivenEvents, Events, EventsPark},
-    worker::park::{Park, waker},
+    worker::park::Park,
 };
-use std::{sync::Arc, task::Waker, time::Duration};
+use std::{sync::Arc, task::Waker};
 use sync_shim::panics;
 
+/// A driver of any type. It moves with its core.
+pub(crate) type BoxPark = Box<dyn Park + Send>;
+
 /// Makes the driver of the worker with this index.
-pub(crate) type MakeDriver = Arc<dyn Fn(usize) -> Box<dyn Driver> + Send + Sync>;
-
-/// A [`Park`] of any type. It moves with its core.
-pub(crate) trait Driver: Send {
-    fn park(&mut self);
-    fn park_timeout(&mut self, limit: Duration);
-    fn poll(&mut self, max: usize);
-    fn has_events(&self) -> bool;
-    fn deliver(&mut self);
-    fn waker(&self) -> Waker;
-}
-
-impl<P: Park + Send> Driver for P {
-    fn park(&mut self) {
-        Park::park(self);
-    }
-
-    fn park_timeout(&mut self, limit: Duration) {
-        Park::park_timeout(self, limit);
-    }
-
-    fn poll(&mut self, max: usize) {
-        Park::poll(self, max);
-    }
-
-    fn has_events(&self) -> bool {
-        Park::has_events(self)
-    }
-
-    fn deliver(&mut self) {
-        Park::deliver(self);
-    }
-
-    fn waker(&self) -> Waker {
-        waker(Park::unparker(self))
-    }
-}
+pub(crate) type MakeDriver = Arc<dyn Fn(usize) -> BoxPark + Send + Sync>;
 
 /// How a worker's thread waits.
 pub(crate) enum Parker {
@@ -70,7 +37,7 @@ pub(crate) enum Parker {
 
 /// Owns a driver, and catches a panic of its drop: any thread may drop the core (rule 4).
 pub(crate) struct OwnedDriver {
-    pub(crate) driver: Option<Box<dyn Driver>>,
+    pub(crate) driver: Option<BoxPark>,
     /// The timers over the driver, once the core has the driver.
     pub(crate) events: Option<DrivenEvents>,
 }
@@ -99,9 +66,9 @@ impl Parker {
         self
     }
 
-    pub(crate) fn unparker(&self) -> Waker {
+    pub(crate) fn waker(&self) -> Waker {
         match self {
-            Self::Events(park) => waker(park.unparker()),
+            Self::Events(park) => park.waker(),
             Self::Driver(driver) => {
                 let driver = driver.driver.as_ref();
                 driver.expect("it is there until the drop").waker()

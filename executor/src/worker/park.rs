@@ -20,7 +20,7 @@ use crate::{
     worker::{
         context,
         core::Core,
-        driver::{Driver, OwnedDriver, Parker},
+        driver::{BoxPark, OwnedDriver, Parker},
         scheduler::Task,
     },
 };
@@ -29,7 +29,7 @@ use worker_idle::{Watch, Woken};
 #[cfg(feature = "groups")]
 use worker_queue::RunQueue;
 
-pub use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark, block_on, waker};
+pub use worker_idle::park::{Park, ThreadPark, block_on};
 
 /// Events that a busy worker collects at once.
 pub(crate) const MAX_EVENTS: usize = 64;
@@ -255,50 +255,11 @@ impl Core {
 }
 
 impl OwnedDriver {
-    /// Runs `f` on the driver, with the timers over it.
-    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut Over<'_, Borrowed<'_>>) -> R) -> R {
-        let driver = self.driver.as_deref_mut();
-        let mut driver = Borrowed(driver.expect("it is there until the drop"));
-        let events = self.events.as_mut();
-        f(&mut events.expect("the core has it").over(&mut driver))
-    }
-}
-
-/// A borrowed driver. Its unparker is never requested.
-pub(crate) struct Borrowed<'a>(&'a mut dyn Driver);
-
-/// Stands for the unparker, which was taken when the runtime was built.
-#[derive(Clone)]
-pub(crate) struct NoUnpark;
-
-impl Unpark for NoUnpark {
-    fn unpark(&self) {}
-}
-
-impl Park for Borrowed<'_> {
-    type Unpark = NoUnpark;
-
-    fn park(&mut self) {
-        context::without_core(|| self.0.park());
-    }
-
-    fn park_timeout(&mut self, limit: Duration) {
-        context::without_core(|| self.0.park_timeout(limit));
-    }
-
-    fn poll(&mut self, max: usize) {
-        context::without_core(|| self.0.poll(max));
-    }
-
-    fn has_events(&self) -> bool {
-        context::without_core(|| self.0.has_events())
-    }
-
-    fn deliver(&mut self) {
-        self.0.deliver();
-    }
-
-    fn unparker(&self) -> NoUnpark {
-        NoUnpark
+    /// Runs `f` on the driver, with the timers over it. The driver's code does not find the core
+    /// meanwhile (rule 1 of [`driver`](crate::worker::driver)).
+    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut Over<'_, BoxPark>) -> R) -> R {
+        let driver = self.driver.as_mut().expect("it is there until the drop");
+        let events = self.events.as_mut().expect("the core has it");
+        context::without_core(|| f(&mut events.over(driver)))
     }
 }

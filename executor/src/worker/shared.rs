@@ -166,10 +166,8 @@ pub(crate) struct Remote {
     /// The core while it is lent and no thread has accepted it.
     pub(crate) lent: Lent<Core>,
     /// The core while the polled task is in a `syscall`.
-    #[cfg(feature = "monitor")]
     pub(crate) call: sched_monitor::Handoff<Core>,
     /// The system's id of the thread that has the core, or 0.
-    #[cfg(feature = "monitor")]
     pub(crate) thread: sync_shim::atomic::AtomicU32,
     /// The time of the last nudge of the worker, in nanoseconds since [`Shared::begun`]. 0 if the
     /// worker has taken note of that nudge.
@@ -329,7 +327,6 @@ impl Shared {
 
     /// The number of tasks from outside that are queued, of all groups. The tasks that were pushed
     /// since a worker last looked may count as one task.
-    #[cfg(feature = "monitor")]
     pub(crate) fn injected_depth(&self) -> usize {
         #[cfg(feature = "groups")]
         return self.injector.len() + self.groups.injector.len();

@@ -4,7 +4,7 @@ use crate::{
     worker::{
         context::{self, OnWorker},
         core::Core,
-        driver::Parker,
+        driver::{OwnedDriver, Parker},
         park::{Park, Patience},
         run::run,
         scheduler::Task,
@@ -75,7 +75,6 @@ impl Core {
     /// Shows the monitor that this thread has the core from now on.
     fn show(&self) {
         self.counters().set_polled(None);
-        #[cfg(feature = "monitor")]
         {
             let thread = sched_monitor::thread_id().unwrap_or(0);
             // Ordering: Relaxed, as it is only a number.
@@ -114,22 +113,22 @@ impl Core {
                 }
                 task
             }
-            Parker::Driver(driver) => driver.with(|park| self.sleep_in_driver(park)),
+            Parker::Driver(driver) => self.sleep_in_driver(driver),
         };
         self.park.set(Some(parker));
         task
     }
 
     #[cold]
-    fn sleep_in_driver(&self, park: &mut impl Park) -> Option<Task> {
+    fn sleep_in_driver(&self, driver: &mut OwnedDriver) -> Option<Task> {
         let (hooks, mut task) = (&self.shared.hooks, None);
-        let sleep = || task = self.sleep(park, Patience::Endless);
+        let sleep = || task = driver.with(|park| self.sleep(park, Patience::Endless));
         if let Err(payload) = panics::catch(sleep) {
             // The hook for panics is user code, and this worker searches.
             self.leave_search();
             hooks.contain(|| resume_unwind(payload));
         }
-        hooks.contain(|| self.deliver(park));
+        hooks.contain(|| driver.with(|park| self.deliver(park)));
         task
     }
 }

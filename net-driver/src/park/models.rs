@@ -76,10 +76,10 @@ fn unpark_of_a_wait_in_a_new_reactor_ends_it() {
                 driver.inner().open_reactor().unwrap();
             })
         };
-        let unparker = park.unparker();
+        let waker = park.waker();
         let pusher = thread::spawn(move || {
             begin(&begun);
-            unparker.unpark();
+            waker.wake_by_ref();
         });
         park.park();
         opener.join().unwrap();

@@ -25,14 +25,14 @@ fn batch_is_large_while_many_tasks_wake_at_a_time() {
 /// A worker that blocks on a future on a thread of its own, until the future is let go.
 struct Blocked {
     goes_on: Arc<AtomicBool>,
-    unpark: WorkerUnpark,
+    unpark: Waker,
     thread: std::thread::JoinHandle<WorkerPark>,
 }
 
 impl Blocked {
     /// `at_end` runs in the future's last poll. Its panic ends the `block_on`.
     fn start(mut park: WorkerPark, at_end: fn()) -> Self {
-        let (goes_on, unpark) = (Arc::new(AtomicBool::new(false)), park.unparker());
+        let (goes_on, unpark) = (Arc::new(AtomicBool::new(false)), park.waker());
         let is_let_go = goes_on.clone();
         let thread = std::thread::spawn(move || {
             let future = poll_fn(|_| match is_let_go.load(SeqCst) {
@@ -55,7 +55,7 @@ impl Blocked {
     /// Ends the `block_on`, and returns the worker's park.
     fn end(self) -> WorkerPark {
         self.goes_on.store(true, SeqCst);
-        self.unpark.unpark();
+        self.unpark.wake_by_ref();
         self.thread.join().unwrap()
     }
 }
@@ -122,7 +122,7 @@ fn drop_of_a_pollers_park_makes_another_worker_poll() {
     let driver = active_driver();
     let role = &driver.inner().role;
     let mut first = driver.park(0);
-    first.unparker().unpark();
+    first.waker().wake();
     first.park(); // With the token it returns at once.
     assert!(role.try_take(0)); // As another park does, which has not returned yet.
     let second = Blocked::start(driver.park(1), || {});
@@ -142,7 +142,7 @@ fn block_on_wakes_another_worker_only_after_a_park() {
     other.state.store(IN_THREAD, Relaxed); // As if the worker waited.
     first.block_on(async {});
     assert!(other.is_in_thread());
-    first.unparker().unpark();
+    first.waker().wake();
     let mut polls = 0;
     first.block_on(poll_fn(|_| {
         polls += 1;

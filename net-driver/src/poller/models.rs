@@ -5,7 +5,7 @@ use super::*;
 use crate::{Interest, Ready, reactor::Removal, registration::Registration, slot::Direction};
 use std::task::{Context, Wake};
 use sync_shim::{Model, atomic::Ordering::SeqCst, model, thread};
-use worker_idle::park::{Park, Unpark};
+use worker_idle::park::Park;
 
 const FD: i32 = 3;
 
@@ -39,8 +39,8 @@ fn unpark_racing_a_wait_in_the_reactor_ends_it() {
         driver.inner().open_reactor().unwrap();
         let mut park = driver.park(0);
         park.park(); // Takes the token of the first socket.
-        let unparker = park.unparker();
-        let pusher = thread::spawn(move || unparker.unpark());
+        let waker = park.waker();
+        let pusher = thread::spawn(move || waker.wake_by_ref());
         park.park();
         pusher.join().unwrap();
     });
@@ -57,8 +57,8 @@ fn look_racing_an_unpark_passes_the_wake_on() {
         let reactor = driver.inner().open_reactor().unwrap();
         let mut park = driver.park(0);
         park.park(); // Takes the token of the first socket.
-        let unparker = park.unparker();
-        let pusher = thread::spawn(move || unparker.unpark());
+        let waker = park.waker();
+        let pusher = thread::spawn(move || waker.wake_by_ref());
         let watcher = {
             let driver = driver.clone();
             let look = move || {
@@ -82,8 +82,8 @@ fn event_racing_a_push_wakes_its_task() {
         let driver = Driver::new(1);
         let (registration, woken) = wait(&driver);
         let mut park = driver.park(0);
-        let unparker = park.unparker();
-        let pusher = thread::spawn(move || unparker.unpark());
+        let waker = park.waker();
+        let pusher = thread::spawn(move || waker.wake_by_ref());
         let kernel = {
             let reactor = driver.inner().open_reactor().unwrap();
             thread::spawn(move || reactor.sys().event(FD, Ready::READABLE))

@@ -1,5 +1,5 @@
 //! The magazines of a thread, and the depot: see `pool.rs`.
-use super::{Free, Use};
+use super::block::{Free, Use};
 use std::{
     alloc::Layout,
     cell::RefCell,

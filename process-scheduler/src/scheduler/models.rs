@@ -24,7 +24,7 @@ fn of(parks: &[ThreadPark], relay: Option<Arc<dyn Relay>>) -> Handle {
         injector: ValueInjector::new(),
         stealers: parks.iter().map(|_| Worker::new().stealer()).collect(),
         idle: Idle::new(workers),
-        unparkers: parks.iter().map(Park::unparker).collect(),
+        wakers: parks.iter().map(Park::waker).collect(),
         stop: AtomicBool::new(false),
         registry: Registry::new(0),
         counters: Counters::new(workers),

@@ -16,7 +16,7 @@ use queue_spmc::{Steal, deque::Worker};
 use sync_shim::{Model, model, model_must_fail, sync::Arc, thread};
 use worker_idle::{
     Idle, Watch,
-    park::{Park, ThreadPark, Unpark},
+    park::{Park, ThreadPark},
 };
 
 /// Runs processes of a scheduler without threads until none is ready.
@@ -75,14 +75,14 @@ fn submit_against_park_is_run() {
             idle: Idle::new(1),
         });
         let mut park = ThreadPark::new();
-        let unparker = park.unparker();
+        let waker = park.waker();
         let sender = {
             let shared = shared.clone();
             thread::spawn(move || {
                 let sent = shared.cell.send(7).ok().unwrap();
                 shared.injector.requeue(sent.submit.unwrap());
                 if shared.idle.notify().is_some() {
-                    unparker.unpark();
+                    waker.wake_by_ref();
                 }
             })
         };

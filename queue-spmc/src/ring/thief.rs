@@ -7,7 +7,17 @@ use core::{fmt, marker::PhantomData, ptr};
 /// A thief's end of a ring. Clones share the ring.
 pub struct Stealer<T, S: Storage<T> = Shared<T>> {
     pub(super) ring: S,
-    pub(super) item: PhantomData<fn() -> T>,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<T: Send, S: Storage<T>> Worker<T, S> {
+    /// Returns a thief's end of this ring.
+    pub fn stealer(&self) -> Stealer<T, S> {
+        Stealer {
+            ring: self.ring.clone(),
+            item: PhantomData,
+        }
+    }
 }
 
 impl<T: Send, S: Storage<T>> Stealer<T, S> {

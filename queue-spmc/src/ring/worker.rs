@@ -1,5 +1,5 @@
 //! The owner's end: creation, push and pop.
-use super::{Head, Header, Relaxed, Release, Shared, Stealer, Storage, read, taken::Taken, write};
+use super::{Head, Header, Relaxed, Release, Shared, Storage, read, taken::Taken, write};
 use crate::Full;
 use core::{fmt, marker::PhantomData};
 
@@ -111,14 +111,6 @@ impl<T: Send, S: Storage<T>> Worker<T, S> {
             claim_max: 1,
             pop_one_max: u32::MAX,
             gave_back: false,
-            item: PhantomData,
-        }
-    }
-
-    /// Returns a thief's end of this ring.
-    pub fn stealer(&self) -> Stealer<T, S> {
-        Stealer {
-            ring: self.ring.clone(),
             item: PhantomData,
         }
     }

@@ -123,7 +123,7 @@ impl Builder {
 ///     .enable_io()
 ///     .max_io_events_per_tick(128)
 ///     .max_io_events_per_busy_tick(8);
-/// # #[cfg(feature = "time")]
+/// # #[cfg(feature = "net")]
 /// Builder::new_current_thread().enable_time();
 /// ```
 impl Builder {
@@ -168,8 +168,8 @@ impl Builder {
     }
 
     /// Enables timers. They are always enabled.
-    #[cfg(feature = "time")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "time")))]
+    #[cfg(feature = "net")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "net")))]
     pub fn enable_time(&mut self) -> &mut Self {
         self
     }

@@ -1,14 +1,6 @@
 //! A capture: the events of all lanes at one moment, with the tasks' names.
-use super::{Event, chrome, lane::tick, page::page, ring::RingCopy};
-use std::{
-    collections::HashMap,
-    fmt,
-    fs::File,
-    io::{self, BufWriter, Write},
-    panic::Location,
-    path::Path,
-    time::Duration,
-};
+use super::{Event, lane::tick, ring::RingCopy};
+use std::{collections::HashMap, fmt, panic::Location, time::Duration};
 
 /// An event and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,43 +176,6 @@ impl Capture {
             Name::Place(place) => Some(format!("{}:{}", short(place.file()), place.line())),
         });
         name.unwrap_or_else(|| format!("task {task:#x}"))
-    }
-
-    /// Writes the events as Chrome's trace-event JSON, which Perfetto opens, too.
-    ///
-    /// Polls and sleeps are slices in their lanes. Wakes, spawns and notifications are arrows to
-    /// the polls, or to the ends of sleeps, that they led to. All other events are instants. Times
-    /// are microseconds since the start.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    pub fn write_chrome(&self, to: &mut impl Write) -> io::Result<()> {
-        chrome::write(self, to)
-    }
-
-    /// Writes the events as a page of HTML, which shows them without a network.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    pub fn write_html(&self, to: &mut impl Write) -> io::Result<()> {
-        let mut json = Vec::new();
-        self.write_chrome(&mut json)?;
-        to.write_all(page(&json).as_bytes())
-    }
-
-    /// Saves the events in a file: a page of HTML if the name ends in `.html`, or else JSON.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        let path = path.as_ref();
-        let mut file = BufWriter::new(File::create(path)?);
-        if path.extension().is_some_and(|end| end == "html") {
-            self.write_html(&mut file)?;
-        } else {
-            self.write_chrome(&mut file)?;
-        }
-        file.flush()
     }
 }
 

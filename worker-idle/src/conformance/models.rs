@@ -1,16 +1,15 @@
 //! The conformance test under loom: on parkers that pass, and on two parkers with faults that only
 //! a model finds.
 use super::{park, unparks_from_other_threads_end_a_park};
-use crate::park::{Park, ThreadPark, Unpark};
-use core::time::Duration;
+use crate::park::{Park, ThreadPark};
+use alloc::{sync::Arc, task::Wake};
+use core::{task::Waker, time::Duration};
 use sync_shim::{
     atomic::{
         AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
     },
-    model_must_fail,
-    sync::Arc,
-    thread,
+    model_must_fail, thread,
 };
 
 /// Fails if `unpark` is Relaxed, or if `PARKED` is stored over a token.
@@ -19,67 +18,30 @@ fn thread_park_passes() {
     park(ThreadPark::new);
 }
 
-/// A `ThreadPark` whose unparker is a waker.
-struct ByWaker(ThreadPark);
-
-#[derive(Clone)]
-struct Wakes(core::task::Waker);
-
-impl Park for ByWaker {
-    type Unpark = Wakes;
-
-    fn park(&mut self) {
-        self.0.park();
-    }
-
-    fn park_timeout(&mut self, limit: Duration) {
-        self.0.park_timeout(limit);
-    }
-
-    fn unparker(&self) -> Wakes {
-        Wakes(crate::park::waker(self.0.unparker()))
-    }
-}
-
-impl Unpark for Wakes {
-    fn unpark(&self) {
-        self.0.wake_by_ref();
-    }
-}
-
-/// Fails if `wake_by_ref` does nothing, or unparks only from the second time on.
-#[test]
-fn parker_unparked_by_its_waker_passes() {
-    park(|| ByWaker(ThreadPark::new()));
-}
-
 /// A parker that spins on its token. With `WHOLE` it takes the token with an exchange, else with a
 /// load and a store. With `SHOWS` the token publishes earlier writes.
-struct Spins<const WHOLE: bool, const SHOWS: bool>(Arc<AtomicBool>);
+struct Spins<const WHOLE: bool, const SHOWS: bool>(Arc<Token<SHOWS>>);
 
-#[derive(Clone)]
-struct Token<const SHOWS: bool>(Arc<AtomicBool>);
+struct Token<const SHOWS: bool>(AtomicBool);
 
 impl<const WHOLE: bool, const SHOWS: bool> Spins<WHOLE, SHOWS> {
     fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
+        Self(Arc::new(Token(AtomicBool::new(false))))
     }
 
     fn take(&self) -> bool {
         if WHOLE {
-            return self.0.swap(false, Acquire);
+            return self.0.0.swap(false, Acquire);
         }
-        let token = self.0.load(Acquire);
+        let token = self.0.0.load(Acquire);
         if token {
-            self.0.store(false, Relaxed);
+            self.0.0.store(false, Relaxed);
         }
         token
     }
 }
 
 impl<const WHOLE: bool, const SHOWS: bool> Park for Spins<WHOLE, SHOWS> {
-    type Unpark = Token<SHOWS>;
-
     fn park(&mut self) {
         while !self.take() {
             thread::yield_now();
@@ -90,13 +52,13 @@ impl<const WHOLE: bool, const SHOWS: bool> Park for Spins<WHOLE, SHOWS> {
         self.park();
     }
 
-    fn unparker(&self) -> Token<SHOWS> {
-        Token(self.0.clone())
+    fn waker(&self) -> Waker {
+        Waker::from(self.0.clone())
     }
 }
 
-impl<const SHOWS: bool> Unpark for Token<SHOWS> {
-    fn unpark(&self) {
+impl<const SHOWS: bool> Wake for Token<SHOWS> {
+    fn wake(self: Arc<Self>) {
         let order = if SHOWS { Release } else { Relaxed };
         self.0.swap(true, order);
     }

@@ -2,13 +2,14 @@
 //! If the parker panics, the parker's message is kept.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use super::park_within;
-use crate::park::{Park, ThreadPark, Unpark};
+use crate::park::{Park, ThreadPark};
 use alloc::{
     string::String,
     sync::{Arc, Weak},
+    task::Wake,
     vec::Vec,
 };
-use core::time::Duration;
+use core::{task::Waker, time::Duration};
 use std::{
     panic::catch_unwind,
     sync::{Condvar, Mutex},
@@ -24,8 +25,7 @@ const HEARS_ITS_OWN_THREAD_ONLY: u8 = 4;
 /// A parker with a fault.
 struct Faulty<const FAULT: u8>(Arc<(Mutex<bool>, Condvar)>);
 
-#[derive(Clone)]
-struct Waker<const FAULT: u8>(Weak<(Mutex<bool>, Condvar)>, ThreadId);
+struct Wakes<const FAULT: u8>(Weak<(Mutex<bool>, Condvar)>, ThreadId);
 
 impl<const FAULT: u8> Faulty<FAULT> {
     fn new() -> Self {
@@ -54,8 +54,6 @@ impl<const FAULT: u8> Faulty<FAULT> {
 }
 
 impl<const FAULT: u8> Park for Faulty<FAULT> {
-    type Unpark = Waker<FAULT>;
-
     fn park(&mut self) {
         self.wait(None);
     }
@@ -64,13 +62,14 @@ impl<const FAULT: u8> Park for Faulty<FAULT> {
         self.wait(Some(limit));
     }
 
-    fn unparker(&self) -> Waker<FAULT> {
-        Waker(Arc::downgrade(&self.0), thread::current().id())
+    fn waker(&self) -> Waker {
+        let wakes = Wakes::<FAULT>(Arc::downgrade(&self.0), thread::current().id());
+        Waker::from(Arc::new(wakes))
     }
 }
 
-impl<const FAULT: u8> Unpark for Waker<FAULT> {
-    fn unpark(&self) {
+impl<const FAULT: u8> Wake for Wakes<FAULT> {
+    fn wake(self: Arc<Self>) {
         let Some(inner) = self.0.upgrade() else {
             assert!(FAULT != PANICS_WITHOUT_A_PARKER, "no parker");
             return;

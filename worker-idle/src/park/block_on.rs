@@ -1,43 +1,15 @@
 //! `block_on` with any parker.
-use super::{Park, Unpark};
-use alloc::{sync::Arc, task::Wake};
+use super::Park;
 use core::{
     future::Future,
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
 
-struct Wakes<U>(U);
-
-impl<U: Unpark> Wake for Wakes<U> {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Creates a waker that unparks. One allocation.
-///
-/// ```
-/// use worker_idle::park::{self, Park, ThreadPark};
-///
-/// let mut park = ThreadPark::new();
-/// let waker = park::waker(park.unparker());
-/// let other = std::thread::spawn(move || waker.wake());
-/// park.park();
-/// other.join().unwrap();
-/// ```
-pub fn waker(unpark: impl Unpark) -> Waker {
-    Waker::from(Arc::new(Wakes(unpark)))
-}
-
 /// Blocks this thread until a future is ready, and returns its output. Parks with `park` between
 /// polls.
 ///
-/// The call costs one allocation, and its wakes and parks. While the thread is parked, the parker
+/// The call costs its waker, its wakes and its parks. While the thread is parked, the parker
 /// drives its timers and I/O, if it has any.
 ///
 /// ```
@@ -58,7 +30,7 @@ pub fn waker(unpark: impl Unpark) -> Waker {
 /// If the future or the parker panics.
 pub fn block_on<F: Future>(park: &mut impl Park, future: F) -> F::Output {
     let future = pin!(future);
-    let waker = waker(park.unparker());
+    let waker = park.waker();
     poll_until_ready(park, &waker, future)
 }
 

@@ -16,8 +16,8 @@
 //!    it found `PARKED`.
 mod lazy;
 
-use super::{Park, Unpark};
-use core::{fmt, time::Duration};
+use super::Park;
+use core::{fmt, task::Waker, time::Duration};
 use sync_shim::{
     atomic::{
         AtomicU32,
@@ -38,34 +38,19 @@ struct Inner {
 
 /// A parker that blocks the thread that parks with it.
 ///
-/// A `park` that finds a token is one read-modify-write.
+/// A `park` that finds a token is one read-modify-write. A wake by its waker is one, too; if the
+/// thread is parked, a wake also costs a lock and std's unpark. A clone of the waker costs one
+/// read-modify-write, and no allocation.
 ///
 /// ```
-/// use worker_idle::park::{Park, ThreadPark, Unpark};
+/// use worker_idle::park::{Park, ThreadPark};
 ///
 /// let mut park = ThreadPark::new();
-/// park.unparker().unpark();
-/// park.unparker().unpark();
-/// park.park(); // Takes the one token that both unparks have left.
+/// park.waker().wake();
+/// park.waker().wake();
+/// park.park(); // Takes the one token that both wakes have left.
 /// ```
 pub struct ThreadPark(Arc<Inner>);
-
-/// Unparks a [`ThreadPark`].
-///
-/// An unpark costs one read-modify-write. If the thread is parked, it also costs a lock and std's
-/// unpark.
-///
-/// ```
-/// use worker_idle::park::{Park, ThreadPark, ThreadUnpark, Unpark};
-///
-/// let mut park = ThreadPark::new();
-/// let unparkers: [ThreadUnpark; 2] = [park.unparker(), park.unparker()];
-/// let threads = unparkers.map(|unparker| std::thread::spawn(move || unparker.unpark()));
-/// park.park(); // Returns when one of the two threads unparks this thread.
-/// threads.map(|thread| thread.join().unwrap());
-/// ```
-#[derive(Clone)]
-pub struct ThreadUnpark(Arc<Inner>);
 
 impl ThreadPark {
     /// Creates a parker without a token.
@@ -118,8 +103,6 @@ impl ThreadPark {
 }
 
 impl Park for ThreadPark {
-    type Unpark = ThreadUnpark;
-
     fn park(&mut self) {
         self.park_with(thread::park, false);
     }
@@ -128,8 +111,8 @@ impl Park for ThreadPark {
         self.park_with(|| thread::park_timeout(limit), true);
     }
 
-    fn unparker(&self) -> ThreadUnpark {
-        ThreadUnpark(self.0.clone())
+    fn waker(&self) -> Waker {
+        lazy::counted(self.0.clone())
     }
 }
 
@@ -147,21 +130,9 @@ impl Inner {
     }
 }
 
-impl Unpark for ThreadUnpark {
-    fn unpark(&self) {
-        self.0.unpark();
-    }
-}
-
 impl fmt::Debug for ThreadPark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ThreadPark")
-    }
-}
-
-impl fmt::Debug for ThreadUnpark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ThreadUnpark")
     }
 }
 

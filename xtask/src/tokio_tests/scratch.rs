@@ -263,7 +263,7 @@ name = "tokio"
 default = {FEATURES:?}
 {features}
 [dependencies]
-selvedge = {{ path = "{selvedge}", features = ["process", "signal", "test-util", "tokio"] }}
+selvedge = {{ path = "{selvedge}", features = ["process", "test-util", "tokio"] }}
 
 [dependencies.tokio-itself]
 package = "tokio"

@@ -21,7 +21,7 @@ unsafe impl Send for There {}
 fn job_in_a_frame(set: unsafe fn(*const OutsideLatch)) {
     let mut park = ThreadPark::new();
     let frame = There(Box::into_raw(Box::new(Frame {
-        latch: OutsideLatch::new(park.unparker()),
+        latch: OutsideLatch::new(park.waker()),
         result: UnsafeCell::new(0),
     })));
     let other = thread::spawn(move || {
@@ -67,7 +67,7 @@ fn setter_that_uses_the_latch_afterwards_is_found() {
             unsafe {
                 (*latch).done.store(1, Release);
                 let _ = (*latch).done.load(Acquire);
-                (*latch).unpark.unpark();
+                (*latch).waker.wake_by_ref();
             }
         });
     });

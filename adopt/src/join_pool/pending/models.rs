@@ -1,7 +1,7 @@
 //! Models of the owner of a scope, with jobs that end on other threads.
 use super::*;
 use sync_shim::{Model, atomic::Retire, model, sync::Arc, thread};
-use worker_idle::park::{Park, ThreadPark, Unpark};
+use worker_idle::park::{Park, ThreadPark};
 
 /// The address of a count, for the threads that run its jobs.
 #[derive(Clone, Copy)]
@@ -21,13 +21,13 @@ fn jobs_elsewhere(jobs: usize) {
     let others: Vec<_> = (0..jobs)
         .map(|_| {
             scope.owner_spawns();
-            let (there, unpark, ended) = (There(pending), park.unparker(), ended.clone());
+            let (there, waker, ended) = (There(pending), park.waker(), ended.clone());
             thread::spawn(move || {
                 let There(pending) = { there };
                 ended.fetch_add(1, Relaxed);
                 // SAFETY: the scope lives until the job is counted as done.
                 if unsafe { Pending::other_ends_one(pending) } {
-                    unpark.unpark();
+                    waker.wake_by_ref();
                 }
             })
         })

@@ -2,7 +2,7 @@
 //! which of them runs next.
 use crate::{
     Builder, Runtime, Tick, Worker, spawn, spawn_in,
-    worker::park::{Park, ThreadPark, Unpark},
+    worker::park::{Park, ThreadPark},
     worker_index, yield_now,
 };
 use std::{
@@ -11,7 +11,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    task::{Poll, Waker},
+    task::{Poll, Wake, Waker},
     thread,
 };
 use worker_queue::RunQueue;
@@ -142,21 +142,19 @@ fn task_woken_by_a_foreign_thread_runs_at_home() {
 #[derive(Default)]
 struct Burst {
     tasks: Vec<Visits>,
-    unparks: Counts,
+    unparks: Arc<Counts>,
 }
 
-#[derive(Clone, Default)]
-struct Counts(Arc<AtomicU64>);
+#[derive(Default)]
+struct Counts(AtomicU64);
 
-impl Unpark for Counts {
-    fn unpark(&self) {
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Relaxed);
     }
 }
 
 impl Park for Burst {
-    type Unpark = Counts;
-
     fn park(&mut self) {
         let tasks = std::mem::take(&mut self.tasks);
         let wakes = move || tasks.iter().for_each(Visits::wake);
@@ -167,8 +165,8 @@ impl Park for Burst {
         self.park();
     }
 
-    fn unparker(&self) -> Counts {
-        self.unparks.clone()
+    fn waker(&self) -> Waker {
+        Waker::from(self.unparks.clone())
     }
 }
 
@@ -177,7 +175,7 @@ impl Park for Burst {
 fn burst_of_wakes_unparks_the_sleeping_home_once() {
     for in_group in [false, true] {
         let park = Burst::default();
-        let unparks = park.unparks.0.clone();
+        let unparks = park.unparks.clone();
         let (runtime, mut workers) = Builder::new().sharded(true).build_driven([park]);
         let mut home = workers.remove(0);
         let all: Vec<_> = (0..10).map(|_| Visits::default()).collect();
@@ -191,9 +189,9 @@ fn burst_of_wakes_unparks_the_sleeping_home_once() {
         for round in 1..=3 {
             while home.tick() == Tick::Ran {}
             home.park_mut().tasks = all.clone();
-            unparks.store(0, Relaxed);
+            unparks.0.store(0, Relaxed);
             home.park();
-            assert_eq!(unparks.load(Relaxed), 1);
+            assert_eq!(unparks.0.load(Relaxed), 1);
             assert_eq!(runtime.metrics().unparks, round);
         }
         while home.tick() == Tick::Ran {}
@@ -252,7 +250,7 @@ fn task_aborted_by_a_foreign_thread_is_dropped_at_home() {
 /// A worker fires a timer of the other worker, whose task then runs at home.
 ///
 /// Fails if a timer's wake goes to the worker that fires the timer.
-#[cfg(feature = "time")]
+#[cfg(feature = "net")]
 #[test]
 fn task_woken_by_a_timer_runs_at_home() {
     for in_group in [false, true] {
@@ -471,7 +469,6 @@ fn task_queued_after_its_home_was_dropped_is_dropped() {
 /// The monitor sees that a task waits in the inbox of a worker in a `syscall`.
 ///
 /// Fails if the monitor does not look at inboxes.
-#[cfg(feature = "monitor")]
 #[test]
 fn monitor_finds_a_task_in_an_inbox() {
     for in_group in [false, true] {
@@ -492,7 +489,6 @@ fn monitor_finds_a_task_in_an_inbox() {
 ///
 /// Fails if the monitor watches the injector alone, or if it insists although the worker sleeps or
 /// has looked since the last round.
-#[cfg(feature = "monitor")]
 #[test]
 fn monitor_insists_on_the_mail_of_a_busy_home() {
     use sched_monitor::{Duty, Observed, Round, Sample, State};

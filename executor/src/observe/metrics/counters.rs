@@ -101,7 +101,7 @@ macro_rules! counters {
             /// Shows the monitor which task is polled. Costs a store.
             #[inline]
             pub(crate) fn set_polled(&self, task: Option<Id>) {
-                if cfg!(all(feature = "monitor", not(any(selvedge_loom, selvedge_shuttle)))) {
+                if cfg!(not(any(selvedge_loom, selvedge_shuttle))) {
                     let number = task.map_or(0, |task| u64::from(task) as usize);
                     // Ordering: Relaxed, as the number publishes nothing.
                     self.polled.store(number, Relaxed);
@@ -129,7 +129,6 @@ macro_rules! counters {
 
             /// The number of annotated calls that the worker has begun: those of `syscall`, and
             /// those of `block_in_place`.
-            #[cfg(feature = "monitor")]
             pub(crate) fn annotated_calls(&self) -> u64 {
                 self.syscalls.get().wrapping_add(self.offered.get())
             }

@@ -29,7 +29,6 @@ fn used(runtime: &Runtime) -> usize {
 }
 
 /// Fails if a named task is not listed, or stays in the list when it is freed.
-#[cfg(feature = "monitor")]
 #[test]
 fn named_task_is_listed_until_it_is_freed() {
     let runtime = Builder::new().workers(1).build().unwrap();

@@ -148,7 +148,6 @@ fn block_in_place_that_keeps_the_worker_costs_two_rmws() {
     );
 }
 
-#[cfg(feature = "monitor")]
 #[test]
 fn syscall_that_keeps_the_worker_costs_one_rmw() {
     assert_eq!(

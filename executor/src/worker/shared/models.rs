@@ -4,12 +4,12 @@
 use super::Scheduler;
 use crate::{
     Builder, Runtime, Tick, Worker,
-    worker::park::{Park, ThreadPark, Unpark},
+    worker::park::{Park, ThreadPark},
 };
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
 use sync_shim::{
@@ -213,18 +213,15 @@ impl Scene {
     }
 }
 
-#[derive(Clone)]
 struct Unparks(Arc<AtomicUsize>);
 
-impl Unpark for Unparks {
-    fn unpark(&self) {
+impl Wake for Unparks {
+    fn wake(self: std::sync::Arc<Self>) {
         self.0.fetch_add(1, Relaxed);
     }
 }
 
 impl Park for Scene {
-    type Unpark = Unparks;
-
     fn park(&mut self) {
         if let Some(play) = self.play.take() {
             play();
@@ -235,8 +232,8 @@ impl Park for Scene {
         self.park();
     }
 
-    fn unparker(&self) -> Unparks {
-        Unparks(self.unparks.clone())
+    fn waker(&self) -> Waker {
+        Waker::from(std::sync::Arc::new(Unparks(self.unparks.clone())))
     }
 }
 

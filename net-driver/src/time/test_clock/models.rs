@@ -6,7 +6,7 @@ use super::*;
 use crate::park::WorkerPark;
 use std::{sync::Arc, task::Waker};
 use sync_shim::{Model, model, thread};
-use worker_idle::park::{Park, ThreadPark, Unpark};
+use worker_idle::park::{Park, ThreadPark};
 
 /// Makes a driver whose workers have started. Worker 1 waits.
 fn driver(workers: usize) -> Driver {
@@ -75,7 +75,7 @@ fn look_racing_a_worker_that_waits_in_a_parker_finds_it() {
     model(|| {
         let driver = over_parkers(3);
         let (mut timers, mut park) = (driver.timers(2), ThreadPark::new());
-        park.unparker().unpark();
+        park.waker().wake();
         look_racing_an_unpark_and(&driver, move || {
             timers.over(&mut park).park();
             timers
@@ -268,13 +268,13 @@ fn pause_racing_the_last_wait_in_a_parker_is_seen() {
         let driver = over_parkers(2);
         driver.inner().tokens[1].end_wait();
         let mut park = ThreadPark::new();
-        let unparker = park.unparker();
+        let waker = park.waker();
         let mut timers = driver.timers(1);
         let wait = move || {
             timers.over(&mut park).park();
             timers
         };
-        pause_racing(&driver, wait, || unparker.unpark());
+        pause_racing(&driver, wait, || waker.wake_by_ref());
     });
 }
 

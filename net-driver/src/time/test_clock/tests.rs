@@ -8,7 +8,7 @@ use std::{
     task::{Context, Waker},
     thread,
 };
-use worker_idle::park::{self, Park, ThreadPark, Unpark};
+use worker_idle::park::{Park, ThreadPark};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -64,8 +64,8 @@ fn poller_that_was_unparked_returns_before_a_jump() {
     driver.pause();
     let mut park = driver.park(0);
     let begun = activate(&driver, &mut park);
-    let unparker = park.unparker();
-    unpark_and_wait(&driver, move || unparker.unpark());
+    let waker = park.waker();
+    unpark_and_wait(&driver, move || waker.wake_by_ref());
     jumps_after_one_park(&driver, &mut park, begun);
 }
 
@@ -77,8 +77,8 @@ fn unparked_poller_that_never_waits_jumps_at_last() {
     driver.pause();
     let mut park = driver.park(0);
     let begun = activate(&driver, &mut park);
-    let unparker = park.unparker();
-    unpark_and_wait(&driver, move || unparker.unpark());
+    let waker = park.waker();
+    unpark_and_wait(&driver, move || waker.wake_by_ref());
     park.park_timeout(Duration::ZERO);
     assert!(driver.scope(Some(0), || begun.elapsed()).is_zero());
     park.park_timeout(Duration::ZERO);
@@ -91,7 +91,7 @@ fn unparked_poller_that_never_waits_jumps_at_last() {
 #[test]
 fn poller_over_a_parker_returns_before_a_jump() {
     let mut park = ThreadPark::new();
-    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    let driver = Driver::with_wakers([park.waker()]);
     driver.pause();
     let mut timers = driver.timers(0);
     let mut park = timers.over(&mut park);
@@ -106,7 +106,7 @@ fn poller_over_a_parker_returns_before_a_jump() {
 #[test]
 fn park_over_a_parker_that_lost_its_token_ends() {
     let mut park = ThreadPark::new();
-    let driver = Driver::with_wakers([park::waker(park.unparker())]);
+    let driver = Driver::with_wakers([park.waker()]);
     driver.waker(0).wake();
     park.park(); // Takes the parker's token, and not the driver's.
     driver.timers(0).over(&mut park).park();

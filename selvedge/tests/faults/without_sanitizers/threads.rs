@@ -48,9 +48,7 @@ fn main_thread_sleeps() {
 /// Returns a builder whose runtime has no monitor thread, as these tests count threads.
 fn builder(workers: usize) -> Builder {
     let builder = Builder::new().workers(workers).stack_size(STACK);
-    #[cfg(feature = "monitor")]
-    let builder = builder.monitor(false);
-    builder
+    builder.monitor(false)
 }
 
 #[test]

@@ -4,9 +4,9 @@
 //! In each round, an item keeps the worker that took it until each worker has taken one. So each
 //! round needs all workers: if one worker stays asleep, the round never ends.
 use super::super::Idle;
-use crate::park::{Park, ThreadPark, ThreadUnpark, Unpark};
+use crate::park::{Park, ThreadPark};
 use alloc::vec::Vec;
-use core::mem;
+use core::{mem, task::Waker};
 use sync_shim::{
     atomic::{AtomicUsize, Ordering::Relaxed},
     model,
@@ -21,7 +21,7 @@ const PUSHERS: usize = 2;
 struct Pool {
     idle: Idle,
     items: AtomicUsize,
-    unparks: Vec<ThreadUnpark>,
+    wakers: Vec<Waker>,
     taken: Mutex<usize>,
     round_is_full: Condvar,
 }
@@ -35,7 +35,7 @@ impl Pool {
 
     fn notify(&self) {
         if let Some(worker) = self.idle.notify() {
-            self.unparks[worker].unpark();
+            self.wakers[worker].wake_by_ref();
         }
     }
 
@@ -99,7 +99,7 @@ fn four_workers_run_the_items_of_two_pushers() {
         let pool = Arc::new(Pool {
             idle: Idle::new(WORKERS),
             items: AtomicUsize::new(0),
-            unparks: parks.iter().map(|park| park.unparker()).collect(),
+            wakers: parks.iter().map(|park| park.waker()).collect(),
             taken: Mutex::new(0),
             round_is_full: Condvar::new(),
         });

@@ -67,6 +67,13 @@ unsafe fn wake_lazy(this: *const ()) {
     this.with_parker(|parker| parker.unpark());
 }
 
+/// Returns a waker that unparks this parker.
+pub(super) fn counted(parker: Arc<Inner>) -> Waker {
+    // SAFETY: the functions keep the contract of a waker: the parker is `Send` and `Sync`, and the
+    // waker owns the count of `parker`.
+    unsafe { Waker::new(Arc::into_raw(parker).cast(), &COUNTED) }
+}
+
 static COUNTED: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 unsafe fn clone(parker: *const ()) -> RawWaker {

@@ -12,10 +12,10 @@ fn park_sees_writes_before_its_unpark() {
         let mut park = ThreadPark::new();
         let message = Arc::new(AtomicU32::new(0));
         let other = {
-            let (unpark, message) = (park.unparker(), message.clone());
+            let (waker, message) = (park.waker(), message.clone());
             thread::spawn(move || {
                 message.store(1, Relaxed);
-                unpark.unpark();
+                waker.wake_by_ref();
             })
         };
         park.park();
@@ -34,8 +34,8 @@ fn two_unparks_never_leave_two_tokens_at_once() {
     model(|| {
         let mut park = ThreadPark::new();
         let others = [(); 2].map(|()| {
-            let unpark = park.unparker();
-            thread::spawn(move || unpark.unpark())
+            let waker = park.waker();
+            thread::spawn(move || waker.wake())
         });
         park.park();
         for other in others {
@@ -54,8 +54,8 @@ fn two_unparks_never_leave_two_tokens_at_once() {
 fn plain_store_of_parked_loses_a_token() {
     model_must_fail("the token is gone", || {
         let park = ThreadPark::new();
-        let unpark = park.unparker();
-        let other = thread::spawn(move || unpark.unpark());
+        let waker = park.waker();
+        let other = thread::spawn(move || waker.wake());
         if !park.take_token() {
             park.0
                 .state

@@ -1,9 +1,9 @@
-//! A parker that moves between threads, and four unparkers: more threads than loom can check.
+//! A parker that moves between threads, and four wakers: more threads than loom can check.
 use super::super::*;
 use core::array;
 use sync_shim::{atomic::AtomicUsize, model};
 
-const UNPARKERS: usize = 4;
+const WAKERS: usize = 4;
 const TURNS: usize = 3;
 
 #[derive(Default)]
@@ -39,34 +39,34 @@ fn unparks_by_four_are_seen_by_a_parker_that_moves() {
     model(|| {
         let mut park = ThreadPark::new();
         let books = Arc::new(Books::default());
-        let unparkers: [_; UNPARKERS] = array::from_fn(|_| {
-            let (unpark, books) = (park.unparker(), books.clone());
+        let wakers: [_; WAKERS] = array::from_fn(|_| {
+            let (waker, books) = (park.waker(), books.clone());
             thread::spawn(move || {
                 for _ in 0..TURNS {
                     // Ordering: Relaxed, as the parker must order the messages.
                     books.messages.fetch_add(1, Relaxed);
-                    unpark.unpark();
+                    waker.wake_by_ref();
                 }
             })
         });
         let first = thread::current();
         let own = thread::spawn(move || first.unpark());
-        read(&mut park, &books, UNPARKERS * TURNS / 2);
+        read(&mut park, &books, WAKERS * TURNS / 2);
         let second = {
             let books = books.clone();
             thread::spawn(move || {
-                read(&mut park, &books, UNPARKERS * TURNS);
+                read(&mut park, &books, WAKERS * TURNS);
                 park
             })
         };
-        for thread in unparkers.into_iter().chain([own]) {
+        for thread in wakers.into_iter().chain([own]) {
             thread.join().unwrap();
         }
         let park = second.join().unwrap();
         // Ordering: Relaxed, after the joins.
         let parks = books.parks.load(Relaxed);
         let tokens = parks + usize::from(park.take_token());
-        assert!((1..=UNPARKERS * TURNS).contains(&tokens));
+        assert!((1..=WAKERS * TURNS).contains(&tokens));
         assert!(!park.take_token(), "two tokens at a time");
     });
 }
