@@ -443,7 +443,7 @@ mod tests {
         let mutants = number_after("| mutants of orderings and protocols | ");
         let killed = number_after(&format!("protocols | {mutants}: "));
         let reasons = number_after(" killed, ");
-        let of_mutants = format!("of {mutants} weakened orderings and broken rules, {killed} make");
+        let of_mutants = format!("of {mutants} made on purpose, {killed} make");
         for text in [models, of_mutants, format!("for {reasons} ")] {
             assert!(readme.contains(&text), "the README is to say: {text}");
         }
