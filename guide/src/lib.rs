@@ -1,7 +1,8 @@
 //! The guide: a book whose code is compiled and run.
 //!
 //! Each chapter is the documentation of a module here, so `cargo test --doc -p guide` runs the code
-//! blocks of each chapter. `cargo xtask guide` makes the book.
+//! blocks of each chapter, and those of the repository's README. `cargo xtask guide` makes the
+//! book.
 
 /// Makes a module of each chapter. The modules are only for the tests of documentation: elsewhere
 /// the links of a chapter would be broken, as they lead to other pages of the book.
@@ -35,6 +36,11 @@ chapters! {
     model_check: "model-check.md";
     how_it_works: "how-it-works.md";
 }
+
+/// The front page of the repository: its code runs, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub mod front_page {}
 
 #[cfg(test)]
 mod tests {

@@ -58,6 +58,8 @@ pub struct Dependency {
     pub kind: Option<String>,
     /// The target that needs the dependency; `None` if all targets need it.
     pub target: Option<String>,
+    /// Whether only a feature turns the dependency on.
+    pub optional: bool,
 }
 
 impl Package {

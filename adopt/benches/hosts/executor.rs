@@ -1,8 +1,8 @@
-//! Measures the kit `adopt::async_executor` beside the executors of the crate async-executor. One
-//! thread runs the executor and spawns the tasks.
+//! Measures the stand-in `adopt::async_executor` beside the executors of the crate async-executor.
+//! One thread runs the executor and spawns the tasks.
 //!
 //! The host `async-executor` is the crate's `Executor`. It keeps a list of its tasks, so that its
-//! drop can cancel them, as the kit does. The host `async-executor static` is the crate's
+//! drop can cancel them, as the stand-in does. The host `async-executor static` is the crate's
 //! `StaticExecutor`, which keeps no such list and lives forever.
 use crate::Row;
 use adopt::async_executor::Executor;

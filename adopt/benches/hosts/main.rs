@@ -1,26 +1,27 @@
-//! Measures kits beside their hosts: `cargo bench -p adopt`.
+//! Measures stand-ins beside their hosts: `cargo bench -p adopt`.
 //!
-//! A *kit* is a program of the crate `adopt`. It has the shape of another project, its *host*. Four
-//! of the six kits are measured. The other two, `bare` and `game`, have no host to measure.
+//! A *stand-in* is a program of the crate `adopt`. It has the shape of another project, its *host*.
+//! Four of the six stand-ins are measured. The other two, `bare` and `game`, have no host to
+//! measure.
 //!
 //! The options are:
 //!
 //! - `-- --row TEXT` measures only the rows whose names contain the text.
 //! - `-- --rounds N` sets the number of rounds. The default is 21.
-//! - `--no-default-features` makes the kits call the allocator for each task, as the hosts do. By
-//!   default the kits keep the memory of freed tasks for new tasks.
+//! - `--no-default-features` makes the stand-ins call the allocator for each task, as the hosts do.
+//!   By default the stand-ins keep the memory of freed tasks for new tasks.
 //!
-//! A *row* is one piece of work that a kit and its host both do, with one worker each. At first
-//! both do the work once, unmeasured. In a *sample* the kit or the host does the work once, and its
-//! threads then fall asleep. The figure of a sample is the processor time of the whole process: of
-//! all threads, in the program and in the kernel. In a *round* the kit and the host take one sample
-//! each. The kit is first in every other round.
+//! A *row* is one piece of work that a stand-in and its host both do, with one worker each. At
+//! first both do the work once, unmeasured. In a *sample* the stand-in or the host does the work
+//! once, and its threads then fall asleep. The figure of a sample is the processor time of the
+//! whole process: of all threads, in the program and in the kernel. In a *round* the stand-in and
+//! the host take one sample each. The stand-in is first in every other round.
 //!
 //! The columns of the table are:
 //!
-//! - `ours ms` and `host ms`: the median of the kit's samples, and of the host's.
-//! - `ratio`: the median of the rounds' ratios. The ratio of a round is the kit's time divided by
-//!   the host's. Below 1 the kit used less processor time.
+//! - `ours ms` and `host ms`: the median of the stand-in's samples, and of the host's.
+//! - `ratio`: the median of the rounds' ratios. The ratio of a round is the stand-in's time divided
+//!   by the host's. Below 1 the stand-in used less processor time.
 //! - `middle half`: the first and the third quartile of the rounds' ratios.
 use std::{env, mem::MaybeUninit, thread, time::Duration};
 
@@ -29,11 +30,11 @@ mod executor;
 mod join_pool;
 mod tasks;
 
-/// A piece of work, as the kit and the host do it.
+/// A piece of work, as the stand-in and the host do it.
 struct Row {
     name: &'static str,
     host: &'static str,
-    /// Does the work once, with the kit.
+    /// Does the work once, with the stand-in.
     ours: Box<dyn FnMut()>,
     /// Does the work once, with the host.
     theirs: Box<dyn FnMut()>,

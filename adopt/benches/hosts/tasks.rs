@@ -1,4 +1,4 @@
-//! Measures the kit `adopt::tasks` beside a thread with async-task and std's channel.
+//! Measures the stand-in `adopt::tasks` beside a thread with async-task and std's channel.
 //!
 //! async-task's own example uses a channel of flume instead. That example is not measured.
 use crate::Row;

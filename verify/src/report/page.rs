@@ -431,6 +431,28 @@ mod tests {
     }
 
     #[test]
+    fn readme_states_the_counts_of_the_page() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |name| fs::read_to_string(root.join(name)).unwrap();
+        let (page, readme) = (read(super::super::PAGE), read("README.md"));
+        // A line break may stand for each space.
+        let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+        let number_after = |text: &str| {
+            let rest = page.split(text).nth(1).unwrap();
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap();
+            rest[..end].to_owned()
+        };
+        let models = format!("{} models", number_after("| models | "));
+        let mutants = number_after("| mutants of orderings and protocols | ");
+        let killed = number_after(&format!("protocols | {mutants}: "));
+        let reasons = number_after(" killed, ");
+        let of_mutants = format!("of {mutants} made on purpose, {killed} make");
+        for text in [models, of_mutants, format!("for {reasons} ")] {
+            assert!(readme.contains(&text), "the README is to say: {text}");
+        }
+    }
+
+    #[test]
     fn version_shown_is_the_one_that_the_shim_depends_on() {
         let lock = r#"
             package = [

@@ -634,6 +634,9 @@ mod tests {
         let report = saved(&[docs.join("results.json")]).unwrap();
         let means = table::means(&report.tables);
         assert!(readme.contains(&means), "the README is to say:\n{means}");
+        let first = means.split(" x ").next().unwrap();
+        let first = first.replace("ours is", "It takes") + " of tokio's time";
+        assert!(readme.contains(&first), "the README is to say: {first}");
     }
 
     #[test]
