@@ -308,8 +308,8 @@ fn panic_of_a_driver_goes_to_the_hook_and_no_further() {
     assert_eq!(panics.load(SeqCst), 1);
 }
 
-/// A parker's waker that blocks in place. It is called in the middle of a worker's own operations, and
-/// that worker must keep its core.
+/// A parker's waker that blocks in place. It is called in the middle of a worker's own operations,
+/// and that worker must keep its core.
 struct BlockingWake(Waker, Arc<AtomicUsize>);
 
 impl Wake for BlockingWake {

@@ -1,4 +1,4 @@
-//! What a worker remembers of its searches and its sleeps.
+//! `IdleState`: what a worker remembers of its searches and its sleeps.
 //!
 //! ```text
 //!          runs out of tasks            finds none

@@ -1,5 +1,5 @@
-//! What decides when a worker looks elsewhere than in its own queue. [`next`](super::next) has the
-//! looks.
+//! `Looks`: what decides when a worker looks elsewhere than in its own queue. [`next`](super::next)
+//! has the looks.
 use crate::worker::interval::Interval;
 use std::cell::Cell;
 use worker_idle::Spin;
