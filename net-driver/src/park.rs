@@ -42,8 +42,8 @@ const MAX_TIMERS: usize = 256;
 /// the runtime also waits for the sockets and for the first timer. Until the runtime has a timer or
 /// a socket, this parker behaves as a [`ThreadPark`](worker_idle::park::ThreadPark).
 ///
-/// A wake by its waker costs one read-modify-write. If the worker waits on its thread, the wake also
-/// costs std's unpark; if the worker waits in the reactor, a system call.
+/// A wake by its waker costs one read-modify-write. If the worker waits on its thread, the wake
+/// also costs std's unpark; if the worker waits in the reactor, a system call.
 ///
 /// A worker that has parked either parks again, looks at the driver between its tasks
 /// ([`Driver::is_due`]), or drops its park. Otherwise it can happen that no worker waits for the

@@ -143,13 +143,13 @@ pub trait Park {
     /// events, the worker calls `deliver` again before it parks. By default this does nothing.
     fn deliver(&mut self) {}
 
-    /// Returns a waker that ends the current or the next `park`. Several wakes before the end of one
-    /// `park` count as one. Writes of the waking thread before the wake are visible after the
+    /// Returns a waker that ends the current or the next `park`. Several wakes before the end of
+    /// one `park` count as one. Writes of the waking thread before the wake are visible after the
     /// `park`.
     ///
-    /// A thread that has pushed work calls the waker, so a wake must be short: it neither blocks nor
-    /// panics, and does not call the scheduler. If a wake failed to unpark the thread, the worker
-    /// would stay parked, and count as awake forever.
+    /// A thread that has pushed work calls the waker, so a wake must be short: it neither blocks
+    /// nor panics, and does not call the scheduler. If a wake failed to unpark the thread, the
+    /// worker would stay parked, and count as awake forever.
     ///
     /// ```
     /// use std::{sync::Arc, task::{Wake, Waker}};
