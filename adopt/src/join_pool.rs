@@ -20,7 +20,7 @@
 //! 5. A thread leaves a stack frame only when no job that lies in the frame, or borrows from it, is
 //!    queued or running. So a worker that unwinds out of its wait aborts the process.
 //!
-//! The state that a pool's threads share is in `shared.rs`, and the loop of a worker in
+//! The state that a pool's threads share is in `shared.rs`, and the loop of a worker is in
 //! `worker.rs`. The ways to wait for a job are in `join.rs`, `scope.rs` and `latch.rs`.
 use queue_global::Injector;
 use queue_spmc::{deque, fifo};
