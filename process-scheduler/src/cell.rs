@@ -1,7 +1,8 @@
 //! The allocation of a process, and its start.
 //!
 //! The other operations on a cell are in files of their own: `run.rs`, `end.rs`, `restart.rs`, and,
-//! for threads without the token, `notify.rs` and `any.rs`. `related.rs` has the lists of relations.
+//! for threads without the token, `notify.rs` and `any.rs`. `related.rs` has the lists of
+//! relations.
 //!
 //! | field | who touches it |
 //! |---|---|

@@ -2,7 +2,7 @@
 use crate::{Address, Handle, Pid, address::Receive, guard::drop_guarded};
 use std::{any::Any, fmt, marker::PhantomData, sync::Arc};
 
-/// The context of a process at its start. See [`Process::init`].
+/// The context of a process at its start. See [`Process::init`](crate::Process::init).
 ///
 /// ```
 /// use process_scheduler::{

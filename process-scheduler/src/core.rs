@@ -1,8 +1,8 @@
 //! The shared part of a process's cell: its state, its two lanes, and the place of its token.
 //!
-//! A thread that has an event for the process pushes it into a lane, and then sets the event's bit in
-//! the state. The worker that runs the process takes what the lanes have. While the process waits,
-//! its token lies here. The thread that ends the wait takes the token out, and queues it.
+//! A thread that has an event for the process pushes it into a lane, and then sets the event's bit
+//! in the state. The worker that runs the process takes what the lanes have. While the process
+//! waits, its token lies here. The thread that ends the wait takes the token out, and queues it.
 //!
 //! | field | who touches it |
 //! |---|---|
@@ -17,9 +17,9 @@
 //!    the phase takes the token out. If the worker could not publish such a phase, it takes the
 //!    token out again.
 //! 2. A sender notifies only if its push was the first into an empty lane. Another sender's event
-//!    is behind the first one, and the worker takes all events of the lane. [`ProcessCore::signal`] does
-//!    so for a signal. A message may push another one out of its lane, so the cell sends messages
-//!    itself (`cell/notify.rs`).
+//!    is behind the first one, and the worker takes all events of the lane. [`ProcessCore::signal`]
+//!    does so for a signal. A message may push another one out of its lane, so the cell sends
+//!    messages itself (`cell/notify.rs`).
 //! 3. The end of the process closes both lanes. So each event is delivered, handed back to its
 //!    sender, or returned by [`ProcessCore::end`].
 //! 4. The token keeps the core live. The exchange that suspends or stops the process gives the

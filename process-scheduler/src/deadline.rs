@@ -62,8 +62,8 @@ fn disarm_guarded(shared: &Shared, armed: &Armed) {
         .for_each(drop_guarded);
 }
 
-/// Takes the kept entry, if it is of this scheduler and comes no later than `at`. The comparison is of
-/// instants, since the tick of `at` would cost a division.
+/// Takes the kept entry, if it is of this scheduler and comes no later than `at`. The comparison is
+/// of instants, since the tick of `at` would cost a division.
 fn take_kept(shared: &Arc<Shared>, at: Instant) -> Option<(Arc<Shared>, Armed)> {
     let taken = KEPT.try_with(|kept| {
         let mut kept = kept.borrow_mut();

@@ -14,7 +14,8 @@ pub(crate) struct Pending<M, O, E> {
 
 pub(crate) type CoreOf<M, O, E> = ProcessCore<M, Urgent<O, E>, Runnable>;
 
-/// The events of a step: signals and completions first, then messages. See [`Process::step`].
+/// The events of a step: signals and completions first, then messages. See
+/// [`Process::step`](crate::Process::step).
 ///
 /// The first message takes all messages out of the mailbox, by one read-modify-write, or under the
 /// lock of a bounded mailbox. The first signal does the same with all signals. The events that were

@@ -150,12 +150,12 @@ impl Handle {
 
     /// Returns a future that is ready after a time, for processes and for other tasks.
     ///
-    /// A sleeping worker waits for the first deadline of the scheduler. If all workers are busy, each
-    /// of them looks at the deadlines between runs of processes. So the deadline of a process waits
-    /// for no step for which the process itself would not wait. But a task of another runtime that
-    /// sleeps here, or awaits a [`Call`](crate::Call), may be woken late while *all* workers are in
-    /// long steps: it waits until the first of these steps ends. [`Call::wait`](crate::Call::wait)
-    /// ends in time in any case.
+    /// A sleeping worker waits for the first deadline of the scheduler. If all workers are busy,
+    /// each of them looks at the deadlines between runs of processes. So the deadline of a process
+    /// waits for no step for which the process itself would not wait. But a task of another runtime
+    /// that sleeps here, or awaits a [`Call`](crate::Call), may be woken late while *all* workers
+    /// are in long steps: it waits until the first of these steps ends.
+    /// [`Call::wait`](crate::Call::wait) ends in time in any case.
     ///
     /// The end of a shutdown makes each sleep ready at once, however much of its time is left, and
     /// from then on a sleep is ready at its first poll. So a task of another runtime that sleeps

@@ -1,8 +1,8 @@
 //! A mailbox's lane of messages: unbounded, or bounded.
 //!
 //! Senders push messages one by one, and the process takes all of them at once. The first sender
-//! since the last take notifies the process. A sender to a full lane gets its message back, or waits
-//! until the process takes, or pushes out the oldest message.
+//! since the last take notifies the process. A sender to a full lane gets its message back, or
+//! waits until the process takes, or pushes out the oldest message.
 //!
 //! 1. A lane is closed once, by its process's end. A message that is pushed before is in the lane,
 //!    and one that is pushed later is handed back. The bounded lane decides under its lock which of

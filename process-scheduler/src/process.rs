@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 /// A state machine with a mailbox, which workers step with events.
 ///
 /// One worker at a time steps a process. Most processes are shorter to write as a closure
-/// ([`Handle::spawn_fn`]) or as an `async` block ([`Handle::spawn_async`]).
+/// ([`spawn_fn`](crate::Handle::spawn_fn)) or as an `async` block
+/// ([`spawn_async`](crate::Handle::spawn_async)).
 ///
 /// ```
 /// use process_scheduler::{

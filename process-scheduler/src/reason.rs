@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// A call of [`Handle::cancel`].
+    /// A call of [`Handle::cancel`](crate::Handle::cancel).
     Requested,
     /// The shutdown of the scheduler.
     Shutdown,

@@ -6,8 +6,8 @@ use std::{any::Any, fmt};
 ///
 /// A pid names a node. A scheduler passes parcels for a pid of another node to its relay (see
 /// [`Builder::relay`](crate::Builder::relay)). On that node, the relay passes them to
-/// [`Handle::deliver`](crate::Handle::deliver). When the relay can no longer reach a node, it calls [`Handle::node_down`](crate::Handle::node_down)
-/// on the schedulers of the other nodes.
+/// [`Handle::deliver`](crate::Handle::deliver). When the relay can no longer reach a node, it calls
+/// [`Handle::node_down`](crate::Handle::node_down) on the schedulers of the other nodes.
 ///
 /// ```
 /// use process_scheduler::{Parcel, Pid, Relay, SendError};
@@ -24,12 +24,12 @@ use std::{any::Any, fmt};
 pub trait Relay: Send + Sync + 'static {
     /// Sends a parcel on its way, without waiting.
     ///
-    /// If this function calls [`Handle::deliver`](crate::Handle::deliver) of the other node, that may call a relay again
-    /// before it returns, also this one. So hold no lock during the call.
+    /// If this function calls [`Handle::deliver`](crate::Handle::deliver) of the other node, that
+    /// may call a relay again before it returns, also this one. So hold no lock during the call.
     ///
     /// # Errors
     /// [`SendError::NotFound`] if the relay does not know how to reach the node. If it knows that
-    /// the node does not accept the parcel, the error of [`Handle::deliver`](crate::Handle::deliver) there. The sender of a
+    /// the node does not accept the parcel, the error of `Handle::deliver` there. The sender of a
     /// message gets the same error, with its message.
     fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>>;
 }

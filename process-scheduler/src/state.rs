@@ -1,10 +1,10 @@
 //! The state word of a process, and every transition of this word. No `unsafe` here.
 //!
 //! A worker that takes a ready process runs it, and the process makes steps. When it has nothing to
-//! do, the worker puts the process's token into its cell and suspends the process. A sender pushes a
-//! message, and then sets a bit of the word. If the process waits for that bit, the sender has made
-//! it ready: the sender takes the token out of the cell and queues it. If the process runs, the bit
-//! stays, and the worker finds it when it tries to suspend the process.
+//! do, the worker puts the process's token into its cell and suspends the process. A sender pushes
+//! a message, and then sets a bit of the word. If the process waits for that bit, the sender has
+//! made it ready: the sender takes the token out of the cell and queues it. If the process runs,
+//! the bit stays, and the worker finds it when it tries to suspend the process.
 //!
 //! ```text
 //!            a worker takes it               nothing to do
@@ -50,15 +50,15 @@
 //!
 //! # Rules
 //!
-//! 1. A notifier first pushes an event, then sets the event's bit ([`RunState::notify`]). If the phase
-//!    waits for that bit, the same exchange makes the process ready, and gives the notifier the
-//!    token: of many notifiers exactly one gets it.
-//! 2. A worker clears the bits of events when it begins a run ([`RunState::begin`]), and then looks at
-//!    all lanes. So a bit that is set later is for an event that the worker may have missed.
-//! 3. A worker that suspends a process does so in one exchange ([`RunState::suspend`]), which checks
-//!    the bits. If a bit is set that ends the wait, the process is ready again, and the worker
-//!    keeps the token. So a notification is never lost to a race with the suspension: the exchange
-//!    sees the bit, or the notification comes later and finds the process waiting.
+//! 1. A notifier first pushes an event, then sets the event's bit ([`RunState::notify`]). If the
+//!    phase waits for that bit, the same exchange makes the process ready, and gives the notifier
+//!    the token: of many notifiers exactly one gets it.
+//! 2. A worker clears the bits of events when it begins a run ([`RunState::begin`]), and then looks
+//!    at all lanes. So a bit that is set later is for an event that the worker may have missed.
+//! 3. A worker that suspends a process does so in one exchange ([`RunState::suspend`]), which
+//!    checks the bits. If a bit is set that ends the wait, the process is ready again, and the
+//!    worker keeps the token. So a notification is never lost to a race with the suspension: the
+//!    exchange sees the bit, or the notification comes later and finds the process waiting.
 //! 4. *Done* is final.
 use sync_shim::atomic::{
     AtomicU64,

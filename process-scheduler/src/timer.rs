@@ -22,8 +22,8 @@
 //!    fires early.
 //! 2. The wheel and the role are under one lock. A worker takes the role after it has announced its
 //!    sleep ([`worker_idle::Idle::sleep`]), and leaves it when it counts as awake again.
-//! 3. A thread that arms a deadline and finds a keeper that parks for longer wakes the keeper, which
-//!    parks again for less. A deadline that is disarmed may still end a park.
+//! 3. A thread that arms a deadline and finds a keeper that parks for longer wakes the keeper,
+//!    which parks again for less. A deadline that is disarmed may still end a park.
 //! 4. The timer *lacks a keeper* while it has an entry and the role is vacant. A thread that arms a
 //!    deadline then notifies a worker, as after a push. So does a worker that has left the role and
 //!    is about to run a process. And the last searcher to leave its search counts this lack as work
@@ -195,8 +195,8 @@ impl Timer {
     /// Returns whether the timer lacks a keeper (rule 4). One load.
     #[inline]
     pub(crate) fn lacks_keeper(&self) -> bool {
-        // Ordering: Relaxed. The last searcher has a fence before this load, which follows the fence
-        // of the notification (rule 4). To other callers this is a hint.
+        // Ordering: Relaxed. The last searcher has a fence before this load, which follows the
+        // fence of the notification (rule 4). To other callers this is a hint.
         self.lacks_keeper.load(Relaxed)
     }
 

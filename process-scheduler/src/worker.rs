@@ -273,7 +273,7 @@ impl<'a> Worker<'a> {
         let Some(runnable) = local.deque.pop() else {
             (local.fresh, local.batch) = (0, 0);
             drop(local);
-            return self.find_elsewhere().0;
+            return self.find_elsewhere();
         };
         if local.fresh > 0 {
             local.fresh -= 1;
@@ -313,9 +313,8 @@ impl<'a> Worker<'a> {
         Some(oldest)
     }
 
-    /// Looks in the injector and in the other workers' deques. Also returns whether to look again,
-    /// because a deque answered with a retry.
-    fn find_elsewhere(&mut self) -> (Option<Runnable>, bool) {
+    /// Looks in the injector and in the other workers' deques.
+    fn find_elsewhere(&mut self) -> Option<Runnable> {
         let mut batch = self.shared().injector.pop_n(1 + BATCH);
         if let Some(first) = batch.next() {
             // The oldest of the rest is pushed last, so the worker pops it first.
@@ -328,20 +327,19 @@ impl<'a> Worker<'a> {
             if more {
                 self.shared().notify();
             }
-            return (Some(first), false);
+            return Some(first);
         }
         let victims = self.shared().stealers.len();
         if victims == 1 {
-            return (None, false);
+            return None;
         }
         if !self.searching {
             self.searching = self.shared().idle.try_search();
             if !self.searching {
-                return (None, false);
+                return None;
             }
         }
         let takes_last = mem::take(&mut self.takes_last);
-        let mut again = false;
         let start = self.next_random() as usize;
         for i in 0..victims {
             let victim = (start + i) % victims;
@@ -358,16 +356,13 @@ impl<'a> Worker<'a> {
             // The oldest of them is the lowest, as with fresh processes.
             (local.fresh, local.batch) = (local.deque.len(), 0);
             drop(local);
-            match stolen {
-                Steal::Success { first, .. } => {
-                    self.counters().count_steal();
-                    return (Some(first), false);
-                }
-                Steal::Retry => again = true,
-                Steal::Empty => {}
+            // After a retry, the worker looks at the other deques first.
+            if let Steal::Success { first, .. } = stolen {
+                self.counters().count_steal();
+                return Some(first);
             }
         }
-        (None, again)
+        None
     }
 
     fn steps_of(&self, worker: usize) -> u64 {
@@ -493,7 +488,7 @@ impl<'a> Worker<'a> {
                 return;
             }
             self.takes_last = spin == SPINS - 1;
-            if let (Some(runnable), _) = self.find_elsewhere() {
+            if let Some(runnable) = self.find_elsewhere() {
                 return self.serve(runnable);
             }
         }

@@ -148,8 +148,8 @@ fn submit_racing_the_wait_of_the_only_worker_is_run() {
 /// The only searcher has found a process and leaves its search, while a thread submits another
 /// process. A second worker sleeps. The searcher or the submitter wakes it.
 ///
-/// Fails if `stop_searching` in `Worker::serve` or the notification of `Shared::notify` has no fence,
-/// or if `serve` does not look for work for another worker.
+/// Fails if `stop_searching` in `Worker::serve` or the notification of `Shared::notify` has no
+/// fence, or if `serve` does not look for work for another worker.
 #[test]
 fn submit_racing_the_last_searcher_wakes_a_sleeper() {
     model(|| {
