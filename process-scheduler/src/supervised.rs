@@ -1,4 +1,4 @@
-//! What a supervisor, and the cell of its child, keep to restart the child.
+//! `Supervised`: what a supervisor, and the cell of its child, keep to restart the child.
 use crate::{ExitReason, Input, Pid, Policy};
 use std::{panic::Location, sync::Arc};
 
