@@ -1,5 +1,5 @@
-//! [`Notified`], the reference to a task that a queue holds; and [`Schedule`], the trait of its
-//! scheduler.
+//! [`Notified`], the reference to a task that a queue holds; [`Schedule`], the trait of its
+//! scheduler; and `Node`, by which the lists of `queue-global` link tasks.
 //!
 //! This file and [`owned`](crate::owned) use each other: a run may insert its task into a list,
 //! and a list runs tasks.
