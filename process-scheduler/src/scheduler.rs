@@ -211,6 +211,7 @@ impl Builder {
         make: impl Fn(usize) -> P + Send + Sync + 'static,
     ) -> Self {
         self.driver = Some(Box::new(move |worker| Box::new(make(worker))));
+        self.config.has_driver = true;
         self
     }
 

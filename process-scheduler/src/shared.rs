@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) mailbox: Mailbox,
     pub(crate) max_processes: usize,
     pub(crate) shutdown_timeout: Duration,
+    /// Whether the workers wait in a driver of the user.
+    pub(crate) has_driver: bool,
     pub(crate) node: u32,
     pub(crate) relay: Option<Arc<dyn Relay>>,
     pub(crate) handlers: Handlers,
@@ -56,6 +58,7 @@ impl Default for Config {
             mailbox: Mailbox::Unbounded,
             max_processes: usize::MAX,
             shutdown_timeout: Duration::from_secs(5),
+            has_driver: false,
             node: 0,
             relay: None,
             handlers: HashMap::new(),

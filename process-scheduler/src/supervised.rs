@@ -1,4 +1,4 @@
-//! `Supervised`: what a supervisor, and the cell of its child, keep to restart the child.
+//! The parts of a restart, which a supervisor and the cell of its child keep.
 use crate::{ExitReason, Input, Pid, Policy};
 use std::{panic::Location, sync::Arc};
 

@@ -450,6 +450,12 @@ impl<'a> Worker<'a> {
     /// Looks at the timer if nobody keeps the time, and polls the driver (rule 7).
     #[cold]
     fn look_outside(&mut self) {
+        let shared = self.shared();
+        let lacks_keeper = shared.timer.lacks_keeper();
+        if !lacks_keeper && !shared.config.has_driver {
+            self.runs_left = self.runs_between;
+            return;
+        }
         let now = Instant::now();
         let is_late = now.duration_since(self.looked_outside) > OUTSIDE;
         self.runs_between = if is_late {
@@ -459,8 +465,8 @@ impl<'a> Worker<'a> {
         };
         self.runs_left = self.runs_between;
         self.looked_outside = now;
-        if self.shared().timer.lacks_keeper() {
-            self.shared().timer.fire();
+        if lacks_keeper {
+            shared.timer.fire();
         }
         guarded(|| self.park.poll(EVENTS));
         self.deliver();
