@@ -94,6 +94,7 @@ macro_rules! same {
                 let _ = $rt::runtime::Handle::current();
                 let _ = $rt::runtime::Handle::enter(any());
                 let _ = $rt::runtime::Handle::id(any());
+                let _ = $rt::runtime::Handle::metrics(any());
                 let _ = $rt::runtime::Handle::name(any());
                 let _ = $rt::runtime::Handle::runtime_flavor(any());
                 let _ = $rt::runtime::Handle::spawn(any(), ready(1_u8));
@@ -111,6 +112,7 @@ macro_rules! same {
                 let _ = $rt::runtime::Runtime::block_on(any(), ready(1_u8));
                 let _ = $rt::runtime::Runtime::enter(any());
                 let _ = $rt::runtime::Runtime::handle(any());
+                let _ = $rt::runtime::Runtime::metrics(any());
                 let _ = $rt::runtime::Runtime::new();
                 let _ = $rt::runtime::Runtime::shutdown_background(any());
                 let _ = $rt::runtime::Runtime::shutdown_timeout(any(), any());

@@ -69,7 +69,8 @@ impl Builder {
     /// of [`max_io_events_per_tick`](Self::max_io_events_per_tick). A larger number counts as that
     /// one.
     ///
-    /// The number is also the argument of [`Park::poll`] of a [driver](Self::driver) of your own.
+    /// The number is also the argument of [`Park::poll`](crate::park::Park::poll) of a
+    /// [driver](Self::driver) of your own.
     ///
     /// ```
     /// use selvedge_executor::Builder;

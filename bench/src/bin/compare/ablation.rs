@@ -106,8 +106,8 @@ const ABLATIONS: &[Ablation] = &[
         edits: &[
             (
                 "executor/src/spawn.rs",
-                "let (task, join) = task_header::new(future, Scheduler::inherited(shared));\n        trace::spawn(shared",
-                "let (task, join) = task_header::new(Box::pin(future), Scheduler::inherited(shared));\n        trace::spawn(shared",
+                "let (task, join) = task_header::new(future, to());",
+                "let (task, join) = task_header::new(Box::pin(future), to());",
             ),
             (
                 "executor/src/spawn.rs",
