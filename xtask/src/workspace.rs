@@ -59,6 +59,7 @@ pub struct Dependency {
     /// The target that needs the dependency; `None` if all targets need it.
     pub target: Option<String>,
     /// Whether only a feature turns the dependency on.
+    #[serde(default)]
     pub optional: bool,
 }
 
