@@ -151,10 +151,9 @@ impl Handle {
     /// Returns a future that is ready after a time, for processes and for other tasks.
     ///
     /// A sleeping worker waits for the first deadline of the scheduler. If all workers are busy,
-    /// each of them looks at the deadlines between runs of processes. So the deadline of a process
-    /// waits for no step for which the process itself would not wait. But a task of another runtime
-    /// that sleeps here, or awaits a [`Call`](crate::Call), may be woken late while *all* workers
-    /// are in long steps: it waits until the first of these steps ends.
+    /// each of them looks at the deadlines between runs of processes: up to
+    /// [`step_budget`](crate::Builder::step_budget) steps of one process. So a deadline may come
+    /// late while *all* workers are in long runs: it waits until the first of these runs ends.
     /// [`Call::wait`](crate::Call::wait) ends in time in any case.
     ///
     /// The end of a shutdown makes each sleep ready at once, however much of its time is left, and

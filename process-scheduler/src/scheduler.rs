@@ -187,7 +187,8 @@ impl Builder {
     /// way to be driven by the workers that sleep meanwhile, such as the standby of this example.
     ///
     /// A driver that its resources find by a thread-local needs a [`scope`](Self::scope), too. By
-    /// default a worker waits in a [`ThreadPark`].
+    /// default a worker waits in a [`ThreadPark`]. This crate exports the trait
+    /// [`Park`] of `worker-idle`.
     ///
     /// ```
     /// use process_scheduler::{Inbox, Scheduler};
@@ -284,15 +285,21 @@ impl Builder {
             let place = Place::new(shared.clone(), index, deque);
             let thread = thread::Builder::new().name(format!("{}-{index}", self.name));
             let scope = self.scope.clone();
-            let mut worker = Some((place, park));
-            let mut run = move || {
-                if let Some((place, park)) = worker.take() {
-                    worker::run(place, park);
+            let thread = thread.spawn(move || {
+                let mut worker = Some((place, park));
+                let mut run = || {
+                    if let Some((place, park)) = worker.take() {
+                        worker::run(place, park);
+                    }
+                };
+                match scope {
+                    Some(scope) => scope(index, &mut run),
+                    None => run(),
                 }
-            };
-            let thread = thread.spawn(move || match scope {
-                Some(scope) => scope(index, &mut run),
-                None => run(),
+                assert!(
+                    worker.is_none(),
+                    "the scope of worker {index} did not call its argument"
+                );
             })?;
             scheduler.threads.push(thread);
         }

@@ -133,7 +133,8 @@ impl Shared {
 
     /// Ends the present or the next park of a worker.
     pub(crate) fn wake_worker(&self, worker: usize) {
-        self.wakers[worker].wake_by_ref();
+        // The waker of a driver is user code.
+        guarded(|| self.wakers[worker].wake_by_ref());
     }
 
     /// Returns whether a queue has a process that a thief takes at once: see rule 4 of

@@ -17,10 +17,11 @@
 //!    no thread waits for the deadline. So all processes that are left get their final kill at
 //!    once, the last end stops the workers, and nobody joins the workers. Workers that stopped
 //!    before the last end would leave processes that never end.
-use crate::{CancelReason, ExitReason, Phase, Signal, any_cell::AnyCell, shared::Shared};
+use crate::{
+    CancelReason, ExitReason, Phase, Signal, any_cell::AnyCell, guard::guarded, shared::Shared,
+};
 use std::{
     sync::Arc,
-    task::Waker,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -148,7 +149,9 @@ impl Shared {
         // Ordering: Release pairs with `take_left`. The token of the unpark publishes the flag to a
         // worker that parks.
         self.stop.store(true, Release);
-        self.wakers.iter().for_each(Waker::wake_by_ref);
+        for waker in &self.wakers {
+            guarded(|| waker.wake_by_ref());
+        }
     }
 
     /// Ends a shutdown that has begun on a worker, and has no thread of its own (rule 5).

@@ -43,10 +43,11 @@
 //!    again. A worker takes such processes from the deques of the others too, also the last one:
 //!    the owner may be in a step that never returns. So no process is left in a queue when
 //!    the last worker ends. A process whose `init` returns later is not run.
-//! 7. A busy worker *looks outside* after 16 runs of processes, or after each run if these take
-//!    long: it wakes the tasks whose deadlines have come, unless a sleeping worker keeps the time
-//!    (`timer.rs`), and polls its driver. A worker that parks does both when its park returns. The
-//!    tasks that it wakes come to its own deque.
+//! 7. A busy worker *looks outside* after 16 runs of processes, or after a millisecond of runs. It
+//!    reads the clock for this after each run, but only while there is a driver or a deadline that
+//!    nobody keeps. A look wakes the tasks whose deadlines have come, unless a sleeping worker
+//!    keeps the time (`timer.rs`), and polls its driver. A worker that parks does both when its
+//!    park returns. The tasks that it wakes come to its own deque.
 use crate::{
     deadline,
     guard::guarded,
@@ -69,8 +70,8 @@ use worker_idle::{Watch, WatchState, park::Park};
 const LOOK: u32 = 61;
 /// Processes that a worker takes from the injector for its deque.
 const BATCH: usize = 16;
-/// The largest number of runs between two looks outside, and the time that two looks should not be
-/// apart (rule 7).
+/// The largest number of runs between two looks outside, and the time after which the end of a run
+/// is followed by a look (rule 7).
 const RUNS: u32 = 16;
 const OUTSIDE: Duration = Duration::from_millis(1);
 /// The largest number of events of a driver that a busy worker collects at once.
@@ -201,9 +202,9 @@ struct Worker<'a> {
     random: u32,
     /// Steps since the last look at the oldest processes.
     steps: u32,
-    /// Runs until the next look outside, and from one such look to the next (rule 7).
+    /// Runs until the next look outside, unless a look comes earlier by the clock (rule 7).
     runs_left: u32,
-    runs_between: u32,
+    /// The time of the last look outside.
     looked_outside: Instant,
     /// True while the look at the injector's oldest process is still to come.
     looks_at_injector: bool,
@@ -225,7 +226,6 @@ impl<'a> Worker<'a> {
             random: place.index as u32 * 2 + 1,
             steps: 0,
             runs_left: RUNS,
-            runs_between: RUNS,
             looked_outside: Instant::now(),
             looks_at_injector: false,
             requeued: 0,
@@ -416,7 +416,9 @@ impl<'a> Worker<'a> {
             let left = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
             self.runs_left -= 1;
-            if self.runs_left == 0 {
+            // A model must be repeatable, so it reads no clock.
+            let by_clock = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
+            if self.runs_left == 0 || by_clock && self.serves_time() {
                 self.look_outside();
             }
             let Some(left) = left else {
@@ -447,26 +449,27 @@ impl<'a> Worker<'a> {
         shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()
     }
 
-    /// Looks at the timer if nobody keeps the time, and polls the driver (rule 7).
+    /// Returns whether this worker has something to look at outside (rule 7).
+    fn serves_time(&self) -> bool {
+        self.shared().config.has_driver || self.shared().timer.lacks_keeper()
+    }
+
+    /// Looks at the timer if nobody keeps the time, and polls the driver, if a look is due (rule
+    /// 7).
     #[cold]
     fn look_outside(&mut self) {
-        let shared = self.shared();
-        let lacks_keeper = shared.timer.lacks_keeper();
-        if !lacks_keeper && !shared.config.has_driver {
-            self.runs_left = self.runs_between;
+        if !self.serves_time() {
+            self.runs_left = RUNS;
             return;
         }
         let now = Instant::now();
-        let is_late = now.duration_since(self.looked_outside) > OUTSIDE;
-        self.runs_between = if is_late {
-            1
-        } else {
-            RUNS.min(2 * self.runs_between)
-        };
-        self.runs_left = self.runs_between;
+        if self.runs_left > 0 && now.duration_since(self.looked_outside) < OUTSIDE {
+            return;
+        }
+        self.runs_left = RUNS;
         self.looked_outside = now;
-        if lacks_keeper {
-            shared.timer.fire();
+        if self.shared().timer.lacks_keeper() {
+            self.shared().timer.fire();
         }
         guarded(|| self.park.poll(EVENTS));
         self.deliver();
@@ -475,10 +478,16 @@ impl<'a> Worker<'a> {
     /// Wakes the tasks of the events that the driver has collected. The worker counts as awake, so
     /// the tasks come to its own deque.
     fn deliver(&mut self) {
-        if self.park.has_events() {
+        if self.has_events() {
             // The wakers are user code.
             guarded(|| self.park.deliver());
         }
+    }
+
+    /// Returns whether the driver has events. A driver that panics counts as one with events: the
+    /// worker does not park then.
+    fn has_events(&self) -> bool {
+        guarded(|| self.park.has_events()).unwrap_or(true)
     }
 
     /// Looks again (rule 5), and then parks.
@@ -533,7 +542,7 @@ impl<'a> Worker<'a> {
         // store.
         while !idle.was_notified(index) && !shared.stop.load(Relaxed) {
             keeps = shared.timer.keep(index);
-            if keeps == Some(Duration::ZERO) || self.park.has_events() {
+            if keeps == Some(Duration::ZERO) || self.has_events() {
                 idle.wake_self(index);
                 break;
             }

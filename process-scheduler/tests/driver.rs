@@ -4,6 +4,7 @@ use process_scheduler::{
     Scheduler, Sleep, Step, StepOf,
 };
 use std::{
+    cell::Cell,
     future::Future,
     pin::Pin,
     sync::{Arc, mpsc},
@@ -121,6 +122,49 @@ fn deadline_beside_a_process_that_always_continues_comes() {
     assert!(!has_failed(&scheduler.wait(continues.pid())));
 }
 
+/// Continues, with steps of a millisecond, until its sleep has woken the task of another runtime.
+struct StepsLong {
+    sleep: Option<(Sleep, mpsc::Receiver<()>)>,
+    begun: Instant,
+    /// Steps since the deadline.
+    late: u32,
+}
+
+impl Process for StepsLong {
+    type Message = ();
+    type Cmd = NoCommand;
+    type Output = ();
+    type Error = ();
+
+    fn step(&mut self, _: &mut EventsOf<Self>, out: &mut OutputOf<Self>) -> StepOf<Self> {
+        let sleep = || armed(out.handle().sleep(TIME));
+        let (_, woken) = self.sleep.get_or_insert_with(sleep);
+        if woken.try_recv().is_ok() {
+            return Step::Done;
+        }
+        thread::sleep(Duration::from_millis(1));
+        self.late += u32::from(self.begun.elapsed() > 2 * TIME);
+        // A run has 32 steps.
+        if self.late > 96 {
+            return Step::Failed(ExitReason::failed("the deadline waits for several runs"));
+        }
+        Step::Continue
+    }
+}
+
+/// Fails if the only worker looks at its first deadline after a number of runs alone.
+#[test]
+fn first_deadline_beside_long_steps_waits_for_one_run() {
+    let scheduler = Scheduler::builder().workers(1).build();
+    let process = StepsLong {
+        sleep: None,
+        begun: Instant::now(),
+        late: 0,
+    };
+    let continues = scheduler.spawn(process).unwrap();
+    assert!(!has_failed(&scheduler.wait(continues.pid())));
+}
+
 /// Fails if the thread that waits for an answer relies on a worker for its deadline.
 #[test]
 fn call_ends_in_time_while_all_workers_are_in_long_steps() {
@@ -160,12 +204,12 @@ fn sleeps_of_many_processes_come_in_time() {
 fn panic_of_a_driver_keeps_the_worker() {
     use worker_idle::park::{Park, ThreadPark};
 
-    struct Panics(ThreadPark, u32);
+    struct Panics(ThreadPark, Cell<u32>);
 
     impl Panics {
-        fn panic_sometimes(&mut self) {
-            self.1 += 1;
-            assert!(self.1 % 3 > 0, "in the driver");
+        fn panic_sometimes(&self) {
+            self.1.set(self.1.get() + 1);
+            assert!(self.1.get() % 3 > 0, "in the driver");
         }
     }
 
@@ -184,19 +228,34 @@ fn panic_of_a_driver_keeps_the_worker() {
             self.panic_sometimes();
         }
 
+        fn has_events(&self) -> bool {
+            self.panic_sometimes();
+            self.1.get() % 2 == 0
+        }
+
+        fn deliver(&mut self) {
+            self.panic_sometimes();
+        }
+
         fn waker(&self) -> Waker {
             self.0.waker()
         }
     }
 
     std::panic::set_hook(Box::new(|_| {}));
-    let driver = |_| Panics(ThreadPark::new(), 0);
+    let driver = |_| Panics(ThreadPark::new(), Cell::new(0));
     let scheduler = Scheduler::builder().workers(1).driver(driver).build();
     let echo = scheduler
         .spawn_fn(|(n, reply): (u32, Reply<u32>), _| _ = reply.send(n))
         .unwrap();
     for n in 0..200 {
         assert_eq!(echo.call(|reply| (n, reply), LIMIT).wait(), Ok(n));
+    }
+    // The worker still goes to sleep between two calls.
+    let (parks, begun) = (scheduler.metrics().parks, Instant::now());
+    while scheduler.metrics().parks < parks + 3 {
+        assert!(begun.elapsed() < LIMIT, "the worker stays awake");
+        assert_eq!(echo.call(|reply| (0, reply), LIMIT).wait(), Ok(0));
     }
 }
 
