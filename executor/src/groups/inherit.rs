@@ -52,7 +52,8 @@ impl Inherited {
         Self(Some(replace(group)))
     }
 
-    /// As [`of_turn`](Self::of_turn), if this thread has a core. Otherwise the thread's group stays.
+    /// As [`of_turn`](Self::of_turn), if this thread has a core. Otherwise the thread's group
+    /// stays.
     pub(crate) fn of_thread() -> Self {
         with_core(Self::of_turn).unwrap_or(Self(None))
     }

@@ -16,11 +16,11 @@
 //! 7. the injector once more.
 //!
 //! The LIFO slot, the ring and the requeued task are a [`WorkerQueue`](worker_queue::WorkerQueue).
-//! The core uses it through the trait [`RunQueue`]; [`queue`](crate::worker::queue) chooses the type.
-//! Each look at the injector is also one at the worker's inbox, if it has one.
+//! The core uses it through the trait [`RunQueue`]; [`queue`](crate::worker::queue) chooses the
+//! type. Each look at the injector is also one at the worker's inbox, if it has one.
 //!
 //! After 4,096 polls in a row of tasks that only yielded, a worker yields its CPU at the next
-//! interval: the tasks may wait for a thread that needs it ([`Spin`]).
+//! interval: the tasks may wait for a thread that needs it ([`Spin`](worker_idle::Spin)).
 use crate::worker::{core::Core, interval::Reading, scheduler::Task, shared::Shared};
 use coop_budget::Exhausted;
 use std::time::Duration;

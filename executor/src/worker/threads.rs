@@ -74,13 +74,11 @@ impl Core {
     /// Shows the monitor that this thread has the core from now on.
     fn show(&self) {
         self.counters().set_polled(None);
-        {
-            let thread = sched_monitor::thread_id().unwrap_or(0);
-            // Ordering: Relaxed, as it is only a number.
-            self.remote
-                .thread
-                .store(thread, sync_shim::atomic::Ordering::Relaxed);
-        }
+        let thread = sched_monitor::thread_id().unwrap_or(0);
+        // Ordering: Relaxed, as it is only a number.
+        self.remote
+            .thread
+            .store(thread, sync_shim::atomic::Ordering::Relaxed);
         if self.index > 0 {
             // A thread other than the first has started, so there are tasks for several workers.
             self.shared.monitor.start(&self.shared);

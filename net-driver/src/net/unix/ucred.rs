@@ -5,8 +5,8 @@ use std::{
 };
 
 /// The credentials of the process at the other side: see
-/// [`UnixStream::peer_cred`](crate::net::UnixStream::peer_cred). They are those that the process had when
-/// it called `connect`, `listen` or `socketpair`.
+/// [`UnixStream::peer_cred`](crate::net::UnixStream::peer_cred). They are those that the process
+/// had when it called `connect`, `listen` or `socketpair`.
 ///
 /// ```
 /// # net_driver::Driver::new(1).park(0).block_on(async {
