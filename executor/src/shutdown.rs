@@ -168,7 +168,7 @@ impl Shared {
                 drop(task);
                 // Ordering: Relaxed, as it is only a count.
                 self.ended_outside.fetch_add(1, Relaxed);
-                self.hooks.call_with(&self.hooks.on_end, meta);
+                self.hooks.call_task_hook(&self.hooks.on_end, meta);
             }
         });
     }
@@ -229,7 +229,9 @@ impl Core {
     /// Counts the end of a queued task whose future was dropped, and calls the hook.
     pub(crate) fn ended(&self, task: TaskMeta<'static>) {
         self.counters().ends.add(1);
-        self.shared.hooks.call_with(&self.shared.hooks.on_end, task);
+        self.shared
+            .hooks
+            .call_task_hook(&self.shared.hooks.on_end, task);
     }
 
     /// Waits in a thread of the runtime until another call of `end` may find more tasks (rule 3).

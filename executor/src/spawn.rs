@@ -189,7 +189,7 @@ impl Handle {
         span.record_id(&task.id());
         trace::spawn_named(shared, &task, at);
         let hooks = &shared.hooks;
-        hooks.call_with(&hooks.on_spawn, TaskMeta::new(task.id(), Some(at)));
+        hooks.call_task_hook(&hooks.on_spawn, TaskMeta::new(task.id(), Some(at)));
         shared.submit(task);
         join
     }

@@ -239,9 +239,9 @@ impl Builder {
         threads.on_start = Some(std::sync::Arc::new(move || {
             attributes.apply();
             scope::mark_own_thread(&start);
-            start.call(&start.on_start);
+            start.call_hook(&start.on_start);
         }));
-        threads.on_stop = Some(std::sync::Arc::new(move || stop.call(&stop.on_stop)));
+        threads.on_stop = Some(std::sync::Arc::new(move || stop.call_hook(&stop.on_stop)));
         let first = settings.backoff;
         let process = Process::this();
         threads.before_park = Some(std::sync::Arc::new(move || {

@@ -94,21 +94,21 @@ impl Core {
         self.as_worker(|| {
             self.leave_search();
             self.drain();
-            self.outside_of_turns(|| hooks.call(&hooks.on_park));
+            self.outside_of_turns(|| hooks.call_hook(&hooks.on_park));
             self.idle_state.owes_unpark.set(hooks.on_unpark.is_some());
             let nothing = self.queue.is_empty();
             if !nothing {
-                self.tell_unpark();
+                self.call_unpark_hook();
             }
             nothing
         })
     }
 
     /// Calls the hook for an unpark, once for each park. The worker must not be searching.
-    pub(crate) fn tell_unpark(&self) {
+    pub(crate) fn call_unpark_hook(&self) {
         if self.idle_state.owes_unpark.take() {
             let hooks = &self.shared.hooks;
-            let call = || hooks.call(&hooks.on_unpark);
+            let call = || hooks.call_hook(&hooks.on_unpark);
             self.without_lending(|core| core.outside_of_turns(call));
         }
     }

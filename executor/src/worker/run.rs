@@ -192,7 +192,7 @@ fn count_end(shared: &Shared, core: Option<&Core>) {
 #[cold]
 fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
     let (meta, hooks) = (TaskMeta::of(&task), &shared.hooks);
-    hooks.call_with(&hooks.before_poll, meta);
+    hooks.call_task_hook(&hooks.before_poll, meta);
     let lists = shared.settings.lists_tasks;
     let listed = lists.then(|| Attached::listed(&task)).flatten();
     let entry = listed.map(|listed| listed.entry().clone());
@@ -212,11 +212,11 @@ fn observed_poll<'a>(shared: &Shared, task: Task) -> Option<&'a Core> {
         context::after_poll()
     });
     trace::poll_end(shared, &ran);
-    hooks.call_with(&hooks.after_poll, meta);
+    hooks.call_task_hook(&hooks.after_poll, meta);
     let has_ended = matches!(ran, Ran::Complete);
     let core = end_poll(shared, ran);
     if has_ended {
-        hooks.call_with(&hooks.on_end, meta);
+        hooks.call_task_hook(&hooks.on_end, meta);
     }
     core
 }

@@ -90,6 +90,6 @@ impl Core {
             shared.notify();
         }
         shared.notify_standby();
-        self.tell_unpark();
+        self.call_unpark_hook();
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn drive(core: Box<Core>, hold: Option<ClockHold>) {
     let shared = core.shared.clone();
     core.lending.allow();
     core.show();
-    core.stand_aside();
+    core.wait_for_first_work();
     core.busy_time.begin();
     core.looks.interval.forget();
     let slice = shared.slices.of(core.index);
@@ -86,9 +86,9 @@ impl Core {
         self.shared.monitor.ring();
     }
 
-    /// A new runtime usually gets work, or is dropped, at once. So a new worker waits briefly
-    /// before it parks. The models leave this out: correctness does not depend on it.
-    fn stand_aside(&self) {
+    /// Waits briefly for work if this worker is new, before it parks: a new runtime usually gets
+    /// work, or is dropped, at once. The models leave this out: correctness does not depend on it.
+    fn wait_for_first_work(&self) {
         let shared = &self.shared;
         let waits = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
         if waits && self.counters().polls.get() == 0 && !shared.has_work() {

@@ -106,7 +106,7 @@ fn exit_task(shared: &Arc<Shared>) -> Task {
     // Ordering: Relaxed, as it is only a count.
     shared.spawned_outside.fetch_add(1, Relaxed);
     let hooks = &shared.hooks;
-    hooks.call_with(&hooks.on_spawn, TaskMeta::of(&task));
+    hooks.call_task_hook(&hooks.on_spawn, TaskMeta::of(&task));
     task
 }
 

@@ -9,14 +9,14 @@ use sync_shim::panics;
 
 impl Hooks {
     /// Calls a hook, if it is set.
-    pub(crate) fn call(&self, hook: &Hook) {
+    pub(crate) fn call_hook(&self, hook: &Hook) {
         if let Some(hook) = hook {
             self.contain(|| hook());
         }
     }
 
     /// Calls a hook for a task, if it is set.
-    pub(crate) fn call_with(&self, hook: &TaskHook, task: TaskMeta<'static>) {
+    pub(crate) fn call_task_hook(&self, hook: &TaskHook, task: TaskMeta<'static>) {
         if let Some(hook) = hook {
             context::hold_core(|| self.contain(|| hook(task)));
         }
