@@ -34,8 +34,9 @@
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
 //!    would only carry it to another processor. An owner is *stuck* if its count of steps has not
 //!    changed between two looks: of the watcher, or at the beginning and at the end of the looks of
-//!    rule 5. Then a thief takes the last process too. A worker that leaves a last process and goes
-//!    to sleep requests a watcher, so that a worker looks again.
+//!    rule 5. Then a thief takes the last process too. A park may end early, without a reason or
+//!    for an event, so the watcher looks only once its interval has passed. A worker that leaves a
+//!    last process and goes to sleep requests a watcher, so that a worker looks again.
 //! 5. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it
 //!    has yielded its processor. Then it parks.
 //! 6. A worker that sees the stop runs the processes that are left in the queues, and then ends.
@@ -84,6 +85,9 @@ const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     16
 };
 const TIGHT: u32 = 4;
+
+/// False in a model: a model must be repeatable, so it reads no clock.
+const HAS_CLOCK: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 
 /// The parker of a worker.
 pub(crate) type BoxPark = Box<dyn Park + Send>;
@@ -416,9 +420,7 @@ impl<'a> Worker<'a> {
             let left = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
             self.runs_left -= 1;
-            // A model must be repeatable, so it reads no clock.
-            let by_clock = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
-            if self.runs_left == 0 || by_clock && self.serves_time() {
+            if self.runs_left == 0 || HAS_CLOCK && self.serves_time() {
                 self.look_outside();
             }
             let Some(left) = left else {
@@ -537,6 +539,7 @@ impl<'a> Worker<'a> {
         self.note_steps();
         self.counters().count_park();
         let mut watch = Watch::begin(idle, index, &self.watch);
+        let mut last_look = Instant::now();
         let mut keeps = None;
         // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
         // store.
@@ -547,7 +550,9 @@ impl<'a> Worker<'a> {
                 break;
             }
             let deadline = keeps.filter(|limit| *limit != Duration::MAX);
-            let look = watch.as_ref().map(Watch::limit);
+            let look = watch
+                .as_ref()
+                .map(|watch| watch.limit().saturating_sub(last_look.elapsed()));
             // A panic of the driver ends this park, and the worker looks again.
             match [deadline, look].into_iter().flatten().min() {
                 Some(limit) => guarded(|| self.park.park_timeout(limit)),
@@ -559,6 +564,9 @@ impl<'a> Worker<'a> {
             let Some(watcher) = &mut watch else {
                 continue;
             };
+            if HAS_CLOCK && last_look.elapsed() < watcher.limit() {
+                continue; // The park has ended early (rule 4).
+            }
             if !watcher.record_look(shared.has_ready()) {
                 watch = None;
             }
@@ -570,6 +578,7 @@ impl<'a> Worker<'a> {
                 return keeps.is_some();
             }
             self.note_steps();
+            last_look = Instant::now();
         }
         drop(watch);
         Watch::forget(idle, &self.watch);

@@ -1,8 +1,11 @@
-//! The last guard of a worker. No real process panics out of its run, so the test runs something
-//! that does.
+//! Tests of a worker with a process, or with a parker, of their own.
 use super::*;
-use crate::{Scheduler, runnable::Run};
-use std::{panic, sync::mpsc};
+use crate::{
+    Scheduler,
+    runnable::Run,
+    shared::{Config, Shared},
+};
+use std::{panic, sync::mpsc, task::Waker};
 
 struct Panics;
 
@@ -12,6 +15,7 @@ impl Run for Panics {
     }
 }
 
+/// No real process panics out of its run. This test of the worker's last guard has one that does.
 #[test]
 fn run_that_panics_keeps_the_worker() {
     panic::set_hook(Box::new(|_| {}));
@@ -22,4 +26,39 @@ fn run_that_panics_keeps_the_worker() {
     probe.unwrap().try_send(7).unwrap();
     let limit = std::time::Duration::from_secs(60);
     assert_eq!(steps.recv_timeout(limit), Ok(7));
+}
+
+/// A parker whose parks end at once.
+struct EndsAtOnce;
+
+impl Park for EndsAtOnce {
+    fn park(&mut self) {}
+
+    fn park_timeout(&mut self, _: Duration) {}
+
+    fn waker(&self) -> Waker {
+        Waker::noop().clone()
+    }
+}
+
+/// A worker has a process in its deque, and makes no step. Another worker watches that deque, and
+/// its parks end early, again and again.
+///
+/// Fails if each end of a park counts as the end of the watch's interval.
+#[test]
+fn owner_is_not_stuck_before_the_interval_of_the_watch_ends() {
+    let mut deques = [Deque::new(), Deque::new()];
+    let stealers = deques.iter().map(Deque::stealer).collect();
+    let wakers = vec![Waker::noop().clone(); 2];
+    let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
+    let [own, other] = &mut deques;
+    other.push(Runnable(Arc::new(Panics)));
+    let place = Place::new(shared.clone(), 0, mem::take(own));
+    let mut worker = Worker::new(&place, Box::new(EndsAtOnce));
+    shared.idle.sleep(0, false);
+    let begun = Instant::now();
+    worker.park();
+    assert!(worker.takes_last, "the owner is stuck");
+    // The first interval of a watch is a millisecond.
+    assert!(begun.elapsed() >= Duration::from_millis(1));
 }
