@@ -4,7 +4,7 @@ use crate::{
     guard::Guarded,
     handler::guarded_handler,
     shared::{Config, Shared},
-    worker::{self, BoxPark, Place},
+    worker::{self, BoxPark, WorkerContext},
 };
 use queue_spmc::deque::Worker as Deque;
 use std::{
@@ -282,14 +282,14 @@ impl Builder {
             threads: Vec::new(),
         };
         for (index, (deque, park)) in deques.into_iter().zip(parks).enumerate() {
-            let place = Place::new(shared.clone(), index, deque);
+            let context = WorkerContext::new(shared.clone(), index, deque);
             let thread = thread::Builder::new().name(format!("{}-{index}", self.name));
             let scope = self.scope.clone();
             let thread = thread.spawn(move || {
-                let mut worker = Some((place, park));
+                let mut worker = Some((context, park));
                 let mut run = || {
-                    if let Some((place, park)) = worker.take() {
-                        worker::run(place, park);
+                    if let Some((context, park)) = worker.take() {
+                        worker::run(context, park);
                     }
                 };
                 match scope {

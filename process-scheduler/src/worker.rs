@@ -1,8 +1,9 @@
 //! A worker: finds a process, runs it, and parks when there is none.
 //!
-//! # Where a worker looks
+//! # Where a worker finds a process
 //!
-//! 1. At the oldest processes, once it has made 61 steps since the last such look (rule 2).
+//! 1. By a *fair pick* among the oldest processes, once the worker has made 61 steps since the last
+//!    fair pick (rule 2).
 //! 2. In its own deque: the newest process, but the oldest one of a batch.
 //! 3. In the injector: it takes one process, and up to 16 more for its deque, the *batch*. The
 //!    deque is empty then, so the batch is below all processes that are made ready later, the
@@ -19,8 +20,8 @@
 //!    process continues.
 //! 2. So a process that always continues is behind all others after each slice, and makes no more
 //!    steps in a row than its slice has while others wait. However the processes wake each other,
-//!    the oldest ones get their turn by a look. A slice is never cut short for a look. The look
-//!    depends on the deque:
+//!    the oldest ones get their turn by a fair pick. A slice is never cut short for a fair pick.
+//!    The fair pick depends on the deque:
 //!
 //!    | the deque has | the worker takes next |
 //!    |---|---|
@@ -29,26 +30,27 @@
 //!    | only fresh processes | the oldest one, and then the oldest one of the injector, unless that one has just used its slice |
 //! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: a
 //!    worker's push to its own empty deque, because the worker takes that process next. The deque
-//!    is then a *filled place*: if the worker's step takes long, the watcher finds the process
-//!    ([`worker_idle::Watch`]).
+//!    is then a *filled place*, as [`worker_idle::Watch`] calls it: if the worker's step takes long,
+//!    the watcher finds the process.
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
-//!    would only carry it to another processor. An owner is *stuck* if its count of steps has not
-//!    changed between two looks: of the watcher, or at the beginning and at the end of the looks of
-//!    rule 5. Then a thief takes the last process too. A park may end early, without a reason or
-//!    for an event, so the watcher looks only once its interval has passed. A worker that leaves a
-//!    last process and goes to sleep requests a watcher, so that a worker looks again.
-//! 5. A worker that finds nothing looks again 15 times, the first 3 at once, the others after it
-//!    has yielded its processor. Then it parks.
+//!    would only carry it to another processor. An owner is *stuck* if it has made no step between
+//!    two looks of the watcher, or during the retries of another worker (rule 5). Then a thief
+//!    takes the last process too. A park may end early, without a reason or for an event, so the
+//!    watcher looks only once its interval has passed. A worker that leaves a last process and goes
+//!    to sleep requests a watcher, so that a worker looks later.
+//! 5. A worker that finds nothing *retries* 15 times: it searches the injector and the other deques
+//!    once more. The first 3 retries come at once, the others after the worker has yielded its
+//!    processor. Then it parks.
 //! 6. A worker that sees the stop runs the processes that are left in the queues, and then ends.
 //!    The shutdown has killed each of them for good, so each ends at this run and is not queued
 //!    again. A worker takes such processes from the deques of the others too, also the last one:
 //!    the owner may be in a step that never returns. So no process is left in a queue when
 //!    the last worker ends. A process whose `init` returns later is not run.
-//! 7. A busy worker *looks outside* after 16 runs of processes, or after a millisecond of runs. It
-//!    reads the clock for this after each run, but only while there is a driver or a deadline that
-//!    nobody keeps. A look wakes the tasks whose deadlines have come, unless a sleeping worker
-//!    keeps the time (`timer.rs`), and polls its driver. A worker that parks does both when its
-//!    park returns. The tasks that it wakes come to its own deque.
+//! 7. A busy worker *polls for events* after 16 runs of processes, or after a millisecond of runs.
+//!    It reads the clock for this after each run, but only while there is a driver, or a deadline
+//!    that no sleeping worker waits for (`timer.rs`). The poll wakes the tasks of such deadlines
+//!    that have come, and polls the worker's driver. A worker that parks does both when its park
+//!    returns. The tasks that it wakes come to its own deque.
 use crate::{
     deadline,
     guard::guarded,
@@ -67,24 +69,25 @@ use std::{
 use sync_shim::atomic::Ordering::Relaxed;
 use worker_idle::{Watch, WatchState, park::Park};
 
-/// Steps between two looks at the oldest processes.
-const LOOK: u32 = 61;
+/// Steps between two fair picks (rule 2).
+const FAIR_PICK_INTERVAL: u32 = 61;
 /// Processes that a worker takes from the injector for its deque.
 const BATCH: usize = 16;
-/// The largest number of runs between two looks outside, and the time after which the end of a run
-/// is followed by a look (rule 7).
-const RUNS: u32 = 16;
-const OUTSIDE: Duration = Duration::from_millis(1);
+/// A busy worker polls for events after this number of runs, or once this time has passed at the
+/// end of a run (rule 7).
+const RUNS_PER_POLL: u32 = 16;
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// The largest number of events of a driver that a busy worker collects at once.
-const EVENTS: usize = 64;
-/// The number of looks of a worker that finds nothing, and how many of them come without a yield in
-/// between. A model makes only two, as correctness does not depend on their number.
-const SPINS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
-    2
+const MAX_EVENTS: usize = 64;
+/// The number of retries (rule 5). A model makes only one, as correctness does not depend on their
+/// number.
+const RETRIES: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
+    1
 } else {
-    16
+    15
 };
-const TIGHT: u32 = 4;
+/// The number of retries that come without a yield before.
+const SPINS: u32 = 3;
 
 /// False in a model: a model must be repeatable, so it reads no clock.
 const HAS_CLOCK: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
@@ -119,15 +122,15 @@ impl LocalDeque {
     }
 }
 
-/// The part of a worker that the processes on its thread find.
-pub(crate) struct Place {
+/// The part of a worker that code on the worker's thread reaches by [`CONTEXT`].
+pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
     index: usize,
     /// Borrowed for single operations only, never while a process runs.
     local: RefCell<LocalDeque>,
 }
 
-impl Place {
+impl WorkerContext {
     pub(crate) fn new(shared: Arc<Shared>, index: usize, deque: Deque<Runnable>) -> Self {
         Self {
             shared,
@@ -142,38 +145,38 @@ impl Place {
 }
 
 thread_local! {
-    /// The place of this thread's worker, or null.
-    static PLACE: Cell<*const Place> = const { Cell::new(ptr::null()) };
+    /// The context of this thread's worker, or null.
+    static CONTEXT: Cell<*const WorkerContext> = const { Cell::new(ptr::null()) };
 }
 
-/// Takes the worker's place from the thread.
-struct LeavePlace;
+/// Clears [`CONTEXT`] when this value is dropped.
+struct ClearContext;
 
-impl Drop for LeavePlace {
+impl Drop for ClearContext {
     fn drop(&mut self) {
-        PLACE.set(ptr::null());
+        CONTEXT.set(ptr::null());
     }
 }
 
 /// Returns the index of this thread among the scheduler's workers, if it is one.
 pub(crate) fn index_in(shared: &Shared) -> Option<usize> {
     // SAFETY: as in `submit`.
-    let place = unsafe { PLACE.get().as_ref() }?;
-    ptr::eq(&*place.shared, shared).then_some(place.index)
+    let context = unsafe { CONTEXT.get().as_ref() }?;
+    ptr::eq(&*context.shared, shared).then_some(context.index)
 }
 
 /// Queues a process that is ready (rule 1), and notifies a worker (rule 3).
 #[inline]
 pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
-    // SAFETY: the pointer is null, or of a place that `run` keeps on this thread's stack. `run`
-    // takes the pointer back before the place ends, and this call returns before that.
-    let place = unsafe { PLACE.get().as_ref() };
-    let Some(place) = place.filter(|place| ptr::eq(&*place.shared, shared)) else {
+    // SAFETY: the pointer is null, or of a context that `run` keeps on this thread's stack. `run`
+    // clears `CONTEXT` before the context ends, and this call returns before that.
+    let context = unsafe { CONTEXT.get().as_ref() };
+    let Some(context) = context.filter(|context| ptr::eq(&*context.shared, shared)) else {
         shared.injector.requeue(runnable);
         shared.notify();
         return;
     };
-    let mut local = place.local.borrow_mut();
+    let mut local = context.local.borrow_mut();
     let was_empty = local.deque.is_empty();
     local.deque.push(runnable);
     local.fresh += 1;
@@ -187,54 +190,56 @@ pub(crate) fn submit(shared: &Shared, runnable: Runnable) {
 }
 
 /// Runs processes on this thread, as one of the scheduler's workers, until the scheduler stops.
-pub(crate) fn run(place: Place, park: BoxPark) {
-    PLACE.set(&raw const place);
-    let leave = LeavePlace;
+pub(crate) fn run(context: WorkerContext, park: BoxPark) {
+    CONTEXT.set(&raw const context);
+    let clear = ClearContext;
     deadline::keep_entries(true);
-    let mut worker = Worker::new(&place, park);
-    // A process guards its user code. This guard is for any other panic: the process is stuck then,
-    // and the worker continues.
+    let mut worker = Worker::new(&context, park);
+    // A process guards its user code. This guard is for any other panic: the process never runs
+    // again then, and the worker continues.
     while guarded(|| worker.run_until_stop()).is_none() {}
     deadline::keep_entries(false);
-    drop(leave);
+    drop(clear);
 }
 
-/// The progress of one worker.
+/// A worker, with the state that its thread alone uses.
 struct Worker<'a> {
-    place: &'a Place,
+    context: &'a WorkerContext,
     park: BoxPark,
     random: u32,
-    /// Steps since the last look at the oldest processes.
+    /// Steps since the last fair pick (rule 2).
     steps: u32,
-    /// Runs until the next look outside, unless a look comes earlier by the clock (rule 7).
-    runs_left: u32,
-    /// The time of the last look outside.
-    looked_outside: Instant,
-    /// True while the look at the injector's oldest process is still to come.
-    looks_at_injector: bool,
+    /// True if the fair pick has taken the deque's oldest process, and takes the injector's oldest
+    /// one next.
+    picks_from_injector: bool,
+    /// Runs until the next poll for events, unless it comes earlier by the clock (rule 7).
+    runs_until_poll: u32,
+    /// The time of the last poll for events.
+    polled_at: Instant,
     /// The address of the process that was run last, if it went to the back of the injector, or 0.
     requeued: usize,
+    /// Whether the worker counts as searching in [`worker_idle::Idle`].
     searching: bool,
-    /// The count of each worker's steps when this worker last looked at the counts.
-    seen: Vec<Cell<u64>>,
-    /// True if the next look takes the last process of a stuck owner (rule 4).
+    /// The count of each worker's steps when this worker last recorded the counts.
+    recorded_steps: Vec<Cell<u64>>,
+    /// True if the next search takes the last process of a stuck owner (rule 4).
     takes_last: bool,
     watch: Cell<WatchState>,
 }
 
 impl<'a> Worker<'a> {
-    fn new(place: &'a Place, park: BoxPark) -> Self {
+    fn new(context: &'a WorkerContext, park: BoxPark) -> Self {
         Self {
-            place,
+            context,
             park,
-            random: place.index as u32 * 2 + 1,
+            random: context.index as u32 * 2 + 1,
             steps: 0,
-            runs_left: RUNS,
-            looked_outside: Instant::now(),
-            looks_at_injector: false,
+            picks_from_injector: false,
+            runs_until_poll: RUNS_PER_POLL,
+            polled_at: Instant::now(),
             requeued: 0,
             searching: false,
-            seen: vec![Cell::default(); place.shared.stealers.len()],
+            recorded_steps: vec![Cell::default(); context.shared.stealers.len()],
             takes_last: false,
             watch: Cell::default(),
         }
@@ -257,27 +262,27 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn shared(&self) -> &'a Shared {
-        &self.place.shared
+        &self.context.shared
     }
 
     fn find(&mut self) -> Option<Runnable> {
-        if mem::take(&mut self.looks_at_injector) {
-            if let Some(oldest) = self.oldest_injected() {
+        if mem::take(&mut self.picks_from_injector) {
+            if let Some(oldest) = self.take_oldest_injected() {
                 return Some(oldest);
             }
         }
-        if self.steps >= LOOK {
+        if self.steps >= FAIR_PICK_INTERVAL {
             self.steps = 0;
-            if let Some(oldest) = self.look() {
+            if let Some(oldest) = self.fair_pick() {
                 return Some(oldest);
             }
         }
         // The newest fresh process, or the oldest of the batch if no process is fresh.
-        let mut local = self.place.local.borrow_mut();
+        let mut local = self.context.local.borrow_mut();
         let Some(runnable) = local.deque.pop() else {
             (local.fresh, local.batch) = (0, 0);
             drop(local);
-            return self.find_elsewhere();
+            return self.search();
         };
         if local.fresh > 0 {
             local.fresh -= 1;
@@ -287,9 +292,9 @@ impl<'a> Worker<'a> {
         Some(runnable)
     }
 
-    /// Looks at the oldest processes (rule 2).
-    fn look(&mut self) -> Option<Runnable> {
-        let mut local = self.place.local.borrow_mut();
+    /// Makes a fair pick (rule 2). `None` if the worker's own deque has the process to take next.
+    fn fair_pick(&mut self) -> Option<Runnable> {
+        let mut local = self.context.local.borrow_mut();
         if local.fresh == 0 {
             return None;
         }
@@ -297,8 +302,8 @@ impl<'a> Worker<'a> {
             local.lift_batch();
             return None;
         }
-        self.looks_at_injector = true;
-        match self.shared().stealers[self.place.index].steal() {
+        self.picks_from_injector = true;
+        match self.shared().stealers[self.context.index].steal() {
             Steal::Success { first, .. } => {
                 local.fresh -= 1;
                 Some(first)
@@ -308,7 +313,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes the oldest process of the injector, unless it is the one that was run last.
-    fn oldest_injected(&mut self) -> Option<Runnable> {
+    fn take_oldest_injected(&mut self) -> Option<Runnable> {
         let oldest = self.shared().injector.pop()?;
         if oldest.address() == self.requeued {
             self.shared().injector.requeue(oldest);
@@ -317,18 +322,18 @@ impl<'a> Worker<'a> {
         Some(oldest)
     }
 
-    /// Looks in the injector and in the other workers' deques.
-    fn find_elsewhere(&mut self) -> Option<Runnable> {
+    /// Searches the injector and the other workers' deques.
+    fn search(&mut self) -> Option<Runnable> {
         let mut batch = self.shared().injector.pop_n(1 + BATCH);
         if let Some(first) = batch.next() {
             // The oldest of the rest is pushed last, so the worker pops it first.
             let rest: Vec<_> = batch.collect();
-            let more = !rest.is_empty();
-            let mut local = self.place.local.borrow_mut();
+            let has_rest = !rest.is_empty();
+            let mut local = self.context.local.borrow_mut();
             (local.fresh, local.batch) = (0, rest.len());
             local.deque.extend(rest.into_iter().rev());
             drop(local);
-            if more {
+            if has_rest {
                 self.shared().notify();
             }
             return Some(first);
@@ -345,22 +350,22 @@ impl<'a> Worker<'a> {
         }
         let takes_last = mem::take(&mut self.takes_last);
         let start = self.next_random() as usize;
-        for i in 0..victims {
-            let victim = (start + i) % victims;
-            if victim == self.place.index {
+        for offset in 0..victims {
+            let victim = (start + offset) % victims;
+            if victim == self.context.index {
                 continue;
             }
-            let is_stuck = takes_last && self.is_stuck(victim);
-            let victim = &self.shared().stealers[victim];
-            if victim.len() < 2 && !is_stuck {
+            let takes_last = takes_last && self.is_stuck(victim);
+            let stealer = &self.shared().stealers[victim];
+            if stealer.len() < 2 && !takes_last {
                 continue;
             }
-            let mut local = self.place.local.borrow_mut();
-            let stolen = victim.steal_into_and_pop(&mut local.deque, StealLimit::Half);
+            let mut local = self.context.local.borrow_mut();
+            let stolen = stealer.steal_into_and_pop(&mut local.deque, StealLimit::Half);
             // The oldest of them is the lowest, as with fresh processes.
             (local.fresh, local.batch) = (local.deque.len(), 0);
             drop(local);
-            // After a retry, the worker looks at the other deques first.
+            // If another thief was in the way, the worker tries the next deque.
             if let Steal::Success { first, .. } = stolen {
                 self.counters().count_steal();
                 return Some(first);
@@ -375,16 +380,17 @@ impl<'a> Worker<'a> {
     }
 
     /// Records the counts of steps of all workers.
-    fn note_steps(&self) {
-        for (worker, seen) in self.seen.iter().enumerate() {
-            seen.set(self.steps_of(worker));
+    fn record_steps(&self) {
+        for (worker, recorded) in self.recorded_steps.iter().enumerate() {
+            recorded.set(self.steps_of(worker));
         }
     }
 
-    /// Returns whether a worker has made no step since the last look, and has a process (rule 4).
+    /// Returns whether a worker has a process in its deque, and has made no step since the counts
+    /// were recorded (rule 4).
     fn is_stuck(&self, worker: usize) -> bool {
         !self.shared().stealers[worker].is_empty()
-            && self.seen[worker].get() == self.steps_of(worker)
+            && self.recorded_steps[worker].get() == self.steps_of(worker)
     }
 
     fn next_random(&mut self) -> u32 {
@@ -397,7 +403,7 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn counters(&self) -> &WorkerCounters {
-        &self.shared().counters.workers[self.place.index]
+        &self.shared().counters.workers[self.context.index]
     }
 
     fn serve(&mut self, mut runnable: Runnable) {
@@ -415,20 +421,21 @@ impl<'a> Worker<'a> {
             let mut slice = RunSlice {
                 steps_left: budget,
                 messages: self.shared().config.messages,
-                counters: &self.shared().counters.workers[self.place.index],
+                counters: &self.shared().counters.workers[self.context.index],
             };
             let left = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
-            self.runs_left -= 1;
-            if self.runs_left == 0 || HAS_CLOCK && self.serves_time() {
-                self.look_outside();
+            self.runs_until_poll -= 1;
+            if self.runs_until_poll == 0 || HAS_CLOCK && self.has_outside_events() {
+                self.poll_if_due();
             }
             let Some(left) = left else {
                 return;
             };
             // Rule 1: the process continues if no other process is ready here.
             let shared = self.shared();
-            let is_alone = self.place.local.borrow().deque.is_empty() && shared.injector.is_empty();
+            let is_alone =
+                self.context.local.borrow().deque.is_empty() && shared.injector.is_empty();
             // Ordering: Relaxed, as in `run`.
             if !is_alone || shared.stop.load(Relaxed) {
                 self.requeued = left.address();
@@ -436,8 +443,8 @@ impl<'a> Worker<'a> {
                 self.shared().notify();
                 return;
             }
-            if self.steps >= LOOK {
-                // No other process waits here, so no look is due.
+            if self.steps >= FAIR_PICK_INTERVAL {
+                // No other process waits here, so no fair pick is due.
                 self.steps = 0;
             }
             runnable = left;
@@ -451,29 +458,29 @@ impl<'a> Worker<'a> {
         shared.has_shared() || !shared.idle.is_watched() && shared.has_ready()
     }
 
-    /// Returns whether this worker has something to look at outside (rule 7).
-    fn serves_time(&self) -> bool {
+    /// Returns whether there is a driver, or a deadline that no sleeping worker waits for (rule 7).
+    fn has_outside_events(&self) -> bool {
         self.shared().config.has_driver || self.shared().timer.lacks_keeper()
     }
 
-    /// Looks at the timer if nobody keeps the time, and polls the driver, if a look is due (rule
-    /// 7).
+    /// Polls for events if a poll is due (rule 7): fires the timer if no sleeping worker does, and
+    /// polls the driver.
     #[cold]
-    fn look_outside(&mut self) {
-        if !self.serves_time() {
-            self.runs_left = RUNS;
+    fn poll_if_due(&mut self) {
+        if !self.has_outside_events() {
+            self.runs_until_poll = RUNS_PER_POLL;
             return;
         }
         let now = Instant::now();
-        if self.runs_left > 0 && now.duration_since(self.looked_outside) < OUTSIDE {
+        if self.runs_until_poll > 0 && now.duration_since(self.polled_at) < POLL_INTERVAL {
             return;
         }
-        self.runs_left = RUNS;
-        self.looked_outside = now;
+        self.runs_until_poll = RUNS_PER_POLL;
+        self.polled_at = now;
         if self.shared().timer.lacks_keeper() {
             self.shared().timer.fire();
         }
-        guarded(|| self.park.poll(EVENTS));
+        guarded(|| self.park.poll(MAX_EVENTS));
         self.deliver();
     }
 
@@ -492,24 +499,25 @@ impl<'a> Worker<'a> {
         guarded(|| self.park.has_events()).unwrap_or(true)
     }
 
-    /// Looks again (rule 5), and then parks.
+    /// Retries (rule 5), and then parks.
     fn wait(&mut self) {
-        self.note_steps();
-        for spin in 1..SPINS {
-            match spin {
-                ..TIGHT => std::hint::spin_loop(),
-                _ => thread::yield_now(),
+        self.record_steps();
+        for retry in 0..RETRIES {
+            if retry < SPINS {
+                std::hint::spin_loop();
+            } else {
+                thread::yield_now();
             }
             // Ordering: Relaxed, as in `run`.
             if self.shared().stop.load(Relaxed) {
                 return;
             }
-            self.takes_last = spin == SPINS - 1;
-            if let Some(runnable) = self.find_elsewhere() {
+            self.takes_last = retry == RETRIES - 1;
+            if let Some(runnable) = self.search() {
                 return self.serve(runnable);
             }
         }
-        let (shared, index) = (self.shared(), self.place.index);
+        let (shared, index) = (self.shared(), self.context.index);
         let idle = &shared.idle;
         idle.sleep(index, self.searching);
         self.searching = true; // However this worker wakes, it counts as searching then.
@@ -528,33 +536,33 @@ impl<'a> Worker<'a> {
     }
 
     /// Parks until the worker counts as awake, or the scheduler stops. Returns whether the worker
-    /// keeps the time.
+    /// is the timer's keeper (`timer.rs`).
     fn park(&mut self) -> bool {
-        let (shared, index) = (self.shared(), self.place.index);
+        let (shared, index) = (self.shared(), self.context.index);
         let idle = &shared.idle;
         if shared.has_ready() {
             // Rule 4.
             idle.want_watcher();
         }
-        self.note_steps();
+        self.record_steps();
         self.counters().count_park();
         let mut watch = Watch::begin(idle, index, &self.watch);
         let mut last_look = Instant::now();
-        let mut keeps = None;
+        let mut keep_for = None;
         // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
         // store.
         while !idle.was_notified(index) && !shared.stop.load(Relaxed) {
-            keeps = shared.timer.keep(index);
-            if keeps == Some(Duration::ZERO) || self.has_events() {
+            keep_for = shared.timer.keep(index);
+            if keep_for == Some(Duration::ZERO) || self.has_events() {
                 idle.wake_self(index);
                 break;
             }
-            let deadline = keeps.filter(|limit| *limit != Duration::MAX);
-            let look = watch
+            let deadline = keep_for.filter(|limit| *limit != Duration::MAX);
+            let next_look = watch
                 .as_ref()
                 .map(|watch| watch.limit().saturating_sub(last_look.elapsed()));
-            // A panic of the driver ends this park, and the worker looks again.
-            match [deadline, look].into_iter().flatten().min() {
+            // A panic of the driver ends this park as an early return does.
+            match [deadline, next_look].into_iter().flatten().min() {
                 Some(limit) => guarded(|| self.park.park_timeout(limit)),
                 None => guarded(|| self.park.park()),
             };
@@ -570,19 +578,19 @@ impl<'a> Worker<'a> {
             if !watcher.record_look(shared.has_ready()) {
                 watch = None;
             }
-            let is_stuck = (0..self.seen.len()).any(|worker| self.is_stuck(worker));
+            let is_stuck = (0..self.recorded_steps.len()).any(|worker| self.is_stuck(worker));
             if is_stuck || shared.has_shared() {
                 drop(watch);
                 idle.wake_self(index);
                 self.takes_last = true;
-                return keeps.is_some();
+                return keep_for.is_some();
             }
-            self.note_steps();
+            self.record_steps();
             last_look = Instant::now();
         }
         drop(watch);
         Watch::forget(idle, &self.watch);
-        keeps.is_some()
+        keep_for.is_some()
     }
 }
 

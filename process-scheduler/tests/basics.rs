@@ -714,7 +714,7 @@ fn processes_that_always_continue_starve_no_other() {
     spawner.try_send(()).unwrap();
     // After 61 steps the worker takes the oldest process of its deque. At most 100 processes are
     // before a process in either queue, and each makes 32 steps, so the process runs within 101
-    // such looks.
+    // such picks.
     let first = seen.recv().unwrap();
     assert!(first <= 61 * 101, "the witness waited for {first} steps");
     // A message from this thread makes a process ready through the injector. The thread may be slow

@@ -114,7 +114,7 @@ impl Process for Continues {
     }
 }
 
-/// Fails if the only worker looks at the timer only when it parks.
+/// Fails if the only worker fires the timer only when it parks.
 #[test]
 fn deadline_beside_a_process_that_always_continues_comes() {
     let scheduler = Scheduler::builder().workers(1).build();
@@ -152,7 +152,7 @@ impl Process for StepsLong {
     }
 }
 
-/// Fails if the only worker looks at its first deadline after a number of runs alone.
+/// Fails if the only worker checks its first deadline only after a number of runs.
 #[test]
 fn first_deadline_beside_long_steps_waits_for_one_run() {
     let scheduler = Scheduler::builder().workers(1).build();
@@ -368,7 +368,7 @@ mod net {
 
     /// One actor sleeps in the driver, while a step of another one waits on its thread.
     ///
-    /// Fails if the sleeping worker does not look after the driver of the other one.
+    /// Fails if the sleeping worker does not wait for the events of the blocked one.
     #[test]
     fn sleep_in_the_driver_beside_a_long_step_comes() {
         let scheduler = scheduler(2);

@@ -79,7 +79,7 @@ fn runs_of_busy(scheduler: &Scheduler, count: usize, most: usize) -> Vec<(usize,
 
 /// Three processes fit into one batch of the injector, 17 fill it, and 40 take three.
 ///
-/// Fails if a look cuts a slice short, or if it takes a process before older ones.
+/// Fails if a fair pick cuts a slice short, or if it takes a process before older ones.
 #[test]
 fn processes_that_always_continue_take_turns_of_a_whole_slice() {
     for budget in [1, 7, 32, 61] {
@@ -138,7 +138,7 @@ fn ping_pong(handle: &Handle, log: &Log, number: usize) -> [Address<u32>; 2] {
 
 /// Two processes wake each other all the time, and 100 processes from outside were ready before.
 ///
-/// Fails if a look takes the newest process of a batch, or if there is no look.
+/// Fails if a fair pick takes the newest process of a batch, or if there is no fair pick.
 #[test]
 fn processes_from_outside_keep_their_order_beside_wakes() {
     let scheduler = one_worker(32);
@@ -155,8 +155,7 @@ fn processes_from_outside_keep_their_order_beside_wakes() {
 /// A process that always continues is the oldest of the deque, beside two that wake each other, and
 /// the injector is empty.
 ///
-/// Fails if a worker that has looked at the deque's oldest process finds the same one in the
-/// injector.
+/// Fails if a fair pick takes the deque's oldest process, and then the same one from the injector.
 #[test]
 fn process_that_always_continues_makes_no_second_slice_in_a_row() {
     let scheduler = one_worker(32);

@@ -2,7 +2,7 @@
 //! its search, the deque under the scheduler, and a shutdown against a sender. Two models run the
 //! workers themselves. The others use the crate's own cores, the queues and the idle protocol as
 //! the worker does, in small.
-use super::{Place, RunSlice, Runnable, Shared as SchedulerShared, Worker, submit};
+use super::{RunSlice, Runnable, Shared as SchedulerShared, Worker, WorkerContext, submit};
 use crate::{
     ExitReason, Handle,
     any_cell::AnyCell,
@@ -61,7 +61,7 @@ fn waiting() -> Cell {
 /// A sender wakes an idle process, pushes its token to the injector and notifies, while the only
 /// worker goes to sleep as `Worker::wait` does. The process must run.
 ///
-/// Fails if a worker looks at the injector only before it announces its sleep.
+/// Fails if a worker checks the injector only before it announces its sleep.
 #[test]
 fn submit_against_park_is_run() {
     model(|| {
@@ -96,7 +96,7 @@ fn submit_against_park_is_run() {
             searching = true;
             if shared.injector.is_empty() {
                 // A worker that is chosen before it parks may not see the token yet. So it waits
-                // for the notification, and then looks again.
+                // for the notification, and then pops again.
                 while !shared.idle.was_notified(0) {
                     park.park();
                 }
@@ -122,7 +122,7 @@ fn ending(handle: &Handle) -> Runnable {
 /// A thread submits a process while the only worker finds nothing and waits: the process runs.
 ///
 /// Fails if the notification of `Shared::notify` or the sleep of `Worker::wait` has no fence, or if
-/// `wait` does not look at the injector after it has announced its sleep.
+/// `wait` does not check the injector after it has announced its sleep.
 #[test]
 fn submit_racing_the_wait_of_the_only_worker_is_run() {
     model(|| {
@@ -133,8 +133,8 @@ fn submit_racing_the_wait_of_the_only_worker_is_run() {
             let shared = handle.shared.clone();
             thread::spawn(move || submit(&shared, process))
         };
-        let place = Place::new(handle.shared.clone(), 0, Deque::new());
-        let mut worker = Worker::new(&place, Box::new(park));
+        let context = WorkerContext::new(handle.shared.clone(), 0, Deque::new());
+        let mut worker = Worker::new(&context, Box::new(park));
         while handle.shared.live() > 0 {
             match worker.find() {
                 Some(runnable) => worker.serve(runnable),
@@ -149,7 +149,7 @@ fn submit_racing_the_wait_of_the_only_worker_is_run() {
 /// process. A second worker sleeps. The searcher or the submitter wakes it.
 ///
 /// Fails if `stop_searching` in `Worker::serve` or the notification of `Shared::notify` has no
-/// fence, or if `serve` does not look for work for another worker.
+/// fence, or if `serve` does not check for work for another worker.
 #[test]
 fn submit_racing_the_last_searcher_wakes_a_sleeper() {
     model(|| {
@@ -158,8 +158,8 @@ fn submit_racing_the_last_searcher_wakes_a_sleeper() {
         let shared = &handle.shared;
         let [found, other] = [(); 2].map(|()| ending(&handle));
         let [park, _] = parks;
-        let place = Place::new(handle.shared.clone(), 0, Deque::new());
-        let mut worker = Worker::new(&place, Box::new(park));
+        let context = WorkerContext::new(handle.shared.clone(), 0, Deque::new());
+        let mut worker = Worker::new(&context, Box::new(park));
         shared.idle.sleep(1, false);
         worker.searching = shared.idle.try_search();
         assert!(worker.searching);

@@ -53,8 +53,8 @@ fn owner_is_not_stuck_before_the_interval_of_the_watch_ends() {
     let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
     let [own, other] = &mut deques;
     other.push(Runnable(Arc::new(Panics)));
-    let place = Place::new(shared.clone(), 0, mem::take(own));
-    let mut worker = Worker::new(&place, Box::new(EndsAtOnce));
+    let context = WorkerContext::new(shared.clone(), 0, mem::take(own));
+    let mut worker = Worker::new(&context, Box::new(EndsAtOnce));
     shared.idle.sleep(0, false);
     let begun = Instant::now();
     worker.park();
