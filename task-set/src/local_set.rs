@@ -2,50 +2,55 @@
 //!
 //! # Actors
 //!
-//! | actor | what it does |
+//! | actor | what it is |
 //! |---|---|
-//! | poller | polls the set: a call of `run_until`, `block_until`, `try_run` or `cancel_all`; all polls by hand count as one poller |
-//! | the last poller | the poller that registered last (`last`); `waiter` holds its waker |
-//! | other pollers | the pollers whose wakers were displaced and are kept in `others` |
-//! | waker | wakes a task of the set, on any thread |
+//! | poller | a call that polls the set: of `run_until`, `block_until`, `try_run` or `cancel_all` |
+//! | poller by hand | all calls of `poll_tasks` together: they count as one poller |
+//! | last poller | the poller that registered its waker last (`last_poller`); the waker is in `last_waker` |
+//! | other pollers | the pollers that registered earlier, each with its waker in `other_wakers` |
+//! | waker of a task | wakes a task of the set, on any thread |
 //!
-//! A poller is *waiting* once it has registered and returned `Pending`, and *woken* once its waker
-//! was called.
+//! A poller *registers* its waker if it finds no ready task. Then it is *waiting*: its call has
+//! returned `Pending`, or blocks the thread. A poller is *woken* once its waker was called.
 //!
 //! # Fields
 //!
 //! | field | who may touch it |
 //! |---|---|
-//! | `owned`, `queue`, `last`, `others`, `by_hand_waits` | the set's thread |
-//! | `waiter` | the set's thread registers in it, any thread wakes it |
+//! | `owned`, `queue`, `last_poller`, `other_wakers`, `by_hand_waits` | the set's thread |
+//! | `last_waker` | the set's thread registers in it, any thread wakes it |
 //!
 //! # Rules
 //!
 //! 1. A task that is woken on the set's thread while the set is polled goes to `queue`. Any other
-//!    woken task goes to the list's stack, and the first push after the set's last look wakes
-//!    `waiter`. A task that is spawned while the set is not polled goes to `queue` and wakes
-//!    `waiter`.
+//!    woken task goes to the list's stack. The first push after the set has last checked the stack
+//!    wakes `last_waker`. A task that is spawned while the set is not polled goes to `queue` and
+//!    wakes `last_waker`.
 //! 2. The set returns `Pending` only if it has registered its waker and then found `queue` and the
-//!    stack empty, or has woken itself. So a task that comes after that look wakes the set.
-//! 3. No user code runs while `queue` or `others` is borrowed.
+//!    stack empty, or has woken itself. So a task that becomes ready after this check wakes the
+//!    set.
+//! 3. No user code runs while `queue` or `other_wakers` is borrowed.
 //! 4. The set's drop waits for the tasks that other threads have woken and not yet sent. Between a
 //!    wake and its send, only this crate's code runs.
-//! 5. No waiting poller is forgotten. A registration that displaces a waker puts that waker into
-//!    `others`. If a wake has taken the waker before, its poller polls again anyway. So each
-//!    waiting poller is `last`, is in `others`, or was woken. When `last` ends, all of `others` are
-//!    woken; each of them registers and looks at the queue, so the set has a `last` again. A poller
-//!    by hand can't report that it ends. The clone or the drop of a waker may poll the set, as
-//!    another poller. If the clone does so, a registration is in progress in the cell, so the cell
-//!    wakes both pollers. The drop comes only when the registration is complete, so the other
-//!    poller displaces the registered waker as usual.
-//!    A poller by hand also waits until the set is empty. A wake of a task does not wake it once it
-//!    is displaced. A wake in another poll does not wake it either. So each other poller that finds
-//!    the set empty, or ends when the set is empty, wakes it. If its last poll found the set empty,
-//!    it waits for new tasks alone, and is not woken so: `by_hand_waits` is false.
+//! 5. No waiting poller is forgotten: each is `last_poller`, is in `other_wakers`, or was woken.
+//!    - A registration that displaces the last poller's waker puts that waker into `other_wakers`.
+//!      If a wake has taken the waker out before, its poller was woken and polls again anyway.
+//!    - When the last poller ends, all other pollers are woken. Each of them registers and checks
+//!      the queue, so the set has a last poller again. The end of a poller by hand is not known.
+//!    - The clone or the drop of a waker may poll the set, as another poller. If the clone does so,
+//!      a registration is in progress in the cell, and the cell wakes both pollers. The drop comes
+//!      only when the registration is complete, so the other poller displaces the registered waker
+//!      as usual.
+//!    - A poller by hand also waits for the set to become empty. Once its waker was displaced, no
+//!      wake of a task wakes it, nor does a wake in another poll. So each other poller that finds
+//!      the set empty, or ends while the set is empty, wakes it. The exception is a poller by hand
+//!      whose last poll found the set empty: it waits for new tasks alone, and `by_hand_waits` is
+//!      false.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
-//! 7. At every 61st look the tasks of the stack go behind those of `queue`. Without this rule, a
-//!    task that always yields would always be in `queue`, and the set would never look at the
-//!    stack. The stack has the tasks that a timer, a socket or another thread has woken.
+//! 7. Each time the set has taken 61 tasks, the tasks of the stack go behind those of `queue`.
+//!    Without this rule, a task that always yields would always be in `queue`, and the set would
+//!    never take a task from the stack. The stack has the tasks that a timer, a socket or another
+//!    thread has woken.
 use crate::gate::Gate;
 use std::{
     cell::{Cell, RefCell},
@@ -69,11 +74,15 @@ use task_header::{
 };
 use waker_vtable::{WakeRef, WakerCell, from_arc};
 
-/// The number of polls of tasks in a row before other futures of the thread get their turn.
-const RUNS: usize = 61;
+/// The number of tasks that one poll of the set runs before other futures of the thread get their
+/// turn.
+const TASKS_PER_POLL: usize = 61;
+/// The number of tasks that the set takes before it takes those of the stack (rule 7).
+const STACK_INTERVAL: usize = 61;
 
 sync_shim::thread_local! {
-    static POLLING: Cell<*const Polled> = const { Cell::new(ptr::null()) };
+    /// The innermost poll of a set on this thread, or null.
+    static INNERMOST: Cell<*const SetPoll> = const { Cell::new(ptr::null()) };
 }
 
 /// How the run of a task ended, in [`LocalSet::try_run`].
@@ -86,23 +95,23 @@ pub enum Ran {
 }
 
 /// One poll of a set by this thread; polls may nest.
-struct Polled {
+struct SetPoll {
     /// `None` once the set was dropped in its own poll.
     owner: Cell<Option<OwnerId>>,
     queue: *const RefCell<VecDeque<Task>>,
     /// The poll of any set within which this one began, or null.
-    outer: *const Polled,
+    outer: *const SetPoll,
 }
 
-/// A thread that blocks until the set's tasks are done.
-struct Waiting {
+/// The gate at which a poller blocks its thread until a task of the set may be ready.
+struct BlockingWait {
     gate: Arc<Gate>,
     waker: Waker,
-    /// See [`Gate::pass`].
+    /// The number of early wakes in a row: see [`Gate::pass`].
     early: u32,
 }
 
-impl Waiting {
+impl BlockingWait {
     fn new() -> Self {
         let gate = Gate::new();
         let waker = from_arc(gate.clone());
@@ -119,19 +128,19 @@ type PollerId = *const ();
 
 const BY_HAND: PollerId = ptr::null();
 
-type Task = LocalNotified<InSet>;
+type Task = LocalNotified<SetScheduler>;
 
 /// The scheduler of a set's tasks. A task's owner id tells which set the task belongs to.
-struct InSet;
+struct SetScheduler;
 
-impl ScheduleLocal for InSet {
+impl ScheduleLocal for SetScheduler {
     fn schedule(task: LocalNotified<Self>, _: WakeKind) {
-        let polled = POLLING.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: `POLLING` has the pointer only while the poll borrows the set.
-        let polled = unsafe { polled.as_ref() };
-        if let Some(polled) = polled.filter(|polled| polled.owner.get() == Some(task.owner_id())) {
+        let innermost = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
+        // SAFETY: `INNERMOST` has the pointer only while the poll borrows the set.
+        let innermost = unsafe { innermost.as_ref() };
+        if let Some(poll) = innermost.filter(|poll| poll.owner.get() == Some(task.owner_id())) {
             // SAFETY: as above.
-            let queue = unsafe { &*polled.queue };
+            let queue = unsafe { &*poll.queue };
             queue.borrow_mut().push_back(task);
         } else {
             task.send();
@@ -139,15 +148,16 @@ impl ScheduleLocal for InSet {
     }
 }
 
-struct Waiter(WakerCell);
+/// The cell of the last poller's waker, from which any thread may wake that poller.
+struct LastWaker(WakerCell);
 
-impl WakeRef for Waiter {
+impl WakeRef for LastWaker {
     fn wake(&self) {
         self.0.wake();
     }
 }
 
-impl Drop for Waiter {
+impl Drop for LastWaker {
     /// Contains a panic of the waker's drop.
     fn drop(&mut self) {
         let waker = self.0.take();
@@ -196,12 +206,12 @@ impl Drop for Waiter {
 pub struct LocalSet {
     /// Empty when the list is dropped.
     queue: RefCell<VecDeque<Task>>,
-    owned: ManuallyDrop<LocalOwned<InSet>>,
-    waiter: Arc<Waiter>,
-    last: Cell<PollerId>,
-    /// The number of looks since the last 61st look (rule 7).
-    looks: Cell<usize>,
-    others: RefCell<Vec<(PollerId, Waker)>>,
+    owned: ManuallyDrop<LocalOwned<SetScheduler>>,
+    last_waker: Arc<LastWaker>,
+    last_poller: Cell<PollerId>,
+    /// The number of tasks taken since the stack's tasks last went to the queue (rule 7).
+    taken: Cell<usize>,
+    other_wakers: RefCell<Vec<(PollerId, Waker)>>,
     /// Whether the last poll by hand found tasks, and the set has not been empty since (rule 5).
     by_hand_waits: Cell<bool>,
 }
@@ -209,14 +219,14 @@ pub struct LocalSet {
 impl LocalSet {
     /// Makes an empty set.
     pub fn new() -> Self {
-        let waiter = Arc::new(Waiter(WakerCell::new()));
+        let last_waker = Arc::new(LastWaker(WakerCell::new()));
         Self {
             queue: RefCell::default(),
-            owned: ManuallyDrop::new(LocalOwned::new(from_arc(waiter.clone()))),
-            waiter,
-            last: Cell::new(BY_HAND),
-            looks: Cell::new(0),
-            others: RefCell::default(),
+            owned: ManuallyDrop::new(LocalOwned::new(from_arc(last_waker.clone()))),
+            last_waker,
+            last_poller: Cell::new(BY_HAND),
+            taken: Cell::new(0),
+            other_wakers: RefCell::default(),
             by_hand_waits: Cell::new(false),
         }
     }
@@ -236,7 +246,7 @@ impl LocalSet {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.accept(self.owned.spawn_detached(future, InSet));
+        self.queue_spawned(self.owned.spawn_detached(future, SetScheduler));
     }
 
     /// Spawns a task whose future and output need not be `'static`. [`scope`](crate::scope) is the
@@ -250,8 +260,8 @@ impl LocalSet {
     /// these values have ended.
     pub unsafe fn spawn_unchecked<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
         // SAFETY: the caller promises what the list demands, and only this set uses the list.
-        let (task, join) = unsafe { self.owned.spawn_unchecked(future, InSet) };
-        self.accept(task);
+        let (task, join) = unsafe { self.owned.spawn_unchecked(future, SetScheduler) };
+        self.queue_spawned(task);
         join
     }
 
@@ -262,15 +272,16 @@ impl LocalSet {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let (task, join) = builder.spawn_local(&self.owned, future, InSet);
-        self.accept(task);
+        let (task, join) = builder.spawn_local(&self.owned, future, SetScheduler);
+        self.queue_spawned(task);
         join
     }
 
-    fn accept(&self, task: Task) {
+    /// Queues a task that was just spawned (rule 1).
+    fn queue_spawned(&self, task: Task) {
         self.queue.borrow_mut().push_back(task);
         if !self.is_polled() {
-            self.waiter.0.wake();
+            self.last_waker.0.wake();
         }
     }
 
@@ -279,24 +290,24 @@ impl LocalSet {
     }
 
     /// Returns the polls of this set that are in progress on this thread.
-    fn polls(&self) -> impl Iterator<Item = &Polled> {
+    fn polls(&self) -> impl Iterator<Item = &SetPoll> {
         let owner = self.owned.owner_id();
-        let mut at = POLLING.with(Cell::get);
+        let mut next = INNERMOST.with(Cell::get);
         let polls = iter::from_fn(move || {
-            // SAFETY: `POLLING` has the pointer only while the poll borrows the set, and outer
+            // SAFETY: `INNERMOST` has the pointer only while the poll borrows the set, and outer
             // polls last longer.
-            let polled = unsafe { at.as_ref() }?;
-            at = polled.outer;
-            Some(polled)
+            let poll = unsafe { next.as_ref() }?;
+            next = poll.outer;
+            Some(poll)
         });
-        polls.filter(move |polled| polled.owner.get() == Some(owner))
+        polls.filter(move |poll| poll.owner.get() == Some(owner))
     }
 
     /// Aborts all tasks. They are dropped in the set's next polls, or with the set.
     pub fn abort_all(&self) {
         self.owned.abort_all();
         if !self.is_polled() {
-            self.waiter.0.wake();
+            self.last_waker.0.wake();
         }
     }
 
@@ -336,7 +347,7 @@ impl LocalSet {
         self.cancel_all_as(poller.id());
         // The last poller may be waiting until the set is empty. The drop of `poller` wakes the
         // poller by hand.
-        contain(|| self.waiter.0.wake());
+        contain(|| self.last_waker.0.wake());
     }
 
     /// Wakes the poller by hand if it waits until the set is empty (rule 5). Returns whether it
@@ -345,8 +356,8 @@ impl LocalSet {
         if !self.by_hand_waits.replace(false) {
             return false;
         }
-        if self.last.get() == BY_HAND {
-            contain(|| self.waiter.0.wake());
+        if self.last_poller.get() == BY_HAND {
+            contain(|| self.last_waker.0.wake());
         } else if let Some((_, waker)) = self.take_other(BY_HAND) {
             contain(|| waker.wake());
         }
@@ -355,12 +366,12 @@ impl LocalSet {
 
     /// Cancels all tasks until none is left (rule 6).
     fn cancel_all_as(&self, poller: PollerId) {
-        self.polling(|| {
-            let mut waiting = None;
+        self.in_poll(|| {
+            let mut wait = None;
             loop {
                 self.owned.abort_all();
-                while let Some(task) = self.look() {
-                    if let Some(Waiting { early, .. }) = &mut waiting {
+                while let Some(task) = self.next_ready() {
+                    if let Some(BlockingWait { early, .. }) = &mut wait {
                         *early = 0;
                     }
                     let cancelled = self.owned.cancel(task);
@@ -370,7 +381,7 @@ impl LocalSet {
                     return;
                 }
                 // Other threads have woken the tasks that are left, and not yet sent them (rule 4).
-                self.wait(poller, &mut waiting);
+                self.wait(poller, &mut wait);
             }
         });
     }
@@ -379,14 +390,14 @@ impl LocalSet {
     /// ready.
     pub(crate) fn block_until(&self, done: impl Fn() -> bool) {
         let poller = Poller(self);
-        self.polling(|| {
-            let mut waiting = None;
+        self.in_poll(|| {
+            let mut wait = None;
             while !done() {
-                let Some(task) = self.look() else {
-                    self.wait(poller.id(), &mut waiting);
+                let Some(task) = self.next_ready() else {
+                    self.wait(poller.id(), &mut wait);
                     continue;
                 };
-                if let Some(Waiting { early, .. }) = &mut waiting {
+                if let Some(BlockingWait { early, .. }) = &mut wait {
                     *early = 0;
                 }
                 if let LocalRan::Notified(again) = self.owned.run(task) {
@@ -397,8 +408,8 @@ impl LocalSet {
     }
 
     /// Blocks the thread until a task of the set may be ready (rule 2).
-    fn wait(&self, poller: PollerId, waiting: &mut Option<Waiting>) {
-        let Waiting { gate, waker, early } = waiting.get_or_insert_with(Waiting::new);
+    fn wait(&self, poller: PollerId, wait: &mut Option<BlockingWait>) {
+        let BlockingWait { gate, waker, early } = wait.get_or_insert_with(BlockingWait::new);
         // The clone of a gate's waker does not panic. So if the call panics, a waker that is no
         // longer registered has panicked, and the gate's waker is registered.
         contain(|| self.register(poller, waker));
@@ -419,8 +430,8 @@ impl LocalSet {
 
     /// Runs the tasks until `future` is ready, and returns its output.
     ///
-    /// Several places may poll a set in turn. A wake goes to the place that polled last; when that
-    /// place's poller ends, the others are woken.
+    /// Several places may poll a set in turn. The wake of a task wakes the place that polled last.
+    /// When the poller of that place ends, all other places are woken.
     ///
     /// # Panics
     /// If `future` panics, or if a waker panics when it is registered: in its clone, in its wake,
@@ -431,11 +442,11 @@ impl LocalSet {
         // wakes the other pollers.
         let mut future = pin!(future);
         poll_fn(|cx| {
-            if let Poll::Ready(output) = self.polling(|| future.as_mut().poll(cx)) {
+            if let Poll::Ready(output) = self.in_poll(|| future.as_mut().poll(cx)) {
                 return Poll::Ready(output);
             }
             // If a task makes the future ready, the task also wakes the future's waker, which is
-            // the waker of this call.
+            // the waker of this call. So it does not matter whether any task is left.
             let _ = self.poll_tasks_as(poller.id(), cx);
             Poll::Pending
         })
@@ -457,9 +468,9 @@ impl LocalSet {
     }
 
     fn poll_tasks_as(&self, poller: PollerId, cx: &mut Context<'_>) -> Poll<()> {
-        self.polling(|| {
-            for _ in 0..RUNS {
-                let Some(task) = self.next(poller, cx.waker()) else {
+        self.in_poll(|| {
+            for _ in 0..TASKS_PER_POLL {
+                let Some(task) = self.next_ready_or_register(poller, cx.waker()) else {
                     if !self.is_empty() {
                         return Poll::Pending;
                     }
@@ -503,7 +514,7 @@ impl LocalSet {
     /// ```
     pub fn try_run(&self) -> Option<Ran> {
         let _poller = Poller(self);
-        self.polling(|| match self.owned.run(self.look()?) {
+        self.in_poll(|| match self.owned.run(self.next_ready()?) {
             LocalRan::Complete => Some(Ran::Complete),
             // `NotOwned` does not occur: only the set's own tasks get here.
             LocalRan::Pending | LocalRan::NotOwned(_) => Some(Ran::Pending),
@@ -515,23 +526,23 @@ impl LocalSet {
     }
 
     /// Returns the next ready task, or registers the waker (rule 2).
-    fn next(&self, poller: PollerId, waker: &Waker) -> Option<Task> {
-        self.look().or_else(|| {
+    fn next_ready_or_register(&self, poller: PollerId, waker: &Waker) -> Option<Task> {
+        self.next_ready().or_else(|| {
             self.register(poller, waker);
-            self.look()
+            self.next_ready()
         })
     }
 
     /// Registers the waker of the poller, which is then the last one (rule 5).
     fn register(&self, poller: PollerId, waker: &Waker) {
-        let last = self.last.replace(poller);
+        let last = self.last_poller.replace(poller);
         let mut own = None;
         if last != poller {
-            let displaced = self.waiter.0.take().map(|waker| (last, waker));
-            self.others.borrow_mut().extend(displaced);
+            let displaced = self.last_waker.0.take().map(|waker| (last, waker));
+            self.other_wakers.borrow_mut().extend(displaced);
             own = self.take_other(poller);
         }
-        let registered = catch(|| self.waiter.0.register(waker));
+        let registered = catch(|| self.last_waker.0.register(waker));
         // The drop of the poller's earlier waker may poll the set.
         contain(|| drop(own));
         if let Err(payload) = registered {
@@ -543,7 +554,7 @@ impl LocalSet {
 
     /// Wakes all pollers but the last.
     fn wake_others(&self) {
-        let others = take(&mut *self.others.borrow_mut());
+        let others = take(&mut *self.other_wakers.borrow_mut());
         for (_, waker) in others {
             contain(|| waker.wake());
         }
@@ -551,17 +562,17 @@ impl LocalSet {
 
     /// Takes the waker of a poller that is not the last.
     fn take_other(&self, poller: PollerId) -> Option<(PollerId, Waker)> {
-        let mut others = self.others.borrow_mut();
-        let at = others.iter().position(|(other, _)| *other == poller)?;
-        Some(others.swap_remove(at))
+        let mut others = self.other_wakers.borrow_mut();
+        let index = others.iter().position(|(other, _)| *other == poller)?;
+        Some(others.swap_remove(index))
     }
 
     /// Takes the next ready task: first from the queue, then from the stack of other threads'
     /// wakes (rule 7).
-    fn look(&self) -> Option<Task> {
-        let looks = self.looks.get() + 1;
-        self.looks.set(looks % RUNS);
-        if looks == RUNS {
+    fn next_ready(&self) -> Option<Task> {
+        let taken = self.taken.get() + 1;
+        self.taken.set(taken % STACK_INTERVAL);
+        if taken == STACK_INTERVAL {
             while let Some(task) = self.owned.receive() {
                 self.queue.borrow_mut().push_back(task);
             }
@@ -570,21 +581,21 @@ impl LocalSet {
         next.or_else(|| self.owned.receive())
     }
 
-    /// Runs `f`. A wake of this set's tasks in `f` goes to the queue.
-    fn polling<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Leave(*const Polled);
-        impl Drop for Leave {
+    /// Runs `f` as a poll of this set: a task of the set that is woken in `f` goes to the queue.
+    fn in_poll<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct RestoreOuter(*const SetPoll);
+        impl Drop for RestoreOuter {
             fn drop(&mut self) {
-                POLLING.with(|polling| polling.set(self.0));
+                INNERMOST.with(|innermost| innermost.set(self.0));
             }
         }
-        let polled = Polled {
+        let poll = SetPoll {
             owner: Cell::new(Some(self.owned.owner_id())),
             queue: &raw const self.queue,
-            outer: POLLING.with(Cell::get),
+            outer: INNERMOST.with(Cell::get),
         };
-        POLLING.with(|polling| polling.set(&raw const polled));
-        let _leave = Leave(polled.outer);
+        INNERMOST.with(|innermost| innermost.set(&raw const poll));
+        let _restore = RestoreOuter(poll.outer);
         f()
     }
 }
@@ -600,15 +611,15 @@ impl Poller<'_> {
 }
 
 impl Drop for Poller<'_> {
-    /// Wakes the other pollers (rule 5). A poller that ends, or panics, does not poll the tasks
-    /// that its future has woken, so another poller must. Nor does it look whether the set that it
-    /// has emptied is empty.
+    /// Wakes the other pollers (rule 5). A poller that ends, or panics, leaves two things to them:
+    /// it does not poll the tasks that its future has woken, and it does not report that the set is
+    /// empty.
     fn drop(&mut self) {
         let set = self.0;
-        if set.last.get() == self.id() {
-            set.last.set(BY_HAND);
+        if set.last_poller.get() == self.id() {
+            set.last_poller.set(BY_HAND);
             // The wakes of the others below replace a wake of this poller.
-            let own = set.waiter.0.take();
+            let own = set.last_waker.0.take();
             contain(|| drop(own));
             set.wake_others();
             return;
@@ -616,7 +627,7 @@ impl Drop for Poller<'_> {
         let own = set.take_other(self.id());
         contain(|| drop(own));
         if !set.queue.borrow().is_empty() || set.owned.has_received() {
-            contain(|| set.waiter.0.wake());
+            contain(|| set.last_waker.0.wake());
         } else if set.is_empty() {
             set.wake_by_hand();
         }
@@ -643,8 +654,8 @@ impl Drop for LocalSet {
             // `process::exit` drops thread-locals in the middle of a poll, whose frames never
             // return. That poll still uses the list, so the list is leaked. The queue is dropped:
             // without an owner, no poll leads a woken task to the queue.
-            for polled in self.polls() {
-                polled.owner.set(None);
+            for poll in self.polls() {
+                poll.owner.set(None);
             }
             return;
         }
@@ -652,7 +663,7 @@ impl Drop for LocalSet {
         // SAFETY: the list is dropped once, and not used afterwards.
         unsafe { ManuallyDrop::drop(&mut self.owned) };
         // The wakers of pollers by hand, and of pollers that were forgotten.
-        for (_, waker) in take(self.others.get_mut()) {
+        for (_, waker) in take(self.other_wakers.get_mut()) {
             contain(|| drop(waker));
         }
     }

@@ -50,8 +50,8 @@ fn waits_joined(set: &LocalSet, flag: &Arc<AtomicUsize>) -> (Rc<()>, Waker, Join
 /// Another thread wakes a task while the set polls and goes to sleep: the task is polled again, and
 /// sees what the other thread wrote before its wake.
 ///
-/// Fails if `next` does not look again after it registers, or if `Releases::try_push` pushes with
-/// Relaxed.
+/// Fails if `next_ready_or_register` does not check again after it registers, or if
+/// `Releases::try_push` pushes with Relaxed.
 #[test]
 fn a_wake_against_a_poll_is_not_lost() {
     Model::new().branches(3_000).check(|| {
@@ -232,8 +232,8 @@ fn two_wakes_reach_a_sleeping_set() {
 /// The last of two pollers ends while another thread wakes a task: the other poller is woken, and
 /// polls the task.
 ///
-/// Fails if `Poller::drop` wakes none of `others`, or if `register` does not take the waker that it
-/// displaces.
+/// Fails if `Poller::drop` wakes none of `other_wakers`, or if `register` does not take the waker
+/// that it displaces.
 #[test]
 fn a_wake_against_the_last_pollers_end_reaches_another() {
     Model::new().branches(3_000).check(|| {

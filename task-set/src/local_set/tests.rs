@@ -488,7 +488,7 @@ fn cancel_all_in_a_task_of_the_set_panics() {
     assert!(block_on(set.run_until(join)).unwrap_err().is_panic());
 }
 
-// Fails if `look` takes other threads' wakes only when the queue is empty.
+// Fails if `next_ready` takes other threads' wakes only when the queue is empty.
 #[test]
 fn task_that_yields_lets_a_task_run_that_was_woken_outside() {
     let set = LocalSet::new();
@@ -622,7 +622,7 @@ fn poller_that_ends_after_61_runs_wakes_a_poller_by_hand() {
         let mut ends = pin!(set.run_until(poll_fn(|_| match release.take() {
             Some(release) => {
                 release();
-                for _ in 1..super::RUNS {
+                for _ in 1..super::TASKS_PER_POLL {
                     set.spawn_detached(async {});
                 }
                 Poll::Pending
@@ -691,7 +691,7 @@ fn wait_of_a_set_contains_the_panic_of_a_displaced_waker() {
     );
     drop(on_drop);
     // There is work, so the wait returns at once. A spawn would have woken the waker.
-    let task = set.owned.spawn_detached(async {}, super::InSet);
+    let task = set.owned.spawn_detached(async {}, super::SetScheduler);
     set.queue.borrow_mut().push_back(task);
     ON_DROP.set(Some(Box::new(|| panic!("the drop panics"))));
     set.wait(super::BY_HAND, &mut None);

@@ -44,8 +44,8 @@ fn spawn(set: &LocalSet, ends: bool) -> (Arc<Task>, Rc<Cell<usize>>) {
 /// forever. Each task is polled once after its spawn, and then at most once per wake. This thread
 /// drops each future.
 ///
-/// Fails if `next` has no second look, if `List::take` clears the stack's tag for good, or if the
-/// set's drop returns without waiting.
+/// Fails if `next_ready_or_register` checks only once, if `List::take` clears the stack's tag for
+/// good, or if the set's drop returns without waiting.
 #[test]
 fn tasks_woken_by_four_threads_are_polled_and_dropped() {
     model(|| {
