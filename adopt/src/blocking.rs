@@ -19,7 +19,7 @@ static POOL: StaticPool<Closure> = StaticPool::new(settings(500));
 /// ```
 ///
 /// # Panics
-/// When there is no thread and none can be started.
+/// If there is no thread and none can be started.
 pub fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Task<T> {
     submit(&POOL.handle(), f)
 }
@@ -29,8 +29,8 @@ pub fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Tas
 /// ```
 /// adopt::blocking::set_max_threads(4);
 /// ```
-pub fn set_max_threads(most: usize) {
-    POOL.handle().set_cap(most.max(1));
+pub fn set_max_threads(threads: usize) {
+    POOL.handle().set_cap(threads.max(1));
 }
 
 /// A pool of your own, beside the static pool of [`unblock`]. The drop of a `Blocking` cancels the
@@ -40,16 +40,16 @@ pub struct Blocking {
 }
 
 impl Blocking {
-    /// Makes a pool of up to `most` threads, at least one.
-    pub fn new(most: usize) -> Self {
-        let pool = Pool::new(settings(most.max(1)));
+    /// Makes a pool of up to `max_threads` threads, or of one if that is 0.
+    pub fn new(max_threads: usize) -> Self {
+        let pool = Pool::new(settings(max_threads.max(1)));
         Self { pool }
     }
 
     /// Runs `f` on one of the threads.
     ///
     /// # Panics
-    /// When there is no thread and none can be started.
+    /// If there is no thread and none can be started.
     pub fn unblock<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Task<T> {
         submit(&self.pool, f)
     }

@@ -129,7 +129,7 @@ impl Pool {
     pub fn spawn(&self, f: impl FnOnce() + Send + 'static) {
         // SAFETY: `f` is `'static`, so it borrows nothing that ends.
         let job = unsafe { job::boxed(f) };
-        Worker::with_any(|worker| match worker {
+        Worker::with_current_or_none(|worker| match worker {
             Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => worker.push(job),
             _ => self.shared.inject(job),
         });
@@ -144,7 +144,7 @@ impl Pool {
     /// Runs `f` on this thread if it is a worker of the pool, and otherwise waits for a worker to
     /// run `f`. A worker of another pool runs that pool's jobs meanwhile; any other thread parks.
     fn on_worker<R: Send>(&self, f: impl FnOnce(&Worker) -> R + Send) -> R {
-        Worker::with_any(|worker| match worker {
+        Worker::with_current_or_none(|worker| match worker {
             Some(worker) if ptr::eq(&*worker.shared, &*self.shared) => f(worker),
             Some(worker) => {
                 let waker = worker.shared.workers[worker.index].waker.clone();
@@ -169,7 +169,7 @@ impl Pool {
         waker: Waker,
         wait: impl FnOnce(&OutsideLatch),
     ) -> R {
-        let job = StackJob::new(|| Worker::with(f), OutsideLatch::new(waker));
+        let job = StackJob::new(|| Worker::with_current(f), OutsideLatch::new(waker));
         let abort = AbortOnUnwind;
         // SAFETY: `as_job` is called once. Until the job's latch is set, the job stays in this
         // frame, and this thread uses only the latch.

@@ -6,8 +6,8 @@ sync_shim::invariant! {
     reader: "adopt::bare::Reader<P>",
 }
 
-/// A job of a scope borrows for `'scope`. A shorter lifetime would admit jobs that borrow values
-/// which end while the scope waits.
+/// A job of a scope borrows for `'scope`. If `'scope` could become shorter, a job could borrow a
+/// value that ends while the scope still waits.
 ///
 /// ```
 /// use adopt::join_pool::Scope;

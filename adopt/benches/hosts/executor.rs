@@ -16,35 +16,36 @@ const YIELDERS: usize = 100;
 const YIELDS: usize = 1_000;
 const ROUND_TRIPS: usize = 50_000;
 
-/// The work of each row. `$done` maps the value that a task's handle returns to the task's output.
+/// The work of each row. A task's handle returns a `Result` or the output itself. `$unwrap` turns
+/// that value into the output.
 macro_rules! work {
-    (spawn_await, $executor:ident, $done:expr) => {{
+    (spawn_await, $executor:ident, $unwrap:expr) => {{
         let tasks: Vec<_> = (0..TASKS)
             .map(|n| $executor.spawn(async move { n }))
             .collect();
         let mut sum = 0;
         for task in tasks {
-            sum += $done(task.await);
+            sum += $unwrap(task.await);
         }
         assert_eq!(sum, TASKS * (TASKS - 1) / 2);
     }};
-    (spawn_4x25000, $executor:ident, $done:expr) => {{
+    (spawn_4x25000, $executor:ident, $unwrap:expr) => {{
         let spawner = || {
             let executor = $executor.clone();
             $executor.spawn(async move {
                 let each = TASKS / SPAWNERS;
                 let tasks: Vec<_> = (0..each).map(|_| executor.spawn(async {})).collect();
                 for task in tasks {
-                    $done(task.await);
+                    $unwrap(task.await);
                 }
             })
         };
         let spawners: Vec<_> = (0..SPAWNERS).map(|_| spawner()).collect();
         for spawner in spawners {
-            $done(spawner.await);
+            $unwrap(spawner.await);
         }
     }};
-    (yields, $executor:ident, $done:expr) => {{
+    (yields, $executor:ident, $unwrap:expr) => {{
         let yielder = |_| {
             $executor.spawn(async {
                 for _ in 0..YIELDS {
@@ -54,10 +55,10 @@ macro_rules! work {
         };
         let yielders: Vec<_> = (0..YIELDERS).map(yielder).collect();
         for yielder in yielders {
-            $done(yielder.await);
+            $unwrap(yielder.await);
         }
     }};
-    (ping_pong, $executor:ident, $done:expr) => {{
+    (ping_pong, $executor:ident, $unwrap:expr) => {{
         let (ping, pings) = async_channel::bounded(1);
         let (pong, pongs) = async_channel::bounded(1);
         let first = $executor.spawn(async move {
@@ -73,11 +74,12 @@ macro_rules! work {
                 }
             }
         });
-        $done(first.await);
-        $done(second.await);
+        $unwrap(first.await);
+        $unwrap(second.await);
     }};
 }
 
+/// Makes a module for each row, with the functions that make the row beside either host.
 macro_rules! rows {
     ($($work:ident),*) => {$(
         pub mod $work {

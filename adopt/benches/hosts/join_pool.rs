@@ -14,6 +14,7 @@ use std::{
 const SPAWNS: usize = 500_000;
 const INJECTED: usize = 100_000;
 
+/// Starts our pool and rayon's.
 fn pools() -> (Pool, ThreadPool) {
     let rayon = ThreadPoolBuilder::new().num_threads(1).build();
     (Pool::new(1).expect("a thread"), rayon.expect("a thread"))
@@ -86,22 +87,23 @@ pub fn scope_fifo() -> Row {
     )
 }
 
-/// Adds one by a load and a store: as the pool has one worker, no other thread adds.
+/// Adds one by a load and a store, without a read-modify-write: the pool has one worker, so no other
+/// thread adds.
 fn count(ran: &AtomicUsize) {
     ran.store(ran.load(Relaxed) + 1, Relaxed);
 }
 
-/// Spawns jobs from the caller's thread, which is no worker, and waits for the last job.
+/// Spawns jobs from this thread, which is no worker, and waits for the last one.
 macro_rules! inject_into {
     ($pool:expr) => {{
-        let (done, wait) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..INJECTED {
             let ran = ran.clone();
             $pool.spawn(move || count(&ran));
         }
-        $pool.spawn(move || done.send(ran.load(Relaxed)).unwrap());
-        assert_eq!(wait.recv(), Ok(INJECTED));
+        $pool.spawn(move || sender.send(ran.load(Relaxed)).unwrap());
+        assert_eq!(receiver.recv(), Ok(INJECTED));
     }};
 }
 

@@ -99,16 +99,16 @@ fn measure(mut row: Row, rounds: usize) {
     (row.ours)();
     (row.theirs)();
     for round in 0..rounds.max(1) {
-        let (mine, its) = if round % 2 == 0 {
-            let mine = sample(&mut row.ours);
-            (mine, sample(&mut row.theirs))
+        let (our_time, their_time) = if round % 2 == 0 {
+            let our_time = sample(&mut row.ours);
+            (our_time, sample(&mut row.theirs))
         } else {
-            let its = sample(&mut row.theirs);
-            (sample(&mut row.ours), its)
+            let their_time = sample(&mut row.theirs);
+            (sample(&mut row.ours), their_time)
         };
-        ours.push(mine);
-        theirs.push(its);
-        ratios.push(mine / its);
+        ours.push(our_time);
+        theirs.push(their_time);
+        ratios.push(our_time / their_time);
     }
     let (low, ratio, high) = quartiles(ratios);
     println!(
@@ -143,8 +143,8 @@ fn processor_time() -> Duration {
 }
 
 /// Returns the first quartile, the median and the third quartile.
-fn quartiles(mut of: Vec<f64>) -> (f64, f64, f64) {
-    of.sort_by(f64::total_cmp);
-    let at = |part: usize| of[(of.len() - 1) * part / 4];
-    (at(1), at(2), at(3))
+fn quartiles(mut figures: Vec<f64>) -> (f64, f64, f64) {
+    figures.sort_by(f64::total_cmp);
+    let quartile = |number: usize| figures[(figures.len() - 1) * number / 4];
+    (quartile(1), quartile(2), quartile(3))
 }

@@ -105,18 +105,18 @@ pub(super) fn contain(f: impl FnOnce()) {
     }
 }
 
-/// Drops a value that nobody gets, and resumes a panic. If the value were dropped while the panic
-/// unwinds, a panic of its drop would end the process.
+/// Drops a value that no caller gets, and then resumes a panic. If the panic were resumed first, a
+/// second panic, of the value's drop, would end the process.
 #[cold]
 pub(super) fn resume(panic: Box<dyn Any + Send>, unused: impl Sized) -> ! {
     contain(|| drop(unused));
     resume_unwind(panic)
 }
 
-/// A flag that a job sets for the waiting thread when it is done.
+/// A flag that a job sets once it is done. A thread waits for the flag.
 pub(super) trait Latch {
-    /// Sets the latch and unparks the waiting thread. When this returns, the latch and its frame
-    /// may be gone.
+    /// Sets the latch and unparks the waiting thread. That thread may leave the frame that has the
+    /// latch before this function returns.
     ///
     /// # Safety
     /// `this` is live. The latch is set once, by a worker of its pool.

@@ -29,7 +29,7 @@ where
     RA: Send,
     RB: Send,
 {
-    Worker::with_any(|worker| match worker {
+    Worker::with_current_or_none(|worker| match worker {
         Some(worker) => worker.join(a, b),
         None => (a(), b()),
     })
@@ -44,30 +44,32 @@ impl Worker {
         RA: Send,
         RB: Send,
     {
-        let job = StackJob::new(b, WorkerLatch::new(self.index));
-        // SAFETY: `as_job` is called once. Until the handle is back or the latch is set, the job
-        // stays in this frame, and this thread uses only the latch.
-        let handle = unsafe { job.as_job() };
+        let job_b = StackJob::new(b, WorkerLatch::new(self.index));
+        // SAFETY: `as_job` is called once. This thread uses only the latch of the job, which stays
+        // in this frame, until one of two things has happened: this thread has popped the handle
+        // back, or the latch is set.
+        let handle = unsafe { job_b.as_job() };
         let address = handle.address();
         let abort = AbortOnUnwind;
         self.push(handle);
-        let a = catch_unwind(AssertUnwindSafe(a));
+        let result_a = catch_unwind(AssertUnwindSafe(a));
         while let Some(other) = self.pop() {
             if other.address() == address {
                 // No thief has stolen `b`, and this was its handle.
                 mem::forget(abort);
-                return match a {
-                    Ok(a) => (a, job.into_closure()()),
-                    Err(panic) => resume(panic, job.into_closure()),
+                let b = job_b.into_closure();
+                return match result_a {
+                    Ok(a) => (a, b()),
+                    Err(panic) => resume(panic, b),
                 };
             }
             other.run();
         }
-        self.run_until(&job.latch);
+        self.run_until(&job_b.latch);
         mem::forget(abort);
-        match (a, job.into_result()) {
+        match (result_a, job_b.into_result()) {
             (Ok(a), Ok(b)) => (a, b),
-            (Err(panic), b) => resume(panic, b),
+            (Err(panic), result_b) => resume(panic, result_b),
             (Ok(a), Err(panic)) => resume(panic, a),
         }
     }

@@ -47,7 +47,7 @@ impl Latch for WorkerLatch {
         // Ordering: Release pairs with the load in `is_done`.
         latch.done.store(1, Release);
         // From here on the latch may be gone. The pool is not gone, as this thread is its worker.
-        Worker::with(|current| current.shared.workers[worker].waker.wake_by_ref());
+        Worker::with_current(|current| current.shared.workers[worker].waker.wake_by_ref());
     }
 }
 

@@ -14,8 +14,10 @@ use std::{
 pub struct Scope<'scope> {
     /// The worker that holds the scope in its frame, and that waits for the jobs.
     owner: *const Worker,
-    index: usize,
+    /// The owner's index among the pool's workers.
+    owner_index: usize,
     pending: Pending,
+    /// The payload of the first panic of a job.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     /// Makes `'scope` invariant, as a job could borrow from too short a lifetime otherwise.
     marker: PhantomData<Cell<&'scope ()>>,
@@ -32,7 +34,7 @@ impl<'scope> Scope<'scope> {
     pub(super) fn run<R>(owner: &Worker, f: impl FnOnce(&Self) -> R) -> R {
         let scope = Self {
             owner,
-            index: owner.index,
+            owner_index: owner.index,
             pending: Pending::new(),
             panic: Mutex::new(None),
             marker: PhantomData,
@@ -41,7 +43,7 @@ impl<'scope> Scope<'scope> {
         owner.run_until(&scope.pending);
         let panic = scope.panic.into_inner();
         match (result, panic.unwrap_or_else(PoisonError::into_inner)) {
-            (Err(payload), other) => job::resume(payload, other),
+            (Err(payload), panic_of_job) => job::resume(payload, panic_of_job),
             (Ok(result), Some(payload)) => job::resume(payload, result),
             (Ok(result), None) => result,
         }
@@ -68,7 +70,7 @@ impl<'scope> Scope<'scope> {
         };
         // SAFETY: the scope waits for the job, and everything that `f` borrows outlives the scope.
         let job = unsafe { job::boxed(run) };
-        Worker::with_any(|worker| {
+        Worker::with_current_or_none(|worker| {
             if let Some(worker) = worker.filter(|&worker| ptr::eq(worker, self.owner)) {
                 push(worker, job);
                 self.pending.owner_spawns();
@@ -97,34 +99,36 @@ impl<'scope> Scope<'scope> {
         // SAFETY: the scope is live until the job is counted as done.
         let scope = unsafe { &*this };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| f(scope))) {
-            scope.keep(payload);
+            scope.keep_first_panic(payload);
         }
         // From here on this function holds no reference to the scope, which may be gone as soon as
-        // the job is counted.
-        let (owner, index, pending) = (scope.owner, scope.index, &raw const scope.pending);
-        Worker::with(|worker| {
+        // the job is counted as done.
+        let (owner, owner_index) = (scope.owner, scope.owner_index);
+        let pending = &raw const scope.pending;
+        Worker::with_current(|worker| {
             if ptr::eq(worker, owner) {
                 // SAFETY: the owner's own frame, which holds the scope, is below this one.
                 unsafe { &*pending }.owner_ends_one();
                 return;
             }
             // SAFETY: the scope is live until this call counts the job.
-            if unsafe { Pending::other_ends_one(pending) } {
+            let must_wake_owner = unsafe { Pending::other_ends_one(pending) };
+            if must_wake_owner {
                 // The scope may be gone. The pool is not gone, as this thread is its worker.
-                worker.shared.workers[index].waker.wake_by_ref();
+                worker.shared.workers[owner_index].waker.wake_by_ref();
             }
         });
     }
 
     /// Keeps the first panic, and drops the others.
-    fn keep(&self, payload: Box<dyn Any + Send>) {
+    fn keep_first_panic(&self, payload: Box<dyn Any + Send>) {
         let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
-        let dropped = match &*first {
+        let later = match &*first {
             None => first.replace(payload),
             Some(_) => Some(payload),
         };
         drop(first);
-        job::contain(|| drop(dropped));
+        job::contain(|| drop(later));
     }
 }
 

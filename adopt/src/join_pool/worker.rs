@@ -1,4 +1,4 @@
-//! A worker: how it finds jobs, and how it waits.
+//! A worker: how it finds jobs, and how it waits. The rules are those of `join_pool.rs`.
 use super::{
     job::{Header, Job},
     shared::{Remote, Shared},
@@ -54,17 +54,18 @@ impl Awaited for AtomicBool {
 impl Worker {
     /// Calls `f` with this thread's worker, or with `None` if the thread is no worker.
     #[inline]
-    pub(super) fn with_any<R>(f: impl FnOnce(Option<&Worker>) -> R) -> R {
+    pub(super) fn with_current_or_none<R>(f: impl FnOnce(Option<&Worker>) -> R) -> R {
         let current = CURRENT.get();
         // SAFETY: `main` sets the pointer on this thread, for as long as the worker lives.
         f(unsafe { current.as_ref() })
     }
 
     /// Calls `f` with this thread's worker. Only jobs call this, and jobs run on workers.
-    pub(super) fn with<R>(f: impl FnOnce(&Worker) -> R) -> R {
-        Self::with_any(|worker| f(worker.expect("a job runs on a worker")))
+    pub(super) fn with_current<R>(f: impl FnOnce(&Worker) -> R) -> R {
+        Self::with_current_or_none(|worker| f(worker.expect("a job runs on a worker")))
     }
 
+    /// Runs the worker on its thread, until the pool closes and no job is left.
     pub(super) fn main(self) {
         CURRENT.set(&self);
         self.run_until(&self.shared.closing);
@@ -125,14 +126,14 @@ impl Worker {
         mem::forget(abort);
     }
 
-    /// Finds a job in the order of rule 1. Ends the search if it finds one.
+    /// Finds a job in the order of rule 1. A worker that finds one no longer counts as searching.
     fn find(&self, searching: &mut bool) -> Option<Job> {
         // SAFETY: as in `push`.
-        let oldest = || unsafe { &mut *self.fifo.get() }.pop();
+        let pop_fifo = || unsafe { &mut *self.fifo.get() }.pop();
         let shared = &*self.shared;
         let job = self
             .pop()
-            .or_else(oldest)
+            .or_else(pop_fifo)
             .or_else(|| self.take_injected())
             .or_else(|| {
                 *searching = *searching || shared.idle.try_search();
@@ -156,7 +157,8 @@ impl Worker {
         if !batch.is_empty() {
             // SAFETY: as in `push`.
             unsafe { &mut *self.fifo.get() }.extend(batch);
-            // Rule 3: while the batch was in neither queue, a worker may have looked and slept.
+            // Rule 3: while the batch was in neither queue, a worker may have found both empty and
+            // gone to sleep.
             self.shared.notify();
         }
         Some(first)
@@ -172,7 +174,7 @@ impl Worker {
             stolen => stolen,
         };
         loop {
-            let mut retry = false;
+            let mut must_retry = false;
             for other in rest[1..].iter().chain(before) {
                 match steal(other) {
                     Steal::Success { first, moved } => {
@@ -180,14 +182,15 @@ impl Worker {
                         self.shared.stolen.fetch_add(moved + 1, Relaxed);
                         return Some(first);
                     }
-                    Steal::Retry => retry = true,
+                    Steal::Retry => must_retry = true,
                     Steal::Empty => {}
                 }
             }
-            if !retry {
+            if !must_retry {
                 return None;
             }
-            thread::yield_now(); // Another thief, in mid-steal, may wait for this processor.
+            // The thief that is in the way may need this processor to end its steal.
+            thread::yield_now();
         }
     }
 

@@ -5,10 +5,10 @@ use worker_idle::park::{Park, ThreadPark};
 
 /// The address of a count, for the threads that run its jobs.
 #[derive(Clone, Copy)]
-struct There(*const Pending);
+struct PendingAddress(*const Pending);
 
 // SAFETY: the models pass the address to threads that use the atomic half alone.
-unsafe impl Send for There {}
+unsafe impl Send for PendingAddress {}
 
 /// Spawns `jobs` jobs, each of which ends on a thread of its own. Then waits as a worker without
 /// other jobs does, and ends the scope.
@@ -21,12 +21,15 @@ fn jobs_elsewhere(jobs: usize) {
     let others: Vec<_> = (0..jobs)
         .map(|_| {
             scope.owner_spawns();
-            let (there, waker, ended) = (There(pending), park.waker(), ended.clone());
+            let (waker, ended) = (park.waker(), ended.clone());
+            let address = PendingAddress(pending);
             thread::spawn(move || {
-                let There(pending) = { there };
+                // The block moves the whole address, not its field alone, into this closure.
+                let PendingAddress(pending) = { address };
                 ended.fetch_add(1, Relaxed);
                 // SAFETY: the scope lives until the job is counted as done.
-                if unsafe { Pending::other_ends_one(pending) } {
+                let must_wake_owner = unsafe { Pending::other_ends_one(pending) };
+                if must_wake_owner {
                     waker.wake_by_ref();
                 }
             })
