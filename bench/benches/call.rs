@@ -11,9 +11,9 @@ use std::{
 
 const CALLS: u64 = 100;
 
-/// Times polls of 100 calls each, until at least `n` calls are done. The task yields between two
-/// polls, which is not timed. The result is the time of exactly `n` calls, in proportion.
-macro_rules! times {
+/// Adds up the times of as many polls as `n` calls need, and scales the sum to exactly `n`. A poll
+/// makes 100 calls. The task yields after each poll; the yield is not timed.
+macro_rules! scaled_time {
     ($n:expr, $yield_now:path, $call:expr) => {{
         let (polls, mut sum) = ($n.div_ceil(CALLS), Duration::ZERO);
         for _ in 0..polls {
@@ -42,20 +42,21 @@ fn main() {
     let mut group = criterion.benchmark_group("a call");
     group.bench_function("selvedge syscall", |bencher| {
         bencher.iter_custom(|n| {
-            let task = async move { times!(n, selvedge::yield_now, selvedge::syscall) };
+            let task = async move { scaled_time!(n, selvedge::yield_now, selvedge::syscall) };
             ours.block_on(ours.spawn(task)).unwrap()
         });
     });
     group.bench_function("selvedge block_in_place", |bencher| {
         bencher.iter_custom(|n| {
-            let task = async move { times!(n, selvedge::yield_now, selvedge::block_in_place) };
+            let task =
+                async move { scaled_time!(n, selvedge::yield_now, selvedge::block_in_place) };
             ours.block_on(ours.spawn(task)).unwrap()
         });
     });
     group.bench_function("tokio block_in_place", |bencher| {
         bencher.iter_custom(|n| {
             let task =
-                async move { times!(n, tokio::task::yield_now, tokio::task::block_in_place) };
+                async move { scaled_time!(n, tokio::task::yield_now, tokio::task::block_in_place) };
             tokios.block_on(tokios.spawn(task)).unwrap()
         });
     });

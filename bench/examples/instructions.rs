@@ -50,19 +50,20 @@ const ROWS: &[Row] = &[
     ("async-task: complete", async_task_completes),
     ("async-task: join", async_task_joins),
     ("async-task: wake", async_task_wakes),
-    ("runtime-spawn", |n| ours(spawns::<Ours>(n))),
-    ("runtime-spawn-join", |n| ours(joins::<Ours>(n))),
-    ("runtime-yield", |n| ours(yields::<Ours>(n))),
-    ("runtime-wake", |n| ours(wakes(n))),
-    ("tokio: spawn", |n| tokios(spawns::<Tokio>(n))),
-    ("tokio: spawn-join", |n| tokios(joins::<Tokio>(n))),
-    ("tokio: yield", |n| tokios(yields::<Tokio>(n))),
-    ("tokio: wake", |n| tokios(wakes(n))),
+    ("runtime-spawn", |n| run_on_ours(spawns::<Ours>(n))),
+    ("runtime-spawn-join", |n| run_on_ours(joins::<Ours>(n))),
+    ("runtime-yield", |n| run_on_ours(yields::<Ours>(n))),
+    ("runtime-wake", |n| run_on_ours(pending_and_woken(n))),
+    ("tokio: spawn", |n| run_on_tokio(spawns::<Tokio>(n))),
+    ("tokio: spawn-join", |n| run_on_tokio(joins::<Tokio>(n))),
+    ("tokio: yield", |n| run_on_tokio(yields::<Tokio>(n))),
+    ("tokio: wake", |n| run_on_tokio(pending_and_woken(n))),
 ];
 
 fn ring_pairs(mut worker: ring::Worker<u64>, n: u64) {
     worker.extend(1..DEPTH);
     for item in 0..n {
+        // The ring has room, so the push does not fail.
         let _ = worker.push(black_box(item));
         black_box(worker.pop());
     }
@@ -71,6 +72,7 @@ fn ring_pairs(mut worker: ring::Worker<u64>, n: u64) {
 fn ring_bursts(mut worker: ring::Worker<u64>, n: u64) {
     for _ in 0..n / 256 {
         (0..256).for_each(|item| {
+            // The ring has room, so the push does not fail.
             let _ = worker.push(black_box(item));
         });
         (0..256).for_each(|_| {
@@ -90,6 +92,7 @@ fn deque_pairs(n: u64) {
 
 fn st3_pairs(n: u64) {
     let worker = st3::fifo::Worker::new(512);
+    // The queue has room, so no push fails.
     for item in 1..DEPTH {
         let _ = worker.push(item);
     }
@@ -166,11 +169,11 @@ thread_local!(static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) 
 
 /// Returns a future that is pending in its first `n` polls, and ready in the next. The first poll
 /// stores the future's waker in `WAKER`.
-fn waits(mut n: u64) -> impl Future<Output = ()> + Send {
-    let mut left = false;
+fn pending(mut n: u64) -> impl Future<Output = ()> + Send {
+    let mut has_stored = false;
     poll_fn(move |cx| {
-        if !left {
-            left = true;
+        if !has_stored {
+            has_stored = true;
             WAKER.set(Some(cx.waker().clone()));
         }
         if n == 0 {
@@ -187,7 +190,8 @@ fn waker() -> Waker {
 
 fn task_wakes(n: u64) {
     let mut owned = Owned::new(Waker::noop().clone());
-    let _ = owned.run(task_header::new_detached(waits(n), Local));
+    // Each poll but the last is pending, so its result says nothing.
+    let _ = owned.run(task_header::new_detached(pending(n), Local));
     let waker = waker();
     for _ in 0..n {
         black_box(&waker).wake_by_ref();
@@ -196,7 +200,8 @@ fn task_wakes(n: u64) {
 }
 
 fn task_clones(n: u64) {
-    let _ = task_header::new_detached(waits(1), Local).run();
+    // Both runs end as the future says, so their results say nothing.
+    let _ = task_header::new_detached(pending(1), Local).run();
     let waker = waker();
     for _ in 0..n {
         drop(black_box(black_box(&waker).clone()));
@@ -206,7 +211,7 @@ fn task_clones(n: u64) {
 }
 
 /// Returns a future that wakes itself in each of its first `n` polls, and is ready in the next.
-fn wakes(mut n: u64) -> impl Future<Output = ()> + Send {
+fn pending_and_woken(mut n: u64) -> impl Future<Output = ()> + Send {
     poll_fn(move |cx| {
         if n == 0 {
             return Poll::Ready(());
@@ -219,7 +224,7 @@ fn wakes(mut n: u64) -> impl Future<Output = ()> + Send {
 
 fn task_yields(n: u64) {
     let mut owned = Owned::new(Waker::noop().clone());
-    let mut task = task_header::new_detached(wakes(n), Local);
+    let mut task = task_header::new_detached(pending_and_woken(n), Local);
     while let Ran::Notified(again) = owned.run(task) {
         task = again;
     }
@@ -253,7 +258,7 @@ fn async_task_joins(n: u64) {
 }
 
 fn async_task_wakes(n: u64) {
-    let (runnable, task) = async_task(waits(n));
+    let (runnable, task) = async_task(pending(n));
     task.detach();
     runnable.run();
     let waker = waker();
@@ -264,7 +269,7 @@ fn async_task_wakes(n: u64) {
 }
 
 /// The functions of a runtime that its tasks call.
-trait Inside {
+trait TaskFunctions {
     fn spawn<T: Send + 'static>(
         future: impl Future<Output = T> + Send + 'static,
     ) -> impl Future + Send;
@@ -273,7 +278,7 @@ trait Inside {
 
 struct Ours;
 
-impl Inside for Ours {
+impl TaskFunctions for Ours {
     fn spawn<T: Send + 'static>(
         future: impl Future<Output = T> + Send + 'static,
     ) -> impl Future + Send {
@@ -286,7 +291,7 @@ impl Inside for Ours {
 
 struct Tokio;
 
-impl Inside for Tokio {
+impl TaskFunctions for Tokio {
     fn spawn<T: Send + 'static>(
         future: impl Future<Output = T> + Send + 'static,
     ) -> impl Future + Send {
@@ -297,7 +302,7 @@ impl Inside for Tokio {
     }
 }
 
-fn ours(root: impl Future<Output = ()> + Send + 'static) {
+fn run_on_ours(root: impl Future<Output = ()> + Send + 'static) {
     // The interval is fixed. Under callgrind each poll takes so long that, by default, the worker
     // would look at the injector after each poll.
     let builder = selvedge::Builder::new().workers(1).global_interval(61);
@@ -306,7 +311,7 @@ fn ours(root: impl Future<Output = ()> + Send + 'static) {
     futures_lite::future::block_on(runtime.spawn(root)).expect("it doesn't panic");
 }
 
-fn tokios(root: impl Future<Output = ()> + Send + 'static) {
+fn run_on_tokio(root: impl Future<Output = ()> + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .build();
@@ -316,7 +321,7 @@ fn tokios(root: impl Future<Output = ()> + Send + 'static) {
 
 /// Spawns tasks in batches of 128, and drops their handles. After each batch it yields until all
 /// tasks so far have run.
-async fn spawns<R: Inside>(n: u64) {
+async fn spawns<R: TaskFunctions>(n: u64) {
     static RAN: AtomicU64 = AtomicU64::new(0);
     for batch in 1..=n / 128 {
         for _ in 0..128 {
@@ -332,14 +337,14 @@ async fn spawns<R: Inside>(n: u64) {
     }
 }
 
-async fn joins<R: Inside>(n: u64) {
+async fn joins<R: TaskFunctions>(n: u64) {
     for i in 0..n {
         R::spawn(async move { black_box(i) }).await;
     }
 }
 
 /// Runs 32 tasks that yield in turn.
-async fn yields<R: Inside>(n: u64) {
+async fn yields<R: TaskFunctions>(n: u64) {
     let spawn = |_| {
         R::spawn(async move {
             for _ in 0..n / 32 {

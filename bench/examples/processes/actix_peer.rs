@@ -1,4 +1,4 @@
-//! actix. All actors run on one thread, as actix's `Context` demands.
+//! The workloads on actix. All actors run on one thread, as actix's `Context` demands.
 use crate::{Peer, heap};
 use actix::{Actor, ActorContext, Addr, Context, Handler, Message, System};
 use std::{
@@ -8,28 +8,35 @@ use std::{
 
 pub struct Actix;
 
+/// The actor of all workloads.
 struct Node {
     done: mpsc::Sender<()>,
+    /// The actor to which this one sends.
     next: Option<Addr<Node>>,
-    left: usize,
+    /// The number of items after which this actor is done.
+    items_left: usize,
 }
 
 #[derive(Clone)]
-enum Say {
+enum NodeMessage {
+    /// Sets the actor to which the receiver sends.
     Next(Addr<Node>),
+    /// A token, with the number of hops that are left.
     Token(usize),
     Item,
-    Send(usize),
+    /// Has the receiver send this number of items.
+    SendItems(usize),
     Stop,
 }
 
-impl Message for Say {
+impl Message for NodeMessage {
     type Result = ();
 }
 
-struct Ask(usize);
+/// A request that is answered by the next number.
+struct Increment(usize);
 
-impl Message for Ask {
+impl Message for Increment {
     type Result = usize;
 }
 
@@ -41,22 +48,24 @@ impl Actor for Node {
     }
 }
 
-impl Handler<Say> for Node {
+impl Handler<NodeMessage> for Node {
     type Result = ();
 
-    fn handle(&mut self, message: Say, cx: &mut Self::Context) {
+    fn handle(&mut self, message: NodeMessage, cx: &mut Self::Context) {
         match (message, &self.next) {
-            (Say::Next(next), _) => self.next = Some(next),
-            (Say::Token(0), _) => self.done.send(()).unwrap(),
-            (Say::Token(left), Some(next)) => next.do_send(Say::Token(left - 1)),
-            (Say::Item, _) => {
-                self.left -= 1;
-                if self.left == 0 {
+            (NodeMessage::Next(next), _) => self.next = Some(next),
+            (NodeMessage::Token(0), _) => self.done.send(()).unwrap(),
+            (NodeMessage::Token(left), Some(next)) => next.do_send(NodeMessage::Token(left - 1)),
+            (NodeMessage::Item, _) => {
+                self.items_left -= 1;
+                if self.items_left == 0 {
                     self.done.send(()).unwrap();
                 }
             }
-            (Say::Send(n), Some(sink)) => (0..n).for_each(|_| sink.do_send(Say::Item)),
-            (Say::Stop, _) => {
+            (NodeMessage::SendItems(n), Some(sink)) => {
+                (0..n).for_each(|_| sink.do_send(NodeMessage::Item))
+            }
+            (NodeMessage::Stop, _) => {
                 self.done.send(()).unwrap();
                 cx.stop();
             }
@@ -65,23 +74,28 @@ impl Handler<Say> for Node {
     }
 }
 
-impl Handler<Ask> for Node {
+impl Handler<Increment> for Node {
     type Result = usize;
 
-    fn handle(&mut self, Ask(n): Ask, _: &mut Self::Context) -> usize {
+    fn handle(&mut self, Increment(n): Increment, _: &mut Self::Context) -> usize {
         n + 1
     }
 }
 
-fn node(done: &mpsc::Sender<()>, next: Option<Addr<Node>>, left: usize) -> Addr<Node> {
+fn node(done: &mpsc::Sender<()>, next: Option<Addr<Node>>, items_left: usize) -> Addr<Node> {
     let done = done.clone();
-    Node { done, next, left }.start()
+    Node {
+        done,
+        next,
+        items_left,
+    }
+    .start()
 }
 
-/// Yields to the actors until they have sent `n` times by `done`.
-async fn until(done: mpsc::Receiver<()>, mut n: usize) {
-    while n > 0 {
-        n -= done.try_iter().count();
+/// Yields to the actors until they have sent `count` times to `ended`.
+async fn wait_for(ended: mpsc::Receiver<()>, mut count: usize) {
+    while count > 0 {
+        count -= ended.try_iter().count();
         tokio::task::yield_now().await;
     }
 }
@@ -89,72 +103,74 @@ async fn until(done: mpsc::Receiver<()>, mut n: usize) {
 impl Peer for Actix {
     fn ring(processes: usize, tokens: usize, hops: usize) -> Option<Duration> {
         System::new().block_on(async {
-            let (done, all) = mpsc::channel();
+            let (done, ended) = mpsc::channel();
             let ring: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
             for i in 0..processes {
-                ring[i].do_send(Say::Next(ring[(i + 1) % processes].clone()));
+                ring[i].do_send(NodeMessage::Next(ring[(i + 1) % processes].clone()));
             }
             let start = Instant::now();
             for i in 0..tokens {
-                ring[i * processes / tokens].do_send(Say::Token(hops));
+                ring[i * processes / tokens].do_send(NodeMessage::Token(hops));
             }
-            until(all, tokens).await;
+            wait_for(ended, tokens).await;
             Some(start.elapsed())
         })
     }
 
     fn pingpong(pairs: usize, trips: usize) -> Option<Duration> {
         System::new().block_on(async {
-            let (done, all) = mpsc::channel();
+            let (done, ended) = mpsc::channel();
             let mut players = Vec::new();
             for _ in 0..pairs {
-                let a = node(&done, None, 0);
-                let b = node(&done, Some(a.clone()), 0);
-                a.do_send(Say::Next(b));
-                players.push(a);
+                let ping = node(&done, None, 0);
+                let pong = node(&done, Some(ping.clone()), 0);
+                ping.do_send(NodeMessage::Next(pong));
+                players.push(ping);
             }
             let start = Instant::now();
             players
                 .iter()
-                .for_each(|a| a.do_send(Say::Token(2 * trips)));
-            until(all, pairs).await;
+                .for_each(|player| player.do_send(NodeMessage::Token(2 * trips)));
+            wait_for(ended, pairs).await;
             Some(start.elapsed())
         })
     }
 
     fn spawn(processes: usize) -> Option<Duration> {
         System::new().block_on(async {
-            let (done, all) = mpsc::channel();
+            let (done, ended) = mpsc::channel();
             let start = Instant::now();
             for _ in 0..processes {
-                node(&done, None, 0).do_send(Say::Stop);
+                node(&done, None, 0).do_send(NodeMessage::Stop);
             }
-            until(all, processes).await;
+            wait_for(ended, processes).await;
             Some(start.elapsed())
         })
     }
 
     fn fanin(senders: usize, each: usize) -> Option<Duration> {
         System::new().block_on(async {
-            let (done, all) = mpsc::channel();
+            let (done, ended) = mpsc::channel();
             let sink = node(&done, None, senders * each);
             let senders: Vec<_> = (0..senders)
                 .map(|_| node(&done, Some(sink.clone()), 0))
                 .collect();
             let start = Instant::now();
-            senders.iter().for_each(|s| s.do_send(Say::Send(each)));
-            until(all, 1).await;
+            senders
+                .iter()
+                .for_each(|sender| sender.do_send(NodeMessage::SendItems(each)));
+            wait_for(ended, 1).await;
             Some(start.elapsed())
         })
     }
 
     fn call(calls: usize) -> Option<Duration> {
         System::new().block_on(async {
-            let (done, _all) = mpsc::channel();
+            let (done, _ended) = mpsc::channel();
             let server = node(&done, None, 0);
             let start = Instant::now();
             for n in 0..calls {
-                assert_eq!(server.send(Ask(n)).await, Ok(n + 1));
+                assert_eq!(server.send(Increment(n)).await, Ok(n + 1));
             }
             Some(start.elapsed())
         })
@@ -162,7 +178,7 @@ impl Peer for Actix {
 
     fn idle(processes: usize) -> Option<u64> {
         System::new().block_on(async {
-            let (done, _all) = mpsc::channel();
+            let (done, _ended) = mpsc::channel();
             let before = heap()?;
             let all: Vec<_> = (0..processes).map(|_| node(&done, None, 0)).collect();
             // Waits until all actors have started.

@@ -1,4 +1,4 @@
-//! Our own crate, `process-scheduler`.
+//! The workloads on our own crate, `process-scheduler`.
 use crate::{Peer, heap};
 use process_scheduler::{Address, Flow, Inbox, Mailbox, Reply, Scheduler, Spawn};
 use std::{
@@ -16,77 +16,88 @@ fn scheduler() -> Scheduler {
     Scheduler::builder().workers(2).build()
 }
 
-enum Ring {
-    Next(Address<Ring>),
+/// A message of a ring, or of a pair that plays ping-pong.
+enum Message {
+    /// The process to which the receiver passes tokens.
+    Next(Address<Message>),
+    /// A token, with the number of hops that are left.
     Token(usize),
 }
 
-const LONG: Duration = Duration::from_secs(60);
+/// The time limit of a call, which is never reached.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 impl Peer for Ours {
     fn ring(processes: usize, tokens: usize, hops: usize) -> Option<Duration> {
         let scheduler = scheduler();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let ring: Vec<_> = (0..processes)
             .map(|_| {
-                let (done, mut to) = (done.clone(), None::<Address<Ring>>);
-                let process = scheduler.spawn_fn(move |message: Ring, _| match (message, &to) {
-                    (Ring::Next(address), _) => to = Some(address),
-                    (Ring::Token(0), _) => done.send(()).unwrap(),
-                    (Ring::Token(left), Some(to)) => drop(to.try_send(Ring::Token(left - 1))),
-                    _ => {}
-                });
+                let (done, mut next) = (done.clone(), None::<Address<Message>>);
+                let process =
+                    scheduler.spawn_fn(move |message: Message, _| match (message, &next) {
+                        (Message::Next(address), _) => next = Some(address),
+                        (Message::Token(0), _) => done.send(()).unwrap(),
+                        // A ring that ends drops its tokens.
+                        (Message::Token(left), Some(next)) => {
+                            drop(next.try_send(Message::Token(left - 1)));
+                        }
+                        (Message::Token(_), None) => {}
+                    });
                 process.unwrap()
             })
             .collect();
         for i in 0..processes {
             let next = ring[(i + 1) % processes].clone();
-            ring[i].try_send(Ring::Next(next)).ok()?;
+            ring[i].try_send(Message::Next(next)).ok()?;
         }
         let start = Instant::now();
-        for i in 0..tokens {
-            let at = i * processes / tokens;
-            ring[at].try_send(Ring::Token(hops)).ok()?;
+        for token in 0..tokens {
+            let first = token * processes / tokens;
+            ring[first].try_send(Message::Token(hops)).ok()?;
         }
-        assert_eq!(all.iter().take(tokens).count(), tokens);
+        assert_eq!(ended.iter().take(tokens).count(), tokens);
         Some(start.elapsed())
     }
 
     fn pingpong(pairs: usize, trips: usize) -> Option<Duration> {
         let scheduler = scheduler();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let players: Vec<_> = (0..pairs)
             .map(|_| {
-                let (one, other) = (done.clone(), done.clone());
-                let mut to = None::<Address<Ring>>;
-                let a = scheduler.spawn_fn(move |message: Ring, _| match (message, &to) {
-                    (Ring::Next(address), _) => to = Some(address),
-                    (Ring::Token(0), _) => one.send(()).unwrap(),
-                    (Ring::Token(left), Some(to)) => drop(to.try_send(Ring::Token(left - 1))),
-                    _ => {}
+                let (ping_done, pong_done) = (done.clone(), done.clone());
+                let mut pong = None::<Address<Message>>;
+                let ping = scheduler.spawn_fn(move |message: Message, _| match (message, &pong) {
+                    (Message::Next(address), _) => pong = Some(address),
+                    (Message::Token(0), _) => ping_done.send(()).unwrap(),
+                    // A pair that ends drops its token.
+                    (Message::Token(left), Some(pong)) => {
+                        drop(pong.try_send(Message::Token(left - 1)));
+                    }
+                    (Message::Token(_), None) => {}
                 });
-                let a = a.unwrap();
-                let to = a.clone();
-                let b = scheduler.spawn_fn(move |message: Ring, _| match message {
-                    Ring::Token(0) => other.send(()).unwrap(),
-                    Ring::Token(left) => drop(to.try_send(Ring::Token(left - 1))),
-                    Ring::Next(_) => {}
+                let ping = ping.unwrap();
+                let player = ping.clone();
+                let pong = scheduler.spawn_fn(move |message: Message, _| match message {
+                    Message::Token(0) => pong_done.send(()).unwrap(),
+                    Message::Token(left) => drop(ping.try_send(Message::Token(left - 1))),
+                    Message::Next(_) => {}
                 });
-                a.try_send(Ring::Next(b.unwrap())).ok().unwrap();
-                a
+                player.try_send(Message::Next(pong.unwrap())).ok().unwrap();
+                player
             })
             .collect();
         let start = Instant::now();
         for player in &players {
-            player.try_send(Ring::Token(2 * trips)).ok()?;
+            player.try_send(Message::Token(2 * trips)).ok()?;
         }
-        assert_eq!(all.iter().take(pairs).count(), pairs);
+        assert_eq!(ended.iter().take(pairs).count(), pairs);
         Some(start.elapsed())
     }
 
     fn spawn(processes: usize) -> Option<Duration> {
         let scheduler = scheduler();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let left = Arc::new(AtomicUsize::new(processes));
         let handle = scheduler.handle();
         let spawner = scheduler.spawn_fn(move |n: usize, _| {
@@ -103,13 +114,13 @@ impl Peer for Ours {
         });
         let start = Instant::now();
         spawner.unwrap().try_send(processes).unwrap();
-        all.recv().unwrap();
+        ended.recv().unwrap();
         Some(start.elapsed())
     }
 
     fn fanin(senders: usize, each: usize) -> Option<Duration> {
         let scheduler = scheduler();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let mut left = senders * each;
         let sink = scheduler.spawn_fn(move |_: usize, _| {
             left -= 1;
@@ -131,34 +142,35 @@ impl Peer for Ours {
         senders
             .iter()
             .for_each(|sender| sender.try_send(each).unwrap());
-        all.recv().unwrap();
+        ended.recv().unwrap();
         Some(start.elapsed())
     }
 
     fn call(calls: usize) -> Option<Duration> {
         let scheduler = scheduler();
         let server = scheduler.spawn_fn(|(n, reply): (usize, Reply<usize>), _| {
+            // An error says that the client waits no longer.
             let _ = reply.send(n + 1);
         });
         let server = server.unwrap();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let client = scheduler.spawn_async(move |mut inbox: Inbox<()>| async move {
             inbox.receive().await;
             for n in 0..calls {
-                let answer = server.call(|reply| (n, reply), LONG).await;
+                let answer = server.call(|reply| (n, reply), CALL_LIMIT).await;
                 assert_eq!(answer, Ok(n + 1));
             }
             done.send(()).unwrap();
         });
         let start = Instant::now();
         client.unwrap().try_send(()).unwrap();
-        all.recv().unwrap();
+        ended.recv().unwrap();
         Some(start.elapsed())
     }
 
     fn fanin_bounded(senders: usize, each: usize, room: usize) -> Option<Duration> {
         let scheduler = scheduler();
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let mut left = senders * each;
         let spawn = Spawn::new().mailbox(Mailbox::Bounded(room));
         let sink = scheduler.spawn_with(spawn, move |_: usize, _| {
@@ -184,7 +196,7 @@ impl Peer for Ours {
         senders
             .iter()
             .for_each(|sender| sender.try_send(each).unwrap());
-        all.recv().unwrap();
+        ended.recv().unwrap();
         Some(start.elapsed())
     }
 

@@ -1,6 +1,6 @@
 //! Counts, for 2 to 256 workers, how often a poll writes to words that all workers share.
 //!
-//! The figures are counted, not timed. So there may be more threads than processors.
+//! The figures are counts, not times. So there may be more threads than processors.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg selvedge_count" cargo run --release -p bench --example scale \
@@ -29,6 +29,7 @@ mod counted {
 
     /// The counters of a scheduler. `None` stands for a counter that it lacks.
     pub(crate) struct Counters {
+        /// Polls of tasks, or messages of processes.
         pub(crate) operations: u64,
         pub(crate) searches: Option<u64>,
         pub(crate) stolen: u64,
@@ -40,12 +41,12 @@ mod counted {
         type Output = Self;
 
         fn sub(self, before: Self) -> Self {
-            let each = |now: Option<u64>, before: Option<u64>| Some(now? - before?);
+            let difference = |now: Option<u64>, before: Option<u64>| Some(now? - before?);
             Self {
                 operations: self.operations - before.operations,
-                searches: each(self.searches, before.searches),
+                searches: difference(self.searches, before.searches),
                 stolen: self.stolen - before.stolen,
-                injected: each(self.injected, before.injected),
+                injected: difference(self.injected, before.injected),
                 parks: self.parks - before.parks,
             }
         }
@@ -61,18 +62,20 @@ mod counted {
         let (counts_before, before) = (total(), counters());
         run();
         let (counts, own) = (total(), counters() - before);
-        let each = |n: u64| n as f64 / own.operations as f64;
-        let counted = |field: fn(&Counts) -> u64| each(field(&counts) - field(&counts_before));
-        let optional = |n: Option<u64>| n.map_or(String::new(), |n| format!("{:.3}", each(n)));
+        let per_operation = |n: u64| n as f64 / own.operations as f64;
+        let counted =
+            |field: fn(&Counts) -> u64| per_operation(field(&counts) - field(&counts_before));
+        let optional =
+            |n: Option<u64>| n.map_or(String::new(), |n| format!("{:.3}", per_operation(n)));
         println!(
             "| {row} | {workers} | {:.2} | {:.3} | {:.3} | {} | {:.3} | {} | {:.4} |",
             counted(|counts| counts.rmws),
             counted(|counts| counts.shared_rmws),
             counted(|counts| counts.seqcst_fences),
             optional(own.searches),
-            each(own.stolen),
+            per_operation(own.stolen),
             optional(own.injected),
-            each(own.parks),
+            per_operation(own.parks),
         );
     }
 }

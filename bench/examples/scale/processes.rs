@@ -15,14 +15,14 @@ use std::{
 };
 
 const PROCESSES: u64 = 20_000;
-/// Each worker has this many processes in the ring, half of which hold a token at first.
-const RING: usize = 8;
+/// The number of processes in the ring for each worker. Half of them hold a token at first.
+const RING_PER_WORKER: usize = 8;
 
 type Row = (&'static str, fn(&Scheduler));
 
 const ROWS: &[Row] = &[
     ("process that gets a message and ends", |scheduler| {
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let left = Arc::new(AtomicU64::new(PROCESSES));
         let handle = scheduler.handle();
         let spawner = scheduler.spawn_fn(move |(), _| {
@@ -41,29 +41,29 @@ const ROWS: &[Row] = &[
         });
         let spawner = spawner.expect("there is room");
         spawner.try_send(()).expect("it takes one message");
-        all.recv().expect("the last process sends");
+        ended.recv().expect("the last process sends");
     }),
     ("message in a ring, 4 tokens a worker", |scheduler| {
-        let processes = RING * scheduler.metrics().workers;
+        let processes = RING_PER_WORKER * scheduler.metrics().workers;
         let tokens = processes / 2;
         let hops = PROCESSES / tokens as u64;
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         let process = |_| {
-            let (done, mut to) = (done.clone(), None::<Address<Message>>);
-            let process = scheduler.spawn_fn(move |message, _| match (message, &to) {
-                (Message::Next(address), _) => to = Some(address),
+            let (done, mut next) = (done.clone(), None::<Address<Message>>);
+            let process = scheduler.spawn_fn(move |message, _| match (message, &next) {
+                (Message::Next(address), _) => next = Some(address),
                 (Message::Token(0), _) => done.send(()).expect("the row waits"),
-                (Message::Token(left), Some(to)) => {
-                    let sent = to.try_send(Message::Token(left - 1));
+                (Message::Token(left), Some(next)) => {
+                    let sent = next.try_send(Message::Token(left - 1));
                     sent.ok().expect("the ring lives");
                 }
-                (Message::Token(_), None) => unreachable!("the ring is closed first"),
+                (Message::Token(_), None) => unreachable!("each process gets its next one first"),
             });
             process.expect("there is room")
         };
         let ring: Vec<_> = (0..processes).map(process).collect();
-        for (at, process) in ring.iter().enumerate() {
-            let next = ring[(at + 1) % processes].clone();
+        for (index, process) in ring.iter().enumerate() {
+            let next = ring[(index + 1) % processes].clone();
             process
                 .try_send(Message::Next(next))
                 .ok()
@@ -75,15 +75,16 @@ const ROWS: &[Row] = &[
                 .ok()
                 .expect("it lives");
         }
-        assert_eq!(all.iter().take(tokens).count(), tokens);
+        assert_eq!(ended.iter().take(tokens).count(), tokens);
     }),
     ("call, one client a worker", |scheduler| {
         let clients = scheduler.metrics().workers;
         let calls = PROCESSES / clients as u64;
-        let (done, all) = mpsc::channel();
+        let (done, ended) = mpsc::channel();
         for _ in 0..clients {
             let server = scheduler.spawn_fn(|(n, reply): (u64, Reply<u64>), _| {
-                _ = reply.send(n + 1);
+                // An error says that the client waits no longer.
+                let _ = reply.send(n + 1);
             });
             let server = server.expect("there is room");
             let done = done.clone();
@@ -98,12 +99,14 @@ const ROWS: &[Row] = &[
             let client = client.expect("there is room");
             client.try_send(()).expect("it takes one message");
         }
-        assert_eq!(all.iter().take(clients).count(), clients);
+        assert_eq!(ended.iter().take(clients).count(), clients);
     }),
 ];
 
 enum Message {
+    /// The process to which the receiver passes tokens.
     Next(Address<Message>),
+    /// A token, with the number of hops that are left.
     Token(u64),
 }
 
@@ -122,7 +125,7 @@ pub(crate) fn print() {
     for (row, run) in ROWS {
         for workers in WORKERS {
             let scheduler = Scheduler::builder().workers(workers).build();
-            // After this time all workers sleep.
+            // The workers fall asleep within this time, so the row does not count that.
             thread::sleep(Duration::from_millis(100));
             print_row(row, workers, || counters(&scheduler), || run(&scheduler));
         }
