@@ -23,6 +23,8 @@ macro_rules! runtime {
         impl Rt for $runtime {
             const NAME: &'static str = $name;
             const PACKAGE: &'static str = "async-executor";
+            // It lacks sockets, timers and a server. `Foreign` is not listed: those rows bring
+            // async-io's sockets, so they need only tasks.
             const LACKS: &'static [Ask] = &[
                 Ask::Blocking,
                 Ask::Budget,
@@ -42,6 +44,7 @@ macro_rules! runtime {
                 Ok(Self)
             }
 
+            /// Only the rows that ask for `Foreign` call this.
             fn serve_http(&self, listener: TcpListener, http: Http) -> io::Result<()> {
                 self.spawn_outside(serve_async_io::<Self, _>(listener, http, SmolTimer::new));
                 Ok(())
@@ -76,7 +79,7 @@ macro_rules! runtime {
 }
 
 runtime!(
-    /// The executor that can be dropped, and so keeps a list of its tasks.
+    /// The executor that can be dropped: it keeps a list of its tasks for this.
     Plain,
     "async-executor",
     Executor<'static>

@@ -1,4 +1,4 @@
-//! Not a runtime, but a server on one thread with an epoll. Its figures are the limit of what a
+//! A server on one thread with an epoll, which is no runtime. Its figures are the limit of what a
 //! runtime can reach. The thread runs as long as the process.
 use super::{Ask, Http, Rt, Service};
 use std::{
@@ -106,7 +106,7 @@ impl Server {
     }
 
     /// Serves until a connection cannot be accepted. At each event of a connection, `answer` reads
-    /// and writes. The connection ends if `answer` returns `false` or an error.
+    /// and writes, and returns whether the connection goes on. An error ends the connection, too.
     fn run(
         &self,
         listener: &TcpListener,
@@ -115,20 +115,24 @@ impl Server {
         let mut streams: HashMap<RawFd, TcpStream> = HashMap::new();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         loop {
-            let (fd, len) = (self.0.as_raw_fd(), events.len() as i32);
+            let (epoll, len) = (self.0.as_raw_fd(), events.len() as i32);
             // SAFETY: the pointer is valid for a write of `len` events.
-            let count = unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), len, -1) };
+            let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), len, -1) };
             for event in &events[..count.max(0) as usize] {
                 let fd = event.u64 as RawFd;
                 let Some(stream) = streams.get_mut(&fd) else {
+                    // The event is one of the listener.
                     let (stream, _) = listener.accept()?;
                     stream.set_nodelay(true)?;
                     self.add(stream.as_raw_fd())?;
                     streams.insert(stream.as_raw_fd(), stream);
                     continue;
                 };
-                if !answer(stream).unwrap_or(false) {
-                    streams.remove(&fd); // The stream's drop closes `fd`, so `fd` leaves the epoll.
+                let goes_on = answer(stream).unwrap_or(false);
+                if !goes_on {
+                    // The drop of the stream closes `fd`, and the kernel then removes it from the
+                    // epoll.
+                    streams.remove(&fd);
                 }
             }
         }
@@ -142,7 +146,7 @@ fn echo(stream: &mut TcpStream) -> io::Result<bool> {
     Ok(count > 0)
 }
 
-/// Answers a request that comes in one piece, with as many bytes as hyper sends.
+/// Answers a request that one read takes whole. The answer has as many bytes as hyper's.
 fn hello(stream: &mut TcpStream) -> io::Result<bool> {
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\
         date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\nhello";

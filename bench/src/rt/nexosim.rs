@@ -1,8 +1,8 @@
 //! NeXosim's executor, through its feature for benchmarks.
 //!
-//! An outside thread spawns the tasks before a run, and the run ends when no task can go on. The
-//! executor uses one worker as long as that worker keeps up. So most rows show the cost on one
-//! processor.
+//! An outside thread spawns the tasks before a run, and the run ends when no task is ready. As
+//! long as one worker runs the tasks as fast as they become ready, the executor uses no other
+//! worker. So most rows show the cost on one processor.
 use super::{Ask, Rt, lacking};
 use nexosim::dev_hooks::Executor;
 use std::{cell::RefCell, future::Future, io};
@@ -13,7 +13,7 @@ impl Rt for NeXosim {
     const NAME: &'static str = "nexosim";
     const PACKAGE: &'static str = "nexosim";
     const PARALLEL: bool = false;
-    /// NeXosim lacks `Fair`: as in futures' pool, a task that wakes itself is polled again at once.
+    // `Fair` is in the list because a task that wakes itself is polled again at once.
     const LACKS: &'static [Ask] = &[
         Ask::Net,
         Ask::Http,

@@ -1,7 +1,7 @@
 //! `cargo xtask bench --ablate DIR`: measures what each optimisation of our runtime gains. For each
-//! optimisation the command builds a copy of the tree, in which replaced lines undo the
-//! optimisation. In each round of a row, every copy takes one sample, and so does the unchanged
-//! tree.
+//! optimisation the command copies the tree, replaces the lines that make the optimisation, and
+//! builds the benchmark. In each round of a row it takes one sample from each of these builds, and
+//! one from the build of the unchanged tree.
 use crate::{
     Listing, Machine, Options, Runtime, Session, build, choose, interrupt, plot, print,
     table::Table,
@@ -16,12 +16,11 @@ use std::{
 
 /// An optimisation, and the replacements that undo it.
 struct Ablation {
-    /// The name of the optimisation.
-    without: &'static str,
-    /// Behaviour of the runtime without the optimisation.
-    how: &'static str,
+    name: &'static str,
+    /// What the runtime does without the optimisation.
+    behaviour_without: &'static str,
     /// The purpose of the optimisation, according to the article that [`SOURCE`] names.
-    claim: &'static str,
+    purpose: &'static str,
     /// The replacements. Each is a file, the text to replace in that file, and the new text.
     edits: &'static [(&'static str, &'static str, &'static str)],
 }
@@ -42,10 +41,10 @@ const ROWS: [&str; 5] = [
 
 const ABLATIONS: &[Ablation] = &[
     Ablation {
-        without: "slot",
-        how: "a task that a worker wakes or spawns goes to the back of that worker's ring, and the \
+        name: "slot",
+        behaviour_without: "a task that a worker wakes or spawns goes to the back of that worker's ring, and the \
               worker notifies a sleeper if one is needed",
-        claim: "a task that receives a message runs next: it does not wait behind the queue, and \
+        purpose: "a task that receives a message runs next: it does not wait behind the queue, and \
                 the message is still in the cache",
         edits: &[(
             "worker-queue/src/queue.rs",
@@ -54,9 +53,9 @@ const ABLATIONS: &[Ablation] = &[
         )],
     },
     Ablation {
-        without: "throttled search",
-        how: "every push wakes a worker if one sleeps, and all workers may search at once",
-        claim: "workers that run out of tasks at the same time contend less for the same queues, \
+        name: "throttled search",
+        behaviour_without: "every push wakes a worker if one sleeps, and all workers may search at once",
+        purpose: "workers that run out of tasks at the same time contend less for the same queues, \
                 and a burst of new tasks wakes the workers one by one",
         edits: &[
             (
@@ -72,10 +71,10 @@ const ABLATIONS: &[Ablation] = &[
         ],
     },
     Ablation {
-        without: "refcount elision",
-        how: "each poll clones the task's waker, which adds a reference, and drops the clone \
+        name: "refcount elision",
+        behaviour_without: "each poll clones the task's waker, which adds a reference, and drops the clone \
               afterwards",
-        claim: "the reference count of a task changes less often. (In the article's scheduler \
+        purpose: "the reference count of a task changes less often. (In the article's scheduler \
                 `wake_by_ref` does not change the count. Our runtime has another saving, which \
                 this row undoes: a poll borrows its waker, and so does not change the count. \
                 Without that, each poll changes it twice.)",
@@ -87,10 +86,10 @@ const ABLATIONS: &[Ablation] = &[
         )],
     },
     Ablation {
-        without: "overflow in batches",
-        how: "if the ring is full, the pushed task alone goes to the injector. The older half of the \
+        name: "overflow in batches",
+        behaviour_without: "if the ring is full, the pushed task alone goes to the injector. The older half of the \
               ring does not go with it, so the ring stays full",
-        claim: "the ring needs no growth, and the injector's lock is rarely taken",
+        purpose: "the ring needs no growth, and the injector's lock is rarely taken",
         edits: &[(
             "worker-queue/src/queue.rs",
             "self.ring(|ring| ring.push_or_overflow(item, &spilt));",
@@ -100,9 +99,9 @@ const ABLATIONS: &[Ablation] = &[
         )],
     },
     Ablation {
-        without: "one allocation",
-        how: "the future of each task is in a box of its own, outside the task's cell",
-        claim: "a task needs one allocation, not two",
+        name: "one allocation",
+        behaviour_without: "the future of each task is in a box of its own, outside the task's cell",
+        purpose: "a task needs one allocation, not two",
         edits: &[
             (
                 "executor/src/spawn.rs",
@@ -135,12 +134,12 @@ pub(super) fn run(
         options.rows.clone()
     };
     let rows = choose(&listing.rows, |row| &row.name, &names, "row")?;
-    let built = root.join("target/ablation");
-    fs::create_dir_all(&built).context("making target/ablation")?;
+    let build_dir = root.join("target/ablation");
+    fs::create_dir_all(&build_dir).context("making target/ablation")?;
     let mut variants = vec![(AS_IT_IS.to_owned(), bench.to_owned())];
     for ablation in ABLATIONS {
-        let bench = ablation.build(root, &built, options)?;
-        variants.push((format!("no {}", ablation.without), bench));
+        let bench = ablation.build(root, &build_dir, options)?;
+        variants.push((format!("no {}", ablation.name), bench));
     }
 
     let ours = listing
@@ -170,7 +169,7 @@ pub(super) fn run(
         if taken.is_empty() && interrupt::came() {
             break;
         }
-        let table = Table::against(AS_IT_IS, row, &runtimes, &taken);
+        let table = Table::with_yardstick(AS_IT_IS, row, &runtimes, &taken);
         print(&table.text());
         tables.push(table);
         if interrupt::came() {
@@ -200,29 +199,29 @@ impl Ablation {
         let files = self.files(root)?;
         let mut hasher = DefaultHasher::new();
         (&files, options.jemalloc).hash(&mut hasher);
-        let kept = dir.join(format!(
+        let program = dir.join(format!(
             "bench-{}-{:x}",
-            self.without.replace(' ', "-"),
+            self.name.replace(' ', "-"),
             hasher.finish()
         ));
-        if kept.exists() {
-            return Ok(kept);
+        if program.exists() {
+            return Ok(program);
         }
         let tree = dir.join("tree");
         for (name, text) in files {
-            let to = tree.join(name);
-            if let Some(parent) = to.parent() {
+            let copy = tree.join(name);
+            if let Some(parent) = copy.parent() {
                 fs::create_dir_all(parent)?;
             }
-            fs::write(&to, text).with_context(|| format!("writing {}", to.display()))?;
+            fs::write(&copy, text).with_context(|| format!("writing {}", copy.display()))?;
         }
         print(&format!(
             "building without {}: {}\n",
-            self.without, self.how
+            self.name, self.behaviour_without
         ));
         let bench = build(&tree, options.jemalloc, &dir.join("target"))?;
-        fs::copy(&bench, &kept).with_context(|| format!("copying {}", bench.display()))?;
-        Ok(kept)
+        fs::copy(&bench, &program).with_context(|| format!("copying {}", bench.display()))?;
+        Ok(program)
     }
 
     /// Returns the name and the content of each file that git tracks, with the replacements made.
@@ -245,7 +244,7 @@ impl Ablation {
                 ensure!(
                     count == 1,
                     "to undo {:?}, {name} must contain this text once, not {count} times:\n{old}",
-                    self.without
+                    self.name
                 );
                 text = source.replace(old, new).into_bytes();
             }
@@ -296,13 +295,10 @@ fn page(machine: &Machine, tables: &[Table]) -> String {
          article below |\n|---|---|---|\n",
     );
     for ablation in ABLATIONS {
-        let Ablation {
-            without,
-            how,
-            claim,
-            ..
-        } = ablation;
-        text.push_str(&format!("| {without} | {how} | {claim} |\n"));
+        text.push_str(&format!(
+            "| {} | {} | {} |\n",
+            ablation.name, ablation.behaviour_without, ablation.purpose
+        ));
     }
     text.push_str(SOURCE);
     text

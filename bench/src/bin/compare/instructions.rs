@@ -1,28 +1,30 @@
 //! `cargo xtask bench --instructions`: counts the instructions of each hot path by valgrind's
-//! callgrind, and compares the counts with the kept ones in `docs/benchmarks/instructions.json`.
+//! callgrind, and compares the counts with the *kept* ones in `docs/benchmarks/instructions.json`.
 //! Without `--json`, the command fails if a path of ours has grown by more than [`GROWTH`] and
 //! [`SLACK`] allow.
 //!
-//! Each path runs N times and 2N times; the difference of the two counts is the count of N
-//! operations. The counts repeat exactly with one compiler and one set of processor features. So if
-//! the kept counts are of another compiler, the command prints them, but does not compare.
+//! A program runs each path N times, and 2N times. The difference of the two counts is the count of
+//! N operations. With the same compiler and the same processor features, each run gives the same
+//! counts. If the kept counts are of another compiler, the command prints them, but does not
+//! compare.
 use crate::print;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
+/// N: the number of operations in the shorter run.
 const OPERATIONS: u64 = 25_600;
 
 /// A count may grow by this part of the kept count, and by [`SLACK`] in addition.
 const GROWTH: f64 = 0.05;
 
-/// A number of instructions; see [`GROWTH`].
+/// The number of instructions by which a count may grow in addition to [`GROWTH`].
 const SLACK: f64 = 0.5;
 
 #[derive(Deserialize, Serialize)]
 struct Counts {
     rustc: String,
-    /// Instructions an operation, by row.
+    /// The instructions of an operation, by row.
     rows: BTreeMap<String, f64>,
 }
 
@@ -30,7 +32,7 @@ struct Counts {
 /// counts to `json` if that file is given; otherwise returns false if a count has grown.
 pub(super) fn run(root: &Path, json: Option<&Path>) -> Result<bool> {
     let counts = count_all()?;
-    let kept = kept(root)?;
+    let kept = read_kept(root)?;
     let comparable = kept.as_ref().is_some_and(|kept| kept.rustc == counts.rustc);
     print(&format!(
         "instructions an operation (callgrind){}\n",
@@ -73,7 +75,8 @@ fn has_grown(row: &str, before: f64, now: f64) -> bool {
     !row.contains(':') && now > before * (1.0 + GROWTH) + SLACK
 }
 
-fn kept(root: &Path) -> Result<Option<Counts>> {
+/// Reads the kept counts, if there are any.
+fn read_kept(root: &Path) -> Result<Option<Counts>> {
     let file = root.join("docs/benchmarks/instructions.json");
     if !file.exists() {
         return Ok(None);
@@ -86,9 +89,9 @@ fn kept(root: &Path) -> Result<Option<Counts>> {
 fn count_all() -> Result<Counts> {
     let binary = std::env::current_exe()?;
     let binary = binary.with_file_name("examples").join("instructions");
-    let listed = Command::new(&binary).output().context("naming the rows")?;
+    let list = Command::new(&binary).output().context("naming the rows")?;
     let mut rows = BTreeMap::new();
-    for row in String::from_utf8_lossy(&listed.stdout).lines() {
+    for row in String::from_utf8_lossy(&list.stdout).lines() {
         let (once, twice) = (
             count(&binary, row, OPERATIONS)?,
             count(&binary, row, 2 * OPERATIONS)?,
@@ -102,6 +105,7 @@ fn count_all() -> Result<Counts> {
     Ok(Counts { rustc, rows })
 }
 
+/// Counts the instructions of a run of `n` operations.
 fn count(binary: &Path, row: &str, n: u64) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -109,11 +113,15 @@ fn count(binary: &Path, row: &str, n: u64) -> Result<u64> {
         .args([row, &n.to_string()])
         .output()
         .context("valgrind")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "valgrind failed on {row}:\n{said}");
-    said.lines()
+    let report = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "valgrind failed on {row}:\n{report}"
+    );
+    report
+        .lines()
         .find_map(|line| line.split("Collected :").nth(1)?.trim().parse().ok())
-        .with_context(|| format!("callgrind tells no count of {row}:\n{said}"))
+        .with_context(|| format!("callgrind reports no count of {row}:\n{report}"))
 }
 
 #[cfg(test)]

@@ -219,7 +219,7 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
         if taken.is_empty() && interrupt::came() {
             break;
         }
-        let table = table::Table::of(row, &having, &taken);
+        let table = table::Table::new(row, &having, &taken);
         print(&table.text());
         report.tables.push(table);
         report.samples.extend(taken);

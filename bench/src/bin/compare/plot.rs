@@ -1,18 +1,24 @@
-//! Draws the tables as bar charts. Two charts show multiples of the figures of tokio, the
-//! *yardstick*: one has all rows, the other a dozen in users' words. One chart for each kind of row
-//! shows the figures of all runtimes. Further charts show the percentiles of a row's times, and our
-//! runtime without each optimisation.
+//! Draws the tables as bar charts:
+//!
+//! - Two charts of multiples of the figures of tokio, the *yardstick*. One has all rows, the other
+//!   has a dozen rows, described in users' words.
+//! - A chart for each kind of row, with the figures of all runtimes.
+//! - A chart of the percentiles of a row's times.
+//! - A chart of our runtime as it is, and without each optimisation.
 use super::{
     Machine,
     table::{Line, Table, YARDSTICK},
 };
 use anyhow::{Context, Result, anyhow};
-use ink::{ALONE, Area, Drawn, Ink, OURS, PEER, PLAIN, TOKIO, bar, footer, shown, text, wrap};
 use plotters::{prelude::*, style::text_anchor::HPos};
+use shapes::{
+    Area, DrawResult, ONE_THREAD, OURS, PEER, PLAIN, TOKIO, TextStyle, draw_bar, draw_footer,
+    draw_text, format_figure, wrap,
+};
 use std::path::{Path, PathBuf};
 
-mod ink;
 mod overview;
+mod shapes;
 
 /// Draws all charts into `dir`, and returns the files' names.
 pub(super) fn draw(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Vec<PathBuf>> {
@@ -54,13 +60,13 @@ pub(super) fn ablation(machine: &Machine, tables: &[Table], file: &Path) -> Resu
     .map_err(|error| anyhow!("{}: {error}", file.display()))
 }
 
-/// Draws the rows that have latencies into `dir`, a chart for each, and returns the files' names.
+/// Draws a chart for each row that has latencies into `dir`, and returns the files' names.
 pub(super) fn latencies(machine: &Machine, tables: &[Table], dir: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let mut files = Vec::new();
     for table in tables {
-        let of = |line: &Line| Some((line.rt.clone(), line.latencies?));
-        let runtimes: Vec<_> = table.lines.iter().filter_map(of).collect();
+        let latencies = |line: &Line| Some((line.rt.clone(), line.latencies?));
+        let runtimes: Vec<_> = table.lines.iter().filter_map(latencies).collect();
         if !runtimes.is_empty() {
             let file = dir.join(format!("{}.svg", table.row));
             percentiles(machine, table, &runtimes, &file)
@@ -78,52 +84,54 @@ fn percentiles(
     table: &Table,
     runtimes: &[(String, [f64; 4])],
     file: &Path,
-) -> Drawn {
+) -> DrawResult {
     const GROUPS: [&str; 4] = ["p50", "p90", "p99", "the longest"];
     const LEFT: i32 = 260;
+    /// The length of the longest bar.
     const LENGTH: i32 = 470;
     const BAR: i32 = 20;
     const TOP: i32 = 94;
-    let group = BAR * runtimes.len() as i32 + 16;
-    let bottom = TOP + group * GROUPS.len() as i32;
+    let group_height = BAR * runtimes.len() as i32 + 16;
+    let bottom = TOP + group_height * GROUPS.len() as i32;
     let area = SVGBackend::new(file, (840, bottom as u32 + 70)).into_drawing_area();
     area.fill(&WHITE)?;
-    let title = Ink { size: 19, ..PLAIN };
+    let title = TextStyle { size: 19, ..PLAIN };
     let heading = format!("{}: the time of an answer, shorter is better", table.row);
-    text(&area, (16, 24), &title, &heading)?;
-    let small = Ink {
+    draw_text(&area, (16, 24), &title, &heading)?;
+    let small = TextStyle {
         size: 11,
         colour: TOKIO,
         ..PLAIN
     };
     for (index, words) in wrap(&table.what, 130).iter().take(2).enumerate() {
-        text(&area, (16, 48 + 14 * index as i32), &small, words)?;
+        draw_text(&area, (16, 48 + 14 * index as i32), &small, words)?;
     }
     let times = runtimes.iter().flat_map(|(_, times)| times);
     let longest = times.copied().fold(f64::MIN_POSITIVE, f64::max);
-    for (at, name) in GROUPS.into_iter().enumerate() {
-        let top = TOP + group * at as i32;
-        let heading = Ink { size: 14, ..PLAIN };
-        text(&area, (16, top + BAR / 2 - 2), &heading, name)?;
+    for (group, name) in GROUPS.into_iter().enumerate() {
+        let top = TOP + group_height * group as i32;
+        let heading = TextStyle { size: 14, ..PLAIN };
+        draw_text(&area, (16, top + BAR / 2 - 2), &heading, name)?;
         for (index, (rt, times)) in runtimes.iter().enumerate() {
             let y = top + BAR * index as i32;
-            let name = Ink {
-                to: HPos::Right,
+            let name = TextStyle {
+                align: HPos::Right,
                 ..PLAIN
             };
-            text(&area, (LEFT - 8, y + BAR / 2 - 2), &name, rt)?;
+            draw_text(&area, (LEFT - 8, y + BAR / 2 - 2), &name, rt)?;
             let colour = match rt.as_str() {
                 YARDSTICK => TOKIO,
                 _ if index == 0 => OURS,
                 _ => PEER,
             };
-            let long = (times[at] / longest * f64::from(LENGTH)) as i32;
-            bar(&area, (LEFT, y), long, BAR - 4, colour)?;
-            let end = (LEFT + long + 6, y + BAR / 2 - 2);
-            text(&area, end, &PLAIN, &shown(times[at], &table.unit))?;
+            let time = times[group];
+            let length = (time / longest * f64::from(LENGTH)) as i32;
+            draw_bar(&area, (LEFT, y), length, BAR - 4, colour)?;
+            let end = (LEFT + length + 6, y + BAR / 2 - 2);
+            draw_text(&area, end, &PLAIN, &format_figure(time, &table.unit))?;
         }
     }
-    footer(&area, machine, bottom + 14, 130)?;
+    draw_footer(&area, machine, bottom + 14, 130)?;
     area.present()?;
     Ok(())
 }
@@ -133,7 +141,7 @@ const LEGEND: [(i32, RGBColor, &str); 4] = [
     (16, OURS, "selvedge"),
     (110, TOKIO, "tokio"),
     (180, PEER, "peers"),
-    (250, ALONE, "on one thread"),
+    (250, ONE_THREAD, "on one thread"),
 ];
 
 /// Draws the tables in two columns, with a bar for each line of a table.
@@ -143,7 +151,7 @@ fn panels(
     legend: &[(i32, RGBColor, &str)],
     tables: &[&Table],
     file: &Path,
-) -> Drawn {
+) -> DrawResult {
     const WIDTH: i32 = 520;
     const LEFT: i32 = 170;
     const BAR: i32 = 18;
@@ -159,85 +167,88 @@ fn panels(
     let size = (WIDTH as u32 * columns as u32 + 20, bottom as u32 + 80);
     let area = SVGBackend::new(file, size).into_drawing_area();
     area.fill(&WHITE)?;
-    let title = Ink { size: 19, ..PLAIN };
-    text(&area, (16, 24), &title, heading)?;
+    let title = TextStyle { size: 19, ..PLAIN };
+    draw_text(&area, (16, 24), &title, heading)?;
     for (x, colour, words) in legend {
-        bar(&area, (*x, 42), 12, 12, *colour)?;
-        text(&area, (x + 18, 49), &PLAIN, words)?;
+        draw_bar(&area, (*x, 42), 12, 12, *colour)?;
+        draw_text(&area, (x + 18, 49), &PLAIN, words)?;
     }
     let mut top = TOP;
     for (row, height) in rows.iter().zip(heights) {
         for (column, table) in row.iter().enumerate() {
-            panel(&area, table, (WIDTH * column as i32, top), WIDTH, LEFT, BAR)?;
+            draw_panel(&area, table, (WIDTH * column as i32, top), WIDTH, LEFT, BAR)?;
         }
         top += height;
     }
-    footer(&area, machine, bottom + 14, 75 * columns as usize)?;
+    draw_footer(&area, machine, bottom + 14, 75 * columns as usize)?;
     area.present()?;
     Ok(())
 }
 
-/// The characters in a line of a panel's description, and the number of these lines.
-const WORDS: usize = 84;
-const LINES: usize = 2;
+/// The most characters in a line of a panel's description, and the most lines.
+const DESCRIPTION_WIDTH: usize = 84;
+const DESCRIPTION_LINES: usize = 2;
 
-fn panel(
+/// Draws a table: its name, its description, and a bar of the height `bar` for each line. The bars
+/// begin at `left`, right of the names of the runtimes.
+fn draw_panel(
     area: &Area<'_>,
     table: &Table,
     (x, y): (i32, i32),
     width: i32,
     left: i32,
-    height: i32,
-) -> Drawn {
-    let heading = Ink { size: 14, ..PLAIN };
-    text(area, (x + 16, y + 14), &heading, &table.row)?;
-    let ink = Ink {
+    bar: i32,
+) -> DrawResult {
+    let heading = TextStyle { size: 14, ..PLAIN };
+    draw_text(area, (x + 16, y + 14), &heading, &table.row)?;
+    let small = TextStyle {
         size: 11,
         colour: TOKIO,
         ..PLAIN
     };
-    for (index, words) in wrap(&table.what, WORDS).iter().take(LINES).enumerate() {
-        text(area, (x + 16, y + 30 + 14 * index as i32), &ink, words)?;
+    let description = wrap(&table.what, DESCRIPTION_WIDTH);
+    for (index, words) in description.iter().take(DESCRIPTION_LINES).enumerate() {
+        draw_text(area, (x + 16, y + 30 + 14 * index as i32), &small, words)?;
     }
     let longest = table.lines.iter().filter_map(|line| line.value);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
     let labels: Vec<_> = (table.lines.iter())
-        .map(|line| label(line, &table.unit))
+        .map(|line| bar_label(line, &table.unit))
         .collect();
-    let room = labels
+    let label_widths = labels
         .iter()
-        .map(|words| 7 * words.chars().count() as i32 + 16);
-    let room = room.max().unwrap_or(0).max(110);
-    for (index, (line, words)) in table.lines.iter().zip(&labels).enumerate() {
-        let y = y + 58 + height * index as i32;
-        let name = Ink {
+        .map(|label| 7 * label.chars().count() as i32 + 16);
+    let label_width = label_widths.max().unwrap_or(0).max(110);
+    for (index, (line, label)) in table.lines.iter().zip(&labels).enumerate() {
+        let y = y + 58 + bar * index as i32;
+        let name = TextStyle {
             size: 12,
-            to: HPos::Right,
+            align: HPos::Right,
             ..PLAIN
         };
-        text(area, (x + left - 8, y + 7), &name, &line.rt)?;
+        draw_text(area, (x + left - 8, y + 7), &name, &line.rt)?;
         let colour = match line.rt.as_str() {
             _ if index == 0 => OURS,
             YARDSTICK => TOKIO,
             _ if line.parallel => PEER,
-            _ => ALONE,
+            _ => ONE_THREAD,
         };
-        let space = f64::from(width - left - room);
-        let long = (line.value.unwrap_or(0.0) / longest * space) as i32;
-        bar(area, (x + left, y), long, height - 4, colour)?;
-        let ink = Ink { size: 12, ..PLAIN };
-        text(area, (x + left + long + 6, y + 7), &ink, words)?;
+        let longest_bar = f64::from(width - left - label_width);
+        let length = (line.value.unwrap_or(0.0) / longest * longest_bar) as i32;
+        draw_bar(area, (x + left, y), length, bar - 4, colour)?;
+        let style = TextStyle { size: 12, ..PLAIN };
+        draw_text(area, (x + left + length + 6, y + 7), &style, label)?;
     }
     Ok(())
 }
 
 /// Returns the text beside a bar: the figure that the bar shows, then the p99 and the efficiency of
 /// the rows that have them.
-fn label(line: &Line, unit: &str) -> String {
-    let value = line.value.map(|value| shown(value, unit));
+fn bar_label(line: &Line, unit: &str) -> String {
+    let value = line.value.map(|value| format_figure(value, unit));
     let mut words = value.unwrap_or("not measured".into());
     if let Some(p99) = line.p99 {
-        words.push_str(&format!(", p99 {}", shown(p99, unit)));
+        words.push_str(&format!(", p99 {}", format_figure(p99, unit)));
     }
     if let Some(efficiency) = line.efficiency {
         words.push_str(&format!(" ({:.0} %)", 100.0 * efficiency));
@@ -260,7 +271,7 @@ mod tests {
     /// The descriptions of the rows say "median and p99".
     #[test]
     fn label_of_a_bar_has_the_p99_of_a_row_that_has_one() {
-        let label = |value, p99, efficiency| label(&line(value, p99, efficiency), "ns");
+        let label = |value, p99, efficiency| bar_label(&line(value, p99, efficiency), "ns");
         assert_eq!(
             label(Some(7451.0), Some(20180.0), None),
             "7.45 µs, p99 20.2 µs"
@@ -276,7 +287,8 @@ mod tests {
     #[test]
     fn description_of_each_row_fits_its_panel() {
         for (row, what) in crate::options::names::ROWS {
-            assert!(wrap(what, WORDS).len() <= LINES, "{row}");
+            let lines = wrap(what, DESCRIPTION_WIDTH).len();
+            assert!(lines <= DESCRIPTION_LINES, "{row}");
         }
     }
 }

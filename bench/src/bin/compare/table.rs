@@ -25,8 +25,10 @@ pub(super) struct Table {
 /// A runtime's figures in a row. A figure is `None` if no kept sample has it.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Line {
+    /// The runtime's name.
     pub(super) rt: String,
     pub(super) parallel: bool,
+    /// The median, in the table's unit an operation.
     pub(super) value: Option<f64>,
     /// The largest sample less the smallest, as a part of the median.
     pub(super) spread: Option<f64>,
@@ -35,6 +37,8 @@ pub(super) struct Line {
     /// samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) latencies: Option<[f64; 4]>,
+    /// In a row of the kind `load`, the part of the workers' time that the tasks' own work took. In
+    /// the row `coop`, the part of its pace that the other task keeps.
     pub(super) efficiency: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     threads: Option<f64>,
@@ -43,19 +47,21 @@ pub(super) struct Line {
     cpu_to_yardstick: Option<f64>,
     p99_to_yardstick: Option<f64>,
     to_best_peer: Option<f64>,
+    /// The number of kept samples.
     kept: usize,
     rounds: usize,
+    /// The number of samples, also of those that were given up.
     taken: usize,
 }
 
 impl Table {
     /// Computes the figures of a row. `runtimes` are the runtimes that have the row.
-    pub(super) fn of(row: &Row, runtimes: &[Runtime], taken: &[Taken]) -> Self {
-        Self::against(YARDSTICK, row, runtimes, taken)
+    pub(super) fn new(row: &Row, runtimes: &[Runtime], taken: &[Taken]) -> Self {
+        Self::with_yardstick(YARDSTICK, row, runtimes, taken)
     }
 
     /// Computes the same table with the yardstick that the caller names.
-    pub(super) fn against(
+    pub(super) fn with_yardstick(
         yardstick: &str,
         row: &Row,
         runtimes: &[Runtime],
@@ -75,7 +81,7 @@ impl Table {
             let values = || figures(taken, rt_name, |sample| Some(sample.value));
             let extent =
                 values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
-            let to = |other: &str, figure: fn(&Sample) -> Option<f64>| {
+            let ratio_to = |other: &str, figure: fn(&Sample) -> Option<f64>| {
                 ratio(taken, rt_name, other, figure)
             };
             Line {
@@ -90,12 +96,12 @@ impl Table {
                     sample.threads.map(|threads| threads as f64)
                 })),
                 cpu_ns: median(figures(taken, rt_name, |sample| Some(sample.cpu_ns))),
-                to_yardstick: to(yardstick, |sample| Some(sample.value)),
-                cpu_to_yardstick: to(yardstick, |sample| Some(sample.cpu_ns)),
-                p99_to_yardstick: to(yardstick, |sample| sample.p99),
+                to_yardstick: ratio_to(yardstick, |sample| Some(sample.value)),
+                cpu_to_yardstick: ratio_to(yardstick, |sample| Some(sample.cpu_ns)),
+                p99_to_yardstick: ratio_to(yardstick, |sample| sample.p99),
                 to_best_peer: best_peer
                     .as_ref()
-                    .and_then(|best| to(best, |sample| Some(sample.value))),
+                    .and_then(|best| ratio_to(best, |sample| Some(sample.value))),
                 kept: values().count(),
                 rounds,
                 taken: taken.iter().filter(|taken| taken.rt == rt.name).count(),
@@ -113,11 +119,12 @@ impl Table {
         }
     }
 
-    /// Whether every runtime has a figure.
+    /// Returns whether every runtime has a figure.
     pub(super) fn is_complete(&self) -> bool {
         self.lines.iter().all(|line| line.value.is_some())
     }
 
+    /// Returns the table as text for a terminal.
     pub(super) fn text(&self) -> String {
         let mut text = format!("\n{}: {}\n", self.row, self.what);
         let has = |figure: fn(&Line) -> Option<f64>| self.lines.iter().any(|l| figure(l).is_some());
@@ -140,13 +147,13 @@ impl Table {
             let percent = |part: Option<f64>| {
                 part.map_or("-".into(), |part| format!("{:.0} %", 100.0 * part))
             };
-            let mut columns = vec![figure(line.value, 1), percent(line.spread)];
-            columns.extend(p99.then(|| figure(line.p99, 0)));
+            let mut columns = vec![format_figure(line.value, 1), percent(line.spread)];
+            columns.extend(p99.then(|| format_figure(line.p99, 0)));
             columns.extend(efficiency.then(|| percent(line.efficiency)));
-            columns.extend(threads.then(|| figure(line.threads, 0)));
-            columns.push(figure(line.cpu_ns, 1));
+            columns.extend(threads.then(|| format_figure(line.threads, 0)));
+            columns.push(format_figure(line.cpu_ns, 1));
             for ratio in [line.to_yardstick, line.cpu_to_yardstick, line.to_best_peer] {
-                columns.push(figure(ratio, 2));
+                columns.push(format_figure(ratio, 2));
             }
             let best = match (&self.best_peer, line.parallel) {
                 (Some(best), _) if *best == line.rt => ", the best peer",
@@ -159,10 +166,10 @@ impl Table {
         text
     }
 
-    /// Whether the row is no race. The row `coop` compares what budgets cost, and a row in bytes
-    /// measures no time.
-    fn is_no_race(&self) -> bool {
-        self.unit != "ns" || self.row == "coop"
+    /// Returns whether the runtimes compete in the row for the shortest time. In the row `coop` they
+    /// do not: it compares what budgets cost. Nor do they in a row of bytes or wakes.
+    fn is_race(&self) -> bool {
+        self.unit == "ns" && self.row != "coop"
     }
 
     /// Returns our ratio to the yardstick, and whether the ratio meets the aim.
@@ -184,17 +191,16 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
          |---|---|---|---|---|---|---|---|---|\n"
     );
     for table in tables {
-        let of = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
+        let line_of = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
         let (Some(ours), Some(best)) = (table.lines.first(), table.best_peer.as_deref()) else {
             continue;
         };
-        let value = |line: Option<&Line>| figure(line.and_then(|line| line.value), 1);
-        let of_what = match &*table.kind {
+        let value = |line: Option<&Line>| format_figure(line.and_then(|line| line.value), 1);
+        let whole = match &*table.kind {
             "load" => "of the workers",
             _ => "of the other's pace alone",
         };
-        let efficiency =
-            (ours.efficiency).map(|part| format!(" ({:.0} % {of_what})", 100.0 * part));
+        let efficiency = (ours.efficiency).map(|part| format!(" ({:.0} % {whole})", 100.0 * part));
         let tail = ours
             .p99_to_yardstick
             .map(|ratio| format!(" (p99 {ratio:.2})"));
@@ -210,17 +216,17 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
             efficiency.unwrap_or_default(),
             ours.spread
                 .map_or("-".into(), |spread| format!("{:.0} %", 100.0 * spread)),
-            value(of(YARDSTICK)),
-            figure(ours.to_yardstick, 2),
+            value(line_of(YARDSTICK)),
+            format_figure(ours.to_yardstick, 2),
             tail.unwrap_or_default(),
             match aim {
                 Aim::Rows => table.aim.to_string(),
-                Aim::BestPeer(_) if table.is_no_race() => "-".into(),
+                Aim::BestPeer(_) if !table.is_race() => "-".into(),
                 Aim::BestPeer(aim) => format!("{aim} of the best peer's"),
             },
-            figure(ours.cpu_to_yardstick, 2),
-            value(of(best)),
-            figure(ours.to_best_peer, 2),
+            format_figure(ours.cpu_to_yardstick, 2),
+            value(line_of(best)),
+            format_figure(ours.to_best_peer, 2),
         ));
     }
     text
@@ -235,16 +241,16 @@ pub(super) enum Aim {
     BestPeer(f64),
 }
 
-/// The aim of `coop`: the part of its speed alone that the always-ready task keeps beside the other
-/// task.
-const PACE: f64 = 0.97;
+/// The aim of the row `coop`: the always-ready task must keep this part of the speed that it has
+/// alone.
+const PACE_AIM: f64 = 0.97;
 
-/// Returns the lines that are about the mean of all rows.
+/// Returns the lines with the means of all rows' ratios.
 pub(super) fn means(tables: &[Table]) -> String {
     let mut text = String::new();
-    let timed = || tables.iter().filter(|table| !table.is_no_race());
+    let timed = || tables.iter().filter(|table| table.is_race());
     let ours = || timed().filter_map(|table| table.lines.first());
-    for (ratios, to) in [
+    for (ratios, compared_with) in [
         (
             ours().filter_map(|line| line.to_yardstick).collect(),
             "tokio's time",
@@ -262,7 +268,7 @@ pub(super) fn means(tables: &[Table]) -> String {
         if let Some(mean) = geometric_mean(&ratios) {
             let rows = ratios.len();
             text.push_str(&format!(
-                "ours is {mean:.2} x {to}, the geometric mean of {rows} {}\n",
+                "ours is {mean:.2} x {compared_with}, the geometric mean of {rows} {}\n",
                 if rows == 1 { "row" } else { "rows" }
             ));
         }
@@ -282,25 +288,25 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
             behind.push(format!("{ratio:.2} x tokio, the aim is {}", table.aim));
         }
         let pace = |line: &Line| line.efficiency.filter(|_| table.row == "coop");
-        if let Some(kept) = pace(line).filter(|kept| *kept < PACE) {
+        if let Some(kept) = pace(line).filter(|kept| *kept < PACE_AIM) {
             let yardstick = table.lines.iter().find(|line| line.rt == YARDSTICK);
             behind.push(format!(
-                "the other's pace {} of what it is alone (tokio's {}), the aim is {PACE}",
-                figure(Some(kept), 2),
-                figure(yardstick.and_then(pace), 2)
+                "the other's pace {} of what it is alone (tokio's {}), the aim is {PACE_AIM}",
+                format_figure(Some(kept), 2),
+                format_figure(yardstick.and_then(pace), 2)
             ));
         }
-        for (ratio, of) in [
+        for (ratio, what) in [
             (line.cpu_to_yardstick, "processor time"),
             (line.p99_to_yardstick, "p99"),
         ] {
             if let Some(ratio) = ratio.filter(|ratio| *ratio > 1.0 && table.unit == "ns") {
-                behind.push(format!("{of} {ratio:.2} x tokio's"));
+                behind.push(format!("{what} {ratio:.2} x tokio's"));
             }
         }
         if let (Some(ratio), Some(best)) = (line.to_best_peer, &table.best_peer) {
             match aim {
-                Aim::BestPeer(aim) if ratio > aim && !table.is_no_race() => {
+                Aim::BestPeer(aim) if ratio > aim && table.is_race() => {
                     behind.push(format!("{ratio:.2} x {best}, the aim is {aim}"));
                 }
                 _ if ratio > 1.0 => behind.push(format!("{ratio:.2} x {best}")),
@@ -313,11 +319,11 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
     }
     for table in tables {
         let value = |line: &Line| line.value;
-        let bare = table.lines.iter().find(|line| line.rt == "epoll");
-        if let (Some(ours), Some(bare)) =
-            (table.lines.first().and_then(value), bare.and_then(value))
+        let epoll = table.lines.iter().find(|line| line.rt == "epoll");
+        if let (Some(ours), Some(epoll)) =
+            (table.lines.first().and_then(value), epoll.and_then(value))
         {
-            let share = 100.0 * bare / ours;
+            let share = 100.0 * epoll / ours;
             text.push_str(&format!(
                 "{}: ours has {share:.0} % of a bare epoll server's pace\n",
                 table.row
@@ -349,11 +355,13 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
     text
 }
 
-fn figure(value: Option<f64>, digits: usize) -> String {
+/// Formats a figure, or a dash if there is none.
+fn format_figure(value: Option<f64>, digits: usize) -> String {
     value.map_or("-".into(), |value| format!("{value:.digits$}"))
 }
 
-fn kept<'a>(taken: &'a [Taken], rt: &'a str) -> impl Iterator<Item = &'a Taken> {
+/// Returns the samples of a runtime that were kept.
+fn kept_samples<'a>(taken: &'a [Taken], rt: &'a str) -> impl Iterator<Item = &'a Taken> {
     taken
         .iter()
         .filter(move |taken| taken.verdict == Verdict::Kept && taken.rt == rt)
@@ -365,25 +373,28 @@ fn figures<'a>(
     rt: &'a str,
     figure: impl Fn(&Sample) -> Option<f64> + 'a,
 ) -> impl Iterator<Item = f64> + 'a {
-    kept(taken, rt).filter_map(move |taken| figure(&taken.sample))
+    kept_samples(taken, rt).filter_map(move |taken| figure(&taken.sample))
 }
 
 /// Returns the medians of a runtime's latencies.
 fn latencies(taken: &[Taken], rt: &str) -> Option<[f64; 4]> {
-    let at = |n: usize| median(figures(taken, rt, move |sample| Some(sample.latencies?[n])));
-    Some([at(0)?, at(1)?, at(2)?, at(3)?])
+    let median_of = |index: usize| {
+        let latency = move |sample: &Sample| Some(sample.latencies?[index]);
+        median(figures(taken, rt, latency))
+    };
+    Some([median_of(0)?, median_of(1)?, median_of(2)?, median_of(3)?])
 }
 
 /// Returns the median of the ratios in the rounds that have kept samples of both runtimes.
 fn ratio(
     taken: &[Taken],
     rt: &str,
-    to: &str,
+    other: &str,
     figure: impl Fn(&Sample) -> Option<f64>,
 ) -> Option<f64> {
-    median(kept(taken, rt).filter_map(|this| {
-        let that = kept(taken, to).find(|that| that.round == this.round)?;
-        Some(figure(&this.sample)? / figure(&that.sample)?)
+    median(kept_samples(taken, rt).filter_map(|own| {
+        let other = kept_samples(taken, other).find(|other| other.round == own.round)?;
+        Some(figure(&own.sample)? / figure(&other.sample)?)
     }))
 }
 
@@ -444,7 +455,7 @@ mod tests {
             package: name.into(),
             parallel: name != "alone",
         });
-        Table::of(&row, &runtimes, taken)
+        Table::new(&row, &runtimes, taken)
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The simulated machine: cores, and the cache lines that pass between them.
 //!
 //! A line is in the caches of some cores. A write leaves the line in the writer's cache only. A
-//! read copies the line to the reader's cache. A line that has to come from another core takes
-//! [`Costs::transfer`]. That transfer begins no earlier than the end of the last write, and of the
-//! first read after that write.
+//! read copies the line to the reader's cache. If a core's cache does not have a line, the line
+//! comes from another core: this is a *transfer*, which takes [`Costs::transfer`]. A transfer
+//! begins no earlier than the last write has ended, nor than the first read after that write has.
 
 /// Nanoseconds of simulated time.
 pub(crate) type Nanos = f64;
@@ -25,7 +25,7 @@ pub(crate) struct Costs {
     pub(crate) task_lines: f64,
     /// The time from the call that wakes a parked thread until that thread runs.
     pub(crate) wake: Nanos,
-    /// The part of `wake` that the caller spends.
+    /// The part of `wake` that the calling thread spends in the call.
     pub(crate) wake_call: Nanos,
     /// A call of the kernel's poller, without its events.
     pub(crate) poller: Nanos,
@@ -65,10 +65,12 @@ impl Costs {
 /// A cache line that several cores use.
 #[derive(Clone)]
 pub(crate) struct Line {
+    /// The cores whose caches have the line: a bit for each.
     copies: Vec<u64>,
-    dirty: bool,
+    /// True if no core has read the line since the last write.
+    is_dirty: bool,
     /// The time before which no transfer of the line begins.
-    free: Nanos,
+    free_from: Nanos,
     pub(crate) writes: u64,
     /// The time for which cores have waited to begin transfers of the line.
     pub(crate) waited: Nanos,
@@ -78,59 +80,59 @@ impl Line {
     pub(crate) fn new(cores: usize) -> Self {
         Self {
             copies: vec![0; cores.div_ceil(64)],
-            dirty: false,
-            free: 0.0,
+            is_dirty: false,
+            free_from: 0.0,
             writes: 0,
             waited: 0.0,
         }
     }
 
-    fn has(&self, core: usize) -> bool {
+    fn is_copied_to(&self, core: usize) -> bool {
         self.copies[core / 64] >> (core % 64) & 1 != 0
     }
 
-    fn is_alone(&self, core: usize) -> bool {
-        let copies: u32 = self.copies.iter().map(|copies| copies.count_ones()).sum();
-        copies == 1 && self.has(core)
+    fn is_only_at(&self, core: usize) -> bool {
+        let count: u32 = self.copies.iter().map(|copies| copies.count_ones()).sum();
+        count == 1 && self.is_copied_to(core)
     }
 
-    /// Returns the time at which a transfer that is wanted now can begin.
-    fn begin(&mut self, now: Nanos) -> Nanos {
-        self.waited += (self.free - now).max(0.0);
-        self.free.max(now)
+    /// Waits until a transfer can begin, and returns the time of that.
+    fn wait_for_transfer(&mut self, now: Nanos) -> Nanos {
+        self.waited += (self.free_from - now).max(0.0);
+        self.free_from.max(now)
     }
 
     /// Simulates a read-modify-write, and returns the time of its end.
     pub(crate) fn write(&mut self, core: usize, now: Nanos, costs: &Costs) -> Nanos {
         self.writes += 1;
-        let end = if self.is_alone(core) {
-            now.max(self.free) + costs.rmw
+        let end = if self.is_only_at(core) {
+            now.max(self.free_from) + costs.rmw
         } else {
-            self.begin(now) + costs.transfer + costs.rmw
+            self.wait_for_transfer(now) + costs.transfer + costs.rmw
         };
         self.copies.fill(0);
         self.copies[core / 64] |= 1 << (core % 64);
-        (self.dirty, self.free) = (true, end);
+        (self.is_dirty, self.free_from) = (true, end);
         end
     }
 
     /// Simulates a load, and returns the time of its end.
     pub(crate) fn read(&mut self, core: usize, now: Nanos, costs: &Costs) -> Nanos {
-        if self.has(core) {
+        if self.is_copied_to(core) {
             return now + costs.load;
         }
-        let end = self.begin(now) + costs.transfer;
-        if self.dirty {
+        let end = self.wait_for_transfer(now) + costs.transfer;
+        if self.is_dirty {
             // The first copy of a written line comes from its writer, and delays the others.
             // Further copies do not delay each other.
-            (self.dirty, self.free) = (false, end);
+            (self.is_dirty, self.free_from) = (false, end);
         }
         self.copies[core / 64] |= 1 << (core % 64);
         end
     }
 
-    /// Lets no transfer of the line begin before this time, as the holder of a lock does.
+    /// Delays the next transfer of the line until this time, as the holder of a lock does.
     pub(crate) fn keep_until(&mut self, until: Nanos) {
-        self.free = self.free.max(until);
+        self.free_from = self.free_from.max(until);
     }
 }

@@ -8,7 +8,7 @@ mod machine;
 mod scheduler;
 
 use machine::{Costs, Nanos};
-use scheduler::{Producer, Scheduler, Task, Then};
+use scheduler::{Outcome, Producer, Scheduler, Task};
 
 /// Simulates outside threads. Each of them spawns a task every `every` nanoseconds, or as fast as
 /// it can if a spawn takes longer. `size` is the number of workers, and the number of the
@@ -39,7 +39,7 @@ fn spawn_from_a_task(costs: Costs, workers: usize, tasks: u32, work: (Nanos, Nan
     scheduler.spawn(Task {
         work: 0.0,
         core: 0,
-        then: Then::Spawns(tasks, work.0, work.1),
+        outcome: Outcome::Spawns(tasks, work.0, work.1),
     });
     scheduler.run(u64::from(tasks));
     scheduler
@@ -86,7 +86,7 @@ const ROWS: [(&str, Run); 6] = [
 
 /// Prints a table of one figure, by row and number of workers. Each entry has the figure for cores
 /// near each other, and for cores far from each other.
-fn table(what: &str, figure: fn(&Scheduler) -> f64) {
+fn print_table(what: &str, figure: fn(&Scheduler) -> f64) {
     println!(
         "\n{what}:\n\n| row | {} |",
         WORKERS.map(|n| n.to_string()).join(" | ")
@@ -103,15 +103,19 @@ fn table(what: &str, figure: fn(&Scheduler) -> f64) {
 }
 
 fn main() {
-    table("The tasks' own work, % of all workers' time", |of| {
-        100.0 * of.efficiency()
+    print_table("The tasks' own work, % of all workers' time", |run| {
+        100.0 * run.efficiency()
     });
-    table(
+    print_table(
         "Waits at the injector's lines, % of all workers' time",
-        |of| of.part(of.waited_at_injector()),
+        |run| run.percent_of_all_time(run.waited_at_injector()),
     );
-    table("Waits at the idle word", |of| of.part(of.idle.waited));
-    table("Waits at the poller", |of| of.part(of.poller.waited));
+    print_table("Waits at the idle word", |run| {
+        run.percent_of_all_time(run.idle.waited)
+    });
+    print_table("Waits at the poller", |run| {
+        run.percent_of_all_time(run.poller.waited)
+    });
 }
 
 #[cfg(test)]

@@ -13,42 +13,53 @@ use std::{
 
 mod worker;
 
+/// The end of a task's run.
 #[derive(Clone, Copy)]
-pub(crate) enum Then {
+pub(crate) enum Outcome {
+    /// The task ends.
     Ends,
-    /// Spawns this number of tasks. The work of each is between the two figures.
+    /// The task spawns this number of tasks. The work of each is between the two times.
     Spawns(u32, Nanos, Nanos),
-    /// Serves the socket with this index. The socket is ready again this long after the task's run.
+    /// The task has served the socket with this index. The socket is ready again this long after
+    /// the run.
     Socket(usize, Nanos),
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Task {
+    /// The time that the run takes, without the costs of the scheduler.
     pub(crate) work: Nanos,
     /// The core that has the task's lines.
     pub(crate) core: usize,
-    pub(crate) then: Then,
+    pub(crate) outcome: Outcome,
 }
 
-/// An outside thread. It spawns a task every `every` nanoseconds, or as fast as it can if a spawn
+/// An outside thread that spawns a task every `every` nanoseconds, or as fast as it can if a spawn
 /// takes longer.
 pub(crate) struct Producer {
+    /// The number of tasks that are still to be spawned.
     pub(crate) left: usize,
     pub(crate) every: Nanos,
+    /// The work of each task.
     pub(crate) work: Nanos,
+    /// The time of the next spawn.
     pub(crate) due: Nanos,
 }
 
+/// What a worker does at its next event.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Stage {
+    /// Runs a task, or searches if it finds none in its ring and the injector.
     #[default]
     Runs,
-    /// Looks next at the victim that is this number of places after [`Worker::start`].
+    /// Tries to steal from the victim that is this number of places after [`Worker::start`].
     Scans(usize),
-    /// Waits before a park. The worker looks for work next, and then up to this many times more.
+    /// Waits before a park: checks for work, and then up to this many times more.
     Waits(u32),
-    /// Has announced its sleep, and checks all queues. True once a thread has notified the worker.
-    Checks(bool),
+    /// Has announced its sleep, and checks all queues. A thread may have notified it meanwhile.
+    Checks {
+        is_notified: bool,
+    },
     Sleeps,
 }
 
@@ -62,15 +73,16 @@ struct Worker {
     has_poller: bool,
     /// The task of this worker that has more tasks to spawn.
     spawning: Option<Task>,
+    /// The time that the tasks' own work took.
     busy: Nanos,
     /// The number of coming parks before which the worker does not wait.
-    parks: u32,
-    /// The number to which the last wait in vain set `parks`. The next wait in vain doubles the
-    /// number, and a wait that finds work clears it.
-    pause: u32,
+    parks_without_wait: u32,
+    /// The number to which the last wait in vain set `parks_without_wait`. The next wait in vain
+    /// doubles the number, and a wait that finds work clears it.
+    last_parks_without_wait: u32,
     /// Counts the starts and the ends of the worker's sleeps. An event with an older count is
     /// ignored.
-    sleep: u64,
+    sleep_changes: u64,
 }
 
 /// A worker's ring, or a shard of the injector. In a shard, `head` is the line of the lock, and
@@ -84,7 +96,9 @@ struct Queue {
 pub(crate) struct Scheduler {
     costs: Costs,
     pub(crate) now: Nanos,
+    /// The time in picoseconds, the number of the event, the core, and the core's `sleep_changes`.
     events: BinaryHeap<Reverse<(u64, u64, usize, u64)>>,
+    /// The number of the last event. Events of one time come in the order of their numbers.
     sequence: u64,
     random: u64,
     workers: Vec<Worker>,
@@ -95,11 +109,13 @@ pub(crate) struct Scheduler {
     /// For each shard, the line of the count of tasks that outside threads spawned.
     spawned: Vec<Line>,
     pub(crate) idle: Line,
+    /// The number of searching workers.
     searching: usize,
     sleepers: Vec<usize>,
     pub(crate) poller: Line,
-    polled: bool,
-    /// Sockets by the time at which they are ready, in picoseconds.
+    /// True while a worker sleeps with the poller.
+    is_poller_taken: bool,
+    /// The time in picoseconds at which a socket is ready, the socket, and the number of the event.
     ready: BinaryHeap<Reverse<(u64, usize, u64)>>,
     sockets: Vec<Task>,
     pub(crate) done: u64,
@@ -134,7 +150,7 @@ impl Scheduler {
             searching: 0,
             sleepers: (0..workers).rev().collect(),
             poller: line(),
-            polled: false,
+            is_poller_taken: false,
             ready: BinaryHeap::new(),
             sockets: Vec::new(),
             done: 0,
@@ -146,7 +162,7 @@ impl Scheduler {
             worker.stage = Stage::Sleeps;
         }
         for producer in 0..this.producers.len() {
-            this.at(this.producers[producer].due, workers + producer, 0);
+            this.push_event(this.producers[producer].due, workers + producer, 0);
         }
         this
     }
@@ -163,9 +179,9 @@ impl Scheduler {
         self.sockets.push(Task {
             work,
             core: 0,
-            then: Then::Socket(socket, pause),
+            outcome: Outcome::Socket(socket, pause),
         });
-        self.is_ready(socket, at);
+        self.push_ready(socket, at);
         if socket == 0 {
             self.notify(0, 0.0);
         }
@@ -175,54 +191,54 @@ impl Scheduler {
     /// time.
     pub(crate) fn run(&mut self, tasks: u64) -> Nanos {
         while self.done < tasks {
-            let Some(Reverse((at, _, core, sleep))) = self.events.pop() else {
+            let Some(Reverse((time, _, core, sleep_changes))) = self.events.pop() else {
                 break;
             };
-            self.now = at as f64 / 1_000.0;
+            self.now = time as f64 / 1_000.0;
             if core >= self.workers.len() {
                 self.produce(core, self.now);
-            } else if sleep == self.workers[core].sleep {
+            } else if sleep_changes == self.workers[core].sleep_changes {
                 self.step(core, self.now);
             }
         }
         self.now
     }
 
-    /// The part of all workers' time that the tasks' own work took.
+    /// Returns which part of all workers' time the tasks' own work took.
     pub(crate) fn efficiency(&self) -> f64 {
         let busy: f64 = self.workers.iter().map(|worker| worker.busy).sum();
-        self.part(busy) / 100.0
+        self.percent_of_all_time(busy) / 100.0
     }
 
     /// Returns `time` as a part of all workers' time, in per cent.
-    pub(crate) fn part(&self, time: Nanos) -> f64 {
+    pub(crate) fn percent_of_all_time(&self, time: Nanos) -> f64 {
         100.0 * time / (self.now * self.workers.len() as f64)
     }
 
-    /// The time in which cores waited for each other at the injector's lines.
+    /// Returns the time in which cores waited for each other at the injector's lines.
     pub(crate) fn waited_at_injector(&self) -> Nanos {
-        let each = |queue: &Queue| queue.head.waited + queue.tail.waited;
-        self.injector.iter().map(each).sum()
+        let waited = |shard: &Queue| shard.head.waited + shard.tail.waited;
+        self.injector.iter().map(waited).sum()
     }
 
-    /// The number of writes of the idle word and of the injector's stacks. Writes of locks, and of
-    /// the counts of spawned tasks, are not included.
+    /// Returns the number of writes of the idle word and of the injector's stacks. Writes of locks,
+    /// and of the counts of spawned tasks, are not included.
     #[cfg(test)]
     pub(crate) fn shared_writes(&self) -> u64 {
         let stacks = self.injector.iter().map(|shard| shard.tail.writes);
         self.idle.writes + stacks.sum::<u64>()
     }
 
-    fn at(&mut self, time: Nanos, core: usize, sleep: u64) {
+    fn push_event(&mut self, time: Nanos, core: usize, sleep_changes: u64) {
         self.sequence += 1;
         let time = (time * 1_000.0) as u64;
         self.events
-            .push(Reverse((time, self.sequence, core, sleep)));
+            .push(Reverse((time, self.sequence, core, sleep_changes)));
     }
 
     fn next_step(&mut self, worker: usize, time: Nanos, stage: Stage) {
         self.workers[worker].stage = stage;
-        self.at(time, worker, self.workers[worker].sleep);
+        self.push_event(time, worker, self.workers[worker].sleep_changes);
     }
 
     fn random(&mut self, below: usize) -> usize {
@@ -232,14 +248,15 @@ impl Scheduler {
         (self.random % below as u64) as usize
     }
 
-    fn between(&mut self, least: Nanos, most: Nanos) -> Nanos {
+    fn random_between(&mut self, least: Nanos, most: Nanos) -> Nanos {
         least + (most - least) * self.random(1 << 16) as f64 / 65_536.0
     }
 
-    fn is_ready(&mut self, socket: usize, at: Nanos) {
+    /// Makes a socket ready at a time.
+    fn push_ready(&mut self, socket: usize, time: Nanos) {
         self.sequence += 1;
         self.ready
-            .push(Reverse(((at * 1_000.0) as u64, socket, self.sequence)));
+            .push(Reverse(((time * 1_000.0) as u64, socket, self.sequence)));
     }
 
     fn has_work(&self) -> bool {
@@ -247,7 +264,8 @@ impl Scheduler {
         queues.any(|queue| !queue.items.is_empty())
     }
 
-    fn next_event(&self) -> Option<Nanos> {
+    /// Returns the first time at which a socket is ready.
+    fn next_ready(&self) -> Option<Nanos> {
         self.ready.peek().map(|next| next.0.0 as f64 / 1_000.0)
     }
 
@@ -265,12 +283,12 @@ impl Scheduler {
         };
         self.searching += 1;
         self.workers[sleeper].searching = true;
-        if let Stage::Checks(_) = self.workers[sleeper].stage {
-            self.workers[sleeper].stage = Stage::Checks(true);
+        if let Stage::Checks { .. } = self.workers[sleeper].stage {
+            self.workers[sleeper].stage = Stage::Checks { is_notified: true };
             return now;
         }
-        self.workers[sleeper].sleep += 1;
-        self.polled &= !std::mem::take(&mut self.workers[sleeper].has_poller);
+        self.workers[sleeper].sleep_changes += 1;
+        self.is_poller_taken &= !std::mem::take(&mut self.workers[sleeper].has_poller);
         self.next_step(sleeper, now + self.costs.wake, Stage::Runs);
         now + self.costs.wake_call
     }
@@ -288,12 +306,16 @@ impl Scheduler {
         let now = injector
             .tail
             .write(core, now + self.costs.spawn, &self.costs);
-        let then = Then::Ends;
-        injector.items.push_back(Task { work, core, then });
+        let outcome = Outcome::Ends;
+        injector.items.push_back(Task {
+            work,
+            core,
+            outcome,
+        });
         let now = self.spawned[shard].write(core, now, &self.costs);
         let now = self.notify(core, now);
         self.producers[producer].left -= 1;
         self.producers[producer].due += every;
-        self.at(now.max(self.producers[producer].due), core, 0);
+        self.push_event(now.max(self.producers[producer].due), core, 0);
     }
 }

@@ -1,6 +1,9 @@
 //! The charts of multiples: `all.svg` has each row, and `overview.svg` those of [`WORDS`], and each
 //! further row in which the yardstick is faster.
-use super::ink::{Drawn, FAINT, Ink, OURS, PEER, PLAIN, TOKIO, bar, footer, line, shown, text};
+use super::shapes::{
+    DrawResult, FAINT, OURS, PEER, PLAIN, TOKIO, TextStyle, draw_bar, draw_footer, draw_line,
+    draw_text, format_figure,
+};
 use crate::{
     Machine,
     table::{Line, Table, YARDSTICK},
@@ -80,7 +83,7 @@ impl<'a> Entry<'a> {
         let line = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
         let ours = table.lines.first()?;
         let best = line(table.best_peer.as_deref()?).filter(|line| line.rt != YARDSTICK);
-        let figure = |line: &Line| Some(shown(line.value?, &table.unit));
+        let figure = |line: &Line| Some(format_figure(line.value?, &table.unit));
         let yardstick = line(YARDSTICK).and_then(figure).unwrap_or_default();
         Some(Self {
             label,
@@ -96,7 +99,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> Drawn {
+fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> DrawResult {
     const LEFT: i32 = 316;
     const ONE: i32 = 380;
     /// The end of the scale. Longer bars are cut there.
@@ -107,10 +110,10 @@ fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> Drawn {
     let bottom = TOP + ROW * entries.len() as i32;
     let area = SVGBackend::new(file, (860, bottom as u32 + 74)).into_drawing_area();
     area.fill(&WHITE)?;
-    let title = Ink { size: 21, ..PLAIN };
+    let title = TextStyle { size: 21, ..PLAIN };
     let heading = "Cost as a multiple of tokio's: shorter is better";
-    text(&area, (16, 26), &title, heading)?;
-    let label = Ink { size: 15, ..PLAIN };
+    draw_text(&area, (16, 26), &title, heading)?;
+    let label = TextStyle { size: 15, ..PLAIN };
     for (x, colour, words) in [
         (16, OURS, "selvedge"),
         (
@@ -119,59 +122,65 @@ fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> Drawn {
             "the row's best parallel peer, where that isn't tokio",
         ),
     ] {
-        bar(&area, (x, 50), 12, 12, colour)?;
-        text(&area, (x + 18, 57), &label, words)?;
+        draw_bar(&area, (x, 50), 12, 12, colour)?;
+        draw_text(&area, (x + 18, 57), &label, words)?;
     }
-    let at = |ratio: f64| LEFT + (ratio.min(END) * f64::from(ONE)) as i32;
-    let small = Ink {
+    let x_of = |ratio: f64| LEFT + (ratio.min(END) * f64::from(ONE)) as i32;
+    let small = TextStyle {
         size: 13,
         colour: TOKIO,
-        to: HPos::Center,
+        align: HPos::Center,
     };
     for quarter in 0..=5 {
         let ratio = f64::from(quarter) / 4.0;
         let colour = if quarter == 4 { TOKIO } else { FAINT };
-        line(&area, (at(ratio), TOP - 10), (at(ratio), bottom), colour)?;
+        draw_line(
+            &area,
+            (x_of(ratio), TOP - 10),
+            (x_of(ratio), bottom),
+            colour,
+        )?;
         let words = match quarter {
             4 => "tokio".into(),
             _ => format!("{ratio}"),
         };
-        text(&area, (at(ratio), TOP - 19), &small, &words)?;
+        draw_text(&area, (x_of(ratio), TOP - 19), &small, &words)?;
     }
     for (entry, y) in entries.iter().zip((TOP..).step_by(ROW as usize)) {
-        let to = HPos::Right;
-        text(
+        let align = HPos::Right;
+        draw_text(
             &area,
             (LEFT - 10, y + 8),
-            &Ink { to, ..label },
+            &TextStyle { align, ..label },
             &entry.label,
         )?;
-        text(
+        draw_text(
             &area,
             (LEFT - 10, y + 24),
-            &Ink { to, ..small },
+            &TextStyle { align, ..small },
             &entry.figures,
         )?;
         let ours = (entry.ours, OURS, String::new());
         let best = entry
             .best
             .map(|(name, ratio)| (ratio, PEER, format!(" {name}")));
-        for ((ratio, colour, of), y) in [Some(ours), best].into_iter().flatten().zip([y, y + BAR]) {
-            bar(&area, (LEFT, y), at(ratio) - LEFT, BAR - 1, colour)?;
-            let words = format!("{ratio:.2}{of}");
-            let end = at(ratio) + 6;
+        for ((ratio, colour, name), y) in [Some(ours), best].into_iter().flatten().zip([y, y + BAR])
+        {
+            draw_bar(&area, (LEFT, y), x_of(ratio) - LEFT, BAR - 1, colour)?;
+            let words = format!("{ratio:.2}{name}");
+            let end = x_of(ratio) + 6;
             // A white bar under the text covers the lines of the scale, which were drawn before.
             let width = (5.9 * words.len() as f64) as i32 + 4;
-            bar(&area, (end - 2, y), width, BAR - 1, WHITE)?;
-            text(
+            draw_bar(&area, (end - 2, y), width, BAR - 1, WHITE)?;
+            draw_text(
                 &area,
                 (end, y + BAR / 2),
-                &Ink { size: 13, ..PLAIN },
+                &TextStyle { size: 13, ..PLAIN },
                 &words,
             )?;
         }
     }
-    footer(&area, machine, bottom + 18, 180)?;
+    draw_footer(&area, machine, bottom + 18, 180)?;
     area.present()?;
     Ok(())
 }

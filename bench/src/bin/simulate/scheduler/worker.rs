@@ -1,17 +1,17 @@
 //! A worker's steps: what it does with its queue, the injector, its victims and the poller.
-use super::{Nanos, Scheduler, Stage, Task, Then};
+use super::{Nanos, Outcome, Scheduler, Stage, Task};
 use std::cmp::Reverse;
 
 /// Number of tasks for which a ring has room.
 const RING: usize = 256;
-/// Ticks between two looks at the injector and the poller.
+/// Ticks between two checks of the injector and the poller.
 const INTERVAL: u32 = 61;
 /// The most events that one call of the kernel's poller returns.
 const EVENTS: usize = 64;
-/// A worker that waits before a park looks for work once, and then up to `LOOKS` times more. Two
-/// looks are `LOOK` apart.
-const LOOKS: u32 = 20;
-const LOOK: Nanos = 500.0;
+/// A worker that waits before a park checks for work once, and then up to `MORE_CHECKS` times more.
+const MORE_CHECKS: u32 = 20;
+/// The time between two of these checks.
+const CHECK_INTERVAL: Nanos = 500.0;
 
 impl Scheduler {
     pub(super) fn step(&mut self, worker: usize, now: Nanos) {
@@ -32,7 +32,7 @@ impl Scheduler {
                 if !self.rings[worker].items.is_empty() || self.take_share(worker, &mut now) {
                     return self.run_next(worker, now);
                 }
-                if self.next_event().is_some_and(|at| at <= now) {
+                if self.next_ready().is_some_and(|time| time <= now) {
                     now = self.poll_sockets(worker, now);
                     if !self.rings[worker].items.is_empty() {
                         return self.run_next(worker, now);
@@ -42,10 +42,10 @@ impl Scheduler {
             }
             Stage::Scans(distance) => self.scan(worker, distance, now),
             Stage::Waits(left) => self.wait(worker, left, now),
-            Stage::Checks(notified) => self.end_check(worker, notified, now),
+            Stage::Checks { is_notified } => self.end_check(worker, is_notified, now),
             Stage::Sleeps => {
                 // This worker slept with the poller, and is back from the kernel.
-                self.polled &= !std::mem::take(&mut self.workers[worker].has_poller);
+                self.is_poller_taken &= !std::mem::take(&mut self.workers[worker].has_poller);
                 self.wake_by_self(worker, now);
             }
         }
@@ -63,30 +63,35 @@ impl Scheduler {
         }
         now += task.work;
         self.workers[worker].busy += task.work;
-        match task.then {
-            Then::Ends => self.done += 1,
-            Then::Spawns(..) => self.workers[worker].spawning = Some(task),
-            Then::Socket(socket, pause) => {
+        match task.outcome {
+            Outcome::Ends => self.done += 1,
+            Outcome::Spawns(..) => self.workers[worker].spawning = Some(task),
+            Outcome::Socket(socket, pause) => {
                 self.done += 1;
                 self.sockets[socket].core = worker;
-                self.is_ready(socket, now + pause);
+                self.push_ready(socket, now + pause);
             }
         }
         self.next_step(worker, now, Stage::Runs);
     }
 
+    /// Spawns the next task of a task that spawns several.
     fn go_on_spawning(&mut self, worker: usize, task: Task, now: Nanos) {
-        let Then::Spawns(left, least, most) = task.then else {
+        let Outcome::Spawns(left, least, most) = task.outcome else {
             return;
         };
-        let work = self.between(least, most);
-        let (core, then) = (worker, Then::Ends);
-        let child = Task { work, core, then };
+        let work = self.random_between(least, most);
+        let (core, outcome) = (worker, Outcome::Ends);
+        let child = Task {
+            work,
+            core,
+            outcome,
+        };
         let mut now = self.push(worker, child, now + self.costs.spawn);
         now = self.notify(worker, now);
         if left > 1 {
-            let then = Then::Spawns(left - 1, least, most);
-            self.workers[worker].spawning = Some(Task { then, ..task });
+            let outcome = Outcome::Spawns(left - 1, least, most);
+            self.workers[worker].spawning = Some(Task { outcome, ..task });
         }
         self.next_step(worker, now, Stage::Runs);
     }
@@ -139,6 +144,7 @@ impl Scheduler {
         false
     }
 
+    /// Begins a search at a random victim, if not too many workers search.
     fn begin_search(&mut self, worker: usize, now: Nanos) {
         let mut now = now;
         if !self.workers[worker].searching {
@@ -155,6 +161,7 @@ impl Scheduler {
         self.next_step(worker, now, Stage::Scans(0));
     }
 
+    /// Tries to steal from one victim.
     fn scan(&mut self, worker: usize, distance: usize, now: Nanos) {
         if distance >= self.workers.len() {
             let mut now = now;
@@ -170,11 +177,11 @@ impl Scheduler {
         if victim == worker || ring.items.is_empty() {
             return self.next_step(worker, now, Stage::Scans(distance + 1));
         }
-        let n = ring.items.len().div_ceil(2);
+        let half = ring.items.len().div_ceil(2);
         let mut now = ring.head.write(worker, now, &self.costs);
-        now += n.div_ceil(8) as f64 * self.costs.transfer;
+        now += half.div_ceil(8) as f64 * self.costs.transfer;
         now = ring.head.write(worker, now, &self.costs);
-        let stolen: Vec<_> = ring.items.drain(..n).collect();
+        let stolen: Vec<_> = ring.items.drain(..half).collect();
         self.rings[worker].items.extend(stolen);
         self.run_next(worker, now);
     }
@@ -207,27 +214,30 @@ impl Scheduler {
         now
     }
 
-    /// Lets the only searcher wait before it parks, unless [`Worker::parks`](super::Worker::parks)
-    /// says that its last waits found nothing. Any other worker goes to sleep at once.
+    /// Lets the only searcher wait before it parks, unless its last waits found nothing
+    /// ([`Worker::parks_without_wait`](super::Worker::parks_without_wait)). Any other worker goes to
+    /// sleep at once.
     fn begin_wait(&mut self, worker: usize, now: Nanos) {
-        let this = &mut self.workers[worker];
-        if this.searching && self.searching == 1 && this.parks == 0 {
-            return self.next_step(worker, now + LOOK, Stage::Waits(LOOKS));
+        let state = &mut self.workers[worker];
+        if state.searching && self.searching == 1 && state.parks_without_wait == 0 {
+            return self.next_step(worker, now + CHECK_INTERVAL, Stage::Waits(MORE_CHECKS));
         }
-        this.parks = this.parks.saturating_sub(1);
+        state.parks_without_wait = state.parks_without_wait.saturating_sub(1);
         self.begin_sleep(worker, now);
     }
 
+    /// Checks for work during the wait before a park.
     fn wait(&mut self, worker: usize, left: u32, now: Nanos) {
         if self.has_work() {
-            self.workers[worker].pause = 0;
+            self.workers[worker].last_parks_without_wait = 0;
             self.next_step(worker, now, Stage::Runs);
         } else if left > 0 {
-            self.next_step(worker, now + LOOK, Stage::Waits(left - 1));
+            self.next_step(worker, now + CHECK_INTERVAL, Stage::Waits(left - 1));
         } else {
-            let this = &mut self.workers[worker];
-            this.pause = (2 * this.pause).clamp(2, 1_024);
-            this.parks = this.pause;
+            let state = &mut self.workers[worker];
+            let parks = (2 * state.last_parks_without_wait).clamp(2, 1_024);
+            state.last_parks_without_wait = parks;
+            state.parks_without_wait = parks;
             self.begin_sleep(worker, now);
         }
     }
@@ -239,33 +249,34 @@ impl Scheduler {
             self.searching -= 1;
         }
         self.sleepers.push(worker);
-        self.workers[worker].stage = Stage::Checks(false);
+        self.workers[worker].stage = Stage::Checks { is_notified: false };
         let now = self.check_all(worker, now);
-        self.at(now, worker, self.workers[worker].sleep);
+        self.push_event(now, worker, self.workers[worker].sleep_changes);
     }
 
-    fn end_check(&mut self, worker: usize, notified: bool, now: Nanos) {
-        if notified {
+    /// Parks, if the check of all queues has found nothing.
+    fn end_check(&mut self, worker: usize, is_notified: bool, now: Nanos) {
+        if is_notified {
             return self.next_step(worker, now, Stage::Runs);
         }
-        let has_events = !self.polled && self.next_event().is_some_and(|at| at <= now);
+        let has_events = !self.is_poller_taken && self.next_ready().is_some_and(|time| time <= now);
         if self.has_work() || has_events {
             return self.wake_by_self(worker, now);
         }
         self.parks += 1;
-        self.workers[worker].sleep += 1;
+        self.workers[worker].sleep_changes += 1;
         self.workers[worker].stage = Stage::Sleeps;
-        if let Some(at) = self.next_event()
-            && !self.polled
+        if let Some(time) = self.next_ready()
+            && !self.is_poller_taken
         {
             // This worker has the poller while it sleeps.
             let now = self.poller.write(worker, now, &self.costs);
-            self.polled = true;
+            self.is_poller_taken = true;
             self.workers[worker].has_poller = true;
-            self.at(
-                at.max(now) + self.costs.wake,
+            self.push_event(
+                time.max(now) + self.costs.wake,
                 worker,
-                self.workers[worker].sleep,
+                self.workers[worker].sleep_changes,
             );
         }
     }
@@ -280,12 +291,12 @@ impl Scheduler {
 
     /// Takes the poller if it is free, and queues the tasks of the sockets that are ready.
     fn poll_sockets(&mut self, worker: usize, now: Nanos) -> Nanos {
-        if self.sockets.is_empty() || self.polled {
+        if self.sockets.is_empty() || self.is_poller_taken {
             return now;
         }
         let mut now = self.poller.write(worker, now, &self.costs) + self.costs.poller;
         let mut found = 0;
-        while found < EVENTS && self.next_event().is_some_and(|at| at <= now) {
+        while found < EVENTS && self.next_ready().is_some_and(|time| time <= now) {
             let Some(Reverse((_, socket, _))) = self.ready.pop() else {
                 break;
             };
