@@ -19,7 +19,7 @@ pub(crate) mod kernel;
 #[cfg(not(any(unix, selvedge_loom)))]
 mod none;
 #[cfg(all(test, selvedge_loom))]
-mod once;
+mod once_lock;
 #[cfg(all(
     unix,
     not(selvedge_loom),
@@ -41,7 +41,7 @@ pub(crate) use none::NoSys as Os;
 pub(crate) use portable::Portable as Os;
 
 #[cfg(all(test, selvedge_loom))]
-pub(crate) use once::OnceLock;
+pub(crate) use once_lock::OnceLock;
 #[cfg(not(all(test, selvedge_loom)))]
 pub(crate) use std::sync::OnceLock;
 
@@ -52,7 +52,7 @@ pub(crate) type Fd = std::os::fd::RawFd;
 pub(crate) type Fd = i32;
 
 /// The largest number of events of one wait.
-pub(crate) const MOST: usize = 1 << 16;
+pub(crate) const MAX_EVENTS_PER_WAIT: usize = 1 << 16;
 
 /// A kernel.
 pub(crate) trait Sys: Send + Sync + Sized + 'static {

@@ -37,16 +37,16 @@ pub(crate) struct Threads {
 /// A function that the first timer or socket calls.
 pub(crate) type FirstUse = Box<dyn Fn() + Send + Sync>;
 
-// The state is whole after a panic of a function that an executor or a program has set: it is
-// called outside of every lock.
+// An executor or a program may set functions, which may panic. They are called outside of every
+// lock, so a panic leaves the state whole.
 impl UnwindSafe for Threads {}
 impl RefUnwindSafe for Threads {}
 
-/// The work that is left after a timer was armed.
-pub(crate) enum Armed {
-    /// It is the first timer of a driver without sockets.
-    First,
-    /// The poller, which has this index, parks beyond the timer's deadline.
+/// The duty of a thread that has armed a timer.
+pub(crate) enum ArmedDuty {
+    /// To unpark all threads: it is the first timer of a driver without sockets.
+    FirstUse,
+    /// To unpark the poller, which has this index, as it parks beyond the timer's deadline.
     Unpark(usize),
 }
 
@@ -70,7 +70,7 @@ impl Threads {
 
     /// Sets the function that the first timer or socket calls. Only the first call counts.
     pub(crate) fn set_first_use(&self, f: FirstUse) {
-        let _ = self.first_use.set(f); // An error hands a later `f` back.
+        let _ = self.first_use.set(f); // The error of a later call hands back its `f`.
     }
 
     /// # Panics
@@ -108,24 +108,24 @@ impl Threads {
         }
     }
 
-    /// Returns the work that is left after the caller has armed a timer for `tick`, the first
-    /// deadline of the timer's wheel. The caller [finishes](Self::finish) it when it no longer
-    /// borrows the frame, because an unpark may run user code.
+    /// Returns the duty of the caller, which has armed a timer for `tick`, the first deadline of the
+    /// timer's wheel. The caller [does](Self::do_duty) it when it no longer borrows the frame,
+    /// because an unpark may run user code.
     #[inline]
     #[must_use = "threads must be unparked"]
-    pub(crate) fn armed(&self, tick: u64) -> Option<Armed> {
+    pub(crate) fn duty_after_arming(&self, tick: u64) -> Option<ArmedDuty> {
         if self.role.activate() {
-            return Some(Armed::First);
+            return Some(ArmedDuty::FirstUse);
         }
-        self.role.must_unpark(tick).map(Armed::Unpark)
+        self.role.must_unpark(tick).map(ArmedDuty::Unpark)
     }
 
-    /// Unparks the threads that must know of a timer.
+    /// Unparks the threads that must know of an armed timer.
     #[cold]
-    pub(crate) fn finish(&self, armed: Armed) {
-        match armed {
-            Armed::First => self.first_used(),
-            Armed::Unpark(poller) => self.unpark(poller),
+    pub(crate) fn do_duty(&self, duty: ArmedDuty) {
+        match duty {
+            ArmedDuty::FirstUse => self.first_used(),
+            ArmedDuty::Unpark(poller) => self.unpark(poller),
         }
     }
 
@@ -177,8 +177,9 @@ impl Threads {
         if !self.parks_elsewhere() {
             return self.hand_over();
         }
-        // A fence would order this look before a look at tokens. Here all others are unparked,
-        // whatever their tokens are. The look finds the role vacant if this thread left it last.
+        // This check needs no fence, since no check of tokens follows: all other workers are
+        // unparked, whatever their tokens are. If this thread was the last to leave the role, the
+        // check finds the role vacant.
         if !self.role.is_held() {
             for other in (0..self.tokens.len()).filter(|other| *other != worker) {
                 contain(|| self.unpark(other));
@@ -218,18 +219,24 @@ impl Drop for LeaveRole<'_> {
 /// Makes each waker mark its worker's token before it wakes the worker, for the test clock.
 #[cfg(feature = "test-util")]
 fn mark_tokens(wakers: Box<[Waker]>, tokens: &[Arc<Token>]) -> Box<[Waker]> {
-    struct Marks(Arc<Token>, Waker);
-    impl std::task::Wake for Marks {
+    struct MarkingWaker {
+        token: Arc<Token>,
+        waker: Waker,
+    }
+    impl std::task::Wake for MarkingWaker {
         fn wake(self: Arc<Self>) {
             self.wake_by_ref();
         }
 
         fn wake_by_ref(self: &Arc<Self>) {
-            self.0.unpark();
-            self.1.wake_by_ref();
+            self.token.unpark();
+            self.waker.wake_by_ref();
         }
     }
     let pairs = wakers.into_iter().zip(tokens);
-    let marking = pairs.map(|(waker, token)| Arc::new(Marks(token.clone(), waker)).into());
+    let marking = pairs.map(|(waker, token)| {
+        let token = token.clone();
+        Arc::new(MarkingWaker { token, waker }).into()
+    });
     marking.collect()
 }

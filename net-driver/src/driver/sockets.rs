@@ -4,7 +4,7 @@ use super::{Driver, Inner};
 use crate::{
     poller::{Polling, wake_all},
     reactor::{Reactor, shut_down_error},
-    sys::{MOST, Os},
+    sys::{MAX_EVENTS_PER_WAIT, Os},
 };
 use std::{collections::VecDeque, io, task::Waker, time::Duration};
 use sync_shim::sync::Arc;
@@ -144,7 +144,9 @@ impl Driver {
     #[track_caller]
     pub fn set_max_events(&self, max: usize) {
         assert!(max > 0, "a look takes at least 1 event, not 0");
-        self.inner().poller.set_max_events(max.min(MOST));
+        self.inner()
+            .poller
+            .set_max_events(max.min(MAX_EVENTS_PER_WAIT));
     }
 
     /// Does nothing unless the driver [is due](Self::is_due), and has been so for the time `late`:

@@ -80,7 +80,7 @@ impl UnixDatagram {
     /// Without a current driver.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        let address = address::of_path(path.as_ref())?;
+        let address = address::from_path(path.as_ref())?;
         Self::from_std(net::UnixDatagram::bind_addr(&address)?)
     }
 
@@ -142,7 +142,7 @@ impl UnixDatagram {
     /// # Errors
     /// If no socket is at `path`.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        let address = address::of_path(path.as_ref())?;
+        let address = address::from_path(path.as_ref())?;
         self.source.io().connect_addr(&address)
     }
 
@@ -205,7 +205,7 @@ impl UnixDatagram {
     /// # Errors
     /// If no socket is at `path`, the datagram is too long, or the driver has shut down.
     pub async fn send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        let address = address::of_path(path.as_ref())?;
+        let address = address::from_path(path.as_ref())?;
         let send = || self.source.io().send_to_addr(from, &address);
         self.source.send_to(&self.driver, send).await
     }
@@ -221,7 +221,7 @@ impl UnixDatagram {
         from: &[u8],
         path: impl AsRef<Path>,
     ) -> Poll<io::Result<usize>> {
-        let address = address::of_path(path.as_ref())?;
+        let address = address::from_path(path.as_ref())?;
         let send = || self.source.io().send_to_addr(from, &address);
         self.source
             .poll_send_to(&self.driver, &self.turns, cx, send)
@@ -238,7 +238,7 @@ impl UnixDatagram {
     /// # Errors
     /// `WouldBlock` if there is no room; else as [`send_to`](Self::send_to).
     pub fn try_send_to(&self, from: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        let address = address::of_path(path.as_ref())?;
+        let address = address::from_path(path.as_ref())?;
         let send = || self.source.io().send_to_addr(from, &address);
         self.source.try_io(Interest::WRITABLE, send)
     }

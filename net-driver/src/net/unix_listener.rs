@@ -61,7 +61,7 @@ impl UnixListener {
     /// Without a current driver.
     #[track_caller]
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::bind_addr(&address::of_path(path.as_ref())?)
+        Self::bind_addr(&address::from_path(path.as_ref())?)
     }
 
     /// Listens at this address, as [`bind`](Self::bind) does at a path.

@@ -126,7 +126,7 @@ impl UnixSocket {
 /// Returns socket2's address of a path. socket2 takes any path, and the kernel would cut it off at
 /// a zero byte.
 fn to_socket2(path: &Path) -> io::Result<SockAddr> {
-    address::to_socket2(&address::of_path(path)?)
+    address::to_socket2(&address::from_path(path)?)
 }
 
 /// A duplicate of the descriptor must not outlive the stream or listener that the socket becomes:

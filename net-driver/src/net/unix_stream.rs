@@ -57,7 +57,7 @@ impl UnixStream {
     /// # Panics
     /// Without a current driver.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::connect_addr(&address::of_path(path.as_ref())?).await
+        Self::connect_addr(&address::from_path(path.as_ref())?).await
     }
 
     /// Connects to the listener at this address.

@@ -5,7 +5,7 @@
 //! - A wait without a limit, or with a limit of zero, calls `epoll_wait`. A wait with another limit
 //!   calls `epoll_pwait2`, which takes nanoseconds. Where the kernel lacks that call (before 5.11),
 //!   such a wait calls `epoll_wait`, which takes milliseconds: the limit is rounded up.
-use super::{Fd, MOST, Sys};
+use super::{Fd, MAX_EVENTS_PER_WAIT, Sys};
 use crate::Ready;
 use libc::{c_int, c_void};
 use std::{
@@ -104,7 +104,7 @@ impl Sys for Epoll {
         max: usize,
         on_event: impl FnMut(u64, Ready),
     ) -> io::Result<bool> {
-        let max = max.clamp(1, MOST);
+        let max = max.clamp(1, MAX_EVENTS_PER_WAIT);
         if max <= FEW {
             let mut few = [const { MaybeUninit::uninit() }; FEW];
             return self.wait_in(&mut few[..max], limit, on_event);

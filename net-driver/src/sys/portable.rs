@@ -1,7 +1,7 @@
 //! Other Unix systems: the poller that the crate `polling` uses there, such as kqueue. On Linux
 //! this code stands for those systems in tests (`--cfg selvedge_polling`).
 //!
-//! It differs from epoll:
+//! The poller of `polling` differs from epoll:
 //!
 //! - One thread waits at a time. The `wait` of another thread returns at once, without events.
 //! - A source stays registered until a call ends its registration: `polling` keeps a record of the
@@ -13,8 +13,8 @@
 //! it notifies, and a wait that had the poller takes the flag at its end. Two things follow:
 //!
 //! 1. A wait that ended by a notification finds the flag, or another wait has taken the flag since.
-//!    The wait that took the flag reports the wake. If that wait was a look, its thread wakes the
-//!    reactor again (rule 6 of `poller.rs`).
+//!    The wait that took the flag reports the wake. If that wait had a limit of zero, its thread
+//!    wakes the reactor again (rule 6 of `poller.rs`).
 //! 2. A notification may be left over for a later wait. That wait then returns without a wake.
 use super::{Fd, Sys};
 use crate::Ready;
@@ -30,7 +30,7 @@ use std::{
 use sync_shim::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// The number of events for which a new driver has room. A wait for more events makes more room.
-const FEW: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+const FIRST_CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 pub(crate) struct Portable {
     poller: polling::Poller,
@@ -42,7 +42,7 @@ pub(crate) struct Portable {
 struct Waiting {
     events: Events,
     /// Events beyond those that a wait asked for. The next wait hands them over.
-    rest: VecDeque<(u64, Ready)>,
+    left_over: VecDeque<(u64, Ready)>,
 }
 
 impl fmt::Debug for Portable {
@@ -58,15 +58,15 @@ impl Sys for Portable {
     fn open() -> io::Result<Self> {
         let poller = polling::Poller::new()?;
         if !poller.supports_edge() {
-            let why = "this system's poller has no edge-triggered events";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+            let message = "this system's poller has no edge-triggered events";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
         Ok(Self {
             poller,
             is_woken: AtomicBool::new(false),
             waiting: Mutex::new(Waiting {
-                events: Events::with_capacity(FEW),
-                rest: VecDeque::new(),
+                events: Events::with_capacity(FIRST_CAPACITY),
+                left_over: VecDeque::new(),
             }),
         })
     }
@@ -83,13 +83,14 @@ impl Sys for Portable {
         // `polling` keeps the number alone, and only passes it to the kernel. A closed number is an
         // error of the kernel, and the events of another owner's descriptor are spurious ones (rule
         // 2 of `sys.rs`). So memory is safe whichever number this is.
-        let done = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
-        let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        if done.as_ref().is_err_and(|error| !exists(error)) {
-            // `polling` may keep an entry for a number that the kernel has refused.
+        let added = unsafe { self.poller.add_with_mode(fd, interest, PollMode::Edge) };
+        let is_registered = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+        if added.as_ref().is_err_and(|error| !is_registered(error)) {
+            // `polling` may keep an entry for a number that the kernel has refused. This call fails
+            // if there is no entry.
             let _ = self.deregister(fd);
         }
-        done
+        added
     }
 
     fn replace(&self, fd: Fd, token: u64) -> io::Result<()> {
@@ -117,11 +118,12 @@ impl Sys for Portable {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(false),
         };
-        let Waiting { events, rest } = &mut *waiting;
+        let Waiting { events, left_over } = &mut *waiting;
         let mut was_woken = false;
-        if rest.is_empty() {
+        if left_over.is_empty() {
             events.clear();
-            let max = NonZeroUsize::new(max.min(super::MOST)).unwrap_or(FEW);
+            let max =
+                NonZeroUsize::new(max.min(super::MAX_EVENTS_PER_WAIT)).unwrap_or(FIRST_CAPACITY);
             if max > events.capacity() {
                 *events = Events::with_capacity(max);
             }
@@ -131,14 +133,14 @@ impl Sys for Portable {
             // the mark of an earlier one. If this wait cleared that mark, the wake's store comes
             // before this swap too.
             was_woken = self.is_woken.swap(false, SeqCst);
-            rest.extend(
+            left_over.extend(
                 events
                     .iter()
                     .map(|event| (event.key as u64, to_ready(&event))),
             );
         }
         for _ in 0..max.max(1) {
-            let Some((token, ready)) = rest.pop_front() else {
+            let Some((token, ready)) = left_over.pop_front() else {
                 break;
             };
             on_event(token, ready);
@@ -158,8 +160,8 @@ impl Sys for Portable {
 /// Returns the interest of each source: all events, under the bits of its token.
 fn interest(token: u64) -> io::Result<Event> {
     let key = usize::try_from(token).map_err(|_| {
-        let why = "sockets need a system of 64 bits";
-        io::Error::new(io::ErrorKind::Unsupported, why)
+        let message = "sockets need a system of 64 bits";
+        io::Error::new(io::ErrorKind::Unsupported, message)
     })?;
     Ok(Event::all(key))
 }

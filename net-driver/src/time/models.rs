@@ -363,8 +363,8 @@ fn arm_far(driver: &Driver, timer: &mut Pin<Box<Timer>>) {
     let (_, waker) = Count::new();
     let is_next = timer.as_mut().arm(inner.timers.wheel(1), far, waker);
     if is_next.unwrap() {
-        if let Some(armed) = inner.threads.armed(far) {
-            inner.threads.finish(armed);
+        if let Some(duty) = inner.threads.duty_after_arming(far) {
+            inner.threads.do_duty(duty);
         }
     }
 }
@@ -433,7 +433,7 @@ fn poller_that_does_not_look_again_misses_a_timer() {
                 let (_, waker) = Count::new();
                 let wheel = inner.timers.wheel(1);
                 let is_next = Pin::static_mut(timer).arm(wheel, 1 << 40, waker).unwrap();
-                is_next && inner.threads.armed(1 << 40).is_some()
+                is_next && inner.threads.duty_after_arming(1 << 40).is_some()
             })
         };
         let inner = driver.inner();
@@ -484,8 +484,8 @@ fn change_of_the_poller(driver: &Driver) {
     let (_, waker) = Count::new();
     let is_next = timer.as_mut().arm(inner.timers.wheel(0), 1 << 40, waker);
     if is_next.unwrap() {
-        if let Some(armed) = inner.threads.armed(1 << 40) {
-            inner.threads.finish(armed);
+        if let Some(duty) = inner.threads.duty_after_arming(1 << 40) {
+            inner.threads.do_duty(duty);
         }
     }
     next.join().unwrap();

@@ -158,8 +158,8 @@ impl Sleep {
             Reset::Fired(waker) => waker.wake(),
             Reset::IsNext(cell) => {
                 if let Some(threads) = cell.threads() {
-                    if let Some(armed) = threads.armed(tick) {
-                        threads.finish(armed);
+                    if let Some(duty) = threads.duty_after_arming(tick) {
+                        threads.do_duty(duty);
                     }
                 }
             }
@@ -263,13 +263,14 @@ fn arm(timer: Pin<&mut Timer>, deadline: Instant, waker: Waker) -> Result<(), Un
     let armed = driver::with_current(|driver: &Inner, wheel| {
         let wheel = driver.timers.wheel(wheel);
         let is_next = timer.arm(wheel, tick, waker)?;
-        let armed = is_next.then(|| driver.threads.armed(tick)).flatten();
-        Ok(armed.map(|armed| (driver.threads.clone(), armed)))
+        let threads = &driver.threads;
+        let duty = is_next.then(|| threads.duty_after_arming(tick)).flatten();
+        Ok(duty.map(|duty| (threads.clone(), duty)))
     });
     match armed {
         Some(Ok(None)) => Ok(()),
-        Some(Ok(Some((threads, armed)))) => {
-            threads.finish(armed);
+        Some(Ok(Some((threads, duty)))) => {
+            threads.do_duty(duty);
             Ok(())
         }
         Some(Err(Closed(waker))) => {

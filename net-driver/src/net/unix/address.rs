@@ -1,10 +1,10 @@
-//! Addresses of Unix sockets, in the forms of std and of socket2.
+//! Addresses of Unix sockets: from a path, and between the types of std and of socket2.
 use socket2::SockAddr;
 use std::{io, os::unix::net::SocketAddr, path::Path};
 
 /// Returns the address that a path names. On Linux, a path that begins with a zero byte is an
 /// abstract name, for which there is no file.
-pub(crate) fn of_path(path: &Path) -> io::Result<SocketAddr> {
+pub(crate) fn from_path(path: &Path) -> io::Result<SocketAddr> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         #[cfg(target_os = "android")]
@@ -20,7 +20,7 @@ pub(crate) fn of_path(path: &Path) -> io::Result<SocketAddr> {
     SocketAddr::from_pathname(path)
 }
 
-/// Returns socket2's address for one of std.
+/// Converts an address of std to one of socket2.
 pub(crate) fn to_socket2(address: &SocketAddr) -> io::Result<SockAddr> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -37,13 +37,13 @@ pub(crate) fn to_socket2(address: &SocketAddr) -> io::Result<SockAddr> {
     match address.as_pathname() {
         Some(path) => SockAddr::unix(path),
         None => {
-            let why = "an address without a name";
-            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+            let message = "an address without a name";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
         }
     }
 }
 
-/// Returns std's address for one of socket2.
+/// Converts an address of socket2 to one of std.
 #[cfg(feature = "tokio")]
 pub(crate) fn from_socket2(address: &SockAddr) -> io::Result<SocketAddr> {
     // `as_unix` returns `None` for an address without a name. The empty path makes such an address.

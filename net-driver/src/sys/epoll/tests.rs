@@ -10,7 +10,9 @@ const NOW: Option<Duration> = Some(Duration::ZERO);
 fn events(epoll: &Epoll, limit: Option<Duration>) -> Vec<(u64, Ready)> {
     let mut seen = Vec::new();
     epoll
-        .wait(limit, MOST, |token, ready| seen.push((token, ready)))
+        .wait(limit, MAX_EVENTS_PER_WAIT, |token, ready| {
+            seen.push((token, ready))
+        })
         .unwrap();
     seen
 }
