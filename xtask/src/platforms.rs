@@ -5,7 +5,7 @@
 //! the crates with the versions of the committed `Cargo.lock`, so that file names no package that
 //! is too new for that Rust. A further platform is a further row of [`PLATFORMS`].
 use anyhow::{Result, bail, ensure};
-use debian::Unpacked;
+use debian::Packages;
 use project::{
     say,
     workspace::{self, Package, is_installed},
@@ -37,14 +37,14 @@ struct Platform {
     /// The target's name. `None` for this machine.
     target: Option<&'static str>,
     /// The packages that have the target's std, and those that its programs are linked with.
-    packages: &'static [Unpacked],
+    packages: &'static [Packages],
     /// Returns the flags with which rustc links the target's programs. It takes the folder that has
     /// the folders of `packages`.
     flags: fn(&Path) -> String,
 }
 
 /// The compiler, and those of its libraries that few machines have. It is of x86-64.
-const COMPILER: Unpacked = Unpacked {
+const COMPILER: Packages = Packages {
     folder: "rust",
     rust: &[
         "rustc-web",
@@ -74,12 +74,12 @@ const PLATFORMS: &[Platform] = &[
         what: "32-bit x86, which this processor runs",
         target: Some("i686-unknown-linux-gnu"),
         packages: &[
-            Unpacked {
+            Packages {
                 folder: "i686-std",
                 rust: &["libstd-rust-web-dev:i386"],
                 others: &[],
             },
-            Unpacked {
+            Packages {
                 folder: "i686-libc",
                 rust: &[],
                 others: &[

@@ -1,5 +1,5 @@
-//! Downloads packages of Debian, and unpacks them into a folder. Nothing is installed, so this
-//! needs no rights, and no compiler of this machine is replaced.
+//! Downloads packages of Debian, and unpacks them into a folder. It installs nothing. So it needs
+//! no root, and the compilers of this machine stay as they are.
 use anyhow::{Context, Result, ensure};
 use project::{
     say,
@@ -13,8 +13,8 @@ const RELEASE: &str = "bookworm";
 /// The version of Rust's packages.
 const RUST: &str = "1.85.0+dfsg3-1~deb12u3";
 
-/// A folder, and the packages that are unpacked there.
-pub(super) struct Unpacked {
+/// Packages, and the folder into which they are unpacked.
+pub(super) struct Packages {
     pub(super) folder: &'static str,
     /// Rust's packages, whose version is [`RUST`]. A name may have an architecture, after a colon.
     pub(super) rust: &'static [&'static str],
@@ -23,27 +23,29 @@ pub(super) struct Unpacked {
 }
 
 /// Downloads and unpacks the packages, unless an earlier call has done so.
-pub(super) fn unpack(packages: &Unpacked, work: &Path) -> Result<()> {
+pub(super) fn unpack(packages: &Packages, work: &Path) -> Result<()> {
     let folder = work.join(packages.folder);
     let rust = packages.rust.iter().map(|name| format!("{name}={RUST}"));
     let others = packages.others.iter().map(|name| (*name).to_owned());
     let names: Vec<_> = rust.chain(others).collect();
-    // The list of the packages, which is written at the end.
-    let (list, wanted) = (folder.join("packages"), names.join("\n"));
-    if fs::read_to_string(&list).is_ok_and(|there| there == wanted) {
+    // This file is written once all packages are unpacked.
+    let (names_file, wanted) = (folder.join("packages"), names.join("\n"));
+    if fs::read_to_string(&names_file).is_ok_and(|unpacked| unpacked == wanted) {
         return Ok(());
     }
-    download(&names, &folder, work).with_context(|| {
+    download_and_unpack(&names, &folder, work).with_context(|| {
         format!(
-            "these packages of Debian {RELEASE} are needed, and cannot be had here: {}",
+            "these packages of Debian {RELEASE} are needed, but cannot be downloaded here: {}",
             names.join(" ")
         )
     })?;
     correct_links(&folder)?;
-    fs::write(&list, wanted).with_context(|| list.display().to_string())
+    fs::write(&names_file, wanted).with_context(|| names_file.display().to_string())
 }
 
-fn download(names: &[String], folder: &Path, work: &Path) -> Result<()> {
+/// Downloads the packages, and unpacks them into the folder, which is emptied before. apt keeps its
+/// state in a folder of `work`.
+fn download_and_unpack(names: &[String], folder: &Path, work: &Path) -> Result<()> {
     ensure!(
         is_installed(&mut Command::new("apt-get")),
         "apt-get is not installed: the command needs Debian, or a system made from it"
@@ -52,16 +54,17 @@ fn download(names: &[String], folder: &Path, work: &Path) -> Result<()> {
         fs::remove_dir_all(folder)?;
     }
     let archives = folder.join("archives");
-    let lists = work.join("apt");
+    let state = work.join("apt");
     for new in [
         &archives,
-        &lists.join("lists/partial"),
-        &lists.join("cache/archives/partial"),
+        &state.join("lists/partial"),
+        &state.join("cache/archives/partial"),
     ] {
         fs::create_dir_all(new)?;
     }
-    // The lists are our own, so the machine's architectures and sources stay as they are.
-    let source = lists.join("sources.list");
+    // apt gets its sources and its lists of packages from `state`. So this machine's own sources,
+    // lists and architectures stay as they are.
+    let source = state.join("sources.list");
     let key = "/usr/share/keyrings/debian-archive-keyring.gpg";
     let site = format!("[signed-by={key}] http://deb.debian.org/debian {RELEASE} main\n");
     fs::write(&source, format!("deb {site}"))?;
@@ -76,9 +79,9 @@ fn download(names: &[String], folder: &Path, work: &Path) -> Result<()> {
             ("Dir::Etc::sourceparts", "-".into()),
             (
                 "Dir::State::lists",
-                lists.join("lists").display().to_string(),
+                state.join("lists").display().to_string(),
             ),
-            ("Dir::Cache", lists.join("cache").display().to_string()),
+            ("Dir::Cache", state.join("cache").display().to_string()),
         ] {
             apt.arg("-o").arg(format!("{option}={value}"));
         }
@@ -93,23 +96,24 @@ fn download(names: &[String], folder: &Path, work: &Path) -> Result<()> {
         let archive = archive?.path();
         let mut unpack = Command::new("dpkg-deb");
         let unpacked = succeeds(unpack.arg("-x").arg(&archive).arg(folder))?;
-        ensure!(unpacked, "{} is not to be unpacked", archive.display());
+        ensure!(unpacked, "dpkg-deb cannot unpack {}", archive.display());
         fs::remove_file(&archive)?;
     }
     Ok(())
 }
 
-/// Makes absolute links in `lib` lead to files of the folder. The linker looks for them there.
+/// Replaces each absolute link in `folder/lib` by a link to the same path inside of the folder,
+/// where the linker finds the file.
 fn correct_links(folder: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder.join("lib")) else {
-        return Ok(()); // No package has such a folder.
+        return Ok(()); // No package has this folder.
     };
     for entry in entries {
         let link = entry?.path();
-        let Ok(to) = fs::read_link(&link) else {
+        let Ok(target) = fs::read_link(&link) else {
             continue; // It is no link.
         };
-        if let Ok(inner) = to.strip_prefix("/") {
+        if let Ok(inner) = target.strip_prefix("/") {
             fs::remove_file(&link)?;
             unix::fs::symlink(folder.join(inner), &link)?;
         }
