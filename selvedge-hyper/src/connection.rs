@@ -23,8 +23,9 @@ use std::{
 /// A function that receives the errors of connections.
 pub(crate) type OnError = Arc<dyn Fn(hyper::Error) + Send + Sync>;
 
-/// A connection that can finish its requests and take no more.
+/// A connection that can end gracefully: it answers its requests and takes no more.
 pub(crate) trait Graceful: Future<Output = hyper::Result<()>> {
+    /// Begins the graceful end.
     fn close(self: Pin<&mut Self>);
 }
 
@@ -93,15 +94,15 @@ impl<C: Graceful> Future for Connection<C> {
             Stage::Aborted => return Poll::Ready(()),
         }
         if *this.has_spawned {
-            // The first request that is answered wakes this task, perhaps before the other requests
-            // have run. Here the task wakes itself, and so is queued behind the tasks of the
-            // requests: its next poll sends all their answers by one write.
+            // The first answer wakes this task, perhaps before the tasks of the other requests have
+            // run. To send all answers by one write, this task wakes itself here: it is then queued
+            // behind the tasks of the requests, and its next poll comes after theirs.
             *this.has_spawned = false;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let before = spawned();
-        // The task ends with the panic, as without this.
+        let spawned_before = spawned();
+        // A panic is caught to report it, and resumed: so the task ends with the panic.
         let polled = panic::catch_unwind(AssertUnwindSafe(|| this.connection.poll(cx)));
         let ended = polled.unwrap_or_else(|payload| {
             let error = this.on_error.as_ref().and_then(|_| panicked(&*payload));
@@ -110,7 +111,7 @@ impl<C: Graceful> Future for Connection<C> {
             }
             panic::resume_unwind(payload)
         });
-        *this.has_spawned = spawned() != before;
+        *this.has_spawned = spawned() != spawned_before;
         let ended = ready!(ended);
         if let (Err(error), Some(on_error)) = (ended, this.on_error) {
             on_error(error);

@@ -151,7 +151,7 @@ impl Idle {
     }
 
     fn is_busy(&self) -> bool {
-        requests::is_any(&self.requests)
+        requests::has_request(&self.requests)
     }
 }
 

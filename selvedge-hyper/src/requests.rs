@@ -1,15 +1,18 @@
 //! The requests of a connection, which the time limit of idle connections counts.
 //!
-//! A request lasts from the call of the service until its response has left the connection. These
-//! hold a clone of an [`Arc`], so that the `Arc`'s count tells whether there is a request:
+//! A request lasts from the call of the service until its response has left the connection. The
+//! parts of a request hold clones of an [`Arc`], so the `Arc`'s count tells whether there is a
+//! request. These are the parts:
 //!
 //! - the service's future, and then the response's body;
-//! - each piece of data of that body, which h2 drops when it has written it. The body itself ends
-//!   before: hyper hands h2 a piece of any length when the client's window has room for a byte;
-//! - after a `CONNECT`, the task in which hyper writes what the service sends through the tunnel.
+//! - each piece of data of that body, which h2 drops when it has written the piece. The body may end
+//!   before its last piece is written: as soon as the client's window has room for a byte, hyper
+//!   hands h2 a whole piece, however long it is;
+//! - after a `CONNECT`, the task in which hyper writes the bytes that the service sends through the
+//!   tunnel.
 //!
-//! Only the connection's task begins requests; so it sees each of them. h2 also keeps bytes that
-//! nothing counts: heads, trailers, and the last write of a tunnel.
+//! Only the connection's task begins requests, so it sees each of them. h2 also keeps bytes that
+//! this count leaves out: heads, trailers, and the last write of a tunnel.
 use hyper::{
     Method, Request, Response,
     body::{Body, Buf, Frame, Incoming, SizeHint},
@@ -30,12 +33,13 @@ use std::{
 pub(crate) type Requests = Arc<()>;
 
 /// Returns whether the connection has a request, for the holder of the limit's clone.
-pub(crate) fn is_any(requests: &Requests) -> bool {
+pub(crate) fn has_request(requests: &Requests) -> bool {
     Arc::strong_count(requests) > 2
 }
 
 thread_local! {
-    /// The request of the tunnel that the next task serves. That task keeps it to its end.
+    /// The request of the tunnel that the next task of hyper serves, if that task is a tunnel. The
+    /// task keeps the request to its end.
     static TUNNEL: Cell<Option<Requests>> = const { Cell::new(None) };
 }
 
@@ -76,12 +80,12 @@ where
 }
 
 pin_project! {
-    /// The service's future.
+    /// The service's future, which counts as a part of the request.
     pub(crate) struct CountedFuture<F> {
         #[pin]
         future: F,
         is_connect: bool,
-        // The body takes it.
+        // The body of the response takes it.
         request: Option<Requests>,
     }
 }
@@ -107,10 +111,10 @@ where
     }
 }
 
-/// The next task that hyper spawns on this thread is a tunnel, until this is dropped.
+/// While this value lives, the next task that hyper spawns on this thread is a tunnel.
 ///
-/// hyper drops the body of a response that opens a tunnel in the poll that returns the response.
-/// If a tunnel's task is spawned at all, that is done before.
+/// hyper drops the body of a response that opens a tunnel, and with it this value, in the poll that
+/// returns the response. If hyper spawns the tunnel's task at all, it does so before that drop.
 struct Tunnel;
 
 impl Tunnel {

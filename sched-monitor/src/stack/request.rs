@@ -1,8 +1,9 @@
-//! The request for a copy: a word, whose state says to whom the copy belongs.
+//! A request for a copy of a thread's stack: a word whose state says which thread may use the copy.
 //!
-//! The *caller* wants a copy of the stack of a *thread*, and only the caller asks for one. A
-//! *handler* runs on the thread that was asked. The handler of a thread that was asked before may
-//! still come late. The word has the id of the thread that was asked last, and the state:
+//! One thread, the *caller*, asks other threads for copies of their stacks, one after the other. On
+//! a thread that was asked, a signal *handler* makes the copy. A handler may come late, when the
+//! caller has already asked the next thread. The word has the id of the thread that was asked last,
+//! and the state:
 //!
 //! | state | set by | the copy belongs to |
 //! |---|---|---|
@@ -31,7 +32,7 @@ const ASKED: u64 = 1;
 const COPYING: u64 = 2;
 const COPIED: u64 = 3;
 
-/// Returns the word of a request in this state for this thread.
+/// Returns the word of a request to this thread, in this state.
 fn word(state: u64, thread: u32) -> u64 {
     u64::from(thread) << 2 | state
 }
@@ -52,8 +53,8 @@ impl<C> Request<C> {
         }
     }
 
-    /// Asks a thread for a copy. The caller has read the copy of the last request, or has given
-    /// that request up.
+    /// Asks a thread for a copy. Before, the caller has read the copy of the last request, or has
+    /// given that request up.
     pub(super) fn ask(&self, thread: u32) {
         // Ordering: Release pairs with the exchange in `answer`: the last copy has been read.
         self.word.store(word(ASKED, thread), Release);
