@@ -28,7 +28,7 @@ pub(crate) trait Receive<M>: Send + Sync {
     /// Drops the waker of a send that waits no longer.
     fn forget_send(&self, key: SenderKey);
     /// Takes all messages out of the mailbox. Only a step of the process calls this, and `into` is
-    /// empty. From a process on another node it takes nothing.
+    /// empty. If the process is on another node, this takes nothing.
     fn take_mail(&self, into: &mut Taken<M>);
     fn pid(&self) -> Pid;
     /// Returns the sender's scheduler.
@@ -37,11 +37,13 @@ pub(crate) trait Receive<M>: Send + Sync {
 
 /// The address of a process that takes messages of type `M`.
 ///
-/// A send through an address looks nothing up. An address stays valid when its process is restarted
-/// or upgraded. An address does not keep its process from ending. Of a process that has ended, it
-/// keeps the memory of the cell, and nothing that the process owned: its value, its handler and its
-/// messages are dropped at its end. It also keeps the shared part of the scheduler, with the
-/// handlers of [`Builder::handler`](crate::Builder::handler).
+/// A send through an address needs no look-up. An address stays valid when its process is restarted
+/// or upgraded.
+///
+/// An address does not keep its process alive. The end of the process drops everything that the
+/// process owned: its value, its handler and its messages. The address keeps two things after that:
+/// the memory of the cell, and the shared part of the scheduler, with the handlers of
+/// [`Builder::handler`](crate::Builder::handler).
 ///
 /// ```
 /// use process_scheduler::Scheduler;
@@ -75,8 +77,8 @@ impl<M: Send + 'static> Address<M> {
     ///
     /// # Errors
     /// [`SendError::Closed`] if the process has ended, [`SendError::Full`] if its mailbox is full.
-    /// If the process is on another node, the relay's error: [`SendError::NotFound`] if the relay
-    /// does not reach the node.
+    /// For a process on another node, the call returns the error of the relay:
+    /// [`SendError::NotFound`] if the relay does not reach the node.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.receiver.send(message)
     }
@@ -101,7 +103,7 @@ impl<M: Send + 'static> Address<M> {
     /// ```
     pub fn send(&self, message: M) -> Sending<'_, M> {
         Sending {
-            to: self,
+            address: self,
             message: Some(message),
             key: None,
         }
@@ -160,7 +162,7 @@ impl<M> fmt::Debug for Address<M> {
 /// The future of [`Address::send`].
 #[must_use = "a message is sent when the future is awaited"]
 pub struct Sending<'a, M> {
-    to: &'a Address<M>,
+    address: &'a Address<M>,
     message: Option<M>,
     /// `Some` while the send waits for room: the lane may have the send's waker under this key.
     key: Option<SenderKey>,
@@ -174,7 +176,7 @@ impl<M: Send + 'static> Future for Sending<'_, M> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let receiver = &this.to.receiver;
+        let receiver = &this.address.receiver;
         receiver.poll_send(&mut this.message, &mut this.key, cx.waker())
     }
 }
@@ -182,13 +184,13 @@ impl<M: Send + 'static> Future for Sending<'_, M> {
 impl<M> Drop for Sending<'_, M> {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
-            self.to.receiver.forget_send(key);
+            self.address.receiver.forget_send(key);
         }
     }
 }
 
 impl<M> fmt::Debug for Sending<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sending").field("to", self.to).finish()
+        f.debug_struct("Sending").field("to", self.address).finish()
     }
 }

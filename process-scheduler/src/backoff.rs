@@ -17,6 +17,7 @@ pub struct Backoff {
     first: Duration,
     factor: u32,
     longest: Duration,
+    /// From 0 to 1: the largest change of a delay, as a fraction of it.
     jitter: f64,
 }
 
@@ -32,9 +33,9 @@ impl Backoff {
         }
     }
 
-    /// Sets how much longer or shorter a delay may be, as a fraction of it: 0.1 by default.
-    pub fn jitter(mut self, part: f64) -> Self {
-        self.jitter = part.clamp(0.0, 1.0);
+    /// Sets by which fraction of itself a delay may be longer or shorter: 0.1 by default.
+    pub fn jitter(mut self, fraction: f64) -> Self {
+        self.jitter = fraction.clamp(0.0, 1.0);
         self
     }
 
@@ -43,8 +44,8 @@ impl Backoff {
     pub fn delay(&self, restarts: u32, random: f64) -> Duration {
         let factor = self.factor.checked_pow(restarts).unwrap_or(u32::MAX);
         let delay = self.first.saturating_mul(factor).min(self.longest);
-        let part = 1.0 + self.jitter * (2.0 * random.clamp(0.0, 1.0) - 1.0);
-        Duration::try_from_secs_f64(delay.as_secs_f64() * part).unwrap_or(delay)
+        let scale = 1.0 + self.jitter * (2.0 * random.clamp(0.0, 1.0) - 1.0);
+        Duration::try_from_secs_f64(delay.as_secs_f64() * scale).unwrap_or(delay)
     }
 }
 

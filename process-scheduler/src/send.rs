@@ -16,7 +16,7 @@ impl Handle {
     pub fn address<M: Send + 'static>(&self, pid: Pid) -> Option<Address<M>> {
         if pid.node != self.node() {
             let handle = self.clone();
-            return Some(Address::new(Arc::new(Remote { pid, handle })));
+            return Some(Address::new(Arc::new(RemoteReceiver { pid, handle })));
         }
         let receiver = self.registry().get(pid)?.receiver();
         let receiver = receiver.downcast::<Arc<dyn Receive<M>>>().ok()?;
@@ -30,11 +30,11 @@ impl Handle {
     /// [`SendError::Closed`] if the process ends meanwhile. [`SendError::Full`] if its mailbox is
     /// full.
     ///
-    /// If the process is on another node, the relay's error: [`SendError::NotFound`] also if the
-    /// relay does not reach the node.
+    /// For a process on another node, the call returns the error of the relay:
+    /// [`SendError::NotFound`] also means that the relay does not reach the node.
     pub fn try_send<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         if to.node != self.node() {
-            return self.send_away(to, message);
+            return self.send_by_relay(to, message);
         }
         let Some(cell) = self.registry().get(to) else {
             return Err(SendError::NotFound(message));
@@ -44,7 +44,7 @@ impl Handle {
         sent.map_err(|refused| refused.map(|()| message.expect("a refused message stays")))
     }
 
-    fn send_away<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
+    fn send_by_relay<M: Send + 'static>(&self, to: Pid, message: M) -> Result<(), SendError<M>> {
         let Some(relay) = &self.shared.config.relay else {
             return Err(SendError::NotFound(message));
         };
@@ -77,8 +77,8 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// As those of [`try_send`](Self::try_send). A signal is refused only if there is no such
-    /// process here.
+    /// Those of [`try_send`](Self::try_send) for a message. A signal is refused only if there is no
+    /// such process here.
     pub fn deliver(&self, to: Pid, parcel: Parcel) -> Result<(), SendError<Parcel>> {
         match parcel {
             Parcel::Signal(signal) => {
@@ -97,12 +97,12 @@ impl Handle {
 }
 
 /// A process on another node, as the receiver of an address.
-struct Remote {
+struct RemoteReceiver {
     pid: Pid,
     handle: Handle,
 }
 
-impl<M: Send + 'static> Receive<M> for Remote {
+impl<M: Send + 'static> Receive<M> for RemoteReceiver {
     fn send(&self, message: M) -> Result<(), SendError<M>> {
         self.handle.try_send(self.pid, message)
     }

@@ -171,7 +171,7 @@ impl Handle {
         spawn: Spawn,
         supervised: Option<Supervised<P>>,
     ) -> Result<Address<P::Message>, SpawnError> {
-        let at = supervised.as_ref().map(|supervised| supervised.at);
+        let at = supervised.as_ref().map(|supervised| supervised.made_at);
         let at = at.unwrap_or(Location::caller());
         // If the spawn is refused, or the closure of the input panics, the process is dropped under
         // a guard of its own. That closure runs before the process is in any table.
@@ -206,7 +206,7 @@ impl Handle {
                 child,
                 method: spawn.method.clone(),
                 input: spawn.input.clone(),
-                last: ExitReason::Killed,
+                last_exit: ExitReason::Killed,
             })
         });
         let cell = ProcessCell::new(CellParts {

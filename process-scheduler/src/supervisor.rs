@@ -91,7 +91,7 @@ impl Child {
     /// Makes a child. The closure makes the child's process, at the start and at each restart.
     #[track_caller]
     pub fn new<P: Process>(make: impl Fn() -> P + Send + Sync + 'static) -> Self {
-        let at = Location::caller();
+        let made_at = Location::caller();
         let make = Guarded::new(make);
         let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(move || (*make)());
         Self {
@@ -101,7 +101,7 @@ impl Child {
                     policy: child.policy,
                     keep_mail: child.keep_mail,
                     make: make.clone(),
-                    at,
+                    made_at,
                 };
                 let spawned =
                     handle.spawn_supervised(make(), child.spawn.clone(), Some(supervised));

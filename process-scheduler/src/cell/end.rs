@@ -81,7 +81,7 @@ impl<P: Process> ProcessCell<P> {
         if self.core.state.is_final() {
             return None;
         }
-        restart.last = reason.clone();
+        restart.last_exit = reason.clone();
         let (supervisor, keep_mail) = (restart.child.supervisor, restart.child.keep_mail);
         if !keep_mail {
             mem::take(&mut inner.pending.messages).for_each(|message| self.dead_letter(message));

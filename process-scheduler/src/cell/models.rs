@@ -34,11 +34,11 @@ pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<ProcessCell
                 policy: Policy::Permanent,
                 keep_mail: true,
                 make: Arc::new(|| Still),
-                at: Location::caller(),
+                made_at: Location::caller(),
             },
             method: String::new(),
             input: None,
-            last: ExitReason::Killed,
+            last_exit: ExitReason::Killed,
         })
     });
     let cell = ProcessCell::new(CellParts {

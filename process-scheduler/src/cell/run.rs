@@ -110,7 +110,7 @@ impl<P: Process> ProcessCell<P> {
         let reason = self.killed();
         match (&inner.body, &inner.restart) {
             // The process ended before this kill, and is not restarted any more.
-            (Body::Closed, Some(restart)) => restart.last.clone(),
+            (Body::Closed, Some(restart)) => restart.last_exit.clone(),
             _ => reason,
         }
     }
