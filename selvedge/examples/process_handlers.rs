@@ -13,7 +13,8 @@ use std::sync::mpsc;
 
 /// A process that issues a command for the length of each line, and adds up the lengths.
 struct Adder {
-    open: usize,
+    /// The number of commands that are not complete.
+    open_commands: usize,
     total: usize,
     result: mpsc::Sender<usize>,
 }
@@ -29,14 +30,14 @@ impl Process for Adder {
             match event {
                 Event::Message(lines) => {
                     for (tag, line) in (0..).zip(lines) {
-                        self.open += 1;
+                        self.open_commands += 1;
                         out.command(tag, line);
                     }
                 }
                 Event::YieldComplete { result, .. } => {
-                    self.open -= 1;
+                    self.open_commands -= 1;
                     self.total += result.unwrap();
-                    if self.open == 0 {
+                    if self.open_commands == 0 {
                         self.result.send(self.total).unwrap();
                         return Step::Done;
                     }
@@ -45,7 +46,7 @@ impl Process for Adder {
                 _ => {}
             }
         }
-        match self.open {
+        match self.open_commands {
             0 => Step::Idle,
             _ => Step::Blocked,
         }
@@ -73,7 +74,7 @@ fn demo() {
     let scheduler = Scheduler::builder().workers(2).build();
     let (sender, result) = mpsc::channel();
     let adder = Adder {
-        open: 0,
+        open_commands: 0,
         total: 0,
         result: sender,
     };

@@ -36,20 +36,20 @@ fn main() -> ExitCode {
 fn record(file: &str) -> std::io::Result<()> {
     let runtime = Builder::new().workers(2).build()?;
     let tracer = runtime.handle().trace();
-    let rings = |rounds| {
+    let run_rings = |rounds| {
         runtime.block_on(async {
-            let named = |n| task::Builder::new().name(format!("ring {n}"));
+            let named = |ring| task::Builder::new().name(format!("ring {ring}"));
             let rings: Vec<_> = (0..RINGS)
-                .map(|n| named(n).spawn(ring(n, rounds)))
+                .map(|ring| named(ring).spawn(run_ring(ring, rounds)))
                 .collect();
             for ring in rings {
                 ring.await.expect("no task panics");
             }
         })
     };
-    rings(1); // Both threads are running by now.
+    run_rings(1); // Both threads are running by now.
     tracer.start();
-    rings(ROUNDS);
+    run_rings(ROUNDS);
     tracer.stop();
     let capture = tracer.capture();
     capture.save(file)?;
@@ -60,16 +60,16 @@ fn record(file: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Sends a message round a ring of tasks.
-async fn ring(ring: usize, rounds: usize) {
+/// Sends a message round a ring of tasks, `rounds` times.
+async fn run_ring(ring: usize, rounds: usize) {
     let (first, mut receiver) = async_channel::bounded(1);
     let mut tasks = Vec::new();
     for link in 1..=LINKS {
         let (sender, next) = async_channel::bounded(1);
         let from = std::mem::replace(&mut receiver, next);
-        let slow = (ring, link) == (2, 10);
+        let is_slow = (ring, link) == (2, 10);
         let task = task::Builder::new().name(format!("ring {ring} link {link}"));
-        tasks.push(task.spawn(pass_on(slow, from, sender)));
+        tasks.push(task.spawn(pass_on(from, sender, is_slow)));
     }
     for _ in 0..rounds {
         first.send(()).await.expect("the ring is open");
@@ -81,12 +81,13 @@ async fn ring(ring: usize, rounds: usize) {
     }
 }
 
-/// Passes messages on until the ring is closed.
-async fn pass_on(slow: bool, from: Receiver<()>, to: Sender<()>) {
+/// Passes messages on until the ring is closed. A slow task blocks its worker at each message, as
+/// the page shows.
+async fn pass_on(from: Receiver<()>, to: Sender<()>, is_slow: bool) {
     while from.recv().await.is_ok() {
         black_box((0..2_000).fold(0, |sum, n| black_box(sum ^ n))); // The task's work.
-        if slow {
-            thread::sleep(Duration::from_micros(300)); // It blocks the worker, as the page shows.
+        if is_slow {
+            thread::sleep(Duration::from_micros(300));
         }
         if to.send(()).await.is_err() {
             return;

@@ -57,20 +57,20 @@ fn main() -> ExitCode {
 }
 
 fn run(address: String, file: &str) -> Result<(), Box<dyn Error>> {
-    let made = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])?;
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
+    let certified = rcgen::generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()])?;
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)?;
+        .with_single_cert(vec![certified.cert.der().clone()], key)?;
     config.alpn_protocols = vec![b"http/1.1".into()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     Runtime::new()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         // The file is written after the bind. If the bind fails, another program at this address
         // may still use the old certificate.
-        fs::write(file, made.cert.pem()).map_err(|error| format!("{file}: {error}"))?;
+        fs::write(file, certified.cert.pem()).map_err(|error| format!("{file}: {error}"))?;
         println!("listens on {}", listener.local_addr()?);
         serve(Tls { listener, acceptor }, service_fn(hello))
             .shutdown_on_ctrl_c()
@@ -94,13 +94,14 @@ impl Listener for Tls {
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Io>> {
         let (stream, _) = ready!(self.listener.poll_accept(cx))?;
+        // A connection for which this fails is slower, but works.
         let _ = stream.set_nodelay(true);
         Poll::Ready(Ok(Io::Handshake(self.acceptor.accept(stream))))
     }
 }
 
-/// A connection whose first reads make the handshake. So the handshake runs in the connection's
-/// task, and counts towards the time for the head of the first request.
+/// A connection that makes the handshake when it is first read. So the handshake runs in the
+/// connection's task, and its time counts towards the limit for the head of the first request.
 enum Io {
     Handshake(Accept<TcpStream>),
     Open(TokioIo<TlsStream<TcpStream>>),
@@ -154,7 +155,7 @@ impl Write for Io {
         ready!(self.poll_open(cx))?.poll_write_vectored(cx, from)
     }
 
-    /// Until the handshake is done there is nothing to flush. Nor has `poll_shutdown` anything to
+    /// Until the handshake is done there is nothing to flush, and nothing for `poll_shutdown` to
     /// end.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {

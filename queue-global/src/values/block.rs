@@ -11,7 +11,7 @@ use sync_shim::{
 /// slot after positions wrap. It is small under loom, so that a few values need several blocks.
 pub(super) const SLOTS: usize = if cfg!(selvedge_loom) { 2 } else { 128 };
 
-/// The most values in a batch. They lie in two blocks at most.
+/// The most values in a batch. A batch lies in two blocks at most.
 pub(super) const BATCH: usize = if cfg!(selvedge_loom) { 2 } else { 32 };
 
 const _: () = assert!(SLOTS.is_power_of_two() && BATCH <= SLOTS);
@@ -59,7 +59,7 @@ impl<T> Block<T> {
         content.slots.iter_mut().for_each(Retire::retire);
         // SAFETY: the block is the caller's. Nothing in a block has a drop.
         unsafe { ptr::drop_in_place(block.as_ptr()) };
-        // SAFETY: `alloc` returned it for this layout.
+        // SAFETY: `new` got the block by `alloc`, with this layout.
         unsafe { memory::dealloc(block.as_ptr().cast(), Layout::new::<Self>()) };
     }
 

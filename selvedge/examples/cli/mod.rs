@@ -3,12 +3,12 @@
 //!
 //! An example exits with 0, with 1 if it fails, and with 2 if its arguments are wrong.
 //!
-//! The examples of other crates include this file by its path, so their packages leave the examples
-//! out.
+//! The examples of other crates include this file by its path. A package lacks that path, so the
+//! packages of those crates leave their examples out.
 #![allow(dead_code, reason = "each example uses a part of it")]
 use std::{env, error::Error, ffi::OsString, fmt, panic, process, process::ExitCode};
 
-/// The arguments are wrong.
+/// The error of wrong arguments: the example then shows its help.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -27,9 +27,9 @@ pub fn run(
     example: impl FnOnce(Vec<String>) -> Result<(), Box<dyn Error>>,
 ) -> ExitCode {
     end_quietly();
-    let read = |argument: OsString| argument.into_string();
-    let arguments: Result<Vec<_>, _> = env::args_os().skip(1).map(read).collect();
-    let ran = match arguments {
+    let to_string = |argument: OsString| argument.into_string();
+    let arguments: Result<Vec<_>, _> = env::args_os().skip(1).map(to_string).collect();
+    let result = match arguments {
         Ok(arguments)
             if arguments
                 .iter()
@@ -39,9 +39,9 @@ pub fn run(
             Ok(())
         }
         Ok(arguments) => example(arguments),
-        Err(argument) => Err(Usage(format!("no UTF-8: {argument:?}")).into()),
+        Err(argument) => Err(Usage(format!("not UTF-8: {argument:?}")).into()),
     };
-    match ran {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<Usage>() => {
             eprintln!("error: {error}\n\n{}", help.trim());
@@ -63,7 +63,7 @@ pub fn demo(help: &str, example: impl FnOnce()) -> ExitCode {
     })
 }
 
-/// Checks that there are no options, and that there are not too many arguments.
+/// Checks that no argument is an option, and that there are at most `most` arguments.
 pub fn at_most(arguments: &[String], most: usize) -> Result<(), Usage> {
     if let Some(option) = arguments.iter().find(|word| word.starts_with('-')) {
         return Err(Usage(format!("no option {option}")));
@@ -76,8 +76,8 @@ pub fn at_most(arguments: &[String], most: usize) -> Result<(), Usage> {
 
 /// Parses the value of the argument `name`. The error names that argument.
 pub fn parse<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
-    let wrong = |_| Usage(format!("{name}: not {value:?}"));
-    value.parse().map_err(wrong)
+    let usage = |_| Usage(format!("{name}: not {value:?}"));
+    value.parse().map_err(usage)
 }
 
 /// Sets a hook that exits with 0 when `println!` panics because the reader of the output, such as

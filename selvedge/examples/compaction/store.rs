@@ -11,7 +11,9 @@ use std::{
 };
 
 pub const TABLETS: usize = 64;
+/// Number of entries in a base.
 pub const BASE: u64 = 50_000;
+/// Number of entries in a run.
 const RUN: u64 = 5_000;
 
 /// Number of entries that a task merges between two yields. A step takes about 0.1 ms.
@@ -22,8 +24,9 @@ type Entries = Arc<Vec<(u64, u64)>>;
 
 pub struct Store {
     tablets: Vec<Mutex<Tablet>>,
+    /// The run that each flush adds.
     run: Entries,
-    /// Number of entries that compaction has read.
+    /// Number of entries that compaction has merged: those of the runs, and of the bases.
     pub merged: AtomicU64,
 }
 
@@ -64,13 +67,13 @@ impl Store {
         let (runs, base) = (tablet.runs.clone(), tablet.base.clone());
         drop(tablet);
         runs.iter().rev().chain([&base]).find_map(|entries| {
-            let at = entries.binary_search_by_key(&key, |(key, _)| *key);
-            at.ok().map(|at| entries[at].1)
+            let index = entries.binary_search_by_key(&key, |(key, _)| *key);
+            index.ok().map(|index| entries[index].1)
         })
     }
 
-    /// Compacts a tablet until it has no run.
-    pub async fn compact<F: Future<Output = ()>>(&self, tablet: usize, rest: impl Fn() -> F) {
+    /// Compacts a tablet until it has no run. Awaits `pause` between two steps.
+    pub async fn compact<F: Future<Output = ()>>(&self, tablet: usize, pause: impl Fn() -> F) {
         loop {
             let (base, run) = {
                 let mut tablet = self.tablets[tablet].lock().unwrap();
@@ -82,7 +85,7 @@ impl Store {
             };
             let mut merge = Merge::new(&base, &run);
             while merge.step() {
-                rest().await;
+                pause().await;
             }
             let merged = (base.len() + run.len()) as u64;
             self.merged.fetch_add(merged, Relaxed);
@@ -116,7 +119,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Merges up to `STEP` entries. Returns false if it has reached the end of both lists.
+    /// Merges up to `STEP` entries. Returns false once both lists are at their end.
     fn step(&mut self) -> bool {
         for _ in 0..STEP {
             let (older, newer) = (self.older.first(), self.newer.first());

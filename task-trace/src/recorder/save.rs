@@ -14,15 +14,15 @@ impl Capture {
     /// are microseconds since the start.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer returns an error.
     pub fn write_chrome(&self, to: &mut impl Write) -> io::Result<()> {
         chrome::write(self, to)
     }
 
-    /// Writes the events as a page of HTML, which shows them without a network.
+    /// Writes the events as a page of HTML, which needs no network to show them.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer returns an error.
     pub fn write_html(&self, to: &mut impl Write) -> io::Result<()> {
         let mut json = Vec::new();
         self.write_chrome(&mut json)?;
@@ -36,7 +36,10 @@ impl Capture {
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let mut file = BufWriter::new(File::create(path)?);
-        if path.extension().is_some_and(|end| end == "html") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "html")
+        {
             self.write_html(&mut file)?;
         } else {
             self.write_chrome(&mut file)?;
