@@ -160,13 +160,14 @@ pub(crate) fn results(options: &Options) -> Result<Results> {
     let mut results = Results::default();
     if options.crates.is_empty() {
         let all: Vec<_> = chosen.iter().map(|package| package.name.as_str()).collect();
-        results.stale.extend(list.strangers(&all));
+        results.stale.extend(list.of_unknown_crates(&all));
     }
-    // The changes of all crates are made, so that a run of other crates builds nothing again.
-    let (mut crates, changed) = found(&modelled, &root, &list, &mut results)?;
+    // The copy of the workspace has the changes of all crates, not only of the chosen ones. So a
+    // later run, with other crates, need not build the copy again.
+    let (mut crates, changed) = find_sites(&modelled, &root, &list, &mut results)?;
     for package in chosen {
-        let of = crates.iter_mut().find(|(name, _)| *name == package.name);
-        let (_, found) = of.context("a package that was searched")?;
+        let entry = crates.iter_mut().find(|(name, _)| *name == package.name);
+        let (_, found) = entry.context("a package that was searched")?;
         results.add(options, package, &root, &list, found, &changed)?;
     }
     Ok(results)
@@ -177,7 +178,7 @@ type Crates<'a> = Vec<(&'a str, Found)>;
 
 /// Finds the calls and mutants of the packages. Also returns the files of which the copy of the
 /// workspace has another text.
-fn found<'a>(
+fn find_sites<'a>(
     packages: &[&'a Package],
     root: &Path,
     list: &list::List,
@@ -207,12 +208,17 @@ fn found<'a>(
             results.unreached.extend(unlisted.iter().map(fault));
         }
     }
-    let needs = |name: &str, other: &str| {
+    let depends_on = |name: &str, other: &str| {
         let mut packages = packages.iter();
         let package = packages.find(|package| package.name == name);
-        package.is_some_and(|package| package.dependencies.iter().any(|of| of.name == other))
+        package.is_some_and(|package| {
+            package
+                .dependencies
+                .iter()
+                .any(|dependency| dependency.name == other)
+        })
     };
-    let called = helpers::add(&mut crates, needs, &homes, &mut edits)?;
+    let called = helpers::add(&mut crates, depends_on, &homes, &mut edits)?;
     let no_call = list.helpers().filter(|helper| {
         let is_called = called.contains(&helper.function.as_str());
         !is_called && !helper.calls.is_empty()
@@ -338,9 +344,9 @@ fn run_mutants(
     Ok((verdicts?, unlisted))
 }
 
-/// Prints the table; returns `true` when it shows no mistake.
+/// Prints the table. Returns whether it shows no mistake.
 fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
-    let width = |of: fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let width = |of_row: fn(&Row) -> usize| rows.iter().map(of_row).max().unwrap_or(0);
     let sites = width(|row| row.site.len());
     let operations = width(|row| row.operation.len());
     for row in rows {
@@ -354,8 +360,8 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
             row.fate()
         );
     }
-    let all_judged = all_are_choices(unreached);
-    let listed_well = list_fits(rows, stale);
+    let all_are_reached = has_no_unreached(unreached);
+    let list_is_exact = list_is_exact(rows, stale);
     let killed = rows.iter().filter(|row| row.is_killed()).count();
     let by_limit = rows.iter().filter(|row| row.end == End::Limit).count();
     let survived = rows.iter().filter(|row| row.survived()).count();
@@ -367,11 +373,12 @@ fn report(rows: &[Row], stale: &[String], unreached: &[String]) -> bool {
         "{} mutants, {killed} killed, {justified} justified, {survived} survived",
         rows.len()
     );
-    survived == 0 && listed_well && all_judged
+    survived == 0 && list_is_exact && all_are_reached
 }
 
-/// Returns whether every ordering can have a mutant. Prints each ordering that can't.
-pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
+/// Returns whether every ordering can have a mutant, and each atomic call is in the source text.
+/// Prints the others.
+pub(crate) fn has_no_unreached(unreached: &[String]) -> bool {
     for what in unreached {
         say!("NOT A CHOICE: no mutant can be made of {what}");
     }
@@ -380,7 +387,7 @@ pub(crate) fn all_are_choices(unreached: &[String]) -> bool {
 
 /// Returns whether each entry of `orderings.toml` names something that exists, and gives a reason
 /// only where a reason is needed. Prints each entry for which this is false.
-pub(crate) fn list_fits(rows: &[Row], stale: &[String]) -> bool {
+pub(crate) fn list_is_exact(rows: &[Row], stale: &[String]) -> bool {
     for what in stale {
         say!("STALE: orderings.toml {what}, which is gone");
     }

@@ -145,8 +145,8 @@ fn is_current(is_built: bool) -> Result<bool> {
     let same_mutants = compare("mutant", &names(&mutants), &names(&there));
     let list = List::read(&root.join("orderings.toml"))?;
     let sound = [
-        orderings::list_fits(&mutants, &found.stale),
-        orderings::all_are_choices(&found.unreached),
+        orderings::list_is_exact(&mutants, &found.stale),
+        orderings::has_no_unreached(&found.unreached),
         names_are_killed(&list.named, &mutants),
         few_are_justified(&mutants),
     ];
@@ -371,9 +371,9 @@ mod tests {
         let known = || vec![row("s", "survived", Some("old"))];
         let of = |reason| with_reasons_of(&[row("s", "unreached", reason)], known());
         assert!(!of(Some("new"))[0].survived() && of(None)[0].survived());
-        assert!(orderings::list_fits(&known(), &[]));
-        assert!(!orderings::list_fits(&known(), &["names b".into()]));
-        assert!(!orderings::list_fits(
+        assert!(orderings::list_is_exact(&known(), &[]));
+        assert!(!orderings::list_is_exact(&known(), &["names b".into()]));
+        assert!(!orderings::list_is_exact(
             &[row("s", "killed", Some("old"))],
             &[]
         ));

@@ -118,7 +118,7 @@ impl List {
     }
 
     /// Returns the entries whose crate is not one of `crates`.
-    pub(crate) fn strangers(&self, crates: &[&str]) -> Vec<String> {
+    pub(crate) fn of_unknown_crates(&self, crates: &[&str]) -> Vec<String> {
         let justified = self
             .justified
             .iter()
@@ -186,13 +186,13 @@ mod tests {
             named = [{ what = "w", site = "a/b.rs/c#1", mutant = "Relaxed" }]
         "#;
         let list: List = toml::from_str(list).unwrap();
-        assert_eq!(list.strangers(&["a", "ab"]), [""; 0]);
+        assert_eq!(list.of_unknown_crates(&["a", "ab"]), [""; 0]);
         assert_eq!(
-            list.strangers(&["a"]),
+            list.of_unknown_crates(&["a"]),
             ["changes ab/b.rs/c#x", "lists ab/b.rs/d"]
         );
         assert_eq!(
-            list.strangers(&["ab"]),
+            list.of_unknown_crates(&["ab"]),
             ["justifies a/b.rs/c#1", "names a/b.rs/c#1"]
         );
     }
