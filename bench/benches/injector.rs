@@ -120,7 +120,9 @@ impl Shared for Locked {
     }
 }
 
-macro_rules! of_numbers {
+/// Implements [`Shared`] for queues of plain numbers. Each entry says how to make the queue, how to
+/// push and how to pop, and may replace provided functions.
+macro_rules! implement_for_queues_of_numbers {
     ($(
         $queue:ty:
             $new:expr, |$push:ident, $item:ident| $pushed:expr, |$pop:ident| $popped:expr
@@ -149,7 +151,7 @@ macro_rules! of_numbers {
     )*};
 }
 
-of_numbers! {
+implement_for_queues_of_numbers! {
     crossbeam_queue::ArrayQueue<u64>: Self::new(1024), |q, item| q.push(item), |q| q.pop();
     crossbeam_queue::SegQueue<u64>: Self::new(), |q, item| { q.push(item); Ok(()) }, |q| q.pop();
     concurrent_queue::ConcurrentQueue<u64>:
@@ -163,12 +165,12 @@ of_numbers! {
     }, {
         fn pop_some(&self, n: usize, got: &mut Vec<u64>) {
             thread_local! {
-                static MINE: crossbeam_deque::Worker<u64> = crossbeam_deque::Worker::new_fifo();
+                static STOLEN: crossbeam_deque::Worker<u64> = crossbeam_deque::Worker::new_fifo();
             }
-            MINE.with(|mine| {
-                let steal = self.steal_batch_with_limit_and_pop(mine, n);
-                got.extend(steal.success());
-                got.extend(std::iter::from_fn(|| mine.pop()));
+            STOLEN.with(|stolen| {
+                let first = self.steal_batch_with_limit_and_pop(stolen, n);
+                got.extend(first.success());
+                got.extend(std::iter::from_fn(|| stolen.pop()));
             });
         }
     };
@@ -188,7 +190,8 @@ of_numbers! {
     };
 }
 
-fn alone<Q: Shared>(criterion: &mut Criterion, name: &str) {
+/// Measures a push and a pop by one thread.
+fn measure_alone<Q: Shared>(criterion: &mut Criterion, name: &str) {
     let queue = Q::new();
     let mut item = Some(Q::item());
     let mut group = criterion.benchmark_group("alone");
@@ -279,34 +282,41 @@ impl Row {
     }
 
     /// Runs the row on a queue. Returns the nanoseconds for each item, in `Both` for each pair.
-    fn take<Q: Shared>(self, items: usize) -> f64 {
+    fn measure<Q: Shared>(self, items: usize) -> f64 {
         let took = match self {
-            Self::Both => both::<Q>(items),
+            Self::Both => time_both::<Q>(items),
             Self::Through {
                 producers,
                 consumers,
                 batch,
-            } => through::<Q>(items, producers, consumers, batch),
+            } => time_through::<Q>(items, producers, consumers, batch),
         };
         took.as_secs_f64() * 1e9 / items as f64
     }
 }
 
-fn both<Q: Shared>(items: usize) -> Duration {
+/// Returns the time in which two threads push one item and pop one, again and again.
+fn time_both<Q: Shared>(items: usize) -> Duration {
     let queue = Q::new();
     let thread = || {
-        let mut mine = Some(Q::item());
+        let mut popped = Some(Q::item());
         for _ in 0..items / 2 {
-            let item = mine.take().unwrap_or_else(Q::item);
+            let item = popped.take().unwrap_or_else(Q::item);
             assert!(queue.push(item).is_ok());
-            mine = queue.pop();
+            popped = queue.pop();
         }
-        mine
+        popped
     };
     race(vec![thread, thread]).0
 }
 
-fn through<Q: Shared>(items: usize, producers: usize, consumers: usize, batch: usize) -> Duration {
+/// Returns the time in which the producers push all items and the consumers pop them.
+fn time_through<Q: Shared>(
+    items: usize,
+    producers: usize,
+    consumers: usize,
+    batch: usize,
+) -> Duration {
     let queue = &Q::new();
     // Items are allocated before the measurement, and freed after it.
     let stock = |share: usize| (0..share).map(|_| Q::item()).collect();
@@ -365,7 +375,8 @@ struct Round {
 }
 
 impl Round {
-    fn take(row: Row, first: usize, items: usize) -> Self {
+    /// Runs a row on each queue in turn, from the queue `first` on.
+    fn run(row: Row, first: usize, items: usize) -> Self {
         let round_trip = || noise::round_trip().unwrap_or(f64::INFINITY);
         let before = round_trip();
         let mut queues = vec![0.0; QUEUES.len()];
@@ -381,14 +392,14 @@ impl Round {
 
     /// Returns whether the processors were near each other before and after the round. Returns
     /// `None` if the two answers differ: then the host has moved the virtual processors.
-    fn near(&self) -> Option<bool> {
+    fn is_near(&self) -> Option<bool> {
         let [before, after] = self.trips.map(|trip| trip < NEAR);
         (before == after).then_some(before)
     }
 }
 
 /// Runs the contended rows whose names contain `only`, on all queues.
-fn contended(only: &str, rounds: usize, items: usize) {
+fn measure_contended(only: &str, rounds: usize, items: usize) {
     let mut rows = vec![Row::Both];
     for batch in [1, 128] {
         for (producers, consumers) in [(1, 1), (2, 1), (1, 2), (2, 2)] {
@@ -403,7 +414,7 @@ fn contended(only: &str, rounds: usize, items: usize) {
     let mut taken: Vec<_> = rows.iter().map(|_| Vec::new()).collect();
     for first in 0..rounds {
         for (row, taken) in rows.iter().zip(&mut taken) {
-            taken.push(Round::take(*row, first, items));
+            taken.push(Round::run(*row, first, items));
         }
     }
     print!("{:<16}", "nanoseconds");
@@ -411,7 +422,7 @@ fn contended(only: &str, rounds: usize, items: usize) {
     println!("{:>19}{:>8}", "(round trip)", "rounds");
     for (row, taken) in rows.iter().zip(&taken) {
         for near in [true, false] {
-            let rounds = || taken.iter().filter(|round| round.near() == Some(near));
+            let rounds = || taken.iter().filter(|round| round.is_near() == Some(near));
             let count = rounds().count();
             if count == 0 {
                 continue;
@@ -426,7 +437,10 @@ fn contended(only: &str, rounds: usize, items: usize) {
             let trips = rounds().flat_map(|round| round.trips);
             println!("{:>19.1}{count:>8}", median(trips));
         }
-        let moved = taken.iter().filter(|round| round.near().is_none()).count();
+        let moved = taken
+            .iter()
+            .filter(|round| round.is_near().is_none())
+            .count();
         if moved > 0 {
             println!(
                 "{:<16} {moved} rounds in which the processors moved count for nothing",
@@ -436,7 +450,8 @@ fn contended(only: &str, rounds: usize, items: usize) {
     }
 }
 
-fn batches(criterion: &mut Criterion) {
+/// Measures the pushes of batches into our injector.
+fn measure_batches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("batch");
     let rows = [1, 16, 128, 1_024, 4_096].map(|len| (len, 0));
     let filled = [1_000, 10_000, 100_000].map(|before| (128, before));
@@ -471,10 +486,10 @@ type Queue = (&'static str, fn(Row, usize) -> f64);
 
 macro_rules! queues {
     ($($name:literal: $queue:ty,)*) => {
-        const QUEUES: &[Queue] = &[$(($name, |row, items| row.take::<$queue>(items)),)*];
+        const QUEUES: &[Queue] = &[$(($name, |row, items| row.measure::<$queue>(items)),)*];
 
-        fn alone_all(criterion: &mut Criterion) {
-            $(alone::<$queue>(criterion, $name);)*
+        fn measure_all_alone(criterion: &mut Criterion) {
+            $(measure_alone::<$queue>(criterion, $name);)*
         }
     };
 }
@@ -501,7 +516,7 @@ fn main() {
         } else {
             (1, 1 << 10)
         };
-        contended(named.get(1).map_or("", |row| row), rounds, items);
+        measure_contended(named.get(1).map_or("", |row| row), rounds, items);
     }
     if named.first().is_some_and(|row| *row == "contended") {
         return;
@@ -511,7 +526,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(50))
         .measurement_time(Duration::from_millis(200))
         .configure_from_args();
-    alone_all(&mut criterion);
-    batches(&mut criterion);
+    measure_all_alone(&mut criterion);
+    measure_batches(&mut criterion);
     criterion.final_summary();
 }

@@ -18,7 +18,8 @@ use std::{
 };
 
 const SEATS: usize = 5;
-const LONG: Duration = Duration::from_secs(600);
+/// A time limit that is never reached.
+const LIMIT: Duration = Duration::from_secs(600);
 
 enum Fork {
     Take(Reply<()>),
@@ -49,11 +50,13 @@ fn philosopher(seat: usize, meals: u32, picture: mpsc::Sender<(usize, char)>) ->
             let order = [left.min(right), left.max(right)];
             let forks: [Address<Fork>; 2] =
                 order.map(|seat| inbox.handle().named(&format!("fork {seat}")).unwrap());
+            // The sends fail only during a shutdown, when nobody draws the picture and no fork is
+            // needed.
             for _ in 0..meals {
                 let _ = picture.send((seat, 'h'));
                 for fork in &forks {
                     // The call fails if the fork has ended, as it may in a shutdown.
-                    if fork.call(Fork::Take, LONG).await.is_err() {
+                    if fork.call(Fork::Take, LIMIT).await.is_err() {
                         return;
                     }
                 }
@@ -103,7 +106,7 @@ pub fn run(meals: u32) -> Result<(), Box<dyn Error>> {
 
     let mut seats = ['.'; SEATS];
     for _ in 0..SEATS * meals as usize * 3 {
-        let (seat, state) = changes.recv_timeout(LONG)?;
+        let (seat, state) = changes.recv_timeout(LIMIT)?;
         seats[seat] = state;
         println!("{}", seats.iter().collect::<String>());
         let eats = |seat: usize| seats[seat % SEATS] == '#';

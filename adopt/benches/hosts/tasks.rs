@@ -12,9 +12,9 @@ const YIELDERS: usize = 100;
 const YIELDS: usize = 1_000;
 
 /// A thread of tasks as a user of async-task writes it.
-struct Thread(mpsc::Sender<Runnable>);
+struct AsyncTaskThread(mpsc::Sender<Runnable>);
 
-impl Thread {
+impl AsyncTaskThread {
     fn start() -> Self {
         let (queue, runnables) = mpsc::channel::<Runnable>();
         thread::spawn(move || {
@@ -33,9 +33,10 @@ impl Thread {
     }
 }
 
+/// Makes a row whose work is `$work`, on the thread `$thread`.
 macro_rules! row {
     ($name:literal, $thread:ident, $work:expr) => {{
-        let (ours, theirs) = (TaskThread::start("ours").unwrap(), Thread::start());
+        let (ours, theirs) = (TaskThread::start("ours").unwrap(), AsyncTaskThread::start());
         let ours = move || {
             let $thread = &ours;
             $work

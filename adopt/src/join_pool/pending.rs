@@ -20,26 +20,28 @@ mod models;
 ///
 /// Only the owner calls `owner_spawns`, `owner_ends_one`, `is_done` and `will_sleep`.
 pub(super) struct Pending {
-    here: Cell<usize>,
-    elsewhere: AtomicUsize,
+    /// The half that the owner counts.
+    by_owner: Cell<usize>,
+    /// The half that other threads count.
+    by_others: AtomicUsize,
 }
 
 impl Pending {
     pub(super) fn new() -> Self {
         Self {
-            here: Cell::new(0),
-            elsewhere: AtomicUsize::new(0),
+            by_owner: Cell::new(0),
+            by_others: AtomicUsize::new(0),
         }
     }
 
     #[inline]
     pub(super) fn owner_spawns(&self) {
-        self.here.set(self.here.get().wrapping_add(1));
+        self.by_owner.set(self.by_owner.get().wrapping_add(1));
     }
 
     #[inline]
     pub(super) fn owner_ends_one(&self) {
-        self.here.set(self.here.get().wrapping_sub(1));
+        self.by_owner.set(self.by_owner.get().wrapping_sub(1));
     }
 
     /// Counts a job that a thread other than the owner is about to push.
@@ -47,7 +49,7 @@ impl Pending {
     pub(super) fn other_spawns(&self) {
         // Ordering: Relaxed. The push of the job comes next, and publishes this addition. So the
         // job is counted as done only after this addition.
-        self.elsewhere.fetch_add(1, Relaxed);
+        self.by_others.fetch_add(1, Relaxed);
     }
 
     /// Counts a job that has ended on a thread other than the owner. Returns whether this thread
@@ -59,9 +61,9 @@ impl Pending {
     #[must_use]
     pub(super) unsafe fn other_ends_one(this: *const Self) -> bool {
         // SAFETY: the caller promises that `this` is live here.
-        let elsewhere = unsafe { &(*this).elsewhere };
+        let by_others = unsafe { &(*this).by_others };
         // Ordering: Release pairs with the load in `is_done`.
-        elsewhere.fetch_sub(1, Release) == 1
+        by_others.fetch_sub(1, Release) == 1
     }
 }
 
@@ -69,13 +71,16 @@ impl Awaited for Pending {
     fn is_done(&self) -> bool {
         // Ordering: Acquire pairs with the subtraction in `other_ends_one`: the owner sees what
         // jobs on other threads did.
-        self.here.get().wrapping_add(self.elsewhere.load(Acquire)) == 0
+        self.by_owner
+            .get()
+            .wrapping_add(self.by_others.load(Acquire))
+            == 0
     }
 
     /// Adds the owner's half to the other half, and sets the owner's half to 0. From then on, the
     /// thread that counts the other half down to 0 unparks the owner.
     fn will_sleep(&self) {
         // Ordering: Relaxed. The owner calls `is_done` before it parks, and that load acquires.
-        self.elsewhere.fetch_add(self.here.take(), Relaxed);
+        self.by_others.fetch_add(self.by_owner.take(), Relaxed);
     }
 }

@@ -5,7 +5,7 @@
 //! | 0 | the time of the event, in ticks of the recorder's clock |
 //! | 1 | the kind in the low 8 bits, a detail of that kind in the next 8, and a number in the high 32 |
 //! | 2 | the task |
-//! | 3 | the task that spawned or woke that of word 2 (0: none), another worker, or a group |
+//! | 3 | by kind: the task that spawned or woke the task of word 2, or 0; the other worker; the group |
 //!
 //! Words with an unknown kind, outcome or cause are decoded as no event.
 use std::panic::Location;
@@ -143,8 +143,8 @@ const FORCED_YIELD: u8 = 13;
 const GROUP: u8 = 14;
 
 impl Event {
-    /// Returns the words of this event. `place` is the position of a spawn's location in the
-    /// recorder's list, counted from 1. It is 0 if there is no location.
+    /// Returns the words of this event. `place` is for the event of a spawn: the position of its
+    /// location in the recorder's list, counted from 1, or 0 if it has none.
     #[inline]
     pub(super) fn encode(self, tick: u64, place: u32) -> Words {
         let words = |kind: u8, detail: u8, number: u32, task: u64, other: u64| {

@@ -45,7 +45,7 @@ fn jobs_elsewhere(jobs: usize) {
     assert_eq!(ended.load(Relaxed), jobs as u32);
     // SAFETY: all jobs are counted as done, so no other thread uses the scope any more.
     let mut pending = unsafe { Box::from_raw(pending) };
-    pending.elsewhere.retire();
+    pending.by_others.retire();
     drop(pending);
     for other in others {
         other.join().unwrap();

@@ -13,7 +13,7 @@ pub(crate) struct Options {
     /// Number of rounds.
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,
-    /// Takes one round of short samples, disturbed or not: a check that all rows work.
+    /// Only checks that all rows work: takes one round of short samples, and keeps disturbed ones.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Measures only these rows.
@@ -108,20 +108,22 @@ pub(crate) fn list() -> String {
     text
 }
 
-/// Returns the items of `all` whose names are in `wanted`, or all items if `wanted` is empty. Fails
-/// if `wanted` has an unknown name.
+/// Returns the items of `all` whose names are in `wanted`, or all items if `wanted` is empty.
+///
+/// # Errors
+/// If `wanted` has an unknown name. The error calls an item a `kind`.
 pub(crate) fn choose<T: Clone>(
     all: &[T],
     name: impl Fn(&T) -> &str,
     wanted: &[String],
-    what: &str,
+    kind: &str,
 ) -> Result<Vec<T>> {
     if let Some(unknown) = wanted
         .iter()
         .find(|wanted| all.iter().all(|item| name(item) != **wanted))
     {
         let names: Vec<_> = all.iter().map(&name).collect();
-        bail!("no {what} {unknown}; there are {}", names.join(", "));
+        bail!("no {kind} {unknown}; there are {}", names.join(", "));
     }
     let chosen = all
         .iter()
