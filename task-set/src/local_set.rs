@@ -5,7 +5,7 @@
 //! | actor | what it is |
 //! |---|---|
 //! | poller | a call that polls the set: of `run_until`, `block_until`, `try_run` or `cancel_all` |
-//! | poller by hand | all calls of `poll_tasks` together: they count as one poller |
+//! | poller by hand | all calls of `poll_tasks`, and polls of the set as a future, as one poller |
 //! | last poller | the poller that registered its waker last (`last_poller`); the waker is in `last_waker` |
 //! | other pollers | the pollers that registered earlier, each with its waker in `other_wakers` |
 //! | waker of a task | wakes a task of the set, on any thread |
@@ -47,10 +47,10 @@
 //!      whose last poll found the set empty: it waits for new tasks alone, and `by_hand_waits` is
 //!      false.
 //! 6. A task's drop may spawn into its set, so `cancel_all` goes on until no task is left.
-//! 7. Each time the set has taken 61 tasks, the tasks of the stack go behind those of `queue`.
-//!    Without this rule, a task that always yields would always be in `queue`, and the set would
-//!    never take a task from the stack. The stack has the tasks that a timer, a socket or another
-//!    thread has woken.
+//! 7. At every 61st call of `next_ready` the tasks of the stack go behind those of `queue`. Without
+//!    this rule, a task that always yields would always be in `queue`, and the set would never take
+//!    a task from the stack. The stack has the tasks that a timer, a socket or another thread has
+//!    woken.
 use crate::gate::Gate;
 use std::{
     cell::{Cell, RefCell},
@@ -77,7 +77,8 @@ use waker_vtable::{WakeRef, WakerCell, from_arc};
 /// The number of tasks that one poll of the set runs before other futures of the thread get their
 /// turn.
 const TASKS_PER_POLL: usize = 61;
-/// The number of tasks that the set takes before it takes those of the stack (rule 7).
+/// The number of calls of `next_ready` from one that takes all tasks of the stack to the next
+/// (rule 7).
 const STACK_INTERVAL: usize = 61;
 
 sync_shim::thread_local! {
@@ -209,8 +210,8 @@ pub struct LocalSet {
     owned: ManuallyDrop<LocalOwned<SetScheduler>>,
     last_waker: Arc<LastWaker>,
     last_poller: Cell<PollerId>,
-    /// The number of tasks taken since the stack's tasks last went to the queue (rule 7).
-    taken: Cell<usize>,
+    /// The number of calls of `next_ready` since the stack's tasks last went to the queue (rule 7).
+    calls: Cell<usize>,
     other_wakers: RefCell<Vec<(PollerId, Waker)>>,
     /// Whether the last poll by hand found tasks, and the set has not been empty since (rule 5).
     by_hand_waits: Cell<bool>,
@@ -225,7 +226,7 @@ impl LocalSet {
             owned: ManuallyDrop::new(LocalOwned::new(from_arc(last_waker.clone()))),
             last_waker,
             last_poller: Cell::new(BY_HAND),
-            taken: Cell::new(0),
+            calls: Cell::new(0),
             other_wakers: RefCell::default(),
             by_hand_waits: Cell::new(false),
         }
@@ -570,9 +571,9 @@ impl LocalSet {
     /// Takes the next ready task: first from the queue, then from the stack of other threads'
     /// wakes (rule 7).
     fn next_ready(&self) -> Option<Task> {
-        let taken = self.taken.get() + 1;
-        self.taken.set(taken % STACK_INTERVAL);
-        if taken == STACK_INTERVAL {
+        let calls = self.calls.get() + 1;
+        self.calls.set(calls % STACK_INTERVAL);
+        if calls == STACK_INTERVAL {
             while let Some(task) = self.owned.receive() {
                 self.queue.borrow_mut().push_back(task);
             }
