@@ -1,8 +1,8 @@
 //! Compares the cost of one granted operation in `coop-budget` and in tokio: a call of
 //! `poll_proceed`, and then one of `made_progress`. `cargo bench -p bench --bench coop`.
 //!
-//! Each figure is a time in nanoseconds: of one scope in the group `a scope`, and of one operation in
-//! the other groups. A poll does 100 operations.
+//! Each figure is a time in nanoseconds: of one scope in the group `a scope`, and of one operation
+//! in the other groups. A poll does 100 operations.
 use coop_budget::{Budget, Scope};
 use criterion::Criterion;
 use std::{

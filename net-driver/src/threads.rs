@@ -108,8 +108,8 @@ impl Threads {
         }
     }
 
-    /// Returns the duty of the caller, which has armed a timer for `tick`, the first deadline of the
-    /// timer's wheel. The caller [does](Self::do_duty) it when it no longer borrows the frame,
+    /// Returns the duty of the caller, which has armed a timer for `tick`, the first deadline of
+    /// the timer's wheel. The caller [does](Self::do_duty) it when it no longer borrows the frame,
     /// because an unpark may run user code.
     #[inline]
     #[must_use = "threads must be unparked"]

@@ -1,5 +1,5 @@
-//! The values that a restart of a child needs. The supervisor has some of them, and the child's cell
-//! has all.
+//! The values that a restart of a child needs. The supervisor has some of them, and the child's
+//! cell has all.
 use crate::{ExitReason, Input, Pid, Policy};
 use std::{panic::Location, sync::Arc};
 
@@ -15,7 +15,8 @@ pub(crate) struct Supervised<P> {
     pub(crate) made_at: &'static Location<'static>,
 }
 
-/// All that a restart needs: the supervisor's part, and the values with which the child was spawned.
+/// All that a restart needs: the supervisor's part, and the values with which the child was
+/// spawned.
 pub(crate) struct Restart<P> {
     pub(crate) child: Supervised<P>,
     pub(crate) method: String,

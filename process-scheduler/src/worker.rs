@@ -30,8 +30,8 @@
 //!    | only fresh processes | the oldest one, and then the oldest one of the injector, unless that one has just used its slice |
 //! 3. A push notifies a worker, by the protocol of [`worker_idle::Idle`]. One push does not: a
 //!    worker's push to its own empty deque, because the worker takes that process next. The deque
-//!    is then a *filled place*, as [`worker_idle::Watch`] calls it: if the worker's step takes long,
-//!    the watcher finds the process.
+//!    is then a *filled place* of [`worker_idle::Watch`]: if the worker's step takes long, the
+//!    watcher finds the process.
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
 //!    would only carry it to another processor. An owner is *stuck* if it has made no step between
 //!    two looks of the watcher, or during the retries of another worker (rule 5). Then a thief

@@ -5,9 +5,9 @@
 //! request. These are the parts:
 //!
 //! - the service's future, and then the response's body;
-//! - each piece of data of that body, which h2 drops when it has written the piece. The body may end
-//!   before its last piece is written: as soon as the client's window has room for a byte, hyper
-//!   hands h2 a whole piece, however long it is;
+//! - each piece of data of that body, which h2 drops when it has written the piece. The body may
+//!   end before its last piece is written: as soon as the client's window has room for a byte,
+//!   hyper hands h2 a whole piece, however long it is;
 //! - after a `CONNECT`, the task in which hyper writes the bytes that the service sends through the
 //!   tunnel.
 //!

@@ -2,7 +2,8 @@
 //! Seastar's demonstration of its CPU scheduler.
 //!
 //! ```sh
-//! cargo run --release -p selvedge --features groups --example group_duty -- //!     [--seconds 10] [--workers 1] [--sharded] [--svg FILE]
+//! cargo run --release -p selvedge --features groups --example group_duty -- \
+//!     [--seconds 10] [--workers 1] [--sharded] [--svg FILE]
 //! ```
 //!
 //! The example prints a line for each group. The first group has half of the second one's shares,

@@ -87,8 +87,8 @@ pub fn scope_fifo() -> Row {
     )
 }
 
-/// Adds one by a load and a store, without a read-modify-write: the pool has one worker, so no other
-/// thread adds.
+/// Adds one by a load and a store, without a read-modify-write: the pool has one worker, so no
+/// other thread adds.
 fn count(ran: &AtomicUsize) {
     ran.store(ran.load(Relaxed) + 1, Relaxed);
 }

@@ -7,8 +7,8 @@
 //! - A read ends behind bytes with which descriptors were passed. It also ends before bytes of
 //!   another writer, if the socket asks for the credentials of writers. In both cases the kernel
 //!   has a control message, for which the read has no room. The flag `MSG_CTRUNC` says so.
-//! - std's `UnixStream` may have a socket of packets (`SOCK_SEQPACKET`), and a read takes one packet.
-//!   So the first short read asks the kernel for the type of the socket.
+//! - std's `UnixStream` may have a socket of packets (`SOCK_SEQPACKET`), and a read takes one
+//!   packet. So the first short read asks the kernel for the type of the socket.
 //!
 //! Both hold on Linux. On other systems a short read does not mean that all bytes are taken
 //! (`Sys::REPORTS_CLOSE`).

@@ -17,7 +17,7 @@ use std::{
 /// An optimisation, and the replacements that undo it.
 struct Ablation {
     name: &'static str,
-    /// What the runtime does without the optimisation.
+    /// The behaviour of the runtime without the optimisation.
     behaviour_without: &'static str,
     /// The purpose of the optimisation, according to the article that [`SOURCE`] names.
     purpose: &'static str,

@@ -166,8 +166,8 @@ impl Table {
         text
     }
 
-    /// Returns whether the runtimes compete in the row for the shortest time. In the row `coop` they
-    /// do not: it compares what budgets cost. Nor do they in a row of bytes or wakes.
+    /// Returns whether the runtimes compete in the row for the shortest time. In the row `coop`
+    /// they do not: it compares what budgets cost. Nor do they in a row of bytes or wakes.
     fn is_race(&self) -> bool {
         self.unit == "ns" && self.row != "coop"
     }

@@ -46,7 +46,7 @@ pub(crate) struct Producer {
     pub(crate) due: Nanos,
 }
 
-/// What a worker does at its next event.
+/// The step that a worker makes at its next event.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Stage {
     /// Runs a task, or searches if it finds none in its ring and the injector.
