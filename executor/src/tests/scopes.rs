@@ -121,7 +121,7 @@ fn runtime_in_a_thread_local_of_its_own_thread_ends() {
 fn runtime_dropped_in_a_local_runtime_waits_for_no_closure() {
     in_time(|| {
         let (sender, receiver) = mpsc::channel::<()>();
-        LocalRuntime::new().block_on(async {
+        LocalRuntime::new().unwrap().block_on(async {
             let inner = workers(1);
             let (begun, begins) = mpsc::channel();
             inner.spawn_blocking(move || {
@@ -294,7 +294,7 @@ fn a_thread_locals_destructor_may_enter_and_block_on() {
                 let _entered = self.0.enter();
                 self.0.block_on(where_it_spawns())
             };
-            let local = LocalRuntime::new();
+            let local = LocalRuntime::new().unwrap();
             let seven = local.block_on(async { spawn_local(async { 7 }).await.unwrap() });
             self.1.send((name, seven)).unwrap();
         }
@@ -308,7 +308,7 @@ fn a_thread_locals_destructor_may_enter_and_block_on() {
     std::thread::spawn(move || {
         LAST.set(Some(Last(handle.clone(), sender)));
         handle.block_on(async {});
-        LocalRuntime::new().block_on(async {});
+        LocalRuntime::new().unwrap().block_on(async {});
     });
     assert_eq!(receiver.recv_timeout(LONG).unwrap(), ("one-0".into(), 7));
 }
