@@ -111,7 +111,9 @@ impl Handle {
     /// is in another runtime already, as in a task. If a thread holds several guards, the newest
     /// one counts, in whatever order the guards are dropped. If a guard is leaked, the thread stays
     /// in the runtime. While a worker's thread has a guard, held or leaked, the other tasks that
-    /// the worker runs are in the guard's runtime, too.
+    /// the worker runs are in the guard's runtime, too, and so are the hooks around their polls.
+    /// The hooks around a park, and the wakers that the worker calls for timers and sockets, are in
+    /// the worker's own runtime.
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;

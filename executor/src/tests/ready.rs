@@ -307,4 +307,4 @@ fn spawn_many_inherits_the_group() {
 }
 
 #[cfg(feature = "net")]
-mod timers;
+pub(super) mod timers;

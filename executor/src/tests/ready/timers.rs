@@ -132,7 +132,7 @@ fn unmonitored() -> Runtime {
 }
 
 /// Polls sleeps of so many milliseconds with this waker, in a runtime's scope.
-fn poll_sleeps(
+pub(in crate::tests) fn poll_sleeps(
     count: usize,
     millis: u64,
     waker: &std::task::Waker,
