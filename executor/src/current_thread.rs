@@ -19,8 +19,8 @@
 //!    paused clock takes account of the thread.
 //! 7. The end of the runtime takes the worker, and the worker drops the futures of all tasks.
 //! 8. A panic may shut the runtime down ([`unhandled`](crate::settings::unhandled)) while a thread
-//!    drives. It ends the tasks before its future sees the panic, and at the latest when it puts
-//!    the worker back: perhaps no other thread ever drives.
+//!    drives. From then on the thread does not poll its future before it has ended the tasks. If it
+//!    leaves earlier, it ends them as it puts the worker back: perhaps no other thread ever drives.
 use crate::{
     events::EventsPark,
     worker::{
@@ -48,15 +48,14 @@ use handover::{Entered, Handover};
 /// The worker of a runtime without threads of its own. A thread in `block_on` takes the worker.
 pub(crate) struct CurrentThread(Handover<Box<Worker<EventsPark>>>);
 
-/// The length of a turn: the local tasks have at most this many polls. Then the runtime's own tasks
-/// have at most this many ticks, with their timers and sockets. A `LocalSet` also polls at most
-/// this many tasks in a row.
-pub(crate) const RUNS: usize = 61;
+/// The length of a turn. A `LocalRuntime` that runs its ready tasks gives turns to the runtime's
+/// tasks, with timers and sockets, and to the local tasks: this many ticks, then this many polls.
+pub(crate) const TURN: usize = 61;
 
-/// The most looks at timers and sockets, in a row, that call wakers and make no task ready. After
-/// that many, a thread that runs only the ready tasks gives up: perhaps each waker makes a new
-/// event.
-pub(crate) const LOOKS: usize = 64;
+/// A thread that runs the ready tasks, and finds none, looks at timers and sockets. If the look has
+/// called wakers, but no task is ready, the thread looks again: this many times in a row at most,
+/// as each waker may make a new event.
+const MAX_LOOKS: usize = 64;
 
 /// The progress of a thread that ran the tasks that were ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,31 +68,33 @@ pub(crate) enum Progress {
     Ended,
 }
 
-/// A thread that has the worker. Its drop puts the worker back (rule 2).
-struct Driver<'a> {
+/// The state of a thread that drives. Its drop puts the worker back (rule 2).
+struct Driving<'a> {
     all: &'a CurrentThread,
     worker: Option<Box<Worker<EventsPark>>>,
 }
 
-/// The waker of the driver's own future.
-struct Signal {
+/// The waker of a driving thread's own future.
+struct FutureWaker {
     woken: AtomicBool,
     unpark: Waker,
 }
 
-impl Signal {
+impl FutureWaker {
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
-        // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`. This is
-        // an exchange, not a swap. The model checker would order the `false` that a swap writes
-        // after a wake that came before the swap.
+        // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`.
+        //
+        // A swap would do as well, but not in the model checker. If a swap finds `false`, the
+        // checker may put the `false` that the swap writes behind the `true` of a wake, which is
+        // then lost. An exchange that fails writes nothing.
         self.woken
             .compare_exchange(true, false, Acquire, Relaxed)
             .is_ok()
     }
 }
 
-impl Wake for Signal {
+impl Wake for FutureWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -118,7 +119,7 @@ impl CurrentThread {
         mut future: Pin<&mut F>,
     ) -> F::Output {
         let mut waiting = match self.0.enter() {
-            Entered::Drives(worker) => return Driver::new(self, worker).run(future),
+            Entered::Drives(worker) => return Driving::new(self, worker).run(future),
             Entered::Waits(waiting) => waiting,
             Entered::Nested => panic!(
                 "block_on was called by the thread that runs this runtime's tasks, inside its \
@@ -127,11 +128,11 @@ impl CurrentThread {
         };
         let polls = poll_fn(|cx| {
             let polled = waiting.poll(cx.waker(), || future.as_mut().poll(cx));
-            polled.map_err(|worker| Driver::new(self, worker))
+            polled.map_err(|worker| Driving::new(self, worker))
         });
         let ended = shared.events.block_on(polls);
         drop(waiting);
-        ended.unwrap_or_else(|driver| driver.run(future))
+        ended.unwrap_or_else(|driving| driving.run(future))
     }
 
     /// Runs the tasks until `is_over` returns true, or until the deadline.
@@ -139,14 +140,13 @@ impl CurrentThread {
         let Some(worker) = self.0.take() else {
             return; // A thread drives the worker. A poll of that thread has ended the runtime.
         };
-        let mut driver = Driver::new(self, worker);
-        let worker = driver.worker.as_mut().expect("only the drop takes it");
+        let mut driving = Driving::new(self, worker);
+        let worker = driving.worker();
         while !is_over() {
             if deadline.is_some_and(|at| at <= Instant::now()) {
                 return;
             }
-            let tick = worker.contained(Worker::tick).unwrap_or(Tick::Ran);
-            if tick == Tick::Idle && !park_until(worker, deadline) {
+            if tick(worker) == Tick::Idle && !park_until(worker, deadline) {
                 return;
             }
         }
@@ -159,13 +159,13 @@ impl CurrentThread {
         let Some(worker) = self.0.take() else {
             return Progress::None;
         };
-        let mut driver = Driver::new(self, worker);
-        let worker = driver.worker.as_mut().expect("only the drop takes it");
+        let mut driving = Driving::new(self, worker);
+        let worker = driving.worker();
         let ended = |worker: &Worker<EventsPark>| worker.core.counters().ends.get();
         let before = ended(worker);
         let (mut runs, mut looks) = (0, 0);
         while runs < ticks {
-            match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
+            match tick(worker) {
                 Tick::Ran => {
                     (runs, looks) = (runs + 1, 0);
                     if one && ended(worker) != before {
@@ -173,7 +173,7 @@ impl CurrentThread {
                     }
                 }
                 // A look that found something may have woken tasks.
-                Tick::Idle if looks < LOOKS && worker.look_at_all() => looks += 1,
+                Tick::Idle if looks < MAX_LOOKS && worker.look_at_all() => looks += 1,
                 Tick::Idle | Tick::Ended => break,
             }
         }
@@ -192,13 +192,18 @@ impl CurrentThread {
             return false;
         };
         loop {
-            match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
+            match tick(&mut worker) {
                 Tick::Ended => return true,
                 Tick::Idle if !park_until(&mut worker, deadline) => return false,
                 Tick::Idle | Tick::Ran => {}
             }
         }
     }
+}
+
+/// Ticks, and contains panics (rule 5). A tick that has panicked has run something.
+fn tick(worker: &mut Worker<EventsPark>) -> Tick {
+    worker.contained(Worker::tick).unwrap_or(Tick::Ran)
 }
 
 /// Parks, at most until the deadline, and contains panics (rule 5). Returns false, at once, if the
@@ -218,16 +223,20 @@ fn park_until(worker: &mut Worker<EventsPark>, deadline: Option<Instant>) -> boo
     true
 }
 
-impl<'a> Driver<'a> {
+impl<'a> Driving<'a> {
     fn new(all: &'a CurrentThread, worker: Box<Worker<EventsPark>>) -> Self {
         let worker = Some(worker);
         Self { all, worker }
     }
 
+    fn worker(&mut self) -> &mut Worker<EventsPark> {
+        self.worker.as_mut().expect("only the drop takes it")
+    }
+
     /// Rules 1, 3 and 8.
     fn run<F: Future>(mut self, mut future: Pin<&mut F>) -> F::Output {
-        let worker = self.worker.as_mut().expect("only the drop takes it");
-        let signal = Arc::new(Signal {
+        let worker = self.worker();
+        let signal = Arc::new(FutureWaker {
             woken: AtomicBool::new(true),
             unpark: worker.unpark_waker(),
         });
@@ -242,7 +251,7 @@ impl<'a> Driver<'a> {
                     return output;
                 }
             }
-            match worker.contained(Worker::tick).unwrap_or(Tick::Ran) {
+            match tick(worker) {
                 Tick::Ran => {}
                 Tick::Idle => {
                     // A task may have called `fork`. This panic is for the caller of `block_on`.
@@ -257,12 +266,12 @@ impl<'a> Driver<'a> {
     }
 }
 
-impl Drop for Driver<'_> {
+impl Drop for Driving<'_> {
     fn drop(&mut self) {
         if let Some(mut worker) = self.worker.take() {
-            // Rule 8. A task that another thread holds is left to the next driver.
+            // Rule 8. A task that another thread holds is left to the next thread that drives.
             if worker.core.shared.is_closing() {
-                while worker.contained(Worker::tick).unwrap_or(Tick::Ran) == Tick::Ran {}
+                while tick(&mut worker) == Tick::Ran {}
             }
             self.all.0.put_back(worker);
         }
@@ -288,7 +297,7 @@ mod models {
     fn wake_of_the_drivers_future_shows_what_came_before() {
         model(|| {
             let done = Arc::new(Done(UnsafeCell::new(false)));
-            let signal = Arc::new(Signal {
+            let signal = Arc::new(FutureWaker {
                 woken: AtomicBool::new(false),
                 unpark: ThreadPark::new().waker(),
             });

@@ -27,5 +27,5 @@ mod standby;
 use driver as imp;
 
 pub(crate) use imp::{
-    ClockHold, DrivenEvents, Entered, Events, EventsPark, LocalEvents, Over, Polling, poll_all,
+    ClockHold, DrivenEvents, Entered, Events, EventsPark, Over, Polling, poll_all,
 };

@@ -76,8 +76,8 @@ impl Handle {
     /// ```
     ///
     /// # Panics
-    /// If this thread is in no runtime. A [`LocalRuntime`](crate::LocalRuntime) does not count as
-    /// one. [`try_current`](Self::try_current) returns an error instead.
+    /// If this thread is in no runtime. A [`LocalSet`](crate::LocalSet) is none.
+    /// [`try_current`](Self::try_current) returns an error instead.
     #[track_caller]
     pub fn current() -> Self {
         match Self::try_current() {
@@ -111,7 +111,9 @@ impl Handle {
     /// is in another runtime already, as in a task. If a thread holds several guards, the newest
     /// one counts, in whatever order the guards are dropped. If a guard is leaked, the thread stays
     /// in the runtime. While a worker's thread has a guard, held or leaked, the other tasks that
-    /// the worker runs are in the guard's runtime, too.
+    /// the worker runs are in the guard's runtime, too, and so are the hooks around their polls.
+    /// The hooks around a park, and the wakers that the worker calls for timers and sockets, are in
+    /// the worker's own runtime.
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;
@@ -211,7 +213,7 @@ impl Handle {
         driven: Option<&CurrentThread>,
         future: F,
     ) -> F::Output {
-        scope::assert_may_block_on(Some(&self.shared));
+        scope::assert_may_block_on(&self.shared);
         self.shared.assert_is_no_copy("block_on");
         let budget = self.shared.settings.budget;
         scope::within(In::BlockOn(self.shared.clone()), || {
@@ -238,7 +240,7 @@ impl Handle {
     /// Runs `f` in the scope of a `block_on`. Panics where `block_on` may not be called.
     #[track_caller]
     pub(crate) fn in_block_on<R>(&self, f: impl FnOnce() -> R) -> R {
-        scope::assert_may_block_on(Some(&self.shared));
+        scope::assert_may_block_on(&self.shared);
         self.shared.assert_is_no_copy("block_on");
         scope::within(In::BlockOn(self.shared.clone()), f)
     }
@@ -398,8 +400,8 @@ impl TryCurrentError {
 impl fmt::Display for TryCurrentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.in_local_set {
-            "this thread is in no runtime with workers, only in a LocalSet or LocalRuntime: \
-             call `spawn_local` to spawn a task there, or enter a runtime by `Handle::enter` first"
+            "this thread is in no runtime, only in a LocalSet: call `spawn_local` to spawn a task \
+             there, or enter a runtime by `Handle::enter` first"
         } else {
             "this thread is in no runtime of selvedge (one of another crate, such as tokio, does \
              not count): call this in a task of selvedge, inside a runtime's block_on, or while a \

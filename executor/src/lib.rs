@@ -31,7 +31,7 @@ pub use groups::{
     InGroup, SchedulingGroup, WithGroup, spawn_in,
 };
 pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError, worker_index};
-pub use local::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
+pub use local::{LocalEnterGuard, LocalSet, spawn_local};
 #[cfg(all(feature = "net", unix, not(any(selvedge_loom, selvedge_shuttle))))]
 pub use net_driver::Polling;
 pub use observe::stall::Stall;
@@ -42,7 +42,7 @@ pub use observe::{
     runtime_metrics::RuntimeMetrics,
     task_list::{TaskSnapshot, TaskState},
 };
-pub use runtime::Runtime;
+pub use runtime::{LocalRuntime, Runtime};
 pub use sched_monitor::{Cause, Frame, Stack, Times};
 pub use settings::hooks::{TaskMeta, UnhandledPanic};
 pub use spawn::{spawn, spawn_blocking, spawn_detached};

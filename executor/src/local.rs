@@ -3,6 +3,6 @@ pub(crate) mod runtime;
 mod set;
 mod tasks;
 
-pub use set::{LocalEnterGuard, LocalRuntime, LocalSet, spawn_local};
+pub use set::{LocalEnterGuard, LocalSet, spawn_local};
 pub(crate) use set::{current, spawn_in};
 pub(crate) use tasks::LocalTasks;

@@ -268,7 +268,7 @@ impl Runtime {
 
     #[track_caller]
     pub(crate) fn run_ready(&self, one: bool, ticks: usize) -> Progress {
-        scope::assert_may_block_on(Some(self.handle.shared()));
+        scope::assert_may_block_on(self.handle.shared());
         self.handle
             .shared()
             .assert_is_no_copy("a call that runs tasks");

@@ -299,12 +299,12 @@ pub(crate) fn holds_up() -> HoldsUp {
 
 /// Checks that this thread may block on a future.
 ///
-/// `needed` is the runtime whose `block_on` was called, or `None` for one that has no handle.
+/// `needed` is the runtime whose `block_on` was called.
 ///
 /// # Panics
 /// If the thread may not block (rule 2).
 #[track_caller]
-pub(crate) fn assert_may_block_on(needed: Option<&Arc<Shared>>) {
+pub(crate) fn assert_may_block_on(needed: &Arc<Shared>) {
     match holds_up() {
         HoldsUp::Nothing => {}
         HoldsUp::Tasks => panic!(
@@ -312,7 +312,11 @@ pub(crate) fn assert_may_block_on(needed: Option<&Arc<Shared>>) {
              await the future instead, or call block_on inside block_in_place{}",
             runtimes(needed),
         ),
-        HoldsUp::BlockOn => refuse_nested_block_on(needed),
+        HoldsUp::BlockOn => panic!(
+            "block_on was called inside block_on, whose future it would block: \
+             await the future instead{}",
+            runtimes(needed),
+        ),
         HoldsUp::LocalSet => panic!(
             "block_on was called in a LocalSet or LocalRuntime, whose tasks it would block: \
              await the future instead{}",
@@ -322,31 +326,18 @@ pub(crate) fn assert_may_block_on(needed: Option<&Arc<Shared>>) {
 }
 
 /// Returns the part of a message that names the current runtime, and the one that was needed.
-fn runtimes(needed: Option<&Arc<Shared>>) -> String {
-    match (current(), needed) {
-        (Some(current), Some(needed)) if Arc::ptr_eq(&current, needed) => {
+fn runtimes(needed: &Arc<Shared>) -> String {
+    match current() {
+        Some(current) if Arc::ptr_eq(&current, needed) => {
             format!(" (all this is in {})", current.title())
         }
-        (Some(current), Some(needed)) => format!(
+        Some(current) => format!(
             " (this thread is in {}, and the call is of {}, whose tasks can be awaited here)",
             current.title(),
             needed.title(),
         ),
-        (Some(current), None) => format!(" (this thread is in {})", current.title()),
-        (None, Some(needed)) => format!(" (the call is of {})", needed.title()),
-        (None, None) => String::new(),
+        None => format!(" (the call is of {})", needed.title()),
     }
-}
-
-/// Panics as a `block_on` inside another one does.
-#[cold]
-#[track_caller]
-pub(crate) fn refuse_nested_block_on(needed: Option<&Arc<Shared>>) -> ! {
-    panic!(
-        "block_on was called inside block_on, whose future it would block: \
-         await the future instead{}",
-        runtimes(needed),
-    )
 }
 
 /// Marks this thread as one of a runtime's own, until it has ended.

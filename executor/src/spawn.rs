@@ -351,9 +351,7 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`]
-/// names a runtime.
+/// Outside a runtime, also in a [`LocalSet`](crate::LocalSet) that no runtime polls.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -379,9 +377,7 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`]
-/// names a runtime.
+/// Outside a runtime, also in a [`LocalSet`](crate::LocalSet) that no runtime polls.
 #[track_caller]
 pub fn spawn_detached<F>(future: F)
 where
@@ -408,9 +404,7 @@ where
 /// ```
 ///
 /// # Panics
-/// Outside a runtime. A [`LocalRuntime`](crate::LocalRuntime), which has
-/// [`spawn_local`](crate::spawn_local), counts as outside, unless a guard of [`Handle::enter`]
-/// names a runtime.
+/// Outside a runtime, also in a [`LocalSet`](crate::LocalSet) that no runtime polls.
 #[track_caller]
 pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
 where

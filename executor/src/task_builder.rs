@@ -66,10 +66,11 @@ impl TaskBuilder {
     /// Spawns a task on the current local set, as [`spawn_local`](crate::spawn_local()).
     ///
     /// ```
-    /// let runtime = selvedge_executor::LocalRuntime::new();
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// let builder = selvedge_executor::TaskBuilder::new().name("here");
     /// let task = runtime.block_on(async { builder.spawn_local(async { 1 }) });
     /// assert_eq!(task.name(), Some("here"));
+    /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Panics

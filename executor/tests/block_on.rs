@@ -87,15 +87,3 @@ fn block_on_of_a_pending_future_allocates_its_parker_once() {
     };
     assert_eq!(allocations(|| runtime.block_on(twice)), 1);
 }
-
-#[test]
-fn waiting_block_on_of_a_local_runtime_allocates_a_parker() {
-    let runtime = selvedge_executor::LocalRuntime::new();
-    let ready_again = || allocations(|| runtime.block_on(ready(())));
-    ready_again(); // The first call also allocates for the set, and for a driver if there is one.
-    let least = ready_again();
-    // A driver is also the parker, which is used again. Without a driver, the wait makes a parker.
-    let parkers = u32::from(cfg!(not(feature = "net")));
-    let waits = allocations(|| runtime.block_on(pending_once()));
-    assert_eq!(waits, least + parkers);
-}

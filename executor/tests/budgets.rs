@@ -164,10 +164,10 @@ fn selvedge_inside_of_a_used_up_budget_grants_its_own() {
             selvedge_executor::spawn_local(async move { task.set(Some(granted(ours).await)) });
             granted(ours).await
         };
-        let set = selvedge_executor::LocalRuntime::new();
-        assert_eq!(set.block_on(local), 128);
+        let local_runtime = selvedge_executor::LocalRuntime::new().unwrap();
+        assert_eq!(local_runtime.block_on(local), 128);
         while task.get().is_none() {
-            set.block_on(selvedge_executor::yield_now());
+            local_runtime.block_on(selvedge_executor::yield_now());
         }
         assert_eq!(task.get(), Some(128));
     });

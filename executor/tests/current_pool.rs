@@ -1,7 +1,8 @@
 //! The blocking pool of a runtime, as other crates find it by `blocking_threads`.
 #![cfg(not(any(selvedge_loom, selvedge_shuttle)))]
 use blocking_threads::{Boxed, CurrentPool, NoPool, Pool, Settings};
-use selvedge_executor::{Builder, Handle, LocalRuntime, Runtime};
+use futures::executor::block_on;
+use selvedge_executor::{Builder, Handle, LocalSet, Runtime};
 use std::{cell::RefCell, sync::mpsc, thread};
 
 fn runtime(name: &str) -> Runtime {
@@ -22,7 +23,7 @@ fn pool_of_a_runtime_stays_its_own() {
     let pool = one.block_on(async { Pool::current().unwrap() });
     let (there, here) = (pool.clone(), pool.clone());
     assert_eq!(other.block_on(thread_of(there)), "one-blocking");
-    let outside = thread::spawn(|| LocalRuntime::new().block_on(thread_of(here)));
+    let outside = thread::spawn(|| block_on(thread_of(here)));
     assert_eq!(outside.join().unwrap(), "one-blocking");
     drop(one);
     other.block_on(pool.run(|| ())).unwrap_err();
@@ -37,7 +38,7 @@ fn innermost_of_runtimes_and_pools_is_current() {
     let own: Pool<Boxed> = Pool::new(settings);
     let current = || Pool::current().unwrap();
     let _outer = own.enter();
-    let name = || LocalRuntime::new().block_on(async { thread_of(current()).await });
+    let name = || block_on(async { thread_of(current()).await });
     assert_eq!(name(), "pool");
     let first = one.enter();
     assert_eq!(name(), "one-blocking");
@@ -58,7 +59,9 @@ fn innermost_of_runtimes_and_pools_is_current() {
 fn thread_in_no_runtime_has_no_pool() {
     let is_none = || Pool::current().is_err_and(|error: NoPool| !error.to_string().is_empty());
     assert!(is_none());
-    assert!(LocalRuntime::new().block_on(async move { is_none() }));
+    assert!(block_on(
+        LocalSet::new().run_until(async move { is_none() })
+    ));
     let runtime = runtime("one");
     drop(runtime.enter());
     assert!(is_none());

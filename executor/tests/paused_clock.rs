@@ -141,7 +141,7 @@ fn advance_wakes_due_sleeps_and_resume_goes_on() {
 
 #[test]
 fn paused_local_runtime_jumps() {
-    LocalRuntime::new().block_on(async {
+    LocalRuntime::new().unwrap().block_on(async {
         time::pause();
         let begun = Instant::now();
         let task = selvedge_executor::spawn_local(time::sleep(HOUR));

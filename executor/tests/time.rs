@@ -62,7 +62,7 @@ fn sleep_in_block_on_is_woken_by_a_worker() {
 
 #[test]
 fn sleep_in_local_runtime_is_woken_by_its_thread() {
-    let runtime = LocalRuntime::new();
+    let runtime = LocalRuntime::new().unwrap();
     for _ in 0..2 {
         runtime.block_on(async {
             let task = selvedge_executor::spawn_local(nap(2 * MS));

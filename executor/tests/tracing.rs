@@ -265,7 +265,7 @@ fn closures_and_local_tasks_have_kinds_of_their_own() {
     let closure = named("closure").spawn_blocking(|| 1);
     drop(entered);
     assert_eq!(runtime.block_on(closure).unwrap(), 1);
-    LocalRuntime::new().block_on(async {
+    LocalRuntime::new().unwrap().block_on(async {
         named("local").spawn_local(async {}).await.unwrap();
     });
     drop(runtime);

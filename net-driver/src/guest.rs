@@ -45,9 +45,11 @@ struct Signal {
 impl Signal {
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
-        // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`. This is
-        // an exchange, not a swap. The model checker would order the `false` that a swap writes
-        // after a wake that came before the swap.
+        // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`.
+        //
+        // A swap would do as well, but not in the model checker. If a swap finds `false`, the
+        // checker may put the `false` that the swap writes behind the `true` of a wake, which is
+        // then lost. An exchange that fails writes nothing.
         self.woken
             .compare_exchange(true, false, Acquire, Relaxed)
             .is_ok()

@@ -11,8 +11,8 @@ pub(crate) trait AnyCell: Run {
     /// Restarts a stopped process.
     fn revive(self: Arc<Self>);
     fn pid(&self) -> Pid;
-    /// Sends the message in `message`, which is a full `Option<M>`. A message that is not accepted
-    /// stays in the `Option`.
+    /// Sends the message in `message`, which is an `Option<M>`. A message that is not accepted
+    /// stays in the `Option`. An empty `Option` is refused as a message of another type is.
     fn send_any(&self, message: &mut dyn Any) -> Result<(), SendError<()>>;
     fn send_boxed(&self, message: BoxedMessage) -> Result<(), SendError<BoxedMessage>>;
     /// Returns a boxed `Arc<dyn Receive<M>>`.

@@ -154,13 +154,14 @@ impl<T: 'static> JoinSet<T> {
     /// Spawns a task on the current local set and adds it.
     ///
     /// ```
-    /// let runtime = selvedge::LocalRuntime::new();
+    /// let runtime = selvedge::LocalRuntime::new()?;
     /// let seven = runtime.block_on(async {
     ///     let mut set = selvedge::JoinSet::new();
     ///     set.spawn_local(async { std::rc::Rc::new(7) });
     ///     set.join_all().await
     /// });
     /// assert_eq!(*seven[0], 7);
+    /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Panics

@@ -140,7 +140,7 @@ thread_local! {
     // `exits_with` uses this thread-local first, so that its destructor runs last.
     static LAST: Last = const { Last };
     static RUNTIME: Runtime = Runtime::new().unwrap();
-    static LOCAL: LocalRuntime = LocalRuntime::new();
+    static LOCAL: LocalRuntime = LocalRuntime::new().unwrap();
     static SET: task_set::LocalSet = task_set::LocalSet::new();
     static DRIVEN: RefCell<Option<(Runtime, Worker<ThreadPark>)>> = const { RefCell::new(None) };
     static EXITING: RefCell<Option<Worker<Exiting>>> = const { RefCell::new(None) };

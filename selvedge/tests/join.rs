@@ -6,7 +6,7 @@ use std::{
 };
 
 fn block_on<F: Future>(future: F) -> F::Output {
-    LocalRuntime::new().block_on(future)
+    LocalRuntime::new().unwrap().block_on(future)
 }
 
 /// Logs `letter` in each of three polls.

@@ -131,7 +131,7 @@ fn echo_is_served_beside_tasks_that_never_end() {
 
 #[test]
 fn local_runtime_serves_sockets() {
-    let runtime = LocalRuntime::new();
+    let runtime = LocalRuntime::new().unwrap();
     runtime.block_on(async {
         let (mut one, mut other) = UnixStream::pair().unwrap();
         let echo = selvedge::spawn_local(async move {

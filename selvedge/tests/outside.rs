@@ -1,7 +1,7 @@
 //! Files outside of a runtime, and in runtimes without a pool.
 #![cfg(all(feature = "fs", not(any(selvedge_loom, selvedge_shuttle))))]
 use blocking_threads::NoPool;
-use selvedge::{Builder, LocalRuntime, Runtime, fs};
+use selvedge::{Builder, LocalRuntime, LocalSet, Runtime, fs};
 use std::{
     future::Future,
     io,
@@ -37,9 +37,8 @@ fn file_outside_of_a_runtime_is_an_error() {
         assert!(!matches!(polled, Poll::Ready(Err(_))));
     }
     assert!(is_no_pool(&error_of(fs::read("/dev/null"))));
-    let local = LocalRuntime::new();
-    let read = local.block_on(fs::read("/dev/null"));
-    assert!(is_no_pool(&read.unwrap_err()));
+    let set = LocalSet::new();
+    assert!(is_no_pool(&error_of(set.run_until(fs::read("/dev/null")))));
 }
 
 /// Fails if one of these places is not in the runtime's pool.
@@ -57,8 +56,9 @@ fn file_is_read_wherever_a_runtime_is_current() {
     runtime.block_on(in_place).unwrap().unwrap();
     let current = Builder::new_current_thread().build().unwrap();
     current.block_on(current.spawn(read())).unwrap().unwrap();
-    let local = selvedge::LocalSet::new();
-    local.block_on(&runtime, read()).unwrap();
+    LocalSet::new().block_on(&runtime, read()).unwrap();
+    let local = LocalRuntime::new().unwrap();
+    local.block_on(read()).unwrap();
 }
 
 /// Fails if guards that are dropped out of order leave the wrong pool.

@@ -94,9 +94,9 @@ fn runtime() -> Runtime {
 }
 
 fn cancelled() -> JoinError {
-    let task = LocalRuntime::new().spawn_local(pending::<()>());
+    let task = LocalRuntime::new().unwrap().spawn_local(pending::<()>());
     task.abort();
-    LocalRuntime::new().block_on(task).unwrap_err()
+    LocalRuntime::new().unwrap().block_on(task).unwrap_err()
 }
 
 /// Runs `f` in a task, on this thread.
@@ -129,8 +129,8 @@ fn panic_outside_of_a_runtime_names_the_caller() {
 }
 
 #[test]
-fn panic_in_a_local_runtime_says_what_to_do() {
-    let local = &LocalRuntime::new();
+fn panic_in_a_local_set_says_what_to_do() {
+    let local = &LocalRuntime::new().unwrap();
     let in_local = |f: fn()| local.block_on(async move { f() });
     let set = &LocalSet::new();
     let in_set = |f: fn()| {
@@ -138,12 +138,11 @@ fn panic_in_a_local_runtime_says_what_to_do() {
         let _ = pin!(set.run_until(async move { f() })).poll(&mut cx);
     };
     check(vec![
-        row!("Handle::current", LOCAL => in_local(|| drop(Handle::current()))),
-        row!("spawn", LOCAL => in_local(|| drop(spawn(async {})))),
-        row!("spawn_detached", LOCAL => in_local(|| spawn_detached(async {}))),
-        row!("spawn_blocking", LOCAL => in_local(|| drop(spawn_blocking(|| ())))),
-        row!("JoinSet::spawn", LOCAL => in_local(|| drop(JoinSet::new().spawn(async {})))),
-        row!("spawn in a set", LOCAL => in_set(|| drop(spawn(async {})))),
+        row!("Handle::current", LOCAL => in_set(|| drop(Handle::current()))),
+        row!("spawn", LOCAL => in_set(|| drop(spawn(async {})))),
+        row!("spawn_detached", LOCAL => in_set(|| spawn_detached(async {}))),
+        row!("spawn_blocking", LOCAL => in_set(|| drop(spawn_blocking(|| ())))),
+        row!("JoinSet::spawn", LOCAL => in_set(|| drop(JoinSet::new().spawn(async {})))),
         row!("block_in_place", IN_LOCAL => in_local(|| block_in_place(|| ()))),
         row!("block_in_place in a set", IN_LOCAL => in_set(|| block_in_place(|| ()))),
     ]);
@@ -151,14 +150,16 @@ fn panic_in_a_local_runtime_says_what_to_do() {
     let runtime = runtime();
     let seven = runtime.block_on(set.run_until(async { spawn(async { 7 }).await.unwrap() }));
     assert_eq!(seven, 7);
-    let error = local.block_on(async { Handle::try_current().unwrap_err() });
+    let entered = set.enter();
+    let error = Handle::try_current().unwrap_err();
     assert!(error.to_string().contains(LOCAL), "{error}");
+    drop(entered);
 }
 
 #[test]
 fn nested_block_on_names_the_caller() {
     let (outer, inner) = (&runtime(), &runtime());
-    let (local, set) = (&LocalRuntime::new(), &LocalSet::new());
+    let (local, set) = (&LocalRuntime::new().unwrap(), &LocalSet::new());
     let inside = "inside block_on";
     let in_set = "in a LocalSet or LocalRuntime";
     let in_worker = "in a task";
@@ -193,7 +194,7 @@ fn panic_of_a_builder_names_the_caller() {
 #[test]
 fn panic_of_a_part_names_the_caller() {
     let ready_task = || {
-        let local = LocalRuntime::new();
+        let local = LocalRuntime::new().unwrap();
         let mut task: JoinHandle<()> = local.spawn_local(async {});
         local
             .block_on(poll_fn(|cx| Pin::new(&mut task).poll(cx)))
@@ -206,7 +207,7 @@ fn panic_of_a_part_names_the_caller() {
     let cx = &mut Context::from_waker(Waker::noop());
     assert_eq!(Pin::new(&mut once).poll(cx), Poll::Ready(()));
     let cx_again = &mut Context::from_waker(Waker::noop());
-    let local = LocalRuntime::new();
+    let local = LocalRuntime::new().unwrap();
     let cancelled = cancelled();
     let slices = &Slices::new(2);
     check(vec![

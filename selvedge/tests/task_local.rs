@@ -105,10 +105,12 @@ fn value_may_change_by_a_cell_and_be_taken_at_the_end() {
     };
     let future = LIST.scope(RefCell::default(), push);
     selvedge::pin!(future);
-    LocalRuntime::new().block_on(future.as_mut());
+    LocalRuntime::new().unwrap().block_on(future.as_mut());
     assert_eq!(future.as_mut().take_value().unwrap().into_inner(), [1, 2]);
     assert!(future.as_mut().take_value().is_none());
-    let again = catch_unwind(AssertUnwindSafe(|| LocalRuntime::new().block_on(future)));
+    let again = catch_unwind(AssertUnwindSafe(|| {
+        LocalRuntime::new().unwrap().block_on(future)
+    }));
     again.unwrap_err();
 }
 
@@ -124,7 +126,7 @@ fn id_in_a_task_is_that_of_its_handle() {
     let id = task.id();
     assert_eq!(runtime.block_on(task).unwrap(), (id, Some(id), id));
 
-    let local = LocalRuntime::new();
+    let local = LocalRuntime::new().unwrap();
     let task = local.spawn_local(async { task::id() });
     let id = task.id();
     assert_eq!(local.block_on(task).unwrap(), id);
@@ -170,7 +172,7 @@ fn id_in_the_drop_of_an_output_is_that_of_its_task() {
         assert_eq!(receiver.recv().unwrap(), Some(id));
     }
 
-    let (local, output) = (LocalRuntime::new(), output());
+    let (local, output) = (LocalRuntime::new().unwrap(), output());
     let id = local.block_on(async { task::spawn_local(async { output }).id() });
     drop(local);
     assert_eq!(receiver.recv().unwrap(), Some(id));

@@ -1,7 +1,7 @@
 //! Tests of items that have tokio's names: the builder, the local runtime, and the arguments of the
 //! hooks.
 use selvedge::{
-    Builder, JoinSet, LocalSet, TaskMeta, runtime, spawn_local,
+    Builder, JoinSet, LocalRuntime, LocalSet, TaskMeta, runtime, spawn_local,
     task::{self, JoinHandle},
 };
 use std::{
@@ -187,7 +187,7 @@ fn polled_set_counts_before_an_entered_one() {
 
 #[test]
 fn tasks_of_a_local_runtime_spawn_local_ones() {
-    let runtime = runtime::LocalRuntime::new().unwrap();
+    let runtime = LocalRuntime::new().unwrap();
     let here = thread::current().id();
     let there = runtime.block_on(async {
         let outer = task::spawn(async { spawn_local(async { thread::current().id() }).await });
@@ -205,7 +205,7 @@ fn local_runtime_drops_its_tasks_inside_it() {
         }
     }
     let inside = Rc::new(Cell::new(false));
-    let runtime = runtime::LocalRuntime::new().unwrap();
+    let runtime = LocalRuntime::new().unwrap();
     let held = Spawns(inside.clone());
     runtime.spawn_local(async move {
         let _held = held;
@@ -217,7 +217,7 @@ fn local_runtime_drops_its_tasks_inside_it() {
 
 #[test]
 fn local_runtime_goes_on_after_a_panic_of_its_future() {
-    let runtime = runtime::LocalRuntime::new().unwrap();
+    let runtime = LocalRuntime::new().unwrap();
     let panics = || runtime.block_on(async { panic!("of the future") });
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     assert_eq!(runtime.block_on(spawn_in(&runtime)).unwrap(), 7);
@@ -227,7 +227,7 @@ fn local_runtime_goes_on_after_a_panic_of_its_future() {
     );
 }
 
-fn spawn_in(runtime: &runtime::LocalRuntime) -> JoinHandle<u32> {
+fn spawn_in(runtime: &LocalRuntime) -> JoinHandle<u32> {
     let _entered = runtime.enter();
     spawn_local(async { 7 })
 }

@@ -89,7 +89,6 @@ mod unwind {
 
     assert_impl_all!(Runtime: UnwindSafe, RefUnwindSafe);
     assert_impl_all!(LocalRuntime: UnwindSafe, RefUnwindSafe);
-    assert_impl_all!(selvedge::runtime::LocalRuntime: UnwindSafe, RefUnwindSafe);
     assert_impl_all!(Handle: UnwindSafe, RefUnwindSafe);
     assert_impl_all!(JoinHandle<NotSync>: UnwindSafe, RefUnwindSafe);
     assert_impl_all!(AbortHandle: UnwindSafe, RefUnwindSafe);

@@ -151,6 +151,13 @@ pub trait Park {
     /// nor panics, and does not call the scheduler. If a wake failed to unpark the thread, the
     /// worker would stay parked, and count as awake forever.
     ///
+    /// Any thread may call the waker, clone it or drop it, also while the parker moves to another
+    /// thread, and also after the parker was dropped: a wake that comes then does nothing. So the
+    /// waker owns its share of whatever it uses, such as the flag and the condition variable of
+    /// `Bell` above in an `Arc`, or a descriptor that the last of its owners closes. It borrows
+    /// nothing from the parker, and names no thread, because the parker may wait in another one
+    /// next time.
+    ///
     /// ```
     /// use std::{sync::Arc, task::{Wake, Waker}};
     /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -83,7 +83,7 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     assert!(
         scope::holds_up() != HoldsUp::LocalSet,
         "block_in_place was called in a LocalSet or LocalRuntime, whose tasks no other thread can \
-         run: use spawn_blocking instead, by the `Handle` of a runtime"
+         run: use spawn_blocking instead"
     );
     let f = || scope::within(In::BlockInPlace, || coop_budget::Scope::unlimited().run(f));
     // Without its core the thread has no turn. So it keeps the turn's group, even if the core is

@@ -1,13 +1,10 @@
 //! The runtime's timers and sockets, in builds with `net-driver`.
-use crate::{
-    scope,
-    worker::{
-        park::{self, Park},
-        shared::Shared,
-    },
+use crate::worker::{
+    park::{self, Park},
+    shared::Shared,
 };
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
-use std::{cell::Cell, fmt, future::Future, io, sync::Arc, task::Waker, time::Duration};
+use std::{future::Future, io, sync::Arc, task::Waker, time::Duration};
 
 #[cfg_attr(not(feature = "test-util"), path = "driver/no_clock.rs")]
 mod clock;
@@ -237,99 +234,4 @@ impl DrivenEvents {
 /// Collects all timers that are due, and all events of sockets that have come, without a wait.
 pub(crate) fn poll_all(park: &mut EventsPark) {
     park.poll_all();
-}
-
-/// The driver of a `LocalRuntime`. The first call of a method here makes the driver.
-#[derive(Default)]
-pub(crate) struct LocalEvents(Cell<LocalPark>);
-
-#[derive(Default)]
-enum LocalPark {
-    #[default]
-    NotMade,
-    /// No call is under way. Boxed, as each call moves the driver and its park out and back.
-    Idle(Box<(Driver, WorkerPark)>),
-    /// A call of a method has taken the driver and its park.
-    Taken,
-}
-
-impl LocalEvents {
-    /// Blocks the thread on a future, in the scope of the driver.
-    ///
-    /// # Panics
-    /// If the call comes from inside another call of this or another method: from a future that
-    /// the outer call polls, or from a waker that the outer call calls.
-    #[track_caller]
-    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.with(|_, park| park.block_on(future))
-    }
-
-    /// Fires timers that are due, and polls the sockets if no thread has polled them for a while.
-    /// Does not wait.
-    ///
-    /// # Panics
-    /// As [`block_on`](Self::block_on).
-    #[track_caller]
-    pub(crate) fn poll(&self) {
-        self.collect(|park| park.poll(park::MAX_EVENTS));
-    }
-
-    /// Fires all timers that are due and polls the sockets, without a wait. Returns whether this
-    /// has called wakers.
-    ///
-    /// # Panics
-    /// As [`block_on`](Self::block_on).
-    #[track_caller]
-    pub(crate) fn look(&self) -> bool {
-        self.collect(WorkerPark::poll_all)
-    }
-
-    /// Calls the wakers that `f` collects, in the scope of the driver. Returns whether there were
-    /// any.
-    #[track_caller]
-    fn collect(&self, f: impl FnOnce(&mut WorkerPark)) -> bool {
-        self.with(|driver, park| {
-            f(park);
-            let found = park.has_events();
-            if found {
-                driver.scope(Some(0), || park.deliver());
-            }
-            found
-        })
-    }
-
-    /// Runs `f` on the driver and its park. A call inside `f` panics. It must not make a second
-    /// driver: if tasks left their timers and sockets there, the first driver would not wait for
-    /// them.
-    #[track_caller]
-    fn with<R>(&self, f: impl FnOnce(&Driver, &mut WorkerPark) -> R) -> R {
-        let park = match self.0.replace(LocalPark::Taken) {
-            LocalPark::NotMade => {
-                let driver = Driver::new(1);
-                let park = driver.park(0);
-                Box::new((driver, park))
-            }
-            LocalPark::Idle(park) => park,
-            LocalPark::Taken => scope::refuse_nested_block_on(None),
-        };
-        let mut put_back = PutBack(&self.0, Some(park));
-        let (driver, park) = &mut **put_back.1.as_mut().expect("only the drop takes it");
-        f(driver, park)
-    }
-}
-
-/// Puts the driver and its park back when this is dropped.
-struct PutBack<'a>(&'a Cell<LocalPark>, Option<Box<(Driver, WorkerPark)>>);
-
-impl Drop for PutBack<'_> {
-    fn drop(&mut self) {
-        self.0
-            .set(self.1.take().map_or(LocalPark::NotMade, LocalPark::Idle));
-    }
-}
-
-impl fmt::Debug for LocalEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LocalEvents")
-    }
 }

@@ -125,18 +125,3 @@ impl DrivenEvents {
         park
     }
 }
-
-#[derive(Debug, Default)]
-pub(crate) struct LocalEvents;
-
-impl LocalEvents {
-    pub(crate) fn poll(&self) {}
-
-    pub(crate) fn look(&self) -> bool {
-        false
-    }
-
-    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        ThreadPark::block_on(future)
-    }
-}

@@ -214,8 +214,9 @@ impl Core {
         scheduler == Scheduler::of(&self.shared)
     }
 
+    /// Whether tasks of this runtime go to another queue than the plain one: none do.
     #[inline(always)]
-    pub(crate) fn is_of_runtime(&self, _: Scheduler) -> bool {
+    pub(crate) fn is_grouped_for(&self, _: Scheduler) -> bool {
         false
     }
 

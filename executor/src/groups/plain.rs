@@ -28,9 +28,11 @@ impl Core {
         self.queue.plain.get() == Some(scheduler)
     }
 
-    /// Whether tasks with this scheduler are of this worker's runtime. The caller has such a task.
+    /// Whether tasks with this scheduler, for which the queue [is not plain](Self::is_plain_for),
+    /// are of this worker's runtime: then their group says which queue they go to. The caller has
+    /// such a task.
     #[inline]
-    pub(crate) fn is_of_runtime(&self, scheduler: Scheduler) -> bool {
+    pub(crate) fn is_grouped_for(&self, scheduler: Scheduler) -> bool {
         scheduler.is(&self.shared)
     }
 

@@ -1,7 +1,7 @@
-//! `runtime::LocalRuntime`: tokio's runtime of one thread.
+//! `LocalRuntime`: a runtime of one thread, which also takes futures that are not `Send`.
 use crate::{
     EnterGuard, Handle, JoinHandle, LocalSet, Runtime, RuntimeMetrics,
-    current_thread::{Progress, RUNS},
+    current_thread::{Progress, TURN},
 };
 use std::{
     fmt,
@@ -33,9 +33,7 @@ pub struct LocalOptions {
 ///
 /// This type is a runtime of the flavor [`CurrentThread`](crate::RuntimeFlavor::CurrentThread) with
 /// a [`LocalSet`]. The runtime's tasks and those of the set run in the thread that is in
-/// [`block_on`](Self::block_on). The methods have tokio's signatures.
-/// [`selvedge_executor::LocalRuntime`](crate::LocalRuntime) is smaller: it has only tasks that stay
-/// in their thread.
+/// [`block_on`](Self::block_on). The methods have tokio's names and signatures.
 ///
 /// # Drop
 /// The tasks of the set are dropped first, in this thread, inside the runtime. Then the runtime is
@@ -43,7 +41,7 @@ pub struct LocalOptions {
 /// [nothing](crate::Runtime#fork).
 ///
 /// ```
-/// use selvedge_executor::{runtime::LocalRuntime, spawn_local};
+/// use selvedge_executor::{LocalRuntime, spawn_local};
 /// use std::rc::Rc;
 ///
 /// let runtime = LocalRuntime::new()?;
@@ -77,7 +75,7 @@ impl LocalRuntime {
     /// Makes a runtime with the default settings.
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// assert_eq!(runtime.block_on(async { 7 }), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -91,7 +89,7 @@ impl LocalRuntime {
     /// Returns a handle, which can also spawn from other threads.
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// let handle = runtime.handle().clone();
     /// let task = std::thread::spawn(move || handle.spawn(async { 7 })).join().unwrap();
     /// assert_eq!(runtime.block_on(task).unwrap(), 7);
@@ -104,7 +102,7 @@ impl LocalRuntime {
     /// Spawns a task that stays in this thread. It runs inside [`block_on`](Self::block_on).
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// let text = std::rc::Rc::new("text");
     /// let task = runtime.spawn_local(async move { text.len() });
     /// assert_eq!(runtime.block_on(task).unwrap(), 4);
@@ -122,7 +120,7 @@ impl LocalRuntime {
     /// Runs a closure on a thread where it may block. See [`Handle::spawn_blocking`].
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// let read = runtime.spawn_blocking(|| std::fs::read("/dev/null"));
     /// assert_eq!(runtime.block_on(read).unwrap()?, []);
     /// # Ok::<(), std::io::Error>(())
@@ -139,7 +137,7 @@ impl LocalRuntime {
     /// Runs a future, and the tasks of this runtime, until the future is ready.
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// let seven = runtime.block_on(async { selvedge_executor::spawn_local(async { 7 }).await.unwrap() });
     /// assert_eq!(seven, 7);
     /// # Ok::<(), std::io::Error>(())
@@ -158,7 +156,7 @@ impl LocalRuntime {
     /// [`Runtime::run_until_stalled`].
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// let (answer, question) = tokio::sync::oneshot::channel();
     /// let (local, shared) = (runtime.spawn_local(question), runtime.handle().spawn(async {
     ///     answer.send(42).unwrap();
@@ -179,7 +177,7 @@ impl LocalRuntime {
     /// ended. See [`Runtime::try_run_one`].
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// let task = runtime.spawn_local(selvedge_executor::yield_now());
     /// assert!(runtime.try_run_one() && task.is_finished());
     /// assert!(!runtime.try_run_one());
@@ -202,7 +200,7 @@ impl LocalRuntime {
     fn run_ready(&self, one: bool) -> bool {
         let _entered = self.set.enter();
         loop {
-            let shared = self.runtime.run_ready(one, RUNS);
+            let shared = self.runtime.run_ready(one, TURN);
             if shared == Progress::Ended {
                 return true;
             }
@@ -218,7 +216,7 @@ impl LocalRuntime {
     /// Makes this runtime and its set the thread's current ones until the guard is dropped.
     ///
     /// ```
-    /// use selvedge_executor::{runtime::LocalRuntime, spawn, spawn_local};
+    /// use selvedge_executor::{LocalRuntime, spawn, spawn_local};
     ///
     /// let runtime = LocalRuntime::new()?;
     /// let tasks = {
@@ -239,7 +237,7 @@ impl LocalRuntime {
     /// ```
     /// use std::time::Duration;
     ///
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// runtime.spawn_blocking(|| std::thread::sleep(Duration::from_secs(3)));
     /// runtime.shutdown_timeout(Duration::from_millis(10));
     /// # Ok::<(), std::io::Error>(())
@@ -252,7 +250,7 @@ impl LocalRuntime {
     /// Shuts the runtime down as its drop does, and does not wait for closures that block.
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// runtime.spawn_blocking(|| std::thread::sleep(std::time::Duration::from_secs(3)));
     /// runtime.shutdown_background();
     /// # Ok::<(), std::io::Error>(())
@@ -265,7 +263,7 @@ impl LocalRuntime {
     /// [`spawn_local`](Self::spawn_local).
     ///
     /// ```
-    /// let runtime = selvedge_executor::runtime::LocalRuntime::new()?;
+    /// let runtime = selvedge_executor::LocalRuntime::new()?;
     /// assert_eq!(runtime.metrics().num_workers(), 1);
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -1,4 +1,4 @@
-//! Tasks that stay on their thread: `LocalSet` and `LocalRuntime`.
+//! Tasks that stay on their thread: `LocalSet`.
 //!
 //! A set is polled as one future. Yet each poll of one of its tasks has a budget of its own, and
 //! takes nothing from the budget of the task that polls the set. That budget is as large as the
@@ -10,8 +10,7 @@
 //! the set's tasks.
 use crate::{
     JoinHandle, Runtime, UnhandledPanic,
-    current_thread::{LOOKS, Progress, RUNS},
-    events::LocalEvents,
+    current_thread::{Progress, TURN},
     local::LocalTasks,
     observe::trace::{self, TaskKind},
     scope::{self, In},
@@ -23,7 +22,7 @@ use std::{
     fmt,
     future::Future,
     mem,
-    panic::{Location, RefUnwindSafe, UnwindSafe},
+    panic::Location,
     pin::Pin,
     rc::Rc,
     task::{Context, Poll},
@@ -197,11 +196,11 @@ impl LocalSet {
         }
     }
 
-    /// Runs ready tasks until none is left, but at most [`RUNS`] of them. With `one`, stops once a
+    /// Runs ready tasks until none is left, but at most [`TURN`] of them. With `one`, stops once a
     /// task has ended.
     pub(crate) fn run_ready(&self, one: bool) -> Progress {
         let mut progress = Progress::None;
-        for _ in 0..RUNS {
+        for _ in 0..TURN {
             let ran = self.polling(|| self.tasks.try_run());
             self.panic_if_ended();
             match ran {
@@ -374,138 +373,20 @@ impl fmt::Debug for LocalSet {
     }
 }
 
-/// Runtime of one thread: the thread that calls [`block_on`](Self::block_on). It starts no thread.
-///
-/// In a child made by `fork`, neither use nor drop it after it has had a socket: the socket and its
-/// poller are those of the parent.
-///
-/// ```
-/// let runtime = selvedge_executor::LocalRuntime::new();
-/// let seven = runtime.block_on(async { selvedge_executor::spawn_local(async { 7 }).await.unwrap() });
-/// assert_eq!(seven, 7);
-/// ```
-#[derive(Debug, Default)]
-pub struct LocalRuntime {
-    set: LocalSet,
-    events: LocalEvents,
-}
-
-// The tasks and the queue are whole after a panic of the future of a `block_on`: no user code runs
-// amid a change of them.
-impl UnwindSafe for LocalRuntime {}
-impl RefUnwindSafe for LocalRuntime {}
-
-impl LocalRuntime {
-    /// Makes a runtime without tasks.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Spawns a task that runs in the current [`block_on`](Self::block_on), or else in the next.
-    #[track_caller]
-    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: 'static> + 'static,
-    {
-        self.set.spawn_local(future)
-    }
-
-    /// Runs the tasks until `future` is ready, and returns its output.
-    ///
-    /// Tasks that have not ended by then go on in the next `block_on`.
-    ///
-    /// # Panics
-    /// As [`Handle::block_on`](crate::Handle::block_on). A call inside a waker also panics, if this
-    /// runtime calls the waker because of a timer or a socket.
-    #[track_caller]
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        scope::assert_may_block_on(None);
-        // The budget of this thread's caller, if it has one, is not renewed meanwhile.
-        self.events
-            .block_on(self.set.run_until(Budgeted { future }))
-    }
-
-    /// Runs the tasks until none is ready, and does not wait for any.
-    ///
-    /// This method also looks for timers that are due and sockets that are ready. A loop of your
-    /// own, such as a game's, can call it once a frame. If a task is always ready, the call does
-    /// not return.
-    ///
-    /// ```
-    /// let runtime = selvedge_executor::LocalRuntime::new();
-    /// let (answer, question) = tokio::sync::oneshot::channel();
-    /// let task = runtime.spawn_local(async { question.await.unwrap() });
-    /// runtime.run_until_stalled(); // The task waits by now.
-    /// answer.send(42).unwrap();
-    /// assert!(!task.is_finished());
-    /// runtime.run_until_stalled();
-    /// assert_eq!(runtime.block_on(task).unwrap(), 42);
-    /// ```
-    ///
-    /// # Panics
-    /// Where [`block_on`](Self::block_on) does. Also if a waker panics: one that another executor
-    /// has left with a timer or a socket.
-    #[track_caller]
-    pub fn run_until_stalled(&self) {
-        scope::assert_may_block_on(None);
-        self.run_ready(false);
-    }
-
-    /// Runs the tasks until one has ended, or none is ready. Returns whether one has ended.
-    ///
-    /// ```
-    /// let runtime = selvedge_executor::LocalRuntime::new();
-    /// runtime.spawn_local(std::future::pending::<()>());
-    /// runtime.spawn_local(selvedge_executor::yield_now());
-    /// runtime.spawn_local(async {});
-    /// assert!(runtime.try_run_one());
-    /// assert!(runtime.try_run_one());
-    /// assert!(!runtime.try_run_one()); // The first task waits forever.
-    /// ```
-    ///
-    /// # Panics
-    /// Where [`block_on`](Self::block_on) does.
-    #[track_caller]
-    pub fn try_run_one(&self) -> bool {
-        scope::assert_may_block_on(None);
-        self.run_ready(true)
-    }
-
-    /// Runs ready tasks until no task is ready and a look at timers and sockets has found nothing.
-    /// With `one`, stops once a task has ended. Returns whether one has ended.
-    ///
-    /// The looks come after each [`RUNS`] polls, as a task may yield until a timer has fired.
-    #[track_caller]
-    fn run_ready(&self, one: bool) -> bool {
-        let mut looks = 0;
-        loop {
-            match self.events.block_on(async { self.set.run_ready(one) }) {
-                Progress::Ended => return true,
-                // A look that found something may have woken tasks.
-                Progress::None if looks < LOOKS && self.events.look() => looks += 1,
-                Progress::None => return false,
-                Progress::Ran => {
-                    looks = 0;
-                    self.events.poll();
-                }
-            }
-        }
-    }
-}
-
 /// Spawns a task on the local set or runtime that this thread polls.
 ///
 /// ```
-/// let runtime = selvedge_executor::LocalRuntime::new();
+/// let runtime = selvedge_executor::LocalRuntime::new()?;
 /// let text = runtime.block_on(async {
 ///     let text = std::rc::Rc::new("not Send");
 ///     *selvedge_executor::spawn_local(async move { text }).await.unwrap()
 /// });
 /// assert_eq!(text, "not Send");
+/// # Ok::<(), std::io::Error>(())
 /// ```
 ///
 /// # Panics
-/// If this thread polls neither a [`LocalSet`] nor a [`LocalRuntime`].
+/// If this thread polls neither a [`LocalSet`] nor a [`LocalRuntime`](crate::LocalRuntime).
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where

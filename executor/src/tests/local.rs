@@ -40,7 +40,7 @@ fn local_tasks_and_others_wake_each_other() {
 
 #[test]
 fn local_tasks_left_by_a_block_on_go_on_in_the_next() {
-    let runtime = LocalRuntime::new();
+    let runtime = LocalRuntime::new().unwrap();
     let turns = Rc::new(Cell::new(0));
     let count = turns.clone();
     let task = runtime.spawn_local(async move {
@@ -58,7 +58,7 @@ fn local_tasks_left_by_a_block_on_go_on_in_the_next() {
 #[test]
 fn blocking_is_refused_where_local_tasks_would_be_held_up() {
     let runtime = workers(1);
-    let local = LocalRuntime::new();
+    let local = LocalRuntime::new().unwrap();
     let error = local.block_on(async {
         let task = spawn_local(async { block_in_place(|| ()) });
         task.await.unwrap_err()
@@ -67,7 +67,8 @@ fn blocking_is_refused_where_local_tasks_would_be_held_up() {
     let handle = runtime.handle().clone();
     let error = local.block_on(local.spawn_local(async move { handle.block_on(async {}) }));
     assert!(error.unwrap_err().is_panic());
-    let error = runtime.block_on(runtime.spawn(async { LocalRuntime::new().block_on(async {}) }));
+    let error =
+        runtime.block_on(runtime.spawn(async { LocalRuntime::new().unwrap().block_on(async {}) }));
     assert!(error.unwrap_err().is_panic());
 }
 
@@ -89,7 +90,7 @@ fn join_set_returns_tasks_in_the_order_in_which_they_end() {
 
 #[test]
 fn main_future_that_never_waits_lets_a_local_task_run() {
-    let runtime = LocalRuntime::new();
+    let runtime = LocalRuntime::new().unwrap();
     let turns = Rc::new(Cell::new(0));
     let count = turns.clone();
     runtime.spawn_local(async move {
@@ -109,7 +110,7 @@ fn main_future_that_never_waits_lets_a_local_task_run() {
 #[test]
 fn local_tasks_that_never_wait_have_equal_turns() {
     // There are as many tasks as the set runs in a round, so each round runs all of them.
-    let runtime = LocalRuntime::new();
+    let runtime = LocalRuntime::new().unwrap();
     let turns = [0; 61].map(|_| Rc::new(Cell::new(0)));
     for count in turns.clone() {
         runtime.spawn_local(async move {
@@ -213,7 +214,7 @@ fn a_destructor_in_a_sets_drop_is_in_the_set() {
     drop(set);
     assert_eq!(count.get(), 2);
 
-    let local = LocalRuntime::new();
+    let local = LocalRuntime::new().unwrap();
     local.spawn_local(holds(InDrop(count.clone())));
     local.block_on(yield_now());
     drop(local);
@@ -304,7 +305,7 @@ fn task_that_a_waker_spawns_in_a_sets_drop_is_cancelled() {
 #[test]
 fn destructor_of_a_run_until_future_is_in_the_set() {
     let count = Rc::new(Cell::new(0));
-    let local = LocalRuntime::new();
+    let local = LocalRuntime::new().unwrap();
     let set = LocalSet::new();
     local.block_on(async {
         // The future is dropped while it waits.
@@ -327,7 +328,7 @@ fn destructor_of_a_run_until_future_is_in_the_set() {
 #[test]
 fn an_output_that_nobody_joins_is_dropped_in_the_set() {
     let count = Rc::new(Cell::new(0));
-    let local = LocalRuntime::new();
+    let local = LocalRuntime::new().unwrap();
     let in_drop = InDrop(count.clone());
     drop(local.spawn_local(async move { in_drop }));
     local.block_on(yield_now());

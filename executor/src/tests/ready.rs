@@ -1,5 +1,8 @@
 //! Tests of the methods that run ready tasks and do not wait, and of spawns of many tasks.
-use crate::{Builder, LocalRuntime, LocalSet, Runtime, UnhandledPanic, runtime, spawn, yield_now};
+use crate::{
+    Builder, LocalRuntime, LocalSet, Runtime, UnhandledPanic, runtime::LocalOptions, spawn,
+    yield_now,
+};
 use std::{
     future::{pending, poll_fn, ready},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -41,7 +44,7 @@ fn run_until_stalled_runs_what_tasks_wake_and_spawn() {
 /// ended, while no task is in the LIFO slot.
 #[test]
 fn try_run_one_stops_at_the_first_end() {
-    let (runtime, local) = (current_thread(), LocalRuntime::new());
+    let (runtime, local) = (current_thread(), LocalRuntime::new().unwrap());
     runtime.spawn_detached(pending::<()>());
     local.spawn_local(pending::<()>());
     let one = runtime.spawn(async {
@@ -59,7 +62,7 @@ fn try_run_one_stops_at_the_first_end() {
 /// Fails if a local task and one of the runtime do not wake each other.
 #[test]
 fn local_runtime_runs_both_kinds_until_stalled() {
-    let runtime = runtime::LocalRuntime::new().unwrap();
+    let runtime = LocalRuntime::new().unwrap();
     let (sender, receiver) = async_channel::bounded::<u32>(1);
     let (back, answers) = async_channel::bounded(1);
     let shared = runtime.handle().spawn(async move {
@@ -91,10 +94,10 @@ async fn yields_until(flag: Arc<AtomicBool>) {
 #[test]
 fn local_task_that_yields_lets_the_runtimes_tasks_run() {
     for runs in [
-        |runtime: &runtime::LocalRuntime| runtime.run_until_stalled(),
-        |runtime: &runtime::LocalRuntime| while runtime.try_run_one() {},
+        |runtime: &LocalRuntime| runtime.run_until_stalled(),
+        |runtime: &LocalRuntime| while runtime.try_run_one() {},
     ] {
-        let runtime = runtime::LocalRuntime::new().unwrap();
+        let runtime = LocalRuntime::new().unwrap();
         let flag = Arc::new(AtomicBool::new(false));
         let waits = runtime.spawn_local(yields_until(flag.clone()));
         runtime.spawn_local(pending::<()>());
@@ -110,10 +113,10 @@ fn local_task_that_yields_lets_the_runtimes_tasks_run() {
 #[test]
 fn task_of_the_runtime_that_yields_lets_local_tasks_run() {
     for runs in [
-        |runtime: &runtime::LocalRuntime| runtime.run_until_stalled(),
-        |runtime: &runtime::LocalRuntime| while runtime.try_run_one() {},
+        |runtime: &LocalRuntime| runtime.run_until_stalled(),
+        |runtime: &LocalRuntime| while runtime.try_run_one() {},
     ] {
-        let runtime = runtime::LocalRuntime::new().unwrap();
+        let runtime = LocalRuntime::new().unwrap();
         let flag = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = async_channel::bounded(1);
         let set = flag.clone();
@@ -206,7 +209,7 @@ fn panic_of_a_task_that_entered_a_set_ends_its_own() {
 fn policy_of_a_builder_holds_for_its_local_runtime() {
     let runtime = Builder::new_current_thread()
         .unhandled_panic(UnhandledPanic::ShutdownRuntime)
-        .build_local(runtime::LocalOptions::default())
+        .build_local(LocalOptions::default())
         .unwrap();
     runtime.spawn_local(async { panic!("on purpose") });
     let waits = || runtime.block_on(pending::<()>());
@@ -304,4 +307,4 @@ fn spawn_many_inherits_the_group() {
 }
 
 #[cfg(feature = "net")]
-mod timers;
+pub(super) mod timers;

@@ -121,7 +121,7 @@ fn runtime_in_a_thread_local_of_its_own_thread_ends() {
 fn runtime_dropped_in_a_local_runtime_waits_for_no_closure() {
     in_time(|| {
         let (sender, receiver) = mpsc::channel::<()>();
-        LocalRuntime::new().block_on(async {
+        LocalRuntime::new().unwrap().block_on(async {
             let inner = workers(1);
             let (begun, begins) = mpsc::channel();
             inner.spawn_blocking(move || {
@@ -285,6 +285,66 @@ fn a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody() {
     block_on(blocked).unwrap();
 }
 
+/// A task leaks a guard of another runtime. The worker's next tasks are in that runtime, and
+/// [`Handle::enter`] says so.
+///
+/// Fails if a hook for a park or its end, or a waker that the worker calls, is there, too.
+#[cfg(feature = "net")]
+#[test]
+fn leaked_guard_leaves_hooks_and_wakers_in_their_runtime() {
+    #[derive(Clone)]
+    struct Reports(
+        mpsc::Sender<(&'static str, Option<crate::RuntimeId>)>,
+        Arc<AtomicBool>,
+    );
+    impl Reports {
+        fn report(&self, place: &'static str) {
+            if self.1.load(SeqCst) {
+                let here = Handle::try_current().map(|here| here.id());
+                self.0.send((place, here.ok())).unwrap();
+            }
+        }
+    }
+    impl std::task::Wake for Reports {
+        fn wake(self: Arc<Self>) {
+            self.report("waker");
+        }
+    }
+    let (sender, receiver) = mpsc::channel();
+    let reports = Reports(sender, Arc::default());
+    let [parks, unparks] = [reports.clone(), reports.clone()];
+    let (one, other) = (
+        Builder::new()
+            .workers(1)
+            .monitor(false)
+            .on_thread_park(move || parks.report("park"))
+            .on_thread_unpark(move || unparks.report("unpark"))
+            .build()
+            .unwrap(),
+        workers(1),
+    );
+    let handle = other.handle().clone();
+    let has_leaked = reports.1.clone();
+    let sleep = block_on(one.spawn(async move {
+        // Only the worker calls the waker, so the call comes after this poll.
+        let sleep = ready::timers::poll_sleeps(1, 1, &Arc::new(reports).into());
+        std::mem::forget(handle.enter());
+        has_leaked.store(true, SeqCst);
+        sleep
+    }));
+    let mut places = vec!["park", "unpark", "waker"];
+    // Each task ends a park. The sleep calls the waker.
+    while !places.is_empty() {
+        let where_it_is = one.spawn(async { Handle::current().id() });
+        assert_eq!(block_on(where_it_is).unwrap(), other.handle().id());
+        for (place, here) in receiver.try_iter() {
+            assert_eq!((place, here), (place, Some(one.handle().id())));
+            places.retain(|&left| left != place);
+        }
+    }
+    drop(sleep);
+}
+
 #[test]
 fn a_thread_locals_destructor_may_enter_and_block_on() {
     struct Last(Handle, mpsc::Sender<(String, i32)>);
@@ -294,7 +354,7 @@ fn a_thread_locals_destructor_may_enter_and_block_on() {
                 let _entered = self.0.enter();
                 self.0.block_on(where_it_spawns())
             };
-            let local = LocalRuntime::new();
+            let local = LocalRuntime::new().unwrap();
             let seven = local.block_on(async { spawn_local(async { 7 }).await.unwrap() });
             self.1.send((name, seven)).unwrap();
         }
@@ -308,7 +368,7 @@ fn a_thread_locals_destructor_may_enter_and_block_on() {
     std::thread::spawn(move || {
         LAST.set(Some(Last(handle.clone(), sender)));
         handle.block_on(async {});
-        LocalRuntime::new().block_on(async {});
+        LocalRuntime::new().unwrap().block_on(async {});
     });
     assert_eq!(receiver.recv_timeout(LONG).unwrap(), ("one-0".into(), 7));
 }

@@ -47,11 +47,13 @@ pub(crate) unsafe fn as_worker<R>(
 }
 
 impl Core {
-    /// Runs `f` in this worker's scope, unless the thread is in that scope: then just runs `f`. The
-    /// core stays with this thread.
+    /// Runs `f` in this worker's scope. If the thread is in that scope, just runs `f`, unless a
+    /// task has leaked an `EnterGuard` there: `f` must not be in the guard's runtime. The core
+    /// stays with this thread.
     pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         debug_assert!(!self.lending.is_allowed(), "it could be given away");
-        if ptr::eq(CORE.with(Cell::get), self) {
+        // Without a guard in the scope, `special_spawns` is false, unless a hook observes spawns.
+        if ptr::eq(CORE.with(Cell::get), self) && !self.special_spawns.get() {
             return f();
         }
         // SAFETY: the core is borrowed until `f` returns, and is not given away.

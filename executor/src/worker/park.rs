@@ -109,7 +109,7 @@ impl Core {
         if self.idle_state.owes_unpark.take() {
             let hooks = &self.shared.hooks;
             let call = || hooks.call_hook(&hooks.on_unpark);
-            self.without_lending(|core| core.outside_of_turns(call));
+            self.without_lending(|core| core.as_worker(|| core.outside_of_turns(call)));
         }
     }
 

@@ -129,7 +129,7 @@ fn schedule_here(scheduler: Scheduler, task: Task, why: WakeKind) -> Option<Task
             if let Some(task) = task.take() {
                 core.schedule_plain(task, why);
             }
-        } else if core.is_of_runtime(scheduler) {
+        } else if core.is_grouped_for(scheduler) {
             if let Some(task) = task.take() {
                 core.schedule(task, why);
             }

@@ -32,9 +32,7 @@ impl<P: Process> AnyCell for ProcessCell<P> {
         let Some(place) = message.downcast_mut::<Option<P::Message>>() else {
             return Err(SendError::NotFound(()));
         };
-        let Some(message) = place.take() else {
-            return Ok(());
-        };
+        let message = place.take().ok_or(SendError::NotFound(()))?;
         self.send(message)
             .map_err(|refused| refused.map(|message| *place = Some(message)))
     }
@@ -215,5 +213,26 @@ impl<P: Process> AnyCell for ProcessCell<P> {
             info.supervisor = more.supervisor;
         }
         info
+    }
+}
+
+#[cfg(all(test, not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::cell::models;
+
+    /// Fails if a send without a message counts as sent, or if a message of another type is taken.
+    #[test]
+    fn send_of_nothing_or_of_another_type_is_refused() {
+        let handle = crate::shared::models::without_threads();
+        let cell = models::spawn(&handle, None);
+        let mut other = Some("text");
+        for message in [&mut None::<()> as &mut dyn Any, &mut other] {
+            assert_eq!(cell.send_any(message), Err(SendError::NotFound(())));
+        }
+        let mut message = Some(());
+        assert_eq!(cell.send_any(&mut message), Ok(()));
+        assert_eq!((message, other), (None, Some("text")));
+        cell.abandon();
     }
 }

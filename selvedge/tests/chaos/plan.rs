@@ -292,7 +292,6 @@ pub enum Sync {
     /// Runs a runtime of this thread, with a task that waits forever.
     Local {
         on: usize,
-        is_full: bool,
         body: Action,
     },
     /// A thread outside of all runtimes.
@@ -765,7 +764,6 @@ impl Generator {
             },
             (4 | 5, Some(on)) if is_nested => Sync::Local {
                 on,
-                is_full: self.random.one_in(2),
                 body: self.action(place.deeper().on(on)),
             },
             (6 | 7, Some(on)) if is_nested => Sync::Thread {

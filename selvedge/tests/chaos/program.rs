@@ -798,23 +798,16 @@ impl Round {
             Sync::Panic => planned_panic(),
             Sync::Bomb => drop(Bomb(Token::new())),
             Sync::BlockOn { on, body } => drop(self.handles[*on].block_on(self.run(body))),
-            Sync::Local { on, is_full, body } => {
+            Sync::Local { on, body } => {
                 let (handle, body) = (self.handles[*on].clone(), self.run(body));
                 let inside = Inside { handle, body };
                 let waits = |token: Token| async move {
                     pending::<()>().await;
                     drop(token);
                 };
-                if *is_full {
-                    let runtime =
-                        selvedge::runtime::LocalRuntime::new().expect("the system has memory");
-                    drop(runtime.spawn_local(waits(Token::new())));
-                    drop(runtime.block_on(runtime.spawn_local(inside)));
-                } else {
-                    let runtime = LocalRuntime::new();
-                    drop(runtime.spawn_local(waits(Token::new())));
-                    drop(runtime.block_on(runtime.spawn_local(inside)));
-                }
+                let runtime = LocalRuntime::new().expect("the system has memory");
+                drop(runtime.spawn_local(waits(Token::new())));
+                drop(runtime.block_on(runtime.spawn_local(inside)));
             }
             Sync::Thread { on, body } => {
                 let (handle, body) = (self.handles[*on].clone(), self.run(body));

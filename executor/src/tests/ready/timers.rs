@@ -6,7 +6,7 @@ use super::*;
 fn run_until_stalled_fires_timers_that_are_due() {
     use net_driver::time::{Duration, sleep};
     let short = Duration::from_millis(2);
-    let (runtime, local) = (current_thread(), LocalRuntime::new());
+    let (runtime, local) = (current_thread(), LocalRuntime::new().unwrap());
     let (one, other) = (
         runtime.spawn(sleep(short)),
         local.spawn_local(async move {
@@ -21,47 +21,36 @@ fn run_until_stalled_fires_timers_that_are_due() {
     assert!(!long.is_finished());
 }
 
-/// Fails, by a hang, if a timer does not fire while a local task is ready, in either runtime.
+/// Fails, by a hang, if a timer does not fire while a local task is ready.
 #[test]
 fn local_task_that_yields_lets_a_timer_fire() {
     use net_driver::time::{Duration, sleep};
     use std::cell::Cell;
 
-    let tasks = || {
+    for one in [false, true] {
+        let local = LocalRuntime::new().unwrap();
         let flag = Rc::new(Cell::new(false));
         let set = flag.clone();
-        let sleeps = async move {
+        local.spawn_local(async move {
             sleep(Duration::from_millis(1)).await;
             set.set(true);
-        };
-        let waits = async move {
+        });
+        let waits = local.spawn_local(async move {
             while !flag.get() {
                 yield_now().await;
             }
-        };
-        (sleeps, waits)
-    };
-    for one in [false, true] {
-        let (local, both) = (LocalRuntime::new(), runtime::LocalRuntime::new().unwrap());
-        let (sleeps, waits) = tasks();
-        local.spawn_local(sleeps);
-        let small = local.spawn_local(waits);
-        let (sleeps, waits) = tasks();
-        both.spawn_local(sleeps);
-        let large = both.spawn_local(waits);
+        });
         if one {
             assert!(local.try_run_one() && local.try_run_one());
-            assert!(both.try_run_one() && both.try_run_one());
         } else {
             local.run_until_stalled();
-            both.run_until_stalled();
         }
-        assert!(small.is_finished() && large.is_finished());
+        assert!(waits.is_finished());
     }
 }
 
 /// The two ways to run all ready tasks: in one call, or one task after another.
-const RUNS: [fn(&runtime::LocalRuntime); 2] = [
+const RUNS: [fn(&LocalRuntime); 2] = [
     |runtime| runtime.run_until_stalled(),
     |runtime| while runtime.try_run_one() {},
 ];
@@ -78,18 +67,14 @@ fn wait_until(time: std::time::Instant) {
 fn local_task_that_a_look_has_woken_runs_before_the_return() {
     use net_driver::time::{Duration, sleep};
     for run in RUNS {
-        let (small, large) = (LocalRuntime::new(), runtime::LocalRuntime::new().unwrap());
-        let tasks = [
-            small.spawn_local(async { sleep(Duration::from_millis(2)).await }),
-            large.spawn_local(async { sleep(Duration::from_millis(2)).await }),
-        ];
-        // The first run arms the timers, and the second one finds them due.
+        let local = LocalRuntime::new().unwrap();
+        let task = local.spawn_local(async { sleep(Duration::from_millis(2)).await });
+        // The first run arms the timer, and the second one finds it due.
         for _ in 0..2 {
-            run(&large);
-            small.run_until_stalled();
+            run(&local);
             wait_until(std::time::Instant::now() + Duration::from_millis(20));
         }
-        assert!(tasks.iter().all(|task| task.is_finished()));
+        assert!(task.is_finished());
     }
 }
 
@@ -119,10 +104,14 @@ fn socket_that_becomes_ready_after_a_look_is_seen() {
             assert!(task.is_finished());
         }
     }
-    let both = runtime::LocalRuntime::new().unwrap();
+    let both = LocalRuntime::new().unwrap();
     check(
         |stream| both.spawn_local(reads(stream)),
         || both.run_until_stalled(),
+    );
+    check(
+        |stream| both.spawn_local(reads(stream)),
+        || while both.try_run_one() {},
     );
     check(
         |stream| both.handle().spawn(reads(stream)),
@@ -132,15 +121,6 @@ fn socket_that_becomes_ready_after_a_look_is_seen() {
     check(
         |stream| runtime.spawn(reads(stream)),
         || runtime.run_until_stalled(),
-    );
-    let local = LocalRuntime::new();
-    check(
-        |stream| local.spawn_local(reads(stream)),
-        || local.run_until_stalled(),
-    );
-    check(
-        |stream| local.spawn_local(reads(stream)),
-        || while local.try_run_one() {},
     );
 }
 
@@ -152,7 +132,7 @@ fn unmonitored() -> Runtime {
 }
 
 /// Polls sleeps of so many milliseconds with this waker, in a runtime's scope.
-fn poll_sleeps(
+pub(in crate::tests) fn poll_sleeps(
     count: usize,
     millis: u64,
     waker: &std::task::Waker,
@@ -181,7 +161,7 @@ async fn sleep_behind(count: usize, waker: std::task::Waker) {
 fn timers_of_foreign_wakers_do_not_end_the_look() {
     use std::time::{Duration, Instant};
     let noop = || std::task::Waker::noop().clone();
-    let (runtime, local) = (unmonitored(), LocalRuntime::new());
+    let (runtime, local) = (unmonitored(), LocalRuntime::new().unwrap());
     let tasks = [
         runtime.spawn(sleep_behind(5_000, noop())),
         local.spawn_local(sleep_behind(5_000, noop())),
@@ -223,7 +203,8 @@ fn waker_that_a_look_calls_may_make_a_timer() {
             self.0.store(true, Relaxed);
         }
     }
-    let (local, arms) = (LocalRuntime::new(), Arc::new(Arms(AtomicBool::new(false))));
+    let local = LocalRuntime::new().unwrap();
+    let arms = Arc::new(Arms(AtomicBool::new(false)));
     let _sleep = local.block_on(async { poll_sleeps(1, 1, &arms.clone().into()) });
     while !arms.0.load(Relaxed) {
         local.run_until_stalled();
@@ -231,7 +212,7 @@ fn waker_that_a_look_calls_may_make_a_timer() {
 }
 
 /// Fails if a waker can call into the `LocalRuntime` that calls the waker. The inner call would
-/// have no driver that lasts.
+/// wait for the worker that its own thread has.
 #[test]
 fn local_runtime_refuses_a_waker_that_blocks_in_it() {
     use net_driver::time::{Duration, sleep};
@@ -257,7 +238,7 @@ fn local_runtime_refuses_a_waker_that_blocks_in_it() {
             }
         }
     }
-    let local = Rc::new(LocalRuntime::new());
+    let local = Rc::new(LocalRuntime::new().unwrap());
     RUNTIME.with(|runtime| runtime.set(local.clone()).unwrap());
     let blocks = Arc::new(Blocks::default());
     let task = local.spawn_local(async { sleep(Duration::from_millis(40)).await });
@@ -274,5 +255,9 @@ fn local_runtime_refuses_a_waker_that_blocks_in_it() {
     local.block_on(task).unwrap();
     let texts = blocks.0.lock().unwrap();
     assert_eq!(texts.len(), 4);
-    assert!(texts.iter().all(|text| text.contains("inside block_on")));
+    assert!(
+        texts
+            .iter()
+            .all(|text| text.contains("block_on was called"))
+    );
 }

@@ -1,6 +1,6 @@
 //! Tests of `fork`, whose child has none of the runtime's threads.
 use crate::process::{is_child, role, run};
-use selvedge::{Builder, Runtime, Tick, park::ThreadPark, runtime::LocalRuntime};
+use selvedge::{Builder, LocalRuntime, Runtime, Tick, park::ThreadPark};
 use std::{
     any::Any,
     future::pending,
