@@ -134,7 +134,7 @@ impl ops::BitOr for Ready {
 
 impl ops::BitOrAssign for Ready {
     fn bitor_assign(&mut self, other: Self) {
-        *self = self.union(other);
+        self.0 |= other.0;
     }
 }
 

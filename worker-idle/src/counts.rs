@@ -35,10 +35,19 @@ fn every_operation_costs_what_the_readme_says() {
     assert_eq!(cost(|| assert!(!idle.try_search())), (0, 0), "half search");
     assert_eq!(cost(|| assert!(!idle.stop_searching())), (1, 0));
     assert_eq!(
+        cost(|| assert!(!idle.stop_searching())),
+        (1, 0),
+        "the last searcher, but nobody sleeps"
+    );
+    idle.sleep(1, false);
+    assert_eq!(cost(|| assert!(idle.try_search())), (1, 0));
+    assert_eq!(
         cost(|| assert!(idle.stop_searching())),
         (1, 1),
-        "the last searcher"
+        "the last searcher beside a sleeper"
     );
+    idle.wake_self(1);
+    idle.stop_searching();
     assert_eq!(cost(|| assert!(idle.try_search())), (1, 0));
     assert_eq!(cost(|| assert!(idle.try_watch(0))), (1, 0));
     assert_eq!(

@@ -257,10 +257,11 @@ impl Idle {
         true
     }
 
-    /// Ends a search that found work. Returns true for the last searcher.
+    /// Ends a search that found work. Returns true for the last searcher, if a worker sleeps.
     ///
-    /// The last searcher must look for more work, and call [`notify`](Self::notify) if there is
-    /// any: while it searched, pushes woke nobody.
+    /// Then the caller must look for more work, and call [`notify`](Self::notify) if there is any:
+    /// while it searched, pushes woke nobody. If no worker sleeps, nobody could be woken, and each
+    /// worker that goes to sleep from now on sees the work itself.
     ///
     /// # Panics
     /// With debug assertions, if no worker searches. Without them the counts are wrong from then
@@ -270,12 +271,12 @@ impl Idle {
         // Ordering: Relaxed, as in `try_search`.
         let before = self.line.counts.fetch_sub(SEARCHING, Relaxed);
         debug_assert!(searching(before) > 0, "no worker searches");
-        let last = searching(before) == 1;
-        if last {
+        let must_look = searching(before) == 1 && sleeping(before) > 0;
+        if must_look {
             // Ordering: SeqCst pairs with the fence in `notify` (rule 3).
             fence(SeqCst);
         }
-        last
+        must_look
     }
 
     /// Announces that `worker` will sleep. The worker must then look at every queue once more.

@@ -29,7 +29,7 @@ use crate::{
         shared::{Remote, Shared},
     },
 };
-use coop_budget::{Budget, Preempt};
+use coop_budget::Budget;
 use std::cell::Cell;
 use sync_shim::{cell::UnsafeCell, sync::Arc};
 use task_header::Owned;
@@ -41,8 +41,10 @@ use task_header::Owned;
 pub(crate) struct Core {
     owned: UnsafeCell<Owned<Scheduler>>,
     pub(crate) queue: Queue,
+    /// The worker's time slice. With it, other threads nudge the worker to look at the injector, or
+    /// request the end of the slice.
     // Declared, and so dropped, before `shared`, which keeps its slices alive.
-    slice: Slice,
+    pub(crate) slice: Slice,
     pub(crate) shared: Arc<Shared>,
     pub(crate) remote: Arc<Remote>,
     /// The settings that every poll reads.
@@ -98,13 +100,6 @@ impl Core {
             // SAFETY: the core is this thread's; the caller guarantees the rest.
             unsafe { &mut *owned }
         })
-    }
-
-    /// The worker's time slice. With it, other threads nudge the worker to look at the injector, or
-    /// request the end of the slice.
-    #[inline]
-    pub(crate) fn slice(&self) -> &Preempt {
-        self.slice.get()
     }
 
     pub(crate) fn has_releases(&self) -> bool {

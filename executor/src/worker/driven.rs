@@ -125,7 +125,7 @@ impl Core {
         let settings = self.begin_run(&task);
         let run = |turns: &Turns<'_>| run::<false>(shared, turns, settings, task);
         Scope::own(Budget::UNLIMITED)
-            .slice(self.slice())
+            .slice(self.slice.get())
             .hook(&OnWorker)
             .turns(run);
         RunQueue::leave(&self.queue, self);

@@ -32,7 +32,9 @@ impl Core {
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Task> {
         let interval_is_over = self.looks.interval.tick();
-        if interval_is_over || self.slice().is_set() || self.looks.forced.get() | self.is_sharing()
+        if interval_is_over
+            || self.slice.get().is_set()
+            || self.looks.forced.get() | self.is_sharing()
         {
             return self.next_specially(interval_is_over);
         }
@@ -57,7 +59,7 @@ impl Core {
     #[inline]
     fn look_before_own(&self, interval_is_over: bool) -> Option<Task> {
         let at_interval = || self.without_lending(Self::at_interval);
-        let is_signalled = || self.slice().is_set() || self.looks.forced.get();
+        let is_signalled = || self.slice.get().is_set() || self.looks.forced.get();
         self.publish_requeued_if(|| interval_is_over || is_signalled());
         let task = interval_is_over.then(at_interval).flatten();
         task.or_else(|| is_signalled().then(|| self.look_at_signal()).flatten())
@@ -118,7 +120,7 @@ impl Core {
     /// Begins a new time slice if a request has ended the last one. Costs a load if none has.
     #[cold]
     fn begin_slice(&self) {
-        let slice = self.slice();
+        let slice = self.slice.get();
         if slice.need_preempt() {
             self.shared.trace.slice(self.index);
             self.counters().ended_slices.add(1);
@@ -133,7 +135,7 @@ impl Core {
     /// It never returns true twice in a row. So the injector gets its turn even if a request ends
     /// every slice.
     pub(crate) fn begin_slice_before_own(&self, interval_is_over: bool) -> bool {
-        let is_over = self.slice().need_preempt();
+        let is_over = self.slice.get().need_preempt();
         self.begin_slice();
         let own_is_next = self.looks.own_is_next(is_over, !self.queue.is_empty());
         if own_is_next {
@@ -144,7 +146,7 @@ impl Core {
 
     fn at_interval(&self) -> Option<Task> {
         // A task in an ended slice would be refused its first operation.
-        if !self.slice().need_preempt() {
+        if !self.slice.get().need_preempt() {
             if let Some(task) = self.look_again() {
                 return Some(task);
             }
@@ -202,7 +204,7 @@ impl Core {
         self.looks.forced.set(false);
         // The signal may have come after the check of `look_before_own`.
         self.publish_requeued_if(|| true);
-        if !self.slice().is_set() {
+        if !self.slice.get().is_set() {
             return self.take_share();
         }
         if self.begin_slice_before_own(false) {
@@ -245,7 +247,10 @@ impl Core {
 
     fn take_one(&self) -> Option<Task> {
         let injector = &self.shared.injector;
-        let task = self.slice().look(|| self.queue.take_one(injector, self))?;
+        let task = self
+            .slice
+            .get()
+            .look(|| self.queue.take_one(injector, self))?;
         self.count_injected(1);
         Some(task)
     }
@@ -276,7 +281,7 @@ impl Core {
             injector, remotes, ..
         } = &*self.shared;
         let look = || self.queue.take_share(injector, remotes.len(), self);
-        let share = self.slice().look(look)?;
+        let share = self.slice.get().look(look)?;
         self.count_injected(1 + share.moved);
         Some(share.first)
     }

@@ -62,7 +62,7 @@ impl Core {
     /// Requeues the task whose poll is over, and which is to run again.
     #[inline(always)]
     pub(crate) fn requeue(&self, task: Task) {
-        if self.slice().need_preempt() | self.is_sharing() {
+        if self.slice.get().need_preempt() | self.is_sharing() {
             self.requeue_specially(task);
         } else {
             self.plain().requeue(task, self);

@@ -17,7 +17,8 @@ fn wakes(idle: &Idle) -> alloc::vec::Vec<usize> {
     core::iter::from_fn(|| {
         let woken = idle.notify()?;
         assert!(idle.was_notified(woken));
-        assert!(idle.stop_searching());
+        let (_, sleeping) = idle.counts();
+        assert_eq!(idle.stop_searching(), sleeping > 0);
         Some(woken)
     })
     .collect()
@@ -68,11 +69,16 @@ fn push_wakes_nobody_while_a_worker_searches() {
 }
 
 #[test]
-fn at_most_half_search_and_stop_reports_the_last() {
+fn at_most_half_search_and_stop_reports_the_last_beside_a_sleeper() {
     let idle = Idle::new(4);
-    assert!(idle.try_search() && idle.try_search() && !idle.try_search());
-    assert!(!idle.stop_searching());
-    assert!(idle.stop_searching());
+    for sleeps in [false, true] {
+        assert!(idle.try_search() && idle.try_search() && !idle.try_search());
+        assert!(!idle.stop_searching());
+        assert_eq!(idle.stop_searching(), sleeps);
+        if !sleeps {
+            idle.sleep(3, false);
+        }
+    }
 }
 
 #[test]
@@ -141,7 +147,7 @@ fn wake_self_beside_a_stalled_notifier_returns() {
     assert_eq!(idle.take_any(), None);
     assert_eq!(sleeping(idle.give_back()), 0);
     assert_eq!(idle.counts(), (1, 0));
-    assert!(idle.stop_searching());
+    assert!(!idle.stop_searching());
     idle.sleep(129, false);
     assert_eq!(idle.notify(), Some(129));
 }

@@ -19,7 +19,7 @@ fn push_and_nudge_racing(look: fn(&Core) -> Option<Task>) {
             .build_driven([ThreadPark::new()]);
         let worker = workers.remove(0);
         let shared = runtime.handle().shared().clone();
-        assert!(worker.core.slice().nudge());
+        assert!(worker.core.slice.get().nudge());
         let pusher = {
             let shared = shared.clone();
             let task = task_header::new_detached(async {}, Scheduler::of(&shared));
@@ -30,7 +30,7 @@ fn push_and_nudge_racing(look: fn(&Core) -> Option<Task>) {
         };
         let found = look(&worker.core);
         pusher.join().unwrap();
-        let is_nudged = worker.core.slice().is_set();
+        let is_nudged = worker.core.slice.get().is_set();
         assert!(found.is_some() || is_nudged, "a task, and no nudge");
         drop((found, shared, runtime));
         worker.run();
