@@ -18,8 +18,8 @@ pub(crate) const RUNTIMES: &[&str] = &[
     "epoll",
 ];
 
-/// The rows, each with its description.
-pub(crate) const ROWS: &[(&str, &str)] = &[
+/// The rows but those of [`OUTSIDE`], each with its description.
+const ROWS: &[(&str, &str)] = &[
     ("spawn_many_remote", "10,000 tasks spawned from outside"),
     (
         "spawn_many_remote_join",
@@ -201,3 +201,41 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
              1 MiB in each; a task for each folder",
     ),
 ];
+
+/// Lists each row twice: free, and pinned.
+macro_rules! placed {
+    ($($name:literal: $what:expr,)*) => {
+        &[$(
+            ($name, $what),
+            (
+                concat!($name, "_pinned"),
+                concat!($what, "; one worker on a processor, the client on another"),
+            ),
+        )*]
+    };
+}
+
+/// The rows whose client is a process of its own, each with its description.
+pub(crate) const OUTSIDE: &[(&str, &str)] = placed! {
+    "hello_open_1k": "1,000 HTTP/1 requests a second by a clock, over 50 connections: p50",
+    "hello_open_5k": "5,000 HTTP/1 requests a second by a clock, over 50 connections: p50",
+    "hello_open_20k": "20,000 HTTP/1 requests a second by a clock, over 50 connections: p50",
+    "mixed_capacity": "messages on 50 connections, each with one of several kinds of work before \
+             its answer, as fast as they are answered",
+    "mixed_10": "the same messages by a clock, at 10 % of tokio's pace in mixed_capacity: p50",
+    "mixed_30": "the same messages by a clock, at 30 % of tokio's pace in mixed_capacity: p50",
+    "mixed_60": "the same messages by a clock, at 60 % of tokio's pace in mixed_capacity: p50",
+    "mixed_80": "the same messages by a clock, at 80 % of tokio's pace in mixed_capacity: p50",
+    "tcp_1": "64 bytes echoed on a TCP connection",
+    "tcp_50": "64 bytes echoed on 50 TCP connections",
+    "udp_1": "a datagram of 64 bytes echoed",
+    "udp_16": "datagrams of 64 bytes echoed, 16 from one peer on their way",
+    "udp_50": "datagrams of 64 bytes echoed, one of each of 50 peers on its way",
+    "uds_1": "64 bytes echoed on a connection of Unix sockets",
+    "uds_50": "64 bytes echoed on 50 connections of Unix sockets",
+};
+
+/// Returns all rows.
+pub(crate) fn rows() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    ROWS.iter().chain(OUTSIDE)
+}

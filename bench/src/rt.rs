@@ -2,6 +2,7 @@
 //!
 //! To add a runtime, write a file that implements [`Rt`]. Add the file's `mod` line here, an entry
 //! to `runtimes.rs`, the runtime's name to `names.rs`, and its package to `Cargo.toml`.
+use messages::{Socket, Work};
 use std::{
     future::Future,
     io,
@@ -42,11 +43,55 @@ macro_rules! serve {
     };
 }
 
+/// Serves messages of up to [`message::MOST`] bytes. The body calls methods as that of `serve` does.
+/// `$setup` prepares an accepted stream.
+macro_rules! serve_messages {
+    ($runtime:ident, $listener:ident, $work:ident, |$stream:ident| $setup:expr) => {{
+        let hub = ($work == Work::Mixed).then(Hub::start::<$runtime>);
+        loop {
+            let (mut $stream, _) = $listener.accept().await.expect("it accepts");
+            $setup;
+            // Each of the two tasks is as large as its own work needs.
+            let Some(hub) = hub.clone() else {
+                $runtime::spawn(async move {
+                    let mut message = [0; message::MOST];
+                    while let Ok(count @ 1..) = $stream.read(&mut message).await
+                        && $stream.write_all(&message[..count]).await.is_ok()
+                    {}
+                });
+                continue;
+            };
+            $runtime::spawn(async move {
+                let mut message = [0; message::MOST];
+                while let Ok(count @ 1..) = $stream.read(&mut message).await {
+                    hub.work::<$runtime>(message[message::KIND]).await;
+                    if $stream.write_all(&message[..count]).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    }};
+}
+
+/// Echoes datagrams, in one task.
+macro_rules! serve_datagrams {
+    ($socket:ident) => {{
+        let mut message = [0; message::MOST];
+        loop {
+            let (count, from) = $socket.recv_from(&mut message).await.expect("it receives");
+            // The peer may have gone.
+            let _ = $socket.send_to(&message[..count], from).await;
+        }
+    }};
+}
+
 pub(crate) mod async_executor;
 #[cfg(target_os = "linux")]
 pub(crate) mod epoll;
 pub(crate) mod futures;
 pub(crate) mod http;
+pub(crate) mod messages;
 pub(crate) mod nexosim;
 pub(crate) mod selvedge;
 pub(crate) mod selvedge_current;
@@ -149,6 +194,13 @@ pub(crate) trait Rt: Sized + 'static {
     /// listener is non-blocking. An outside thread calls this.
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         let _ = (listener, service);
+        unreachable!("{} says that it has no sockets", Self::NAME)
+    }
+
+    /// [`Ask::Net`]: answers messages until the runtime ends. The socket is non-blocking. An outside
+    /// thread calls this. [`Work::Mixed`] also needs [`Ask::Timers`] and [`Ask::Blocking`].
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        let _ = (socket, work);
         unreachable!("{} says that it has no sockets", Self::NAME)
     }
 

@@ -18,6 +18,7 @@ mod latency;
 mod load;
 mod memory;
 mod net;
+mod outside;
 mod rows;
 mod sample;
 mod spawn;
@@ -25,7 +26,7 @@ mod time;
 mod wake;
 
 pub(crate) use rows::rows;
-pub(crate) use sample::{Sample, sample, serve_for_ever};
+pub(crate) use sample::{Sample, Settings, sample, serve_for_ever};
 
 /// Unparks the measuring thread when the last party is done. A `Done` is one word to capture, and
 /// counts nothing but the parties, so that the row measures the runtime.
@@ -79,6 +80,7 @@ pub(crate) struct Measured {
     latencies: Option<[f64; 4]>,
     efficiency: Option<f64>,
     threads: Option<usize>,
+    outside: Option<outside::Outside>,
     spent: Spent,
 }
 
@@ -92,6 +94,7 @@ impl Measured {
             latencies: None,
             efficiency: None,
             threads: None,
+            outside: None,
             spent,
         }
     }

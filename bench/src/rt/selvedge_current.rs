@@ -2,7 +2,8 @@
 //! runs only rows of sockets.
 use super::{
     Ask, Http, Rt, Service,
-    selvedge::{Selvedge, serve_http_with, serve_with},
+    messages::{Socket, Work},
+    selvedge::{Selvedge, serve_http_with, serve_messages_with, serve_with},
 };
 use ::selvedge::{Builder, Runtime};
 use std::{
@@ -26,10 +27,8 @@ impl Rt for CurrentThread {
         Ask::Join,
         Ask::Fair,
         Ask::Background,
-        Ask::Blocking,
         Ask::Budget,
         Ask::Stop,
-        Ask::Timers,
         Ask::Files,
     ];
 
@@ -43,6 +42,11 @@ impl Rt for CurrentThread {
 
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with(listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        self.spawn_outside(serve_messages_with(socket, work));
         Ok(())
     }
 

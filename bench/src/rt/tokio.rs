@@ -3,10 +3,12 @@
 use super::{
     Http, Rt, Service,
     http::{serve_async_io, spawn_connection},
+    messages::{Hub, Socket, Work},
 };
+use crate::message;
 use ::tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, UdpSocket, UnixListener},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
@@ -49,6 +51,11 @@ impl Rt for MultiThread {
 
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        self.spawn_outside(serve_messages_with::<Self>(socket, work));
         Ok(())
     }
 
@@ -135,6 +142,27 @@ pub(super) async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>>
 pub(super) async fn serve_with<R: Rt>(listener: net::TcpListener, service: Service) {
     let listener = TcpListener::from_std(listener).expect("it is registered");
     serve!(R, listener, service).await;
+}
+
+/// Serves messages, on either of tokio's runtimes.
+pub(super) async fn serve_messages_with<R: Rt>(socket: Socket, work: Work) {
+    match socket {
+        Socket::Tcp(listener) => {
+            let listener = TcpListener::from_std(listener).expect("it is registered");
+            let no_delay = "it is a TCP stream";
+            serve_messages!(R, listener, work, |stream| {
+                stream.set_nodelay(true).expect(no_delay)
+            })
+        }
+        Socket::Unix(listener) => {
+            let listener = UnixListener::from_std(listener).expect("it is registered");
+            serve_messages!(R, listener, work, |stream| ())
+        }
+        Socket::Udp(socket) => {
+            let socket = UdpSocket::from_std(socket).expect("it is registered");
+            serve_datagrams!(socket)
+        }
+    }
 }
 
 /// Serves HTTP, on either of tokio's runtimes.

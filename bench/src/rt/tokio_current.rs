@@ -1,7 +1,8 @@
 //! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
 use super::{
     Http, Rt, Service,
-    tokio::{list, proceed, serve_http_with, serve_with},
+    messages::{Socket, Work},
+    tokio::{list, proceed, serve_http_with, serve_messages_with, serve_with},
 };
 use std::{future::Future, io, net::TcpListener, path::PathBuf, thread, time::Duration};
 use tokio::{
@@ -36,6 +37,11 @@ impl Rt for CurrentThread {
 
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        self.spawn_outside(serve_messages_with::<Self>(socket, work));
         Ok(())
     }
 

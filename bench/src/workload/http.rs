@@ -14,9 +14,9 @@ use super::{
         Clients, Dialog, connected, listen, measure, measure_beside, tail, thread_id, throughput,
     },
 };
-use crate::rt::{
-    Http, Rt,
-    http::{BODY, SPIN_PATH},
+use crate::{
+    hello::{is_whole, request},
+    rt::{Http, Rt, http::SPIN_PATH},
 };
 use std::{
     io::{self, Read, Write},
@@ -35,11 +35,6 @@ pub(super) fn serve<R: Rt>(runtime: &R, http: Http) -> io::Result<SocketAddr> {
     let (listener, to) = listen()?;
     runtime.serve_http(listener, http)?;
     Ok(to)
-}
-
-/// Returns an HTTP/1 request for a path.
-fn request(path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()
 }
 
 /// Requests of HTTP/1. In each round of `spin_every` requests of a connection, one takes long.
@@ -91,11 +86,6 @@ impl Dialog for Requests {
         }
         Ok(!self.is_long(at))
     }
-}
-
-fn is_whole(answer: &[u8]) -> bool {
-    let head = answer.strip_suffix(BODY);
-    head.is_some_and(|head| head.starts_with(b"HTTP/1.1 200 ") && head.ends_with(b"\r\n\r\n"))
 }
 
 /// Makes requests on 50 connections.

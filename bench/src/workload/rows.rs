@@ -1,7 +1,13 @@
 //! The rows: each workload with its name and its aim.
-use super::{Measured, coop, fs, http, latency, load, memory, net, repeat, spawn, time, wake};
+use super::{
+    Measured, coop, fs, http, latency, load, memory, net,
+    outside::{CAPACITY, LOADS, Placement},
+    repeat,
+    sample::Settings,
+    spawn, time, wake,
+};
 use crate::{
-    names::ROWS,
+    names,
     rt::{Ask, Rt},
 };
 use std::time::Duration;
@@ -18,6 +24,11 @@ pub(crate) struct Row<R> {
     pub(crate) aim: f64,
     /// The number of workers that the row fixes, if it does.
     pub(super) workers: Option<usize>,
+    pub(super) placement: Placement,
+    /// True if the row's client is a process of its own.
+    pub(crate) is_outside: bool,
+    /// The row in which tokio's capacity for this row is measured.
+    pub(crate) capacity: Option<String>,
     pub(super) measure: Measure<R>,
 }
 
@@ -47,8 +58,15 @@ impl<R: Rt> Row<R> {
         asks: &'static [Ask],
         measure: impl Fn(&R, usize, Duration) -> Option<Measured> + 'static,
     ) -> Self {
-        let named = ROWS.iter().find(|(known, _)| *known == name);
-        let (_, what) = named.expect("`names.rs` has all rows");
+        Self::with(kind, named(name), asks, Box::new(measure))
+    }
+
+    fn with(
+        kind: &'static str,
+        (name, what): (&'static str, &'static str),
+        asks: &'static [Ask],
+        measure: Measure<R>,
+    ) -> Self {
         Self {
             name,
             what,
@@ -57,9 +75,47 @@ impl<R: Rt> Row<R> {
             asks,
             aim: 0.9,
             workers: None,
-            measure: Box::new(measure),
+            placement: Placement::Free,
+            is_outside: false,
+            capacity: None,
+            measure,
         }
     }
+}
+
+fn named(name: &str) -> (&'static str, &'static str) {
+    let mut rows = names::rows();
+    *rows
+        .find(|(known, _)| *known == name)
+        .expect("`names.rs` has all rows")
+}
+
+/// Returns the rows whose client is a process of its own.
+fn outside<R: Rt>(settings: Settings) -> impl Iterator<Item = Row<R>> {
+    let placements = [Placement::Free, Placement::pinned()];
+    let pairs = LOADS
+        .iter()
+        .flat_map(move |load| placements.map(|placement| (load, placement)));
+    pairs.map(move |((name, first, second), placement)| {
+        let load = if settings.second_set { second } else { first };
+        let name = placement.name(name);
+        let measure = move |runtime: &R, workers, at_least| {
+            load.measure(runtime, workers, placement, settings, at_least)
+        };
+        let many = settings.second_set.then_some(4);
+        Row {
+            aim: 1.0,
+            workers: if placement == Placement::Free {
+                many
+            } else {
+                Some(1)
+            },
+            placement,
+            is_outside: true,
+            capacity: load.is_part_of_capacity().then(|| placement.name(CAPACITY)),
+            ..Row::with("outside", named(&name), load.asks(), Box::new(measure))
+        }
+    })
 }
 
 /// The rows with an aim of their own, and these aims.
@@ -101,7 +157,7 @@ const AIMS: &[(&str, f64)] = &[
 ];
 
 /// All rows, under the names that they have in the field.
-pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
+pub(crate) fn rows<R: Rt>(settings: Settings) -> Vec<Row<R>> {
     use Ask::{
         Background, Blocking, Budget, Fair, Files, Foreign, Hyper, Inside, Join, Net, Stop, Tasks,
         Timers,
@@ -356,6 +412,7 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             row.aim = *aim;
         }
     }
+    rows.extend(outside(settings));
     let is_row = |(aim, _): &(&str, f64)| rows.iter().any(|row| row.name == *aim);
     debug_assert!(AIMS.iter().all(is_row), "an aim names no row");
     rows

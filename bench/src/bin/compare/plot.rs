@@ -275,7 +275,7 @@ mod tests {
     /// Fails if a panel cuts the description of a row off.
     #[test]
     fn description_of_each_row_fits_its_panel() {
-        for (row, what) in crate::options::names::ROWS {
+        for (row, what) in crate::options::names::rows() {
             assert!(wrap(what, WORDS).len() <= LINES, "{row}");
         }
     }

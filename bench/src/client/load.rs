@@ -1,0 +1,234 @@
+//! The loops: requests by a clock, or one after the other.
+use super::{
+    arrivals::{Arrivals, Random},
+    dialog::Answer,
+    peer::Peer,
+    spec::{Figures, Spec},
+};
+use crate::{percentiles::quantiles, poller::Poller, usage::Usage};
+use std::{
+    collections::VecDeque,
+    io,
+    time::{Duration, Instant},
+};
+
+/// The time without any answer after which the requests on their way are lost. A machine that is
+/// busy with other things may be as slow.
+const LOST: Duration = Duration::from_secs(20);
+
+/// The least number of requests of a run of an open loop.
+const LEAST: usize = 10;
+
+/// The client's connections. They last from run to run.
+pub(super) struct Load {
+    spec: Spec,
+    poller: Poller,
+    peers: Vec<Peer>,
+    random: Random,
+    message: Vec<u8>,
+}
+
+/// A run's state.
+struct Run {
+    took: Vec<u64>,
+    /// How late the client was at each arrival.
+    late: Vec<u64>,
+    under_way: usize,
+    /// In an open loop: the connections without a request.
+    free: VecDeque<usize>,
+    /// In an open loop: the arrivals that found no free connection.
+    waiting: VecDeque<Instant>,
+    queued: u64,
+    errors: u64,
+    /// When the next request may no longer be sent.
+    end: Instant,
+}
+
+impl Load {
+    pub(super) fn new(spec: Spec) -> io::Result<Self> {
+        Ok(Self {
+            spec,
+            poller: Poller::new()?,
+            peers: Vec::new(),
+            random: Random(1),
+            message: Vec::new(),
+        })
+    }
+
+    pub(super) fn connect(&mut self, count: usize) -> io::Result<()> {
+        for key in self.peers.len()..count {
+            let peer = Peer::connect(&self.spec.to, self.spec.in_flight)?;
+            self.poller.add(peer.fd(), key as u64)?;
+            self.peers.push(peer);
+        }
+        Ok(())
+    }
+
+    /// Makes requests for at least a time, and waits for the last answers.
+    pub(super) fn run(&mut self, span: Duration) -> io::Result<Figures> {
+        let (usage, begun) = (Usage::of_process(), Instant::now());
+        let mut run = Run::new(begun + span, self.peers.len());
+        let seed = self.random.next();
+        let lost = match self.spec.rate {
+            Some(rate) => self.open(&mut run, Arrivals::new(rate, seed))?,
+            None => self.closed(&mut run)?,
+        };
+        let wall = begun.elapsed().as_nanos() as u64;
+        let cpu = (Usage::of_process() - usage).cpu.as_nanos() as u64;
+        Ok(run.figures(lost, wall, cpu))
+    }
+
+    /// Sends each arrival's request on a free connection, or as soon as one is free. Returns the
+    /// number of requests that had no answer.
+    fn open(&mut self, run: &mut Run, mut arrivals: Arrivals) -> io::Result<usize> {
+        let mut next = Some(Instant::now() + arrivals.gap());
+        let mut heard = Instant::now();
+        loop {
+            let mut now = Instant::now();
+            while let Some(due) = next.filter(|due| *due <= now) {
+                run.late.push((now - due).as_nanos() as u64);
+                match run.free.pop_front() {
+                    Some(at) => self.send(run, at, 0, due)?,
+                    None => {
+                        run.waiting.push_back(due);
+                        run.queued += 1;
+                    }
+                }
+                let due = due + arrivals.gap();
+                next = (due < run.end || run.late.len() < LEAST).then_some(due);
+                now = Instant::now();
+            }
+            if next.is_none() && run.under_way == 0 {
+                return Ok(0);
+            }
+            let until = next.map_or(LOST, |due| due.saturating_duration_since(now));
+            if self.receive(run, until)? {
+                heard = now;
+            } else if run.under_way > 0 && now - heard > LOST || run.errors > 0 {
+                return Ok(run.under_way);
+            }
+        }
+    }
+
+    /// Sends as many requests on each connection as may be under way, and the next one at each
+    /// answer. Returns the number of requests that had no answer.
+    fn closed(&mut self, run: &mut Run) -> io::Result<usize> {
+        for at in 0..self.peers.len() {
+            for slot in 0..self.spec.in_flight {
+                self.send(run, at, slot, Instant::now())?;
+            }
+        }
+        let mut heard = Instant::now();
+        while run.under_way > 0 {
+            if self.receive(run, LOST)? {
+                heard = Instant::now();
+            } else if heard.elapsed() > LOST || run.errors > 0 {
+                break;
+            }
+        }
+        Ok(run.under_way)
+    }
+
+    fn send(&mut self, run: &mut Run, at: usize, slot: usize, due: Instant) -> io::Result<()> {
+        let (peer, message) = (&mut self.peers[at], &mut self.message);
+        let dialog = self.spec.dialog;
+        dialog.request(slot, &mut self.random, message);
+        peer.sent[slot] = Some(due);
+        run.under_way += 1;
+        peer.send(message)
+    }
+
+    /// Waits for at most a time, and takes the answers that have come. Returns whether there was
+    /// any.
+    fn receive(&mut self, run: &mut Run, limit: Duration) -> io::Result<bool> {
+        // On a processor of its own the client does not sleep: to be woken would take it as long as
+        // the server takes for an answer.
+        let limit = match self.spec.processor {
+            Some(_) => Duration::ZERO,
+            None => limit,
+        };
+        let mut any = false;
+        for key in self.poller.wait(Some(limit)) {
+            any = true;
+            self.answer(run, key as usize)?;
+        }
+        Ok(any && run.errors == 0)
+    }
+
+    /// Takes what has come on a connection, and sends the requests that follow.
+    fn answer(&mut self, run: &mut Run, at: usize) -> io::Result<()> {
+        loop {
+            let peer = &mut self.peers[at];
+            let is_datagram = peer.is_datagram;
+            let came = peer.receive();
+            let now = Instant::now();
+            let slot = match came {
+                Ok(None) => return Ok(()),
+                Ok(Some(bytes)) => match self.spec.dialog.judge(bytes, is_datagram) {
+                    Answer::Partial => return Ok(()),
+                    Answer::Whole(slot) => Some(slot),
+                    Answer::Wrong => None,
+                },
+                Err(_) => None,
+            };
+            let due = slot.and_then(|slot| Some((slot, peer.sent.get_mut(slot)?.take()?)));
+            let Some((slot, due)) = due else {
+                run.errors += 1;
+                return Ok(());
+            };
+            peer.clear();
+            run.took.push((now - due).as_nanos() as u64);
+            run.under_way -= 1;
+            if self.spec.rate.is_none() {
+                if now < run.end {
+                    self.send(run, at, slot, now)?;
+                }
+            } else if let Some(due) = run.waiting.pop_front() {
+                self.send(run, at, slot, due)?;
+            } else {
+                run.free.push_back(at);
+            }
+            // A connection with one request has nothing more.
+            if self.spec.in_flight == 1 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Run {
+    fn new(end: Instant, peers: usize) -> Self {
+        Self {
+            took: Vec::new(),
+            late: Vec::new(),
+            under_way: 0,
+            // The connections take turns if the server is fast.
+            free: (0..peers).collect(),
+            waiting: VecDeque::new(),
+            queued: 0,
+            errors: 0,
+            end,
+        }
+    }
+
+    fn figures(self, lost: usize, wall: u64, cpu: u64) -> Figures {
+        let done = self.took.len() as u64;
+        let [p50, p99, p999, max] =
+            quantiles(self.took, [500, 990, 999, 1_000]).unwrap_or_default();
+        let late = quantiles(self.late, [990, 1_000]);
+        Figures {
+            done,
+            errors: self.errors,
+            lost: lost as u64,
+            queued: self.queued,
+            wall,
+            cpu,
+            p50,
+            p99,
+            p999,
+            max,
+            late_p99: late.map(|[p99, _]| p99),
+            late_max: late.map(|[_, max]| max),
+        }
+    }
+}
