@@ -1,5 +1,8 @@
 //! Computes the table from the samples: medians, spreads, and the ratios within rounds.
-use super::{Row, Runtime, Sample, Taken, Verdict};
+use super::{
+    Row, Runtime, Sample, Taken, Verdict,
+    outside::{self, Figure},
+};
 use serde::{Deserialize, Serialize};
 
 /// The *yardstick*: the runtime with whose figures the figures of the others are compared.
@@ -20,6 +23,9 @@ pub(super) struct Table {
     pub(super) best_peer: Option<String>,
     /// The runtimes' figures, ours first.
     pub(super) lines: Vec<Line>,
+    /// The reason why the row has no system calls, if it should have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    syscalls_unknown: Option<String>,
 }
 
 /// A runtime's figures in a row. A figure is `None` if no kept sample has it.
@@ -43,9 +49,19 @@ pub(super) struct Line {
     cpu_to_yardstick: Option<f64>,
     p99_to_yardstick: Option<f64>,
     to_best_peer: Option<f64>,
+    /// The figures of a row whose client is a process of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) figures: Vec<Figure>,
     kept: usize,
     rounds: usize,
     taken: usize,
+}
+
+impl Line {
+    fn has_figure(&self, at: usize) -> bool {
+        let figure = self.figures.get(at);
+        figure.is_some_and(|figure| figure.value.is_some())
+    }
 }
 
 impl Table {
@@ -96,6 +112,7 @@ impl Table {
                 to_best_peer: best_peer
                     .as_ref()
                     .and_then(|best| to(best, |sample| Some(sample.value))),
+                figures: outside::figures(taken, rt_name, yardstick),
                 kept: values().count(),
                 rounds,
                 taken: taken.iter().filter(|taken| taken.rt == rt.name).count(),
@@ -110,6 +127,10 @@ impl Table {
             aim: row.aim,
             lines: runtimes.iter().map(line).collect(),
             best_peer,
+            syscalls_unknown: taken.iter().find_map(|taken| {
+                let outside = taken.sample.outside.as_ref()?;
+                outside.syscalls_unknown.clone()
+            }),
         }
     }
 
@@ -120,6 +141,9 @@ impl Table {
 
     pub(super) fn text(&self) -> String {
         let mut text = format!("\n{}: {}\n", self.row, self.what);
+        if let Some(why) = &self.syscalls_unknown {
+            text.push_str(&format!("  system calls are NOT counted: {why}\n"));
+        }
         let has = |figure: fn(&Line) -> Option<f64>| self.lines.iter().any(|l| figure(l).is_some());
         let (p99, efficiency) = (has(|line| line.p99), has(|line| line.efficiency));
         let threads = has(|line| line.threads);
@@ -131,6 +155,15 @@ impl Table {
         columns.push("cpu ns/op".into());
         columns.extend([format!("x {yardstick}"), format!("cpu x {yardstick}")]);
         columns.push("x best peer".into());
+        let shown: Vec<usize> = (0..outside::FIGURES.len())
+            .filter(|at| self.lines.iter().any(|line| line.has_figure(*at)))
+            .collect();
+        if !shown.is_empty() {
+            columns.push("p99 x".into());
+        }
+        for at in &shown {
+            columns.extend([outside::FIGURES[*at].0.into(), "x".into()]);
+        }
         let row = |name: &str, columns: &[String], rest: &str| {
             let columns: String = columns.iter().map(|text| format!("{text:>13}")).collect();
             format!("  {name:<23}{columns}  {rest}\n")
@@ -147,6 +180,13 @@ impl Table {
             columns.push(figure(line.cpu_ns, 1));
             for ratio in [line.to_yardstick, line.cpu_to_yardstick, line.to_best_peer] {
                 columns.push(figure(ratio, 2));
+            }
+            if !shown.is_empty() {
+                columns.push(figure(line.p99_to_yardstick, 2));
+            }
+            for figures in shown.iter().filter_map(|at| line.figures.get(*at)) {
+                columns.push(figure(figures.value, 2));
+                columns.push(figure(figures.to_yardstick, 2));
             }
             let best = match (&self.best_peer, line.parallel) {
                 (Some(best), _) if *best == line.rt => ", the best peer",
@@ -298,6 +338,11 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
                 behind.push(format!("{of} {ratio:.2} x tokio's"));
             }
         }
+        for (figure, (_, of, _)) in line.figures.iter().zip(outside::FIGURES) {
+            if let Some(ratio) = figure.to_yardstick.filter(|ratio| *ratio >= 1.005) {
+                behind.push(format!("{of} {ratio:.2} x tokio's"));
+            }
+        }
         if let (Some(ratio), Some(best)) = (line.to_best_peer, &table.best_peer) {
             match aim {
                 Aim::BestPeer(aim) if ratio > aim && !table.is_no_race() => {
@@ -360,7 +405,7 @@ fn kept<'a>(taken: &'a [Taken], rt: &'a str) -> impl Iterator<Item = &'a Taken> 
 }
 
 /// Returns a figure of each kept sample that has it.
-fn figures<'a>(
+pub(super) fn figures<'a>(
     taken: &'a [Taken],
     rt: &'a str,
     figure: impl Fn(&Sample) -> Option<f64> + 'a,
@@ -375,7 +420,7 @@ fn latencies(taken: &[Taken], rt: &str) -> Option<[f64; 4]> {
 }
 
 /// Returns the median of the ratios in the rounds that have kept samples of both runtimes.
-fn ratio(
+pub(super) fn ratio(
     taken: &[Taken],
     rt: &str,
     to: &str,
@@ -387,7 +432,7 @@ fn ratio(
     }))
 }
 
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -415,6 +460,7 @@ mod tests {
             latencies: None,
             efficiency: None,
             threads: None,
+            outside: None,
             cpu_ns: 2.0 * value,
             round_trip_before_ns: None,
             round_trip_after_ns: None,
@@ -438,6 +484,8 @@ mod tests {
             unit: "ns".into(),
             aim: 0.25,
             without: vec![],
+            outside: false,
+            capacity: None,
         };
         let runtimes = ["ours", "tokio", "smol", "alone"].map(|name| Runtime {
             name: name.into(),

@@ -1,0 +1,93 @@
+//! The figures of a row whose client is a process of its own.
+use super::{Sample, Taken, table};
+use serde::{Deserialize, Serialize};
+
+/// The most nanoseconds by which the client itself may be late at 99 of 100 arrivals.
+const LATE: f64 = 50_000.0;
+
+/// The part of a sample that only such a row has.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Outside {
+    p50: f64,
+    p999: f64,
+    max: f64,
+    rate: f64,
+    queued: u64,
+    late_p99: Option<f64>,
+    late_max: Option<f64>,
+    voluntary: f64,
+    involuntary: f64,
+    syscalls: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) syscalls_unknown: Option<String>,
+    bytes_a_connection: Option<f64>,
+}
+
+impl Outside {
+    /// Whether the client was too late for its clock. Then the sample says little of the server.
+    pub(super) fn is_late(&self) -> bool {
+        self.late_p99.is_some_and(|late| late > LATE)
+    }
+}
+
+/// A figure of a runtime in a row.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+pub(super) struct Figure {
+    /// The median of the kept samples.
+    pub(super) value: Option<f64>,
+    pub(super) to_yardstick: Option<f64>,
+}
+
+/// The figures beside the row's value, p99 and processor time: the word of a table's column, the
+/// words of a sentence, and the figure of a sample.
+pub(super) const FIGURES: [(&str, &str, fn(&Outside) -> Option<f64>); 4] = [
+    ("p50", "p50", |outside| Some(outside.p50)),
+    ("calls/op", "system calls", |outside| outside.syscalls),
+    ("switches/op", "context switches", |outside| {
+        Some(outside.voluntary + outside.involuntary)
+    }),
+    ("bytes/conn", "memory a connection", |outside| {
+        outside.bytes_a_connection
+    }),
+];
+
+/// Returns a runtime's [`FIGURES`], or nothing if the row has none.
+pub(super) fn figures(taken: &[Taken], rt: &str, yardstick: &str) -> Vec<Figure> {
+    if taken.iter().all(|taken| taken.sample.outside.is_none()) {
+        return Vec::new();
+    }
+    let figures = FIGURES.iter().map(|(_, _, figure)| {
+        let of = |sample: &Sample| figure(sample.outside.as_ref()?);
+        Figure {
+            value: table::median(table::figures(taken, rt, of)),
+            to_yardstick: table::ratio(taken, rt, yardstick, of),
+        }
+    });
+    figures.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_that_misses_its_clock_is_late() {
+        let outside = |late_p99| Outside {
+            p50: 1.0,
+            p999: 1.0,
+            max: 1.0,
+            rate: 1.0,
+            queued: 0,
+            late_p99,
+            late_max: None,
+            voluntary: 1.0,
+            involuntary: 0.0,
+            syscalls: None,
+            syscalls_unknown: None,
+            bytes_a_connection: None,
+        };
+        assert!(!outside(None).is_late());
+        assert!(!outside(Some(50_000.0)).is_late());
+        assert!(outside(Some(50_001.0)).is_late());
+    }
+}
