@@ -10,16 +10,21 @@
 //!
 //! The client ends with its standard input. If the sample's process dies meanwhile, a signal ends
 //! the client.
+use crate::work::work;
 use load::Load;
 use spec::{Figures, Order, Spec};
 use std::{
     io::{self, BufRead, Write},
     os::unix::process::parent_id,
+    thread,
     time::Duration,
 };
 
 mod arrivals;
+mod connect;
 mod dialog;
+mod fan_out;
+mod large;
 mod load;
 mod peer;
 mod process;
@@ -31,6 +36,13 @@ pub(crate) use process::Client;
 pub(crate) fn run(spec: &str, parent: u32) -> io::Result<()> {
     die_with_parent(parent)?;
     let spec: Spec = serde_json::from_str(spec)?;
+    for _ in 0..spec.busy {
+        thread::spawn(|| -> ! {
+            loop {
+                work(1_000);
+            }
+        });
+    }
     be_punctual(&spec);
     let mut load = Load::new(spec)?;
     for order in io::stdin().lock().lines() {

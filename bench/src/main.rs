@@ -21,6 +21,7 @@ mod names;
 mod noise;
 mod percentiles;
 mod poller;
+mod random;
 mod rt;
 mod runtimes;
 mod syscalls;

@@ -15,3 +15,18 @@ pub(crate) const MOST: usize = 2_048;
 
 /// The number of kinds. Each is 1 % of the requests.
 pub(crate) const KINDS: u8 = 100;
+
+/// The kind of a message that makes its connection one of those that get the news.
+pub(crate) const SUBSCRIBE: u8 = 200;
+
+/// The kind of a message that is sent on to all of these connections.
+pub(crate) const PUBLISH: u8 = 201;
+
+/// The bytes of a large answer: 1 GiB, or less in a build for tests.
+pub(crate) const LARGE: usize = if cfg!(debug_assertions) {
+    16 * MEBIBYTE
+} else {
+    1_024 * MEBIBYTE
+};
+
+pub(crate) const MEBIBYTE: usize = 1 << 20;

@@ -145,16 +145,37 @@ const ROWS: &[(&str, &str)] = &[
         "how late a sleep of 100 microseconds ends, the runtime being idle: median and p99",
     ),
     (
+        "interval_100",
+        "how late the ticks of 100 intervals of 10 milliseconds are: p99; the processor time is of a \
+             tick",
+    ),
+    (
+        "interval_1k",
+        "how late the ticks of 1,000 intervals of 10 milliseconds are: p99; the processor time is \
+             of a tick",
+    ),
+    (
+        "interval_10k",
+        "how late the ticks of 10,000 intervals of 10 milliseconds are: p99; the processor time is \
+             of a tick",
+    ),
+    (
+        "sleep_storm",
+        "how late 100,000 sleeps of 1 to 100 milliseconds end, each in a task: p99; the processor \
+             time is also that of the spawns",
+    ),
+    (
         "sleepers_1m",
         "resident bytes a task, of a million that sleep and end over 10 seconds; the processor \
              time is of all of it",
     ),
     (
-        "echo_1",
-        "64 bytes echoed on a TCP connection, by one worker; the client has the other processor",
+        "echo_1_inside",
+        "64 bytes echoed on a TCP connection, by one worker; the client, a thread of the process, \
+             has the other processor",
     ),
     (
-        "echo_50",
+        "echo_50_inside",
         "the same on 50 connections at a time, by one client thread",
     ),
     (
@@ -167,8 +188,9 @@ const ROWS: &[(&str, &str)] = &[
         "echoes on 50 connections beside 16 that always have data, read by 64 bytes: p99",
     ),
     (
-        "connect",
-        "connect, send a byte, get it back, close; one worker, and the client's own processor",
+        "connect_inside",
+        "connect, send a byte, get it back, close; one worker, and another processor for the client, \
+             a thread of the process",
     ),
     (
         "idle_conns",
@@ -233,9 +255,32 @@ pub(crate) const OUTSIDE: &[(&str, &str)] = placed! {
     "udp_50": "datagrams of 64 bytes echoed, one of each of 50 peers on its way",
     "uds_1": "64 bytes echoed on a connection of Unix sockets",
     "uds_50": "64 bytes echoed on 50 connections of Unix sockets",
+    "fan_out_1000": "a message to 1,000 TCP connections, until the last one has it",
+    "big_1gib": "a mebibyte, of 1 GiB from memory to a TCP connection",
+    "file_1gib": "a mebibyte, of 1 GiB from a file in memory to a TCP connection, by 64 KiB",
 };
+
+/// The rows whose client is a process of its own, in one placement.
+pub(crate) const PLACED: &[(&str, &str)] = &[
+    (
+        "loaded_host",
+        "5,000 HTTP/1 requests a second by a clock, beside two threads that compute: p50",
+    ),
+    (
+        "echo_1",
+        "64 bytes echoed on a TCP connection; one worker on a processor, the client on another",
+    ),
+    (
+        "echo_50",
+        "64 bytes echoed on 50 TCP connections; one worker on a processor, the client on another",
+    ),
+    (
+        "connect",
+        "connect, send a byte, get it back, close; one worker on a processor, the client on another",
+    ),
+];
 
 /// Returns all rows.
 pub(crate) fn rows() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    ROWS.iter().chain(OUTSIDE)
+    ROWS.iter().chain(OUTSIDE).chain(PLACED)
 }

@@ -9,7 +9,7 @@ use std::{
     net::TcpListener,
     path::PathBuf,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Serves connections. The body calls methods, such as `accept`, `read` and `write_all`, which all
@@ -44,32 +44,64 @@ macro_rules! serve {
 }
 
 /// Serves messages of up to [`message::MOST`] bytes. The body calls methods as that of `serve` does.
-/// `$setup` prepares an accepted stream.
+/// `$setup` prepares an accepted stream. The task of each kind of work is as large as that kind
+/// needs.
 macro_rules! serve_messages {
     ($runtime:ident, $listener:ident, $work:ident, |$stream:ident| $setup:expr) => {{
-        let hub = ($work == Work::Mixed).then(Hub::start::<$runtime>);
+        let work = Shared::start::<$runtime>($work);
         loop {
             let (mut $stream, _) = $listener.accept().await.expect("it accepts");
             $setup;
-            // Each of the two tasks is as large as its own work needs.
-            let Some(hub) = hub.clone() else {
-                $runtime::spawn(async move {
+            match work.clone() {
+                Shared::Echo => $runtime::spawn(async move {
                     let mut message = [0; message::MOST];
                     while let Ok(count @ 1..) = $stream.read(&mut message).await
                         && $stream.write_all(&message[..count]).await.is_ok()
                     {}
-                });
-                continue;
-            };
-            $runtime::spawn(async move {
-                let mut message = [0; message::MOST];
-                while let Ok(count @ 1..) = $stream.read(&mut message).await {
-                    hub.work::<$runtime>(message[message::KIND]).await;
-                    if $stream.write_all(&message[..count]).await.is_err() {
-                        break;
+                }),
+                Shared::Mixed(hub) => $runtime::spawn(async move {
+                    let mut message = [0; message::MOST];
+                    while let Ok(count @ 1..) = $stream.read(&mut message).await {
+                        hub.work::<$runtime>(message[message::KIND]).await;
+                        if $stream.write_all(&message[..count]).await.is_err() {
+                            break;
+                        }
                     }
-                }
-            });
+                }),
+                Shared::FanOut(fan) => $runtime::spawn(async move {
+                    let mut message = [0; message::MOST];
+                    while let Ok(count @ 1..) = $stream.read(&mut message).await {
+                        if message[message::KIND] == message::PUBLISH {
+                            fan.publish();
+                            continue;
+                        }
+                        let mut news = fan.subscribe();
+                        // The first answer says that the subscription counts.
+                        while $stream.write_all(&message[..count]).await.is_ok()
+                            && news.next().await.is_some()
+                        {}
+                    }
+                }),
+                Shared::Memory => $runtime::spawn(async move {
+                    let (mut message, block) = ([0; message::MOST], vec![7; message::MEBIBYTE]);
+                    while let Ok(1..) = $stream.read(&mut message).await {
+                        for _ in 0..message::LARGE / block.len() {
+                            // The client may have gone.
+                            let _ = $stream.write_all(&block).await;
+                        }
+                    }
+                }),
+                Shared::File(path) => $runtime::spawn(async move {
+                    let (mut message, mut block) = ([0; message::MOST], vec![0; 1 << 16]);
+                    while let Ok(1..) = $stream.read(&mut message).await {
+                        let mut file = File::open(&path).await.expect("it is there");
+                        while let Ok(count @ 1..) = file.read(&mut block).await
+                            && $stream.write_all(&block[..count]).await.is_ok()
+                        {
+                        }
+                    }
+                }),
+            }
         }
     }};
 }
@@ -198,7 +230,8 @@ pub(crate) trait Rt: Sized + 'static {
     }
 
     /// [`Ask::Net`]: answers messages until the runtime ends. The socket is non-blocking. An outside
-    /// thread calls this. [`Work::Mixed`] also needs [`Ask::Timers`] and [`Ask::Blocking`].
+    /// thread calls this. Work but [`Work::Echo`] needs further
+    /// features.
     fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
         let _ = (socket, work);
         unreachable!("{} says that it has no sockets", Self::NAME)
@@ -259,6 +292,18 @@ pub(crate) trait Rt: Sized + 'static {
     /// [`Ask::Timers`]: sleeps, in a task.
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
         let _ = span;
+        lacking()
+    }
+
+    /// [`Ask::Timers`]: calls `tick` after each period from `start` on, until it returns false; in a
+    /// task, by the runtime's own intervals.
+    fn interval(
+        start: Instant,
+        period: Duration,
+        tick: impl FnMut() -> bool + Send,
+    ) -> impl Future<Output = ()> + Send {
+        let _ = (start, period);
+        drop(tick);
         lacking()
     }
 

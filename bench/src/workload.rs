@@ -3,6 +3,7 @@
 //! To add a workload, write a function, an entry in `workload/rows.rs`, and its name in `names.rs`.
 use crate::{
     noise::{Spent, Window},
+    percentiles::distribution,
     rt::Rt,
 };
 use std::{
@@ -14,6 +15,7 @@ use std::{
 mod coop;
 mod fs;
 mod http;
+mod interval;
 mod latency;
 mod load;
 mod memory;
@@ -98,6 +100,16 @@ impl Measured {
             spent,
         }
     }
+}
+
+/// Returns the figures of a row whose value is the time that one operation in a hundred exceeds.
+fn tail(took: Vec<u64>, spent: Spent) -> Option<Measured> {
+    let operations = took.len() as u64;
+    let latencies @ [_, _, p99, _] = distribution(took)?;
+    Some(Measured {
+        latencies: Some(latencies),
+        ..Measured::of(operations, p99, spent)
+    })
 }
 
 /// Whether the workloads are small. A build with debug assertions is for tests, which check that

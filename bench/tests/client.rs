@@ -37,23 +37,12 @@ fn sample() -> (Child, u32) {
     }
 }
 
-/// Sends a signal to a sample, and waits until both processes have ended.
-fn ends_with_its_client(signal: i32) {
+#[test]
+fn client_of_a_killed_sample_ends() {
     let (mut sample, client) = sample();
-    // SAFETY: `kill` has no preconditions.
-    unsafe { libc::kill(sample.id() as i32, signal) };
+    sample.kill().unwrap();
     sample.wait().unwrap();
     while parent_of(client).is_some() {
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-#[test]
-fn client_of_a_killed_sample_ends() {
-    ends_with_its_client(libc::SIGKILL);
-}
-
-#[test]
-fn client_of_an_interrupted_sample_ends() {
-    ends_with_its_client(libc::SIGINT);
 }

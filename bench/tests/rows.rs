@@ -29,6 +29,9 @@ mod noise;
 #[path = "../src/percentiles.rs"]
 mod percentiles;
 #[allow(dead_code)]
+#[path = "../src/random.rs"]
+mod random;
+#[allow(dead_code)]
 #[path = "../src/client/spec.rs"]
 mod spec;
 #[allow(dead_code)]

@@ -1,6 +1,6 @@
 //! The bytes of requests and answers.
-use super::{arrivals::Random, spec::Dialog};
-use crate::{hello, message};
+use super::spec::Dialog;
+use crate::{hello, message, random::Random};
 
 /// The byte of a message that has no other meaning.
 const FILL: u8 = 7;
@@ -20,7 +20,8 @@ impl Dialog {
         to.clear();
         let bytes = match self {
             Self::Hello => return to.extend(hello::request("/")),
-            Self::Echo(bytes) | Self::Mixed(bytes) => bytes,
+            Self::Echo(bytes) | Self::Mixed(bytes) | Self::FanOut(bytes) => bytes,
+            Self::Large | Self::Connect => message::HEAD,
         };
         to.resize(bytes, FILL);
         to[message::SLOT] = slot as u8;
@@ -34,7 +35,8 @@ impl Dialog {
         match self {
             Self::Hello if hello::is_whole(answer) => Answer::Whole(0),
             Self::Hello => Answer::Partial,
-            Self::Echo(bytes) | Self::Mixed(bytes) => {
+            Self::Large | Self::Connect => Answer::Wrong,
+            Self::Echo(bytes) | Self::Mixed(bytes) | Self::FanOut(bytes) => {
                 if answer.len() < bytes && !is_datagram {
                     return Answer::Partial;
                 }

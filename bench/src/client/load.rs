@@ -1,11 +1,12 @@
 //! The loops: requests by a clock, or one after the other.
 use super::{
-    arrivals::{Arrivals, Random},
+    arrivals::Arrivals,
+    connect,
     dialog::Answer,
     peer::Peer,
-    spec::{Figures, Spec},
+    spec::{Dialog, Figures, Spec},
 };
-use crate::{percentiles::quantiles, poller::Poller, usage::Usage};
+use crate::{message::KIND, percentiles::quantiles, poller::Poller, random::Random, usage::Usage};
 use std::{
     collections::VecDeque,
     io,
@@ -14,34 +15,36 @@ use std::{
 
 /// The time without any answer after which the requests on their way are lost. A machine that is
 /// busy with other things may be as slow.
-const LOST: Duration = Duration::from_secs(20);
+pub(super) const LOST: Duration = Duration::from_secs(20);
 
 /// The least number of requests of a run of an open loop.
 const LEAST: usize = 10;
 
 /// The client's connections. They last from run to run.
 pub(super) struct Load {
-    spec: Spec,
-    poller: Poller,
-    peers: Vec<Peer>,
+    pub(super) spec: Spec,
+    pub(super) poller: Poller,
+    pub(super) peers: Vec<Peer>,
+    /// Number of connections that need not subscribe any more. The first one never does.
+    pub(super) subscribed: usize,
     random: Random,
     message: Vec<u8>,
 }
 
 /// A run's state.
-struct Run {
-    took: Vec<u64>,
+pub(super) struct Run {
+    pub(super) took: Vec<u64>,
     /// How late the client was at each arrival.
     late: Vec<u64>,
-    under_way: usize,
+    pub(super) under_way: usize,
     /// In an open loop: the connections without a request.
     free: VecDeque<usize>,
     /// In an open loop: the arrivals that found no free connection.
     waiting: VecDeque<Instant>,
     queued: u64,
-    errors: u64,
+    pub(super) errors: u64,
     /// When the next request may no longer be sent.
-    end: Instant,
+    pub(super) end: Instant,
 }
 
 impl Load {
@@ -50,18 +53,25 @@ impl Load {
             spec,
             poller: Poller::new()?,
             peers: Vec::new(),
+            subscribed: 1,
             random: Random(1),
             message: Vec::new(),
         })
     }
 
     pub(super) fn connect(&mut self, count: usize) -> io::Result<()> {
+        if self.spec.dialog == Dialog::Connect {
+            return Ok(());
+        }
         for key in self.peers.len()..count {
             let peer = Peer::connect(&self.spec.to, self.spec.in_flight)?;
             self.poller.add(peer.fd(), key as u64)?;
             self.peers.push(peer);
         }
-        Ok(())
+        match self.spec.dialog {
+            Dialog::FanOut(_) => self.subscribe(),
+            _ => Ok(()),
+        }
     }
 
     /// Makes requests for at least a time, and waits for the last answers.
@@ -69,9 +79,12 @@ impl Load {
         let (usage, begun) = (Usage::of_process(), Instant::now());
         let mut run = Run::new(begun + span, self.peers.len());
         let seed = self.random.next();
-        let lost = match self.spec.rate {
-            Some(rate) => self.open(&mut run, Arrivals::new(rate, seed))?,
-            None => self.closed(&mut run)?,
+        let lost = match (self.spec.dialog, self.spec.rate) {
+            (Dialog::Connect, _) => connect::run(&self.spec.to, &mut run)?,
+            (Dialog::FanOut(_), _) => self.fan_out(&mut run)?,
+            (Dialog::Large, _) => self.large(&mut run)?,
+            (_, Some(rate)) => self.open(&mut run, Arrivals::new(rate, seed))?,
+            (_, None) => self.closed(&mut run)?,
         };
         let wall = begun.elapsed().as_nanos() as u64;
         let cpu = (Usage::of_process() - usage).cpu.as_nanos() as u64;
@@ -130,29 +143,48 @@ impl Load {
     }
 
     fn send(&mut self, run: &mut Run, at: usize, slot: usize, due: Instant) -> io::Result<()> {
+        run.under_way += 1;
+        self.request(at, slot, None, due)
+    }
+
+    /// Sends a request, of a kind or of any one.
+    pub(super) fn request(
+        &mut self,
+        at: usize,
+        slot: usize,
+        kind: Option<u8>,
+        due: Instant,
+    ) -> io::Result<()> {
         let (peer, message) = (&mut self.peers[at], &mut self.message);
         let dialog = self.spec.dialog;
         dialog.request(slot, &mut self.random, message);
+        if let Some(kind) = kind {
+            message[KIND] = kind;
+        }
         peer.sent[slot] = Some(due);
-        run.under_way += 1;
         peer.send(message)
     }
 
     /// Waits for at most a time, and takes the answers that have come. Returns whether there was
     /// any.
     fn receive(&mut self, run: &mut Run, limit: Duration) -> io::Result<bool> {
+        let mut any = false;
+        for key in self.wait(limit) {
+            any = true;
+            self.answer(run, key as usize)?;
+        }
+        Ok(any && run.errors == 0)
+    }
+
+    /// Waits for at most a time, and returns the connections on which something has come.
+    pub(super) fn wait(&mut self, limit: Duration) -> impl Iterator<Item = u64> + use<> {
         // On a processor of its own the client does not sleep: to be woken would take it as long as
         // the server takes for an answer.
         let limit = match self.spec.processor {
             Some(_) => Duration::ZERO,
             None => limit,
         };
-        let mut any = false;
-        for key in self.poller.wait(Some(limit)) {
-            any = true;
-            self.answer(run, key as usize)?;
-        }
-        Ok(any && run.errors == 0)
+        self.poller.wait(Some(limit))
     }
 
     /// Takes what has come on a connection, and sends the requests that follow.

@@ -89,6 +89,22 @@ impl Peer {
         }
     }
 
+    /// Drops up to so many bytes of what has come, without a copy. Returns their number, and 0 if
+    /// nothing has come.
+    pub(super) fn skip(&self, most: usize) -> io::Result<usize> {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: with `MSG_TRUNC` TCP writes nothing to the pointer.
+        let count = unsafe { libc::recv(self.fd(), std::ptr::null_mut(), most, flags) };
+        match count {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            1.. => Ok(count as usize),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                error => Err(error),
+            },
+        }
+    }
+
     /// Makes room for the next answer.
     pub(super) fn clear(&mut self) {
         self.len = 0;

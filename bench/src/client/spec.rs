@@ -12,6 +12,8 @@ pub(crate) struct Spec {
     /// Requests a second, at the times of a Poisson process; each takes a connection that is free.
     /// `None` is a closed loop: the next request follows the answer.
     pub(crate) rate: Option<f64>,
+    /// Number of threads that compute without end beside the client.
+    pub(crate) busy: usize,
     /// The processor that the client has for itself. There it never sleeps.
     pub(crate) processor: Option<usize>,
 }
@@ -32,6 +34,13 @@ pub(crate) enum Dialog {
     Echo(usize),
     /// A message of so many bytes that comes back after some work. The client draws the kind.
     Mixed(usize),
+    /// A message of so many bytes on the first connection, which comes back on all others.
+    FanOut(usize),
+    /// A message on the first connection, and [`LARGE`](crate::message::LARGE) bytes in answer. One
+    /// mebibyte counts as a request.
+    Large,
+    /// A connection of its own for a byte and its echo.
+    Connect,
 }
 
 /// An order to the client.

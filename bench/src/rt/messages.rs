@@ -7,7 +7,9 @@ use futures::{
 };
 use std::{
     net::{TcpListener, UdpSocket},
-    os::unix::net::UnixListener,
+    os::{fd::RawFd, unix::net::UnixListener},
+    path::PathBuf,
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
@@ -20,12 +22,61 @@ pub(crate) enum Socket {
     Udp(UdpSocket),
 }
 
-/// The work of a server before it answers.
+/// The work of a server for each message. All but [`Work::Echo`] need a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
+    /// Answers at once.
     Echo,
-    /// By the message's kind, that of [`Hub::work`].
+    /// Answers after the work of the message's kind, that of [`Hub::work`].
     Mixed,
+    /// Sends a message on to all connections that have subscribed.
+    FanOut,
+    /// Answers with [`LARGE`](crate::message::LARGE) bytes from memory.
+    Memory,
+    /// Answers with the bytes of a file, which is open.
+    File(RawFd),
+}
+
+/// The work, with the parts that all connections share.
+#[derive(Clone)]
+pub(super) enum Shared {
+    Echo,
+    Mixed(Hub),
+    FanOut(Fan),
+    Memory,
+    File(PathBuf),
+}
+
+impl Shared {
+    /// Starts what the connections share. A task calls this.
+    pub(super) fn start<R: Rt>(work: Work) -> Self {
+        match work {
+            Work::Echo => Self::Echo,
+            Work::Mixed => Self::Mixed(Hub::start::<R>()),
+            Work::FanOut => Self::FanOut(Fan::default()),
+            Work::Memory => Self::Memory,
+            Work::File(fd) => Self::File(format!("/proc/self/fd/{fd}").into()),
+        }
+    }
+}
+
+/// The connections that get the news.
+#[derive(Clone, Default)]
+pub(super) struct Fan(Arc<Mutex<Vec<mpsc::UnboundedSender<()>>>>);
+
+impl Fan {
+    pub(super) fn subscribe(&self) -> mpsc::UnboundedReceiver<()> {
+        let (sender, news) = mpsc::unbounded();
+        self.0.lock().expect("no holder panics").push(sender);
+        news
+    }
+
+    pub(super) fn publish(&self) {
+        for connection in &*self.0.lock().expect("no holder panics") {
+            // The connection may have ended.
+            let _ = connection.unbounded_send(());
+        }
+    }
 }
 
 /// Sends to a task that answers requests of all connections.
@@ -34,7 +85,7 @@ pub(super) struct Hub(mpsc::UnboundedSender<oneshot::Sender<()>>);
 
 impl Hub {
     /// Starts the task.
-    pub(super) fn start<R: Rt>() -> Self {
+    fn start<R: Rt>() -> Self {
         let (hub, mut requests) = mpsc::unbounded::<oneshot::Sender<()>>();
         R::spawn(async move {
             while let Some(back) = requests.next().await {

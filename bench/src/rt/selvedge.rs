@@ -2,11 +2,14 @@
 use super::{
     Ask, Http, Rt, Service,
     http::{HEAD, answer, serve_async_io},
-    messages::{Hub, Socket, Work},
+    messages::{Shared, Socket, Work},
 };
 use crate::message;
-use ::futures::{AsyncReadExt, AsyncWriteExt};
-use ::selvedge::net::{Polling, TcpListener, UdpSocket, UnixListener};
+use ::futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use ::selvedge::{
+    fs::File,
+    net::{Polling, TcpListener, UdpSocket, UnixListener},
+};
 use hyper::service::service_fn;
 use selvedge_hyper::SelvedgeTimer;
 use std::{
@@ -15,7 +18,7 @@ use std::{
     io, net,
     path::PathBuf,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 pub(crate) struct Selvedge(selvedge::Runtime);
@@ -98,6 +101,16 @@ impl Rt for Selvedge {
 
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
         selvedge::time::sleep(span)
+    }
+
+    async fn interval(start: Instant, period: Duration, mut tick: impl FnMut() -> bool + Send) {
+        let mut interval = selvedge::time::interval_at((start + period).into(), period);
+        loop {
+            interval.tick().await;
+            if !tick() {
+                break;
+            }
+        }
     }
 
     fn timeout(

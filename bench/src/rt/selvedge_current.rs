@@ -23,7 +23,6 @@ impl Rt for CurrentThread {
     const PARALLEL: bool = false;
     const LACKS: &'static [Ask] = &[
         Ask::Tasks,
-        Ask::Inside,
         Ask::Join,
         Ask::Fair,
         Ask::Background,

@@ -3,11 +3,12 @@
 use super::{
     Ask, Http, Rt, Service,
     http::serve_async_io,
-    messages::{Hub, Socket, Work},
+    messages::{Shared, Socket, Work},
 };
 use crate::message;
 use ::smol::{
     Executor,
+    fs::File,
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, UdpSocket, unix::UnixListener},
     stream::StreamExt,
@@ -18,7 +19,7 @@ use std::{
     io, net,
     path::PathBuf,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 static EXECUTOR: Executor<'static> = Executor::new();
@@ -105,6 +106,11 @@ impl Rt for Smol {
         async move {
             timer.await;
         }
+    }
+
+    async fn interval(start: Instant, period: Duration, mut tick: impl FnMut() -> bool + Send) {
+        let mut interval = smol::Timer::interval_at(start + period, period);
+        while interval.next().await.is_some() && tick() {}
     }
 
     fn timeout(

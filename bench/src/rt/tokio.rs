@@ -3,10 +3,12 @@
 use super::{
     Http, Rt, Service,
     http::{serve_async_io, spawn_connection},
-    messages::{Hub, Socket, Work},
+    messages::{Shared, Socket, Work},
 };
 use crate::message;
+use ::futures::StreamExt;
 use ::tokio::{
+    fs::File,
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, UdpSocket, UnixListener},
 };
@@ -16,7 +18,7 @@ use std::{
     io, net,
     path::PathBuf,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -110,6 +112,14 @@ impl Rt for MultiThread {
         tokio::time::sleep(span)
     }
 
+    fn interval(
+        start: Instant,
+        period: Duration,
+        tick: impl FnMut() -> bool + Send,
+    ) -> impl Future<Output = ()> + Send {
+        interval(start, period, tick)
+    }
+
     fn timeout(
         limit: Duration,
         future: impl Future<Output = ()> + Send,
@@ -127,6 +137,21 @@ impl Rt for MultiThread {
 pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
     ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
     Poll::Ready(())
+}
+
+/// Calls `tick` after each period, on either of tokio's runtimes.
+pub(super) async fn interval(
+    start: Instant,
+    period: Duration,
+    mut tick: impl FnMut() -> bool + Send,
+) {
+    let mut interval = tokio::time::interval_at((start + period).into(), period);
+    loop {
+        interval.tick().await;
+        if !tick() {
+            break;
+        }
+    }
 }
 
 /// Lists a directory, on either of tokio's runtimes.

@@ -2,9 +2,16 @@
 use super::{
     Http, Rt, Service,
     messages::{Socket, Work},
-    tokio::{list, proceed, serve_http_with, serve_messages_with, serve_with},
+    tokio::{interval, list, proceed, serve_http_with, serve_messages_with, serve_with},
 };
-use std::{future::Future, io, net::TcpListener, path::PathBuf, thread, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::TcpListener,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     sync::oneshot,
@@ -94,6 +101,14 @@ impl Rt for CurrentThread {
 
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(span)
+    }
+
+    fn interval(
+        start: Instant,
+        period: Duration,
+        tick: impl FnMut() -> bool + Send,
+    ) -> impl Future<Output = ()> + Send {
+        interval(start, period, tick)
     }
 
     fn timeout(

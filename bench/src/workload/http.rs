@@ -11,7 +11,7 @@
 use super::{
     Measured,
     net::{
-        Clients, Dialog, connected, listen, measure, measure_beside, tail, thread_id, throughput,
+        Clients, Dialog, connected, listen, measure, measure_beside, of_tail, thread_id, throughput,
     },
 };
 use crate::{
@@ -115,7 +115,7 @@ pub(super) fn mixed<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<
     let to = serve(runtime, Http::One).ok()?;
     let mut clients = Clients::connect(to, CONNECTIONS).ok()?;
     let mut requests = Requests::new(CONNECTIONS, 10);
-    tail(measure(true, at_least, |span| {
+    of_tail(measure(true, at_least, |span| {
         clients.exchange(&mut requests, span)
     })?)
 }
@@ -144,7 +144,7 @@ pub(super) fn saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
         ends.store(true, Relaxed);
         measured
     });
-    tail(measured?)
+    of_tail(measured?)
 }
 
 /// Keeps a connection full of requests, and reads the answers.

@@ -3,10 +3,10 @@
 //! The clients are the same for all runtimes. A row that pins threads gives the clients one
 //! processor and the runtime's threads the other, so that it measures the server. A row that loads
 //! the workers pins no thread.
-use super::{Done, Measured, size};
+use super::{Done, Measured, size, tail};
 use crate::{
     noise::{self, Window},
-    percentiles::{distribution, percentiles},
+    percentiles::percentiles,
     poller::Poller,
     rt::{Rt, Service},
 };
@@ -216,13 +216,8 @@ pub(super) fn throughput(measured: (Vec<u64>, Duration, noise::Spent)) -> Option
 }
 
 /// Returns the figures of a row whose value is the time that one answer in a hundred exceeds.
-pub(super) fn tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
-    let operations = took.len() as u64;
-    let latencies @ [_, _, p99, _] = distribution(took)?;
-    Some(Measured {
-        latencies: Some(latencies),
-        ..Measured::of(operations, p99, spent)
-    })
+pub(super) fn of_tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
+    tail(took, spent)
 }
 
 /// Echoes messages on a number of connections.
@@ -279,7 +274,7 @@ pub(super) fn echo_busy<R: Rt>(
     // Ordering: Relaxed, as above.
     ends.store(true, Relaxed);
     done.wait();
-    tail(measured?)
+    of_tail(measured?)
 }
 
 /// Number of connections of `echo_saturated` that always have data.
@@ -305,7 +300,7 @@ pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -
         ends.store(true, Relaxed);
         measured
     });
-    tail(measured?)
+    of_tail(measured?)
 }
 
 /// Keeps the connections full of data until `ends` is set.

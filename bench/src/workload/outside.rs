@@ -4,178 +4,26 @@
 //! A row has two placements. *Free*: the runtime has all its workers, and the client runs where the
 //! kernel puts it. *Pinned*: the runtime's process has the first processor, with one worker, and
 //! the client has the second.
-use super::{Measured, http, net::listen, net::threads, sample::Settings};
+use super::{Measured, net::threads, sample::Settings};
 use crate::{
     client::{
         Client,
-        spec::{Address, Dialog, Figures, Spec},
+        spec::{Dialog, Figures, Spec},
     },
-    noise::{self, Window, resident},
-    rt::{
-        Ask, Http, Rt,
-        messages::{Socket, Work},
-    },
+    noise::{Window, resident},
+    rt::Rt,
     syscalls,
     usage::Usage,
 };
+use loads::{Load, Pace};
 use serde::Serialize;
-use std::{
-    io,
-    net::{Ipv4Addr, UdpSocket},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixListener},
-    },
-    process,
-    time::Duration,
-};
+use servers::Service;
+use std::{io, process, time::Duration};
 
-/// The processors of the server and the client.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Placement {
-    Free,
-    /// The server's and the client's, if this process has two.
-    Pinned(Option<[usize; 2]>),
-}
+mod loads;
+mod servers;
 
-impl Placement {
-    pub(super) fn pinned() -> Self {
-        Self::Pinned(noise::processors().filter(|_| !super::SMALL))
-    }
-
-    /// Returns the processors of the server and the client, if each has one.
-    pub(super) fn processors(self) -> Option<[usize; 2]> {
-        match self {
-            Self::Free => None,
-            Self::Pinned(processors) => processors,
-        }
-    }
-
-    /// Returns the name of a row with this placement.
-    pub(super) fn name(self, row: &str) -> String {
-        match self {
-            Self::Free => row.to_owned(),
-            Self::Pinned(_) => format!("{row}_pinned"),
-        }
-    }
-}
-
-/// The parameters of a row.
-#[derive(Clone, Copy)]
-pub(super) struct Load {
-    service: Service,
-    connections: usize,
-    /// Requests on their way at once on each connection.
-    in_flight: usize,
-    /// The length of a message.
-    bytes: usize,
-    pace: Pace,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Service {
-    /// hyper's HTTP/1.
-    Hello,
-    Tcp,
-    Unix,
-    Udp,
-    /// TCP, with work before the answer.
-    Mixed,
-}
-
-#[derive(Clone, Copy)]
-enum Pace {
-    /// A closed loop.
-    Answers,
-    /// An open loop: requests a second.
-    Clock(f64),
-    /// An open loop: the part of the requests a second that tokio answers in a closed loop.
-    Capacity(f64),
-}
-
-/// The row in which the capacity for [`Pace::Capacity`] is measured.
-pub(crate) const CAPACITY: &str = "mixed_capacity";
-
-/// The rows: a name, the parameters, and those of the second set.
-pub(super) const LOADS: &[(&str, Load, Load)] = &[
-    ("hello_open_1k", hello(50, 1_000.0), hello(7, 700.0)),
-    ("hello_open_5k", hello(50, 5_000.0), hello(7, 12_000.0)),
-    ("hello_open_20k", hello(50, 20_000.0), hello(300, 12_000.0)),
-    (
-        CAPACITY,
-        mixed(50, Pace::Answers),
-        mixed(300, Pace::Answers),
-    ),
-    ("mixed_10", mixed(50, CAPACITY_10), mixed(300, CAPACITY_10)),
-    ("mixed_30", mixed(50, CAPACITY_30), mixed(300, CAPACITY_30)),
-    ("mixed_60", mixed(50, CAPACITY_60), mixed(300, CAPACITY_60)),
-    ("mixed_80", mixed(50, CAPACITY_80), mixed(300, CAPACITY_80)),
-    (
-        "tcp_1",
-        echo(Service::Tcp, 1, 1, 64),
-        echo(Service::Tcp, 7, 1, 1_500),
-    ),
-    (
-        "tcp_50",
-        echo(Service::Tcp, 50, 1, 64),
-        echo(Service::Tcp, 300, 1, 1_500),
-    ),
-    (
-        "udp_1",
-        echo(Service::Udp, 1, 1, 64),
-        echo(Service::Udp, 7, 1, 1_500),
-    ),
-    (
-        "udp_16",
-        echo(Service::Udp, 1, 16, 64),
-        echo(Service::Udp, 1, 7, 1_500),
-    ),
-    // More datagrams of this length would not fit into the server's buffer.
-    (
-        "udp_50",
-        echo(Service::Udp, 50, 1, 64),
-        echo(Service::Udp, 60, 1, 1_500),
-    ),
-    (
-        "uds_1",
-        echo(Service::Unix, 1, 1, 64),
-        echo(Service::Unix, 7, 1, 1_500),
-    ),
-    (
-        "uds_50",
-        echo(Service::Unix, 50, 1, 64),
-        echo(Service::Unix, 300, 1, 1_500),
-    ),
-];
-
-const CAPACITY_10: Pace = Pace::Capacity(0.1);
-const CAPACITY_30: Pace = Pace::Capacity(0.3);
-const CAPACITY_60: Pace = Pace::Capacity(0.6);
-const CAPACITY_80: Pace = Pace::Capacity(0.8);
-
-const fn hello(connections: usize, rate: f64) -> Load {
-    Load {
-        pace: Pace::Clock(rate),
-        ..echo(Service::Hello, connections, 1, 0)
-    }
-}
-
-const fn mixed(connections: usize, pace: Pace) -> Load {
-    Load {
-        pace,
-        ..echo(Service::Mixed, connections, 1, 64)
-    }
-}
-
-const fn echo(service: Service, connections: usize, in_flight: usize, bytes: usize) -> Load {
-    Load {
-        service,
-        connections,
-        in_flight,
-        bytes,
-        pace: Pace::Answers,
-    }
-}
+pub(super) use loads::{Placement, ROWS};
 
 /// The figures that only a row with a client outside has. Times are in nanoseconds.
 #[derive(Debug, Serialize)]
@@ -206,24 +54,10 @@ pub(crate) struct Outside {
 const MANY: usize = 50;
 
 impl Load {
-    /// Returns the features that the row needs.
-    pub(super) fn asks(&self) -> &'static [Ask] {
-        match self.service {
-            Service::Hello => &[Ask::Http],
-            Service::Tcp | Service::Unix | Service::Udp => &[Ask::Net],
-            Service::Mixed => &[Ask::Net, Ask::Timers, Ask::Blocking],
-        }
-    }
-
-    pub(super) fn is_part_of_capacity(&self) -> bool {
-        matches!(self.pace, Pace::Capacity(_))
-    }
-
     /// Measures the row.
     pub(super) fn measure<R: Rt>(
         &self,
         runtime: &R,
-        workers: usize,
         placement: Placement,
         settings: Settings,
         at_least: Duration,
@@ -231,12 +65,7 @@ impl Load {
         let rate = match self.pace {
             Pace::Answers => None,
             Pace::Clock(rate) => Some(rate),
-            Pace::Capacity(part) => {
-                let measure = || capacity(workers, placement, settings.second_set, at_least);
-                let capacity = settings.capacity.map_or_else(measure, Ok);
-                let capacity = capacity.map_err(|error| eprintln!("{CAPACITY}: {error}"));
-                Some(part * capacity.ok()?)
-            }
+            Pace::Capacity(part) => Some(part * settings.capacity?),
         };
         self.run(runtime, rate, placement, at_least)
             .map_err(|error| eprintln!("a client: {error}"))
@@ -251,14 +80,18 @@ impl Load {
         at_least: Duration,
     ) -> io::Result<Measured> {
         let mut client = Client::start(&Spec {
-            to: self.serve(runtime)?,
+            to: self.service.serve(runtime)?,
             dialog: match self.service {
                 Service::Hello => Dialog::Hello,
                 Service::Mixed => Dialog::Mixed(self.bytes),
+                Service::FanOut => Dialog::FanOut(self.bytes),
+                Service::Memory | Service::File => Dialog::Large,
+                Service::Connect => Dialog::Connect,
                 _ => Dialog::Echo(self.bytes),
             },
             in_flight: self.in_flight,
             rate,
+            busy: self.busy,
             processor: placement.processors().map(|[_, client]| client),
         })?;
         // The first connection makes the runtime allocate what it needs but once.
@@ -304,36 +137,6 @@ impl Load {
             ..Measured::of(done, value, spent)
         })
     }
-
-    /// Starts the server. Returns its address.
-    fn serve<R: Rt>(&self, runtime: &R) -> io::Result<Address> {
-        let (socket, to, work) = match self.service {
-            Service::Hello => return http::serve(runtime, Http::One).map(Address::Tcp),
-            Service::Tcp | Service::Mixed => {
-                let (listener, to) = listen()?;
-                let work = match self.service {
-                    Service::Mixed => Work::Mixed,
-                    _ => Work::Echo,
-                };
-                (Socket::Tcp(listener), Address::Tcp(to), work)
-            }
-            Service::Unix => {
-                let name = format!("bench-{}", process::id());
-                let at = SocketAddr::from_abstract_name(&name)?;
-                let listener = UnixListener::bind_addr(&at)?;
-                listener.set_nonblocking(true)?;
-                (Socket::Unix(listener), Address::Unix(name), Work::Echo)
-            }
-            Service::Udp => {
-                let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-                socket.set_nonblocking(true)?;
-                let to = Address::Udp(socket.local_addr()?);
-                (Socket::Udp(socket), to, Work::Echo)
-            }
-        };
-        runtime.serve_messages(socket, work)?;
-        Ok(to)
-    }
 }
 
 /// Counts the server's system calls for each request while the client runs for a time. The inner
@@ -349,17 +152,15 @@ fn syscalls_of(client: &mut Client, span: Duration) -> io::Result<Result<f64, St
     Ok(Ok(counter.total()? as f64 / figures.done as f64))
 }
 
-/// Returns how many requests a second tokio answers in a closed loop, by a sample in a process of
-/// its own.
-fn capacity(
+/// Returns how many requests a second tokio answers in a row, by a sample in a process of its own.
+pub(super) fn capacity(
+    row: &str,
     workers: usize,
-    placement: Placement,
     second_set: bool,
     at_least: Duration,
 ) -> io::Result<f64> {
-    let row = placement.name(CAPACITY);
     let mut sample = process::Command::new("/proc/self/exe");
-    sample.args(["sample", "--json", "--rt", "tokio", "--row", &row]);
+    sample.args(["sample", "--json", "--rt", "tokio", "--row", row]);
     sample.args(["--workers", &workers.to_string()]);
     sample.args(["--millis", &at_least.as_millis().to_string()]);
     sample.args(second_set.then_some("--second-set"));

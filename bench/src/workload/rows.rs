@@ -1,7 +1,7 @@
 //! The rows: each workload with its name and its aim.
 use super::{
-    Measured, coop, fs, http, latency, load, memory, net,
-    outside::{CAPACITY, LOADS, Placement},
+    Measured, coop, fs, http, interval, latency, load, memory, net,
+    outside::{self, Placement},
     repeat,
     sample::Settings,
     spawn, time, wake,
@@ -92,28 +92,35 @@ fn named(name: &str) -> (&'static str, &'static str) {
 
 /// Returns the rows whose client is a process of its own.
 fn outside<R: Rt>(settings: Settings) -> impl Iterator<Item = Row<R>> {
-    let placements = [Placement::Free, Placement::pinned()];
-    let pairs = LOADS
-        .iter()
-        .flat_map(move |load| placements.map(|placement| (load, placement)));
-    pairs.map(move |((name, first, second), placement)| {
-        let load = if settings.second_set { second } else { first };
-        let name = placement.name(name);
-        let measure = move |runtime: &R, workers, at_least| {
-            load.measure(runtime, workers, placement, settings, at_least)
+    let placed = outside::ROWS.iter().flat_map(|entry| {
+        let places = entry.places.all().into_iter();
+        places.map(move |(placement, end)| (entry, placement, format!("{}{end}", entry.name)))
+    });
+    placed.map(move |(entry, placement, name)| {
+        let load = match settings.second_set {
+            true => &entry.second,
+            false => &entry.load,
         };
-        let many = settings.second_set.then_some(4);
+        let measure =
+            move |runtime: &R, _, at_least| load.measure(runtime, placement, settings, at_least);
+        let free = settings.second_set.then_some(4);
+        let workers = if placement == Placement::Free {
+            free
+        } else {
+            Some(1)
+        };
         Row {
             aim: 1.0,
-            workers: if placement == Placement::Free {
-                many
-            } else {
-                Some(1)
-            },
+            workers,
             placement,
             is_outside: true,
-            capacity: load.is_part_of_capacity().then(|| placement.name(CAPACITY)),
-            ..Row::with("outside", named(&name), load.asks(), Box::new(measure))
+            capacity: load.capacity(placement),
+            ..Row::with(
+                "outside",
+                named(&name),
+                load.service.asks(),
+                Box::new(measure),
+            )
         }
     })
 }
@@ -142,11 +149,15 @@ const AIMS: &[(&str, f64)] = &[
     ("sleep_100us", 0.20),
     ("sleepers_1m", 0.50),
     ("coop", 1.0),
-    ("echo_1", 0.83),
-    ("echo_50", 0.87),
+    ("interval_100", 1.0),
+    ("interval_1k", 1.0),
+    ("interval_10k", 1.0),
+    ("sleep_storm", 1.0),
+    ("echo_1_inside", 0.83),
+    ("echo_50_inside", 0.87),
     ("echo_busy", 0.20),
     ("echo_saturated", 1.0),
-    ("connect", 1.0),
+    ("connect_inside", 1.0),
     ("idle_conns", 1.0),
     ("http_50", 0.83),
     ("http_foreign", 1.0),
@@ -369,13 +380,37 @@ pub(crate) fn rows<R: Rt>(settings: Settings) -> Vec<Row<R>> {
         Row::new("late", "sleep_1ms", &[Timers], time::sleep::<R, 1_000>),
         Row::new("late", "sleep_100us", &[Timers], time::sleep::<R, 100>),
         Row::new(
+            "late",
+            "interval_100",
+            &[Background, Timers],
+            interval::intervals::<R, 100>,
+        ),
+        Row::new(
+            "late",
+            "interval_1k",
+            &[Background, Timers],
+            interval::intervals::<R, 1_000>,
+        ),
+        Row::new(
+            "late",
+            "interval_10k",
+            &[Background, Timers],
+            interval::intervals::<R, { super::size(10_000) }>,
+        ),
+        Row::new(
+            "late",
+            "sleep_storm",
+            &[Background, Timers],
+            interval::storm,
+        ),
+        Row::new(
             "memory",
             "sleepers_1m",
             &[Background, Timers],
             time::sleepers,
         ),
-        Row::new("net", "echo_1", &[Net], net::echo::<R, 1>),
-        Row::new("net", "echo_50", &[Net], net::echo::<R, 50>),
+        Row::new("net", "echo_1_inside", &[Net], net::echo::<R, 1>),
+        Row::new("net", "echo_50_inside", &[Net], net::echo::<R, 50>),
         Row::new(
             "net",
             "echo_busy",
@@ -388,7 +423,7 @@ pub(crate) fn rows<R: Rt>(settings: Settings) -> Vec<Row<R>> {
             &[Net, Tasks, Budget],
             net::echo_saturated,
         ),
-        Row::new("net", "connect", &[Net], net::connect),
+        Row::new("net", "connect_inside", &[Net], net::connect),
         Row::new("idle", "idle_conns", &[Net, Timers], net::idle),
         Row::new("http", "http_50", &[Ask::Http], http::fifty),
         Row::new("http", "http_foreign", &[Foreign], http::async_io),
@@ -401,9 +436,8 @@ pub(crate) fn rows<R: Rt>(settings: Settings) -> Vec<Row<R>> {
         match row.name {
             // These rows leave one processor to the runtime. Two workers on that processor would
             // measure the operating system's scheduler.
-            "coop" | "echo_1" | "echo_50" | "connect" | "http_saturated" | "http_mixed" => {
-                row.workers = Some(1)
-            }
+            "coop" | "echo_1_inside" | "echo_50_inside" | "connect_inside" | "http_saturated"
+            | "http_mixed" => row.workers = Some(1),
             "idle_task" | "sleepers_1m" => row.unit = "bytes",
             "idle_conns" => row.unit = "wakes",
             _ => {}

@@ -1,5 +1,9 @@
 //! One sample of a row, and a server for a client outside of this process.
-use super::{http, outside::Outside, rows};
+use super::{
+    http,
+    outside::{Outside, capacity},
+    rows,
+};
 use crate::{
     noise,
     rt::{Ask, Http, Rt},
@@ -57,11 +61,22 @@ pub(crate) fn sample<R: Rt>(
     settings: Settings,
     at_least: Duration,
 ) -> io::Result<Option<Sample>> {
-    let mut rows = rows::<R>(settings).into_iter();
-    let Some(row) = rows.find(|known| known.name == row && known.suits(R::LACKS)) else {
+    let find = |settings| {
+        let mut rows = rows::<R>(settings).into_iter();
+        rows.find(|known| known.name == row && known.suits(R::LACKS))
+    };
+    let Some(mut row) = find(settings) else {
         return Ok(None);
     };
     let workers = row.workers.unwrap_or(workers);
+    if let (Some(of), None) = (&row.capacity, settings.capacity) {
+        let capacity = Some(capacity(of, workers, settings.second_set, at_least)?);
+        let known = find(Settings {
+            capacity,
+            ..settings
+        });
+        row = known.expect("it is the same row");
+    }
     let round_trip_before_ns = noise::round_trip();
     // The threads of the runtime inherit the processor.
     let pin = row

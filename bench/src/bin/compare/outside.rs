@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 const LATE: f64 = 50_000.0;
 
 /// The part of a sample that only such a row has.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Outside {
-    p50: f64,
-    p999: f64,
-    max: f64,
-    rate: f64,
-    queued: u64,
-    late_p99: Option<f64>,
-    late_max: Option<f64>,
-    voluntary: f64,
-    involuntary: f64,
-    syscalls: Option<f64>,
+    pub(super) p50: f64,
+    pub(super) p999: f64,
+    pub(super) max: f64,
+    pub(super) rate: f64,
+    pub(super) queued: u64,
+    pub(super) late_p99: Option<f64>,
+    pub(super) late_max: Option<f64>,
+    pub(super) voluntary: f64,
+    pub(super) involuntary: f64,
+    pub(super) syscalls: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) syscalls_unknown: Option<String>,
-    bytes_a_connection: Option<f64>,
+    pub(super) bytes_a_connection: Option<f64>,
 }
 
 impl Outside {
@@ -73,18 +73,8 @@ mod tests {
     #[test]
     fn client_that_misses_its_clock_is_late() {
         let outside = |late_p99| Outside {
-            p50: 1.0,
-            p999: 1.0,
-            max: 1.0,
-            rate: 1.0,
-            queued: 0,
             late_p99,
-            late_max: None,
-            voluntary: 1.0,
-            involuntary: 0.0,
-            syscalls: None,
-            syscalls_unknown: None,
-            bytes_a_connection: None,
+            ..Outside::default()
         };
         assert!(!outside(None).is_late());
         assert!(!outside(Some(50_000.0)).is_late());

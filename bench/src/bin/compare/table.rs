@@ -216,12 +216,13 @@ impl Table {
 /// peer's in each row that has a best peer.
 pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     let mut text = format!(
-        "# Runtimes side by side\n\n\
+        "# Runtimes side by side\n\n{}\
          `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. `cargo xtask bench --list` \
          says what each row is. Nanoseconds an operation, medians of the rounds; the spread is the largest sample less the smallest; ratios are \
          medians of the rounds' ratios. The means leave out `coop`, which is no race, and rows in bytes or wakes.\n\n{machine}\n\
          | row | selvedge | spread | {YARDSTICK} | x {YARDSTICK} | aim | processor time, x {YARDSTICK} | best parallel peer | x that |\n\
-         |---|---|---|---|---|---|---|---|---|\n"
+         |---|---|---|---|---|---|---|---|---|\n",
+        headline(tables)
     );
     for table in tables {
         let of = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
@@ -263,7 +264,7 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
             figure(ours.to_best_peer, 2),
         ));
     }
-    text
+    text + &outside_page(tables)
 }
 
 /// The aim of the rows.
@@ -279,33 +280,85 @@ pub(super) enum Aim {
 /// task.
 const PACE: f64 = 0.97;
 
+/// Returns the geometric mean of our ratios in all rows that are a race, and the number of rows.
+fn mean(tables: &[Table], ratio: fn(&Line) -> Option<f64>) -> Option<(f64, usize)> {
+    let timed = tables.iter().filter(|table| !table.is_no_race());
+    let ratios = timed.filter_map(|table| ratio(table.lines.first()?));
+    let ratios: Vec<f64> = ratios.collect();
+    Some((geometric_mean(&ratios)?, ratios.len()))
+}
+
 /// Returns the lines that are about the mean of all rows.
 pub(super) fn means(tables: &[Table]) -> String {
     let mut text = String::new();
-    let timed = || tables.iter().filter(|table| !table.is_no_race());
-    let ours = || timed().filter_map(|table| table.lines.first());
-    for (ratios, to) in [
+    let ratios: [(fn(&Line) -> Option<f64>, &str); 3] = [
+        (|line| line.to_yardstick, "tokio's time"),
+        (|line| line.cpu_to_yardstick, "tokio's processor time"),
         (
-            ours().filter_map(|line| line.to_yardstick).collect(),
-            "tokio's time",
-        ),
-        (
-            ours().filter_map(|line| line.cpu_to_yardstick).collect(),
-            "tokio's processor time",
-        ),
-        (
-            ours().filter_map(|line| line.to_best_peer).collect(),
+            |line| line.to_best_peer,
             "the row's best parallel peer's time",
         ),
-    ] {
-        let ratios: Vec<f64> = ratios;
-        if let Some(mean) = geometric_mean(&ratios) {
-            let rows = ratios.len();
+    ];
+    for (ratio, to) in ratios {
+        if let Some((mean, rows)) = mean(tables, ratio) {
             text.push_str(&format!(
                 "ours is {mean:.2} x {to}, the geometric mean of {rows} {}\n",
                 if rows == 1 { "row" } else { "rows" }
             ));
         }
+    }
+    text
+}
+
+/// Returns the sentence under a page's title.
+fn headline(tables: &[Table]) -> String {
+    let time = mean(tables, |line| line.to_yardstick);
+    let cpu = mean(tables, |line| line.cpu_to_yardstick);
+    match time.zip(cpu) {
+        Some(((time, rows), (cpu, _))) => format!(
+            "**Ours takes {time:.2} of tokio's time and {cpu:.2} of tokio's processor time**, in the \
+             geometric mean of {rows} rows.\n\n"
+        ),
+        None => String::new(),
+    }
+}
+
+/// Returns a table of the rows whose client is a process of its own: our figures, each with its
+/// ratio to the yardstick's.
+fn outside_page(tables: &[Table]) -> String {
+    let rows: Vec<_> = tables
+        .iter()
+        .filter_map(|table| {
+            let ours = table
+                .lines
+                .first()
+                .filter(|line| !line.figures.is_empty())?;
+            Some((&table.row, ours))
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let words = outside::FIGURES.map(|(_, words, _)| format!(" {words} |"));
+    let mut text = format!(
+        "\n## Clients outside\n\nThe rows whose client is a process of its own. A figure is an \
+         operation's; in brackets is its multiple of {YARDSTICK}'s.\n\n\
+         | row | p99 | processor time |{}\n|---|---|---|{}\n",
+        words.concat(),
+        "---|".repeat(words.len())
+    );
+    for (row, ours) in rows {
+        let cell = |value, ratio| match value {
+            Some(_) => format!(" {} ({}) |", figure(value, 2), figure(ratio, 2)),
+            None => " - |".to_owned(),
+        };
+        text.push_str(&format!("| `{row}` |"));
+        text.push_str(&cell(ours.p99, ours.p99_to_yardstick));
+        text.push_str(&cell(ours.cpu_ns, ours.cpu_to_yardstick));
+        for figure in &ours.figures {
+            text.push_str(&cell(figure.value, figure.to_yardstick));
+        }
+        text.push('\n');
     }
     text
 }
@@ -596,6 +649,43 @@ mod tests {
                 "the other's pace 0.90 of what it is alone (tokio's 0.50), the aim is 0.97"
             )
         );
+    }
+
+    #[test]
+    fn more_system_calls_than_tokios_are_behind() {
+        let mut samples = [
+            taken("ours", 0, 10.0, Verdict::Kept),
+            taken("tokio", 0, 100.0, Verdict::Kept),
+        ];
+        for (sample, syscalls) in samples.iter_mut().zip([3.0, 2.0]) {
+            sample.sample.outside = Some(outside::Outside {
+                syscalls: Some(syscalls),
+                ..Default::default()
+            });
+        }
+        let counted = table(&samples);
+        assert!(counted.text().contains("calls/op"));
+        assert!(outside_page(&[counted]).contains("| 3.00 (1.50) |"));
+        let closing = closing(&[table(&samples)], &[], Aim::Rows);
+        assert!(
+            closing.contains("behind in row: system calls 1.50 x tokio's\n"),
+            "{closing}"
+        );
+    }
+
+    #[test]
+    fn system_calls_that_are_not_counted_have_a_reason() {
+        let mut samples = [taken("ours", 0, 10.0, Verdict::Kept)];
+        samples[0].sample.outside = Some(outside::Outside {
+            syscalls_unknown: Some("no root".into()),
+            ..Default::default()
+        });
+        let text = table(&samples).text();
+        assert!(
+            text.contains("system calls are NOT counted: no root"),
+            "{text}"
+        );
+        assert!(!text.contains("calls/op"), "{text}");
     }
 
     #[test]
