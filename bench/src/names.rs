@@ -231,7 +231,7 @@ macro_rules! placed {
             ($name, $what),
             (
                 concat!($name, "_pinned"),
-                concat!($what, "; one worker on a processor, the client on another"),
+                concat!($what, "; server and client pinned"),
             ),
         )*]
     };
