@@ -25,7 +25,6 @@ mod random;
 mod rt;
 mod runtimes;
 mod syscalls;
-mod usage;
 mod work;
 mod workload;
 

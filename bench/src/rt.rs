@@ -47,11 +47,11 @@ macro_rules! serve {
 /// `$setup` prepares an accepted stream. The task of each kind of work is as large as that kind
 /// needs.
 macro_rules! serve_messages {
-    ($runtime:ident, $listener:ident, $work:ident, |$stream:ident| $setup:expr) => {{
+    ($runtime:ident, $listener:ident, $work:ident, |$stream:ident| $setup:block) => {{
         let work = Shared::start::<$runtime>($work);
         loop {
             let (mut $stream, _) = $listener.accept().await.expect("it accepts");
-            $setup;
+            $setup
             match work.clone() {
                 Shared::Echo => $runtime::spawn(async move {
                     let mut message = [0; message::MOST];

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 use std::{
     fs,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::Duration,
 };
@@ -24,22 +24,18 @@ fn parent_of(process: u32) -> Option<u32> {
     field("PPid:")?.trim().parse().ok()
 }
 
-/// Starts a sample that does not end by itself, and waits for its client.
-fn sample() -> (Child, u32) {
-    let mut sample = Command::new(env!("CARGO_BIN_EXE_bench"));
-    sample.args("sample --rt tokio --row tcp_1 --millis 3600000 --limit 3600".split(' '));
-    let sample = sample.stdout(Stdio::null()).spawn().unwrap();
-    loop {
-        if let Some(client) = child_of(sample.id()) {
-            return (sample, client);
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn client_of_a_killed_sample_ends() {
-    let (mut sample, client) = sample();
+    let mut sample = Command::new(env!("CARGO_BIN_EXE_bench"));
+    // This sample does not end by itself.
+    sample.args("sample --rt tokio --row tcp_1 --millis 3600000 --limit 3600".split(' '));
+    let mut sample = sample.stdout(Stdio::null()).spawn().unwrap();
+    let client = loop {
+        if let Some(client) = child_of(sample.id()) {
+            break client;
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
     sample.kill().unwrap();
     sample.wait().unwrap();
     while parent_of(client).is_some() {

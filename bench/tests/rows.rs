@@ -34,9 +34,6 @@ mod random;
 #[allow(dead_code)]
 #[path = "../src/client/spec.rs"]
 mod spec;
-#[allow(dead_code)]
-#[path = "../src/usage.rs"]
-mod usage;
 
 fn bench(arguments: &str) -> Output {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));

@@ -6,7 +6,9 @@ use super::{
     peer::Peer,
     spec::{Dialog, Figures, Spec},
 };
-use crate::{message::KIND, percentiles::quantiles, poller::Poller, random::Random, usage::Usage};
+use crate::{
+    message::KIND, noise::usage::Usage, percentiles::quantiles, poller::Poller, random::Random,
+};
 use std::{
     collections::VecDeque,
     io,

@@ -52,14 +52,14 @@ impl Rt for Smol {
                 let no_delay = "it is a TCP stream";
                 self.spawn_outside(async move {
                     serve_messages!(Self, listener, work, |stream| {
-                        stream.set_nodelay(true).expect(no_delay)
+                        stream.set_nodelay(true).expect(no_delay);
                     })
                 });
             }
             Socket::Unix(listener) => {
                 let listener = UnixListener::try_from(listener)?;
                 self.spawn_outside(
-                    async move { serve_messages!(Self, listener, work, |stream| ()) },
+                    async move { serve_messages!(Self, listener, work, |stream| {}) },
                 );
             }
             Socket::Udp(socket) => {

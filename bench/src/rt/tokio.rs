@@ -176,12 +176,12 @@ pub(super) async fn serve_messages_with<R: Rt>(socket: Socket, work: Work) {
             let listener = TcpListener::from_std(listener).expect("it is registered");
             let no_delay = "it is a TCP stream";
             serve_messages!(R, listener, work, |stream| {
-                stream.set_nodelay(true).expect(no_delay)
+                stream.set_nodelay(true).expect(no_delay);
             })
         }
         Socket::Unix(listener) => {
             let listener = UnixListener::from_std(listener).expect("it is registered");
-            serve_messages!(R, listener, work, |stream| ())
+            serve_messages!(R, listener, work, |stream| {})
         }
         Socket::Udp(socket) => {
             let socket = UdpSocket::from_std(socket).expect("it is registered");

@@ -10,10 +10,9 @@ use crate::{
         Client,
         spec::{Dialog, Figures, Spec},
     },
-    noise::{Window, resident},
+    noise::{Window, resident, usage::Usage},
     rt::Rt,
     syscalls,
-    usage::Usage,
 };
 use loads::{Load, Pace};
 use serde::Serialize;

@@ -38,9 +38,12 @@ pub(super) struct Figure {
     pub(super) to_yardstick: Option<f64>,
 }
 
+/// Returns a figure of a sample.
+type Get = fn(&Outside) -> Option<f64>;
+
 /// The figures beside the row's value, p99 and processor time: the word of a table's column, the
 /// words of a sentence, and the figure of a sample.
-pub(super) const FIGURES: [(&str, &str, fn(&Outside) -> Option<f64>); 4] = [
+pub(super) const FIGURES: [(&str, &str, Get); 4] = [
     ("p50", "p50", |outside| Some(outside.p50)),
     ("calls/op", "system calls", |outside| outside.syscalls),
     ("switches/op", "context switches", |outside| {

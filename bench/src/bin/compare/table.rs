@@ -280,8 +280,11 @@ pub(super) enum Aim {
 /// task.
 const PACE: f64 = 0.97;
 
+/// Returns a ratio of a line.
+type Ratio = fn(&Line) -> Option<f64>;
+
 /// Returns the geometric mean of our ratios in all rows that are a race, and the number of rows.
-fn mean(tables: &[Table], ratio: fn(&Line) -> Option<f64>) -> Option<(f64, usize)> {
+fn mean(tables: &[Table], ratio: Ratio) -> Option<(f64, usize)> {
     let timed = tables.iter().filter(|table| !table.is_no_race());
     let ratios = timed.filter_map(|table| ratio(table.lines.first()?));
     let ratios: Vec<f64> = ratios.collect();
@@ -291,7 +294,7 @@ fn mean(tables: &[Table], ratio: fn(&Line) -> Option<f64>) -> Option<(f64, usize
 /// Returns the lines that are about the mean of all rows.
 pub(super) fn means(tables: &[Table]) -> String {
     let mut text = String::new();
-    let ratios: [(fn(&Line) -> Option<f64>, &str); 3] = [
+    let ratios: [(Ratio, &str); 3] = [
         (|line| line.to_yardstick, "tokio's time"),
         (|line| line.cpu_to_yardstick, "tokio's processor time"),
         (
