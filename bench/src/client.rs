@@ -1,8 +1,9 @@
 //! A client in a process of its own: it makes the load of a row.
 //!
-//! A sample starts the client as `bench client SPEC`, writes orders to its standard input, and reads
-//! an answer to each from its standard output. The sample reads the server's counters right before
-//! an order to run and right after its answer, so they cover exactly the requests of that order.
+//! A sample starts the client as `bench client SPEC`, writes orders to its standard input, and
+//! reads an answer to each from its standard output. The sample reads the server's counters right
+//! before an order to run and right after its answer, so they cover exactly the requests of that
+//! order.
 //!
 //! The client has one thread with an epoll, and no runtime. In an *open loop* a clock determines
 //! when requests are sent, however slow the server is, and a request's time begins at that

@@ -2,11 +2,11 @@
 //!
 //! To add a runtime, write a file that implements [`Rt`]. Add the file's `mod` line here, an entry
 //! to `runtimes.rs`, the runtime's name to `names.rs`, and its package to `Cargo.toml`.
-use messages::{Socket, Work};
 use std::{
     future::Future,
     io,
-    net::TcpListener,
+    net::{TcpListener, UdpSocket},
+    os::{fd::RawFd, unix::net::UnixListener},
     path::PathBuf,
     task::{Context, Poll},
     time::{Duration, Instant},
@@ -43,9 +43,9 @@ macro_rules! serve {
     };
 }
 
-/// Serves messages of up to [`message::MOST`] bytes. The body calls methods as that of `serve` does.
-/// `$setup` prepares an accepted stream. The task of each kind of work is as large as that kind
-/// needs.
+/// Serves messages of up to [`message::MOST`] bytes. The body calls methods as that of `serve`
+/// does. `$setup` prepares an accepted stream. The task of each kind of work is as large as that
+/// kind needs.
 macro_rules! serve_messages {
     ($runtime:ident, $listener:ident, $work:ident, |$stream:ident| $setup:block) => {{
         let work = Shared::start::<$runtime>($work);
@@ -176,6 +176,29 @@ pub(crate) enum Service {
     Hold,
 }
 
+/// A socket of a server, non-blocking.
+pub(crate) enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+    /// Only for [`Work::Echo`].
+    Udp(UdpSocket),
+}
+
+/// The work of a server for each message. All but [`Work::Echo`] need a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Answers at once.
+    Echo,
+    /// Answers after the work of the message's kind, that of [`messages::Hub::work`].
+    Mixed,
+    /// Sends a message on to all connections that have subscribed.
+    FanOut,
+    /// Answers with [`LARGE`](crate::message::LARGE) bytes from memory.
+    Memory,
+    /// Answers with the bytes of a file, which is open.
+    File(RawFd),
+}
+
 /// The work of a server of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Http {
@@ -229,9 +252,8 @@ pub(crate) trait Rt: Sized + 'static {
         unreachable!("{} says that it has no sockets", Self::NAME)
     }
 
-    /// [`Ask::Net`]: answers messages until the runtime ends. The socket is non-blocking. An outside
-    /// thread calls this. Work but [`Work::Echo`] needs further
-    /// features.
+    /// [`Ask::Net`]: answers messages until the runtime ends. The socket is non-blocking. An
+    /// outside thread calls this. Work but [`Work::Echo`] needs further features.
     fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
         let _ = (socket, work);
         unreachable!("{} says that it has no sockets", Self::NAME)
@@ -295,8 +317,8 @@ pub(crate) trait Rt: Sized + 'static {
         lacking()
     }
 
-    /// [`Ask::Timers`]: calls `tick` after each period from `start` on, until it returns false; in a
-    /// task, by the runtime's own intervals.
+    /// [`Ask::Timers`]: calls `tick` after each period from `start` on, until it returns false; in
+    /// a task, by the runtime's own intervals.
     fn interval(
         start: Instant,
         period: Duration,

@@ -27,8 +27,9 @@ mod spawn;
 mod time;
 mod wake;
 
+pub(crate) use outside::Settings;
 pub(crate) use rows::rows;
-pub(crate) use sample::{Sample, Settings, sample, serve_for_ever};
+pub(crate) use sample::{Sample, sample, serve_for_ever};
 
 /// Unparks the measuring thread when the last party is done. A `Done` is one word to capture, and
 /// counts nothing but the parties, so that the row measures the runtime.
@@ -82,7 +83,7 @@ pub(crate) struct Measured {
     latencies: Option<[f64; 4]>,
     efficiency: Option<f64>,
     threads: Option<usize>,
-    outside: Option<outside::Outside>,
+    outside: Option<outside::figures::Outside>,
     spent: Spent,
 }
 

@@ -1,7 +1,6 @@
 //! The loops: requests by a clock, or one after the other.
 use super::{
     arrivals::Arrivals,
-    connect,
     dialog::Answer,
     peer::Peer,
     spec::{Dialog, Figures, Spec},
@@ -29,7 +28,7 @@ pub(super) struct Load {
     pub(super) peers: Vec<Peer>,
     /// Number of connections that need not subscribe any more. The first one never does.
     pub(super) subscribed: usize,
-    random: Random,
+    pub(super) random: Random,
     message: Vec<u8>,
 }
 
@@ -82,7 +81,7 @@ impl Load {
         let mut run = Run::new(begun + span, self.peers.len());
         let seed = self.random.next();
         let lost = match (self.spec.dialog, self.spec.rate) {
-            (Dialog::Connect, _) => connect::run(&self.spec.to, &mut run)?,
+            (Dialog::Connect, _) => self.connect_each(&mut run)?,
             (Dialog::FanOut(_), _) => self.fan_out(&mut run)?,
             (Dialog::Large, _) => self.large(&mut run)?,
             (_, Some(rate)) => self.open(&mut run, Arrivals::new(rate, seed))?,

@@ -1,9 +1,6 @@
 //! Not a runtime, but a server on one thread with an epoll. Its figures are the limit of what a
 //! runtime can reach. The thread runs as long as the process.
-use super::{
-    Ask, Http, Rt, Service,
-    messages::{Socket, Work},
-};
+use super::{Ask, Http, Rt, Service, Socket, Work};
 use crate::{message, poller::Poller};
 use std::{
     collections::HashMap,

@@ -1,41 +1,16 @@
 //! Servers of messages, for clients outside of the process: what the runtimes share.
-use super::Rt;
+use super::{Rt, Work};
 use crate::work::work;
 use futures::{
     StreamExt,
     channel::{mpsc, oneshot},
 };
 use std::{
-    net::{TcpListener, UdpSocket},
-    os::{fd::RawFd, unix::net::UnixListener},
     path::PathBuf,
     sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
-
-/// A socket of a server, non-blocking.
-pub(crate) enum Socket {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-    /// Only for [`Work::Echo`].
-    Udp(UdpSocket),
-}
-
-/// The work of a server for each message. All but [`Work::Echo`] need a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// Answers at once.
-    Echo,
-    /// Answers after the work of the message's kind, that of [`Hub::work`].
-    Mixed,
-    /// Sends a message on to all connections that have subscribed.
-    FanOut,
-    /// Answers with [`LARGE`](crate::message::LARGE) bytes from memory.
-    Memory,
-    /// Answers with the bytes of a file, which is open.
-    File(RawFd),
-}
 
 /// The work, with the parts that all connections share.
 #[derive(Clone)]

@@ -1,8 +1,8 @@
 //! Our runtime.
 use super::{
-    Ask, Http, Rt, Service,
+    Ask, Http, Rt, Service, Socket, Work,
     http::{HEAD, answer, serve_async_io},
-    messages::{Shared, Socket, Work},
+    messages::Shared,
 };
 use crate::message;
 use ::futures::{AsyncReadExt, AsyncWriteExt, StreamExt};

@@ -1,8 +1,7 @@
 //! Our current-thread runtime, on a thread of its own beside the measuring thread. This runtime
 //! runs only rows of sockets.
 use super::{
-    Ask, Http, Rt, Service,
-    messages::{Socket, Work},
+    Ask, Http, Rt, Service, Socket, Work,
     selvedge::{Selvedge, serve_http_with, serve_messages_with, serve_with},
 };
 use ::selvedge::{Builder, Runtime};

@@ -1,10 +1,6 @@
 //! smol: async-executor's executor, on threads that also drive smol's reactor. The threads run as
 //! long as the process, which takes one sample.
-use super::{
-    Ask, Http, Rt, Service,
-    http::serve_async_io,
-    messages::{Shared, Socket, Work},
-};
+use super::{Ask, Http, Rt, Service, Socket, Work, http::serve_async_io, messages::Shared};
 use crate::message;
 use ::smol::{
     Executor,

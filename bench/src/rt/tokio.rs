@@ -1,9 +1,9 @@
 //! tokio's multi-thread runtime. Its drivers are on only in the rows that need them. The functions
 //! at the end serve tokio's current-thread runtime too.
 use super::{
-    Http, Rt, Service,
+    Http, Rt, Service, Socket, Work,
     http::{serve_async_io, spawn_connection},
-    messages::{Shared, Socket, Work},
+    messages::Shared,
 };
 use crate::message;
 use ::futures::StreamExt;

@@ -1,7 +1,6 @@
 //! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
 use super::{
-    Http, Rt, Service,
-    messages::{Socket, Work},
+    Http, Rt, Service, Socket, Work,
     tokio::{interval, list, proceed, serve_http_with, serve_messages_with, serve_with},
 };
 use std::{

@@ -16,7 +16,7 @@ use std::{
 /// The period of the intervals.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// What the ticks are for: a warm-up, the measurement, or nothing any more.
+/// The phases of a run. Only the ticks of the second one count.
 const WARM_UP: u8 = 0;
 const MEASURED: u8 = 1;
 const ENDED: u8 = 2;

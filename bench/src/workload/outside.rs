@@ -4,7 +4,7 @@
 //! A row has two placements. *Free*: the runtime has all its workers, and the client runs where the
 //! kernel puts it. *Pinned*: the runtime's process has the first processor, with one worker, and
 //! the client has the second.
-use super::{Measured, net::threads, sample::Settings};
+use super::{Measured, net::threads};
 use crate::{
     client::{
         Client,
@@ -14,40 +14,17 @@ use crate::{
     rt::Rt,
     syscalls,
 };
+use figures::Outside;
 use loads::{Load, Pace};
-use serde::Serialize;
 use servers::Service;
 use std::{io, process, time::Duration};
 
+pub(super) mod figures;
 mod loads;
 mod servers;
 
+pub(crate) use loads::Settings;
 pub(super) use loads::{Placement, ROWS};
-
-/// The figures that only a row with a client outside has. Times are in nanoseconds.
-#[derive(Debug, Serialize)]
-pub(crate) struct Outside {
-    p50: f64,
-    p999: f64,
-    max: f64,
-    /// Requests a second: the rate of an open loop, or the pace of a closed one.
-    rate: f64,
-    /// Requests of an open loop that found all connections busy.
-    queued: u64,
-    /// How late the client was at 1 % of its clock's arrivals, and at the latest.
-    late_p99: Option<f64>,
-    late_max: Option<f64>,
-    /// For each request: how often a thread of the server waited, and was preempted.
-    voluntary: f64,
-    involuntary: f64,
-    /// The server's system calls for each request.
-    syscalls: Option<f64>,
-    /// The reason why they are not counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    syscalls_unknown: Option<String>,
-    /// Resident bytes of the server for each connection, where there are enough to tell.
-    bytes_a_connection: Option<f64>,
-}
 
 /// The least number of connections whose memory is more than what else a server's memory does.
 const MANY: usize = 50;

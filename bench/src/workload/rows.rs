@@ -1,10 +1,8 @@
 //! The rows: each workload with its name and its aim.
 use super::{
     Measured, coop, fs, http, interval, latency, load, memory, net,
-    outside::{self, Placement},
-    repeat,
-    sample::Settings,
-    spawn, time, wake,
+    outside::{self, Placement, Settings},
+    repeat, spawn, time, wake,
 };
 use crate::{
     names,

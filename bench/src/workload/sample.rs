@@ -1,7 +1,7 @@
 //! One sample of a row, and a server for a client outside of this process.
 use super::{
     http,
-    outside::{Outside, capacity},
+    outside::{Settings, capacity, figures::Outside},
     rows,
 };
 use crate::{
@@ -10,15 +10,6 @@ use crate::{
 };
 use serde::Serialize;
 use std::{io, mem, net::SocketAddr, time::Duration};
-
-/// Settings of the rows whose client is a process of its own.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Settings {
-    /// Takes the second set of parameters.
-    pub(crate) second_set: bool,
-    /// The requests a second that tokio answers, if they are known.
-    pub(crate) capacity: Option<f64>,
-}
 
 /// One sample: the figures of a row on a runtime, and the machine's state.
 #[derive(Debug, Serialize)]

@@ -1,5 +1,4 @@
 //! The figures of a row whose client is a process of its own.
-use super::{Sample, Taken, table};
 use serde::{Deserialize, Serialize};
 
 /// The most nanoseconds by which the client itself may be late at 99 of 100 arrivals.
@@ -53,21 +52,6 @@ pub(super) const FIGURES: [(&str, &str, Get); 4] = [
         outside.bytes_a_connection
     }),
 ];
-
-/// Returns a runtime's [`FIGURES`], or nothing if the row has none.
-pub(super) fn figures(taken: &[Taken], rt: &str, yardstick: &str) -> Vec<Figure> {
-    if taken.iter().all(|taken| taken.sample.outside.is_none()) {
-        return Vec::new();
-    }
-    let figures = FIGURES.iter().map(|(_, _, figure)| {
-        let of = |sample: &Sample| figure(sample.outside.as_ref()?);
-        Figure {
-            value: table::median(table::figures(taken, rt, of)),
-            to_yardstick: table::ratio(taken, rt, yardstick, of),
-        }
-    });
-    figures.collect()
-}
 
 #[cfg(test)]
 mod tests {

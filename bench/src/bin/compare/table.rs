@@ -112,7 +112,7 @@ impl Table {
                 to_best_peer: best_peer
                     .as_ref()
                     .and_then(|best| to(best, |sample| Some(sample.value))),
-                figures: outside::figures(taken, rt_name, yardstick),
+                figures: outside_figures(taken, rt_name, yardstick),
                 kept: values().count(),
                 rounds,
                 taken: taken.iter().filter(|taken| taken.rt == rt.name).count(),
@@ -461,12 +461,27 @@ fn kept<'a>(taken: &'a [Taken], rt: &'a str) -> impl Iterator<Item = &'a Taken> 
 }
 
 /// Returns a figure of each kept sample that has it.
-pub(super) fn figures<'a>(
+fn figures<'a>(
     taken: &'a [Taken],
     rt: &'a str,
     figure: impl Fn(&Sample) -> Option<f64> + 'a,
 ) -> impl Iterator<Item = f64> + 'a {
     kept(taken, rt).filter_map(move |taken| figure(&taken.sample))
+}
+
+/// Returns a runtime's [`outside::FIGURES`], or nothing if the row has none.
+fn outside_figures(taken: &[Taken], rt: &str, yardstick: &str) -> Vec<Figure> {
+    if taken.iter().all(|taken| taken.sample.outside.is_none()) {
+        return Vec::new();
+    }
+    let all = outside::FIGURES.iter().map(|(_, _, figure)| {
+        let of = |sample: &Sample| figure(sample.outside.as_ref()?);
+        Figure {
+            value: median(figures(taken, rt, of)),
+            to_yardstick: ratio(taken, rt, yardstick, of),
+        }
+    });
+    all.collect()
 }
 
 /// Returns the medians of a runtime's latencies.
@@ -476,7 +491,7 @@ fn latencies(taken: &[Taken], rt: &str) -> Option<[f64; 4]> {
 }
 
 /// Returns the median of the ratios in the rounds that have kept samples of both runtimes.
-pub(super) fn ratio(
+fn ratio(
     taken: &[Taken],
     rt: &str,
     to: &str,
@@ -488,7 +503,7 @@ pub(super) fn ratio(
     }))
 }
 
-pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

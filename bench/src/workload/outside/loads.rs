@@ -2,6 +2,15 @@
 use super::servers::Service;
 use crate::noise;
 
+/// Settings of the rows whose client is a process of its own.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Settings {
+    /// Takes the second set of parameters.
+    pub(crate) second_set: bool,
+    /// The requests a second that tokio answers, if they are known.
+    pub(crate) capacity: Option<f64>,
+}
+
 /// The processors of the server and the client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
@@ -117,7 +126,7 @@ const fn pinned(name: &'static str, load: Load, second: Load) -> Entry {
 }
 
 /// The number of connections that get a message at once.
-const CROWD: usize = crate::workload::size(1_000);
+const FAN: usize = crate::workload::size(1_000);
 
 /// All rows.
 pub(crate) const ROWS: &[Entry] = &[
@@ -179,7 +188,7 @@ pub(crate) const ROWS: &[Entry] = &[
     ),
     row(
         "fan_out_1000",
-        echo(Service::FanOut, CROWD + 1, 1, 64),
+        echo(Service::FanOut, FAN + 1, 1, 64),
         echo(Service::FanOut, 301, 1, 1_500),
     ),
     row(

@@ -2,10 +2,7 @@
 use crate::{
     client::spec::Address,
     message,
-    rt::{
-        Ask, Http, Rt,
-        messages::{Socket, Work},
-    },
+    rt::{Ask, Http, Rt, Socket, Work},
     workload::{http, net::listen},
 };
 use std::{
