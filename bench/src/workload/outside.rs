@@ -91,7 +91,9 @@ impl Load {
             done, wall, p50, ..
         } = figures;
         let value = if rate.is_some() { p50 } else { each(wall) };
-        let connections = (self.connections >= MANY).then(|| self.connections as u64 - 1);
+        // A socket of UDP has no memory for each peer.
+        let tells = self.connections >= MANY && self.service != Service::Udp;
+        let connections = tells.then(|| self.connections as u64 - 1);
         Ok(Measured {
             p99: Some(figures.p99),
             outside: Some(Outside {

@@ -133,14 +133,6 @@ pub(crate) const ROWS: &[Entry] = &[
     row("hello_open_1k", hello(50, 1_000.0), hello(7, 700.0)),
     row("hello_open_5k", hello(50, 5_000.0), hello(7, 12_000.0)),
     row("hello_open_20k", hello(50, 20_000.0), hello(300, 12_000.0)),
-    Entry {
-        places: Places::Free,
-        ..row(
-            "loaded_host",
-            beside(2, hello(50, 5_000.0)),
-            beside(2, hello(7, 700.0)),
-        )
-    },
     row(
         CAPACITY,
         mixed(50, Pace::Answers),
@@ -201,6 +193,14 @@ pub(crate) const ROWS: &[Entry] = &[
         echo(Service::File, 1, 1, 64),
         echo(Service::File, 1, 1, 64),
     ),
+    Entry {
+        places: Places::Free,
+        ..row(
+            "loaded_host",
+            beside(2, hello(50, 5_000.0)),
+            beside(2, hello(7, 700.0)),
+        )
+    },
     // These have the names that they had when their clients were threads of the server's process.
     pinned(
         "echo_1",
