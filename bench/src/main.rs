@@ -8,16 +8,24 @@ use std::{
     process::{self, ExitCode},
     time::Duration,
 };
+use workload::Settings;
 
 #[cfg(selvedge_jemalloc)]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+mod client;
+mod hello;
+mod message;
 mod names;
 mod noise;
 mod percentiles;
+mod poller;
+mod random;
 mod rt;
 mod runtimes;
+mod syscalls;
+mod work;
 mod workload;
 
 /// Measures one workload on one runtime.
@@ -71,6 +79,22 @@ enum Command {
         /// Prints one line of JSON.
         #[arg(long)]
         json: bool,
+        /// Takes the second set of parameters, if the row's client is a process of its own.
+        #[arg(long)]
+        second_set: bool,
+        /// The requests a second that tokio answers in `mixed_capacity`, for the rows that need it.
+        /// Without it the sample measures them first.
+        #[arg(long)]
+        capacity: Option<f64>,
+    },
+    /// Makes the load of a sample, which starts this process.
+    #[command(hide = true)]
+    Client {
+        /// The load, in JSON.
+        spec: String,
+        /// The id of the sample's process.
+        #[arg(long)]
+        parent: u32,
     },
 }
 
@@ -97,10 +121,15 @@ struct Row {
     aim: f64,
     /// Runtimes that cannot run the row.
     without: Vec<&'static str>,
+    /// True if the row's client is a process of its own.
+    outside: bool,
+    /// The row in which tokio's capacity for this row is measured.
+    capacity: Option<String>,
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Client { spec, parent } => return make_load(&spec, parent),
         Command::List { json } => list(json),
         Command::Wrk {
             rt,
@@ -115,9 +144,15 @@ fn main() -> ExitCode {
             millis,
             limit,
             json,
+            second_set,
+            capacity,
         } => {
             kill_after(limit);
-            sample(&rt, &row, workers.into(), millis, json)
+            let settings = Settings {
+                second_set,
+                capacity,
+            };
+            sample(&rt, &row, workers.into(), settings, millis, json)
         }
     };
     match done {
@@ -136,24 +171,38 @@ fn main() -> ExitCode {
     }
 }
 
+fn make_load(spec: &str, parent: u32) -> ExitCode {
+    match client::run(spec, parent) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the client of a sample: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn list(json: bool) -> Result<String, String> {
     let runtimes = ALL.iter().map(|entry| Runtime {
         name: entry.name,
         package: entry.package,
         parallel: entry.parallel,
     });
-    let rows = workload::rows::<Ours>().into_iter().map(|row| Row {
-        name: row.name,
-        what: row.what,
-        kind: row.kind,
-        unit: row.unit,
-        aim: row.aim,
-        without: ALL
-            .iter()
-            .filter(|entry| !row.suits(entry.lacks))
-            .map(|entry| entry.name)
-            .collect(),
-    });
+    let rows = workload::rows::<Ours>(Settings::default())
+        .into_iter()
+        .map(|row| Row {
+            name: row.name,
+            what: row.what,
+            kind: row.kind,
+            unit: row.unit,
+            aim: row.aim,
+            without: ALL
+                .iter()
+                .filter(|entry| !row.suits(entry.lacks))
+                .map(|entry| entry.name)
+                .collect(),
+            outside: row.is_outside,
+            capacity: row.capacity,
+        });
     let listing = Listing {
         runtimes: runtimes.collect(),
         rows: rows.collect(),
@@ -210,9 +259,16 @@ fn wrk(rt: &str, foreign: bool, workers: usize, seconds: u16) -> Result<String, 
     }
 }
 
-fn sample(rt: &str, row: &str, workers: usize, millis: u64, json: bool) -> Result<String, String> {
+fn sample(
+    rt: &str,
+    row: &str,
+    workers: usize,
+    settings: Settings,
+    millis: u64,
+    json: bool,
+) -> Result<String, String> {
     let entry = entry(rt)?;
-    let sample = (entry.sample)(row, workers, Duration::from_millis(millis))
+    let sample = (entry.sample)(row, workers, settings, Duration::from_millis(millis))
         .map_err(|error| format!("{rt} doesn't start: {error}"))?
         .ok_or_else(|| format!("no row {row} on {rt}; `bench list` names them"))?;
     if json {

@@ -18,8 +18,8 @@ pub(crate) const RUNTIMES: &[&str] = &[
     "epoll",
 ];
 
-/// The rows, each with its description.
-pub(crate) const ROWS: &[(&str, &str)] = &[
+/// The rows but those of [`OUTSIDE`], each with its description.
+const ROWS: &[(&str, &str)] = &[
     ("spawn_many_remote", "10,000 tasks spawned from outside"),
     (
         "spawn_many_remote_join",
@@ -145,16 +145,37 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "how late a sleep of 100 microseconds ends, the runtime being idle: median and p99",
     ),
     (
+        "interval_100",
+        "how late the ticks of 100 intervals of 10 milliseconds are: p99; the processor time is of a \
+             tick",
+    ),
+    (
+        "interval_1k",
+        "how late the ticks of 1,000 intervals of 10 milliseconds are: p99; the processor time is \
+             of a tick",
+    ),
+    (
+        "interval_10k",
+        "how late the ticks of 10,000 intervals of 10 milliseconds are: p99; the processor time is \
+             of a tick",
+    ),
+    (
+        "sleep_storm",
+        "how late 100,000 sleeps of 1 to 100 milliseconds end, each in a task: p99; the processor \
+             time is also that of the spawns",
+    ),
+    (
         "sleepers_1m",
         "resident bytes a task, of a million that sleep and end over 10 seconds; the processor \
              time is of all of it",
     ),
     (
-        "echo_1",
-        "64 bytes echoed on a TCP connection, by one worker; the client has the other processor",
+        "echo_1_inside",
+        "64 bytes echoed on a TCP connection, by one worker; the client, a thread of the process, \
+             has the other processor",
     ),
     (
-        "echo_50",
+        "echo_50_inside",
         "the same on 50 connections at a time, by one client thread",
     ),
     (
@@ -167,8 +188,9 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "echoes on 50 connections beside 16 that always have data, read by 64 bytes: p99",
     ),
     (
-        "connect",
-        "connect, send a byte, get it back, close; one worker, and the client's own processor",
+        "connect_inside",
+        "connect, send a byte, get it back, close; one worker, and another processor for the client, \
+             a thread of the process",
     ),
     (
         "idle_conns",
@@ -201,3 +223,64 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
              1 MiB in each; a task for each folder",
     ),
 ];
+
+/// Lists each row twice: free, and pinned.
+macro_rules! placed {
+    ($($name:literal: $what:expr,)*) => {
+        &[$(
+            ($name, $what),
+            (
+                concat!($name, "_pinned"),
+                concat!($what, "; server and client pinned"),
+            ),
+        )*]
+    };
+}
+
+/// The rows whose client is a process of its own, each with its description.
+pub(crate) const OUTSIDE: &[(&str, &str)] = placed! {
+    "hello_open_1k": "1,000 HTTP/1 requests a second by a clock, over 50 connections: p50",
+    "hello_open_5k": "5,000 HTTP/1 requests a second by a clock, over 50 connections: p50",
+    "hello_open_20k": "20,000 HTTP/1 requests a second by a clock, over 50 connections: p50",
+    "mixed_capacity": "messages on 50 connections, each with one of several kinds of work before \
+             its answer, as fast as they are answered",
+    "mixed_10": "the same messages by a clock, at 10 % of tokio's pace in mixed_capacity: p50",
+    "mixed_30": "the same messages by a clock, at 30 % of tokio's pace in mixed_capacity: p50",
+    "mixed_60": "the same messages by a clock, at 60 % of tokio's pace in mixed_capacity: p50",
+    "mixed_80": "the same messages by a clock, at 80 % of tokio's pace in mixed_capacity: p50",
+    "tcp_1": "64 bytes echoed on a TCP connection",
+    "tcp_50": "64 bytes echoed on 50 TCP connections",
+    "udp_1": "a datagram of 64 bytes echoed",
+    "udp_16": "datagrams of 64 bytes echoed, 16 from one peer on their way",
+    "udp_50": "datagrams of 64 bytes echoed, one of each of 50 peers on its way",
+    "uds_1": "64 bytes echoed on a connection of Unix sockets",
+    "uds_50": "64 bytes echoed on 50 connections of Unix sockets",
+    "fan_out_1000": "a message to 1,000 TCP connections, until the last one has it",
+    "big_1gib": "a mebibyte, of 1 GiB from memory to a TCP connection",
+    "file_1gib": "a mebibyte, of 1 GiB from a file in memory to a TCP connection, by 64 KiB",
+};
+
+/// The rows whose client is a process of its own, in one placement.
+pub(crate) const PLACED: &[(&str, &str)] = &[
+    (
+        "loaded_host",
+        "5,000 HTTP/1 requests a second by a clock, beside two threads that compute: p50",
+    ),
+    (
+        "echo_1",
+        "64 bytes echoed on a TCP connection; one worker on a processor, the client on another",
+    ),
+    (
+        "echo_50",
+        "64 bytes echoed on 50 TCP connections; one worker on a processor, the client on another",
+    ),
+    (
+        "connect",
+        "connect, send a byte, get it back, close; one worker on a processor, the client on another",
+    ),
+];
+
+/// Returns all rows.
+pub(crate) fn rows() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    ROWS.iter().chain(OUTSIDE).chain(PLACED)
+}

@@ -17,6 +17,11 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use usage::Usage;
+
+// The programs that include this file by its path have no other line for it.
+#[path = "usage.rs"]
+pub(crate) mod usage;
 
 /// A span of time that is being measured.
 pub(crate) struct Window {
@@ -34,7 +39,7 @@ pub(crate) struct Spent {
 
 impl Window {
     pub(crate) fn open() -> Self {
-        let (machine, cpu) = (machine_time(), cpu_time());
+        let (machine, cpu) = (machine_time(), Usage::of_process().cpu);
         Self {
             begun: Instant::now(),
             cpu,
@@ -43,11 +48,18 @@ impl Window {
     }
 
     pub(crate) fn close(self) -> Spent {
+        self.close_beside(Duration::ZERO)
+    }
+
+    /// Closes the window of a process whose client is another process, and used this time.
+    pub(crate) fn close_beside(self, client: Duration) -> Spent {
         let wall = self.begun.elapsed();
-        let cpu = cpu_time() - self.cpu;
+        let cpu = Usage::of_process().cpu - self.cpu;
         let others = self.machine.zip(machine_time()).map(|(before, after)| {
-            let processors = thread::available_parallelism().map_or(1, usize::from);
-            let others = (after - before).saturating_sub(cpu);
+            // All of the machine's: this thread may be kept on one of them.
+            // SAFETY: `sysconf` has no preconditions.
+            let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1);
+            let others = (after - before).saturating_sub(cpu + client);
             others.as_secs_f64() / (wall.as_secs_f64() * processors as f64)
         });
         Spent { cpu, others }
@@ -73,18 +85,6 @@ fn busy_ticks(stat: &str) -> Option<u64> {
         return None;
     };
     Some(user + nice + system + irq + softirq + steal)
-}
-
-/// Returns the processor time of this process, user and system.
-fn cpu_time() -> Duration {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is valid for a write of a `rusage`.
-    let failed = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
-    assert_eq!(failed, 0, "getrusage takes RUSAGE_SELF");
-    // SAFETY: the value was zeroed, and the call filled it. Any bytes are a valid `rusage`.
-    let usage = unsafe { usage.assume_init() };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1_000);
-    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// Returns the resident memory of this process in bytes.
@@ -190,20 +190,48 @@ impl Line {
     }
 }
 
+/// Keeps this thread, and the threads that it spawns, on a processor. A drop gives this thread its
+/// processors back.
 #[cfg(target_os = "linux")]
-pub(crate) fn processors() -> Option<[usize; 2]> {
+pub(crate) struct Pin(libc::cpu_set_t);
+
+#[cfg(target_os = "linux")]
+impl Pin {
+    pub(crate) fn new(processor: usize) -> Self {
+        let (_, before) = usable();
+        pin(processor);
+        Self(before)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Pin {
+    fn drop(&mut self) {
+        // SAFETY: the pointer is valid for a read of as many bytes as the call is told.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) };
+    }
+}
+
+/// Returns whether the kernel says where this thread may run, and these processors.
+#[cfg(target_os = "linux")]
+fn usable() -> (bool, libc::cpu_set_t) {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     let size = size_of::<libc::cpu_set_t>();
     // SAFETY: the pointer is valid for a write of `size` bytes.
     let failed = unsafe { libc::sched_getaffinity(0, size, set.as_mut_ptr()) };
     // SAFETY: the value was zeroed. Any bytes are a valid `cpu_set_t`.
-    let set = unsafe { set.assume_init() };
+    (failed == 0, unsafe { set.assume_init() })
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn processors() -> Option<[usize; 2]> {
+    let (is_known, set) = usable();
     let mut usable = (0..libc::CPU_SETSIZE as usize).filter(|&processor| {
         // SAFETY: the number is below `CPU_SETSIZE`, the number of bits in the set.
         unsafe { libc::CPU_ISSET(processor, &set) }
     });
     let two = [usable.next()?, usable.next()?];
-    (failed == 0).then_some(two)
+    is_known.then_some(two)
 }
 
 /// Pins this thread to a processor. Returns true on success.

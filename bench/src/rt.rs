@@ -5,10 +5,11 @@
 use std::{
     future::Future,
     io,
-    net::TcpListener,
+    net::{TcpListener, UdpSocket},
+    os::{fd::RawFd, unix::net::UnixListener},
     path::PathBuf,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Serves connections. The body calls methods, such as `accept`, `read` and `write_all`, which all
@@ -42,11 +43,87 @@ macro_rules! serve {
     };
 }
 
+/// Serves messages of up to [`message::MOST`] bytes. The body calls methods as that of `serve`
+/// does. `$setup` prepares an accepted stream. The task of each kind of work is as large as that
+/// kind needs.
+macro_rules! serve_messages {
+    ($runtime:ident, $listener:ident, $work:ident, |$stream:ident| $setup:block) => {{
+        let work = Shared::start::<$runtime>($work);
+        loop {
+            let (mut $stream, _) = $listener.accept().await.expect("it accepts");
+            $setup
+            match work.clone() {
+                Shared::Echo => $runtime::spawn(async move {
+                    let mut message = [0; message::MOST];
+                    while let Ok(count @ 1..) = $stream.read(&mut message).await
+                        && $stream.write_all(&message[..count]).await.is_ok()
+                    {}
+                }),
+                Shared::Mixed(hub) => $runtime::spawn(async move {
+                    let mut message = [0; message::MOST];
+                    while let Ok(count @ 1..) = $stream.read(&mut message).await {
+                        hub.work::<$runtime>(message[message::KIND]).await;
+                        if $stream.write_all(&message[..count]).await.is_err() {
+                            break;
+                        }
+                    }
+                }),
+                Shared::FanOut(fan) => $runtime::spawn(async move {
+                    let mut message = [0; message::MOST];
+                    while let Ok(count @ 1..) = $stream.read(&mut message).await {
+                        if message[message::KIND] == message::PUBLISH {
+                            fan.publish();
+                            continue;
+                        }
+                        let mut news = fan.subscribe();
+                        // The first answer says that the subscription counts.
+                        while $stream.write_all(&message[..count]).await.is_ok()
+                            && news.next().await.is_some()
+                        {}
+                    }
+                }),
+                Shared::Memory => $runtime::spawn(async move {
+                    let (mut message, block) = ([0; message::MOST], vec![7; message::MEBIBYTE]);
+                    while let Ok(1..) = $stream.read(&mut message).await {
+                        for _ in 0..message::LARGE / block.len() {
+                            // The client may have gone.
+                            let _ = $stream.write_all(&block).await;
+                        }
+                    }
+                }),
+                Shared::File(path) => $runtime::spawn(async move {
+                    let (mut message, mut block) = ([0; message::MOST], vec![0; 1 << 16]);
+                    while let Ok(1..) = $stream.read(&mut message).await {
+                        let mut file = File::open(&path).await.expect("it is there");
+                        while let Ok(count @ 1..) = file.read(&mut block).await
+                            && $stream.write_all(&block[..count]).await.is_ok()
+                        {
+                        }
+                    }
+                }),
+            }
+        }
+    }};
+}
+
+/// Echoes datagrams, in one task.
+macro_rules! serve_datagrams {
+    ($socket:ident) => {{
+        let mut message = [0; message::MOST];
+        loop {
+            let (count, from) = $socket.recv_from(&mut message).await.expect("it receives");
+            // The peer may have gone.
+            let _ = $socket.send_to(&message[..count], from).await;
+        }
+    }};
+}
+
 pub(crate) mod async_executor;
 #[cfg(target_os = "linux")]
 pub(crate) mod epoll;
 pub(crate) mod futures;
 pub(crate) mod http;
+pub(crate) mod messages;
 pub(crate) mod nexosim;
 pub(crate) mod selvedge;
 pub(crate) mod selvedge_current;
@@ -99,6 +176,29 @@ pub(crate) enum Service {
     Hold,
 }
 
+/// A socket of a server, non-blocking.
+pub(crate) enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+    /// Only for [`Work::Echo`].
+    Udp(UdpSocket),
+}
+
+/// The work of a server for each message. All but [`Work::Echo`] need a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Answers at once.
+    Echo,
+    /// Answers after the work of the message's kind, that of [`messages::Hub::work`].
+    Mixed,
+    /// Sends a message on to all connections that have subscribed.
+    FanOut,
+    /// Answers with [`LARGE`](crate::message::LARGE) bytes from memory.
+    Memory,
+    /// Answers with the bytes of a file, which is open.
+    File(RawFd),
+}
+
 /// The work of a server of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Http {
@@ -149,6 +249,13 @@ pub(crate) trait Rt: Sized + 'static {
     /// listener is non-blocking. An outside thread calls this.
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         let _ = (listener, service);
+        unreachable!("{} says that it has no sockets", Self::NAME)
+    }
+
+    /// [`Ask::Net`]: answers messages until the runtime ends. The socket is non-blocking. An
+    /// outside thread calls this. Work but [`Work::Echo`] needs further features.
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        let _ = (socket, work);
         unreachable!("{} says that it has no sockets", Self::NAME)
     }
 
@@ -207,6 +314,18 @@ pub(crate) trait Rt: Sized + 'static {
     /// [`Ask::Timers`]: sleeps, in a task.
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
         let _ = span;
+        lacking()
+    }
+
+    /// [`Ask::Timers`]: calls `tick` after each period from `start` on, until it returns false; in
+    /// a task, by the runtime's own intervals.
+    fn interval(
+        start: Instant,
+        period: Duration,
+        tick: impl FnMut() -> bool + Send,
+    ) -> impl Future<Output = ()> + Send {
+        let _ = (start, period);
+        drop(tick);
         lacking()
     }
 

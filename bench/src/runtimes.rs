@@ -1,7 +1,7 @@
 //! The runtimes, as the command line finds them by name.
 use crate::{
     rt::{self, Ask, Http, Rt},
-    workload::{Sample, sample, serve_for_ever},
+    workload::{Sample, Settings, sample, serve_for_ever},
 };
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -13,7 +13,7 @@ pub(crate) struct Entry {
     pub(crate) lacks: &'static [Ask],
     /// Measures the named row with a number of workers for at least a time. `None` if there is no
     /// such row, or if the runtime or the machine cannot run the row.
-    pub(crate) sample: fn(&str, usize, Duration) -> io::Result<Option<Sample>>,
+    pub(crate) sample: fn(&str, usize, Settings, Duration) -> io::Result<Option<Sample>>,
     /// Starts a server of HTTP on a number of workers. The server runs as long as the process.
     /// `None` if the runtime has no such server.
     pub(crate) serve: fn(usize, Http) -> io::Result<Option<SocketAddr>>,

@@ -3,6 +3,7 @@
 //! To add a workload, write a function, an entry in `workload/rows.rs`, and its name in `names.rs`.
 use crate::{
     noise::{Spent, Window},
+    percentiles::distribution,
     rt::Rt,
 };
 use std::{
@@ -14,16 +15,19 @@ use std::{
 mod coop;
 mod fs;
 mod http;
+mod interval;
 mod latency;
 mod load;
 mod memory;
 mod net;
+mod outside;
 mod rows;
 mod sample;
 mod spawn;
 mod time;
 mod wake;
 
+pub(crate) use outside::Settings;
 pub(crate) use rows::rows;
 pub(crate) use sample::{Sample, sample, serve_for_ever};
 
@@ -79,6 +83,7 @@ pub(crate) struct Measured {
     latencies: Option<[f64; 4]>,
     efficiency: Option<f64>,
     threads: Option<usize>,
+    outside: Option<outside::figures::Outside>,
     spent: Spent,
 }
 
@@ -92,9 +97,20 @@ impl Measured {
             latencies: None,
             efficiency: None,
             threads: None,
+            outside: None,
             spent,
         }
     }
+}
+
+/// Returns the figures of a row whose value is the time that one operation in a hundred exceeds.
+fn tail(took: Vec<u64>, spent: Spent) -> Option<Measured> {
+    let operations = took.len() as u64;
+    let latencies @ [_, _, p99, _] = distribution(took)?;
+    Some(Measured {
+        latencies: Some(latencies),
+        ..Measured::of(operations, p99, spent)
+    })
 }
 
 /// Whether the workloads are small. A build with debug assertions is for tests, which check that

@@ -1,12 +1,16 @@
 //! A server on one thread with an epoll, which is no runtime. Its figures are the limit of what a
 //! runtime can reach. The thread runs as long as the process.
-use super::{Ask, Http, Rt, Service};
+use super::{Ask, Http, Rt, Service, Socket, Work};
+use crate::{message, poller::Poller};
 use std::{
     collections::HashMap,
     future::{Future, pending},
     io::{self, Read, Write},
-    net::{TcpListener, TcpStream},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    net::{TcpListener, TcpStream, UdpSocket},
+    os::{
+        fd::AsRawFd,
+        unix::net::{UnixListener, UnixStream},
+    },
     thread,
 };
 
@@ -36,19 +40,19 @@ impl Rt for Epoll {
     }
 
     fn serve(&self, listener: TcpListener, _: Service) -> io::Result<()> {
-        let server = Server::new()?;
-        server.add(listener.as_raw_fd())?;
-        let run = move || server.run(&listener, echo).expect("it serves");
-        thread::Builder::new().spawn(run)?;
-        Ok(())
+        serve_streams(listener, echo::<64>)
+    }
+
+    fn serve_messages(&self, socket: Socket, _: Work) -> io::Result<()> {
+        match socket {
+            Socket::Tcp(listener) => serve_streams(listener, echo::<{ message::MOST }>),
+            Socket::Unix(listener) => serve_streams(listener, echo::<{ message::MOST }>),
+            Socket::Udp(socket) => serve_datagrams(socket),
+        }
     }
 
     fn serve_http(&self, listener: TcpListener, _: Http) -> io::Result<()> {
-        let server = Server::new()?;
-        server.add(listener.as_raw_fd())?;
-        let run = move || server.run(&listener, hello).expect("it serves");
-        thread::Builder::new().spawn(run)?;
-        Ok(())
+        serve_streams(listener, hello)
     }
 
     fn spawn_outside(&self, future: impl Future<Output = ()> + Send + 'static) {
@@ -79,68 +83,81 @@ impl Rt for Epoll {
     }
 }
 
-struct Server(OwnedFd);
+/// A listener of either kind of stream.
+trait Listen: AsRawFd {
+    type Stream: AsRawFd + Read + Write + Send;
 
-impl Server {
-    fn new() -> io::Result<Self> {
-        // SAFETY: the call takes no pointers.
-        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call has just opened `fd`, and nothing else owns the descriptor.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
+    fn accept(&self) -> io::Result<Self::Stream>;
+}
 
-    fn add(&self, fd: RawFd) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: libc::EPOLLIN as u32,
-            u64: fd as u64,
-        };
-        let epoll = self.0.as_raw_fd();
-        // SAFETY: the pointer is valid for the call.
-        match unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+impl Listen for TcpListener {
+    type Stream = TcpStream;
 
-    /// Serves until a connection cannot be accepted. At each event of a connection, `answer` reads
-    /// and writes, and returns whether the connection goes on. An error ends the connection, too.
-    fn run(
-        &self,
-        listener: &TcpListener,
-        answer: fn(&mut TcpStream) -> io::Result<bool>,
-    ) -> io::Result<()> {
-        let mut streams: HashMap<RawFd, TcpStream> = HashMap::new();
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        loop {
-            let (epoll, len) = (self.0.as_raw_fd(), events.len() as i32);
-            // SAFETY: the pointer is valid for a write of `len` events.
-            let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), len, -1) };
-            for event in &events[..count.max(0) as usize] {
-                let fd = event.u64 as RawFd;
-                let Some(stream) = streams.get_mut(&fd) else {
-                    // The event is one of the listener.
-                    let (stream, _) = listener.accept()?;
-                    stream.set_nodelay(true)?;
-                    self.add(stream.as_raw_fd())?;
-                    streams.insert(stream.as_raw_fd(), stream);
-                    continue;
-                };
-                let goes_on = answer(stream).unwrap_or(false);
-                if !goes_on {
-                    // The drop of the stream closes `fd`, and the kernel then removes it from the
-                    // epoll.
-                    streams.remove(&fd);
-                }
-            }
-        }
+    fn accept(&self) -> io::Result<TcpStream> {
+        let (stream, _) = self.accept()?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
     }
 }
 
-fn echo(stream: &mut TcpStream) -> io::Result<bool> {
-    let mut message = [0; 64];
+impl Listen for UnixListener {
+    type Stream = UnixStream;
+
+    fn accept(&self) -> io::Result<UnixStream> {
+        self.accept().map(|(stream, _)| stream)
+    }
+}
+
+/// Serves connections on a thread, until one cannot be accepted. At each event of a connection,
+/// `answer` reads and writes. The connection ends if `answer` returns `false` or an error.
+fn serve_streams<L: Listen + Send + 'static>(
+    listener: L,
+    answer: fn(&mut L::Stream) -> io::Result<bool>,
+) -> io::Result<()> {
+    let mut poller = Poller::new()?;
+    poller.add(listener.as_raw_fd(), listener.as_raw_fd() as u64)?;
+    let mut streams: HashMap<u64, L::Stream> = HashMap::new();
+    let mut run = move || -> io::Result<()> {
+        loop {
+            for key in poller.wait(None) {
+                let Some(stream) = streams.get_mut(&key) else {
+                    let stream = listener.accept()?;
+                    let key = stream.as_raw_fd() as u64;
+                    poller.add(stream.as_raw_fd(), key)?;
+                    streams.insert(key, stream);
+                    continue;
+                };
+                if !answer(stream).unwrap_or(false) {
+                    // The stream's drop closes its descriptor, which so leaves the epoll.
+                    streams.remove(&key);
+                }
+            }
+        }
+    };
+    thread::Builder::new().spawn(move || run().expect("it serves"))?;
+    Ok(())
+}
+
+/// Echoes datagrams on a thread.
+fn serve_datagrams(socket: UdpSocket) -> io::Result<()> {
+    let mut poller = Poller::new()?;
+    poller.add(socket.as_raw_fd(), 0)?;
+    thread::Builder::new().spawn(move || {
+        let mut message = [0; message::MOST];
+        loop {
+            poller.wait(None).for_each(drop);
+            while let Ok((count, from)) = socket.recv_from(&mut message) {
+                // The peer may have gone.
+                let _ = socket.send_to(&message[..count], from);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Echoes up to `MOST` bytes.
+fn echo<const MOST: usize>(stream: &mut (impl Read + Write)) -> io::Result<bool> {
+    let mut message = [0; MOST];
     let count = stream.read(&mut message)?;
     stream.write_all(&message[..count])?;
     Ok(count > 0)

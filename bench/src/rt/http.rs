@@ -1,5 +1,6 @@
 //! The parts that hyper's servers share: the service, hyper's settings, and hyper over async-io.
 use super::{Http, Rt};
+use crate::hello::BODY;
 use async_io::Async;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -19,9 +20,6 @@ use std::{
     net::TcpListener,
     time::{Duration, Instant},
 };
-
-/// The body of each answer.
-pub(crate) const BODY: &[u8] = b"hello";
 
 /// The path of requests that take [`SPIN`].
 pub(crate) const SPIN_PATH: &str = "/spin";

@@ -1,10 +1,15 @@
 //! Our runtime.
 use super::{
-    Ask, Http, Rt, Service,
+    Ask, Http, Rt, Service, Socket, Work,
     http::{HEAD, answer, serve_async_io},
+    messages::Shared,
 };
-use ::futures::{AsyncReadExt, AsyncWriteExt};
-use ::selvedge::net::{Polling, TcpListener};
+use crate::message;
+use ::futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use ::selvedge::{
+    fs::File,
+    net::{Polling, TcpListener, UdpSocket, UnixListener},
+};
 use hyper::service::service_fn;
 use selvedge_hyper::SelvedgeTimer;
 use std::{
@@ -13,7 +18,7 @@ use std::{
     io, net,
     path::PathBuf,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 pub(crate) struct Selvedge(selvedge::Runtime);
@@ -39,6 +44,11 @@ impl Rt for Selvedge {
 
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with(listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        self.spawn_outside(serve_messages_with(socket, work));
         Ok(())
     }
 
@@ -93,6 +103,16 @@ impl Rt for Selvedge {
         selvedge::time::sleep(span)
     }
 
+    async fn interval(start: Instant, period: Duration, mut tick: impl FnMut() -> bool + Send) {
+        let mut interval = selvedge::time::interval_at((start + period).into(), period);
+        loop {
+            interval.tick().await;
+            if !tick() {
+                break;
+            }
+        }
+    }
+
     fn timeout(
         limit: Duration,
         future: impl Future<Output = ()> + Send,
@@ -120,6 +140,27 @@ async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>> {
 pub(super) async fn serve_with(listener: net::TcpListener, service: Service) {
     let listener = TcpListener::from_std(listener).expect("it is registered");
     serve!(Selvedge, listener, service).await;
+}
+
+/// Serves messages. The tasks of either runtime of ours are spawned in the same way.
+pub(super) async fn serve_messages_with(socket: Socket, work: Work) {
+    match socket {
+        Socket::Tcp(listener) => {
+            let listener = TcpListener::from_std(listener).expect("it is registered");
+            let no_delay = "it is a TCP stream";
+            serve_messages!(Selvedge, listener, work, |stream| {
+                stream.set_nodelay(true).expect(no_delay);
+            })
+        }
+        Socket::Unix(listener) => {
+            let listener = UnixListener::from_std(listener).expect("it is registered");
+            serve_messages!(Selvedge, listener, work, |stream| {})
+        }
+        Socket::Udp(socket) => {
+            let socket = UdpSocket::from_std(socket).expect("it is registered");
+            serve_datagrams!(socket)
+        }
+    }
 }
 
 /// Serves HTTP by the loop of `selvedge-hyper`, or by hyper over sockets of async-io.

@@ -1,8 +1,8 @@
 //! Our current-thread runtime, on a thread of its own beside the measuring thread. This runtime
 //! runs only rows of sockets.
 use super::{
-    Ask, Http, Rt, Service,
-    selvedge::{Selvedge, serve_http_with, serve_with},
+    Ask, Http, Rt, Service, Socket, Work,
+    selvedge::{Selvedge, serve_http_with, serve_messages_with, serve_with},
 };
 use ::selvedge::{Builder, Runtime};
 use std::{
@@ -22,14 +22,11 @@ impl Rt for CurrentThread {
     const PARALLEL: bool = false;
     const LACKS: &'static [Ask] = &[
         Ask::Tasks,
-        Ask::Inside,
         Ask::Join,
         Ask::Fair,
         Ask::Background,
-        Ask::Blocking,
         Ask::Budget,
         Ask::Stop,
-        Ask::Timers,
         Ask::Files,
     ];
 
@@ -43,6 +40,11 @@ impl Rt for CurrentThread {
 
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with(listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        self.spawn_outside(serve_messages_with(socket, work));
         Ok(())
     }
 

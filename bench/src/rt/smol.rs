@@ -1,10 +1,12 @@
 //! smol: async-executor's executor, on threads that also drive smol's reactor. The threads run as
 //! long as the process, which takes one sample.
-use super::{Ask, Http, Rt, Service, http::serve_async_io};
+use super::{Ask, Http, Rt, Service, Socket, Work, http::serve_async_io, messages::Shared};
+use crate::message;
 use ::smol::{
     Executor,
+    fs::File,
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, UdpSocket, unix::UnixListener},
     stream::StreamExt,
 };
 use smol_hyper::rt::SmolTimer;
@@ -13,7 +15,7 @@ use std::{
     io, net,
     path::PathBuf,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 static EXECUTOR: Executor<'static> = Executor::new();
@@ -36,6 +38,31 @@ impl Rt for Smol {
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
         let listener = TcpListener::try_from(listener)?;
         self.spawn_outside(serve!(Self, listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        match socket {
+            Socket::Tcp(listener) => {
+                let listener = TcpListener::try_from(listener)?;
+                let no_delay = "it is a TCP stream";
+                self.spawn_outside(async move {
+                    serve_messages!(Self, listener, work, |stream| {
+                        stream.set_nodelay(true).expect(no_delay);
+                    })
+                });
+            }
+            Socket::Unix(listener) => {
+                let listener = UnixListener::try_from(listener)?;
+                self.spawn_outside(
+                    async move { serve_messages!(Self, listener, work, |stream| {}) },
+                );
+            }
+            Socket::Udp(socket) => {
+                let socket = UdpSocket::try_from(socket)?;
+                self.spawn_outside(async move { serve_datagrams!(socket) });
+            }
+        }
         Ok(())
     }
 
@@ -75,6 +102,11 @@ impl Rt for Smol {
         async move {
             timer.await;
         }
+    }
+
+    async fn interval(start: Instant, period: Duration, mut tick: impl FnMut() -> bool + Send) {
+        let mut interval = smol::Timer::interval_at(start + period, period);
+        while interval.next().await.is_some() && tick() {}
     }
 
     fn timeout(

@@ -1,12 +1,16 @@
 //! tokio's multi-thread runtime. Its drivers are on only in the rows that need them. The functions
 //! at the end serve tokio's current-thread runtime too.
 use super::{
-    Http, Rt, Service,
+    Http, Rt, Service, Socket, Work,
     http::{serve_async_io, spawn_connection},
+    messages::Shared,
 };
+use crate::message;
+use ::futures::StreamExt;
 use ::tokio::{
+    fs::File,
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, UdpSocket, UnixListener},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::{
@@ -14,7 +18,7 @@ use std::{
     io, net,
     path::PathBuf,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -49,6 +53,11 @@ impl Rt for MultiThread {
 
     fn serve(&self, listener: net::TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        self.spawn_outside(serve_messages_with::<Self>(socket, work));
         Ok(())
     }
 
@@ -103,6 +112,14 @@ impl Rt for MultiThread {
         tokio::time::sleep(span)
     }
 
+    fn interval(
+        start: Instant,
+        period: Duration,
+        tick: impl FnMut() -> bool + Send,
+    ) -> impl Future<Output = ()> + Send {
+        interval(start, period, tick)
+    }
+
     fn timeout(
         limit: Duration,
         future: impl Future<Output = ()> + Send,
@@ -122,6 +139,21 @@ pub(super) fn proceed(cx: &mut Context<'_>) -> Poll<()> {
     Poll::Ready(())
 }
 
+/// Calls `tick` after each period, on either of tokio's runtimes.
+pub(super) async fn interval(
+    start: Instant,
+    period: Duration,
+    mut tick: impl FnMut() -> bool + Send,
+) {
+    let mut interval = tokio::time::interval_at((start + period).into(), period);
+    loop {
+        interval.tick().await;
+        if !tick() {
+            break;
+        }
+    }
+}
+
 /// Lists a directory, on either of tokio's runtimes.
 pub(super) async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>> {
     let (mut found, mut entries) = (tokio::fs::read_dir(directory).await?, Vec::new());
@@ -135,6 +167,27 @@ pub(super) async fn list(directory: PathBuf) -> io::Result<Vec<(PathBuf, bool)>>
 pub(super) async fn serve_with<R: Rt>(listener: net::TcpListener, service: Service) {
     let listener = TcpListener::from_std(listener).expect("it is registered");
     serve!(R, listener, service).await;
+}
+
+/// Serves messages, on either of tokio's runtimes.
+pub(super) async fn serve_messages_with<R: Rt>(socket: Socket, work: Work) {
+    match socket {
+        Socket::Tcp(listener) => {
+            let listener = TcpListener::from_std(listener).expect("it is registered");
+            let no_delay = "it is a TCP stream";
+            serve_messages!(R, listener, work, |stream| {
+                stream.set_nodelay(true).expect(no_delay);
+            })
+        }
+        Socket::Unix(listener) => {
+            let listener = UnixListener::from_std(listener).expect("it is registered");
+            serve_messages!(R, listener, work, |stream| {})
+        }
+        Socket::Udp(socket) => {
+            let socket = UdpSocket::from_std(socket).expect("it is registered");
+            serve_datagrams!(socket)
+        }
+    }
 }
 
 /// Serves HTTP, on either of tokio's runtimes.

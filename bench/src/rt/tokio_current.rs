@@ -1,9 +1,16 @@
 //! tokio's current-thread runtime, on a thread of its own beside the measuring thread.
 use super::{
-    Http, Rt, Service,
-    tokio::{list, proceed, serve_http_with, serve_with},
+    Http, Rt, Service, Socket, Work,
+    tokio::{interval, list, proceed, serve_http_with, serve_messages_with, serve_with},
 };
-use std::{future::Future, io, net::TcpListener, path::PathBuf, thread, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::TcpListener,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     sync::oneshot,
@@ -36,6 +43,11 @@ impl Rt for CurrentThread {
 
     fn serve(&self, listener: TcpListener, service: Service) -> io::Result<()> {
         self.spawn_outside(serve_with::<Self>(listener, service));
+        Ok(())
+    }
+
+    fn serve_messages(&self, socket: Socket, work: Work) -> io::Result<()> {
+        self.spawn_outside(serve_messages_with::<Self>(socket, work));
         Ok(())
     }
 
@@ -88,6 +100,14 @@ impl Rt for CurrentThread {
 
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(span)
+    }
+
+    fn interval(
+        start: Instant,
+        period: Duration,
+        tick: impl FnMut() -> bool + Send,
+    ) -> impl Future<Output = ()> + Send {
+        interval(start, period, tick)
     }
 
     fn timeout(

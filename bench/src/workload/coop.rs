@@ -1,6 +1,6 @@
 //! A workload of a task that is always ready, and a task beside it that wants its turn.
-use super::{Done, Measured, latency::Bell, load::work};
-use crate::{noise::Window, percentiles::percentiles, rt::Rt};
+use super::{Done, Measured, latency::Bell};
+use crate::{noise::Window, percentiles::percentiles, rt::Rt, work::work};
 use std::{
     future::poll_fn,
     sync::{

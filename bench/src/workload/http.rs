@@ -11,12 +11,12 @@
 use super::{
     Measured,
     net::{
-        Clients, Dialog, connected, listen, measure, measure_beside, tail, thread_id, throughput,
+        Clients, Dialog, connected, listen, measure, measure_beside, of_tail, thread_id, throughput,
     },
 };
-use crate::rt::{
-    Http, Rt,
-    http::{BODY, SPIN_PATH},
+use crate::{
+    hello::{is_whole, request},
+    rt::{Http, Rt, http::SPIN_PATH},
 };
 use std::{
     io::{self, Read, Write},
@@ -35,11 +35,6 @@ pub(super) fn serve<R: Rt>(runtime: &R, http: Http) -> io::Result<SocketAddr> {
     let (listener, to) = listen()?;
     runtime.serve_http(listener, http)?;
     Ok(to)
-}
-
-/// Returns an HTTP/1 request for a path.
-fn request(path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()
 }
 
 /// Requests of HTTP/1. In each round of `spin_every` requests of a connection, one takes long.
@@ -93,11 +88,6 @@ impl Dialog for Requests {
     }
 }
 
-fn is_whole(answer: &[u8]) -> bool {
-    let head = answer.strip_suffix(BODY);
-    head.is_some_and(|head| head.starts_with(b"HTTP/1.1 200 ") && head.ends_with(b"\r\n\r\n"))
-}
-
 /// Makes requests on 50 connections.
 pub(super) fn fifty<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<Measured> {
     requests(runtime, Http::One, at_least)
@@ -125,7 +115,7 @@ pub(super) fn mixed<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Option<
     let to = serve(runtime, Http::One).ok()?;
     let mut clients = Clients::connect(to, CONNECTIONS).ok()?;
     let mut requests = Requests::new(CONNECTIONS, 10);
-    tail(measure(true, at_least, |span| {
+    of_tail(measure(true, at_least, |span| {
         clients.exchange(&mut requests, span)
     })?)
 }
@@ -154,7 +144,7 @@ pub(super) fn saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -> Opt
         ends.store(true, Relaxed);
         measured
     });
-    tail(measured?)
+    of_tail(measured?)
 }
 
 /// Keeps a connection full of requests, and reads the answers.

@@ -1,6 +1,6 @@
 //! Workloads about latency: of a wake, a spawn, a blocking closure, and a runtime's start and drop.
-use super::{Done, Measured, load::work, spawn};
-use crate::{noise::Window, percentiles::percentiles, rt::Rt};
+use super::{Done, Measured, spawn};
+use crate::{noise::Window, percentiles::percentiles, rt::Rt, work::work};
 use futures::task::AtomicWaker;
 use std::{
     future::poll_fn,

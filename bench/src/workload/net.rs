@@ -3,10 +3,11 @@
 //! The clients are the same for all runtimes. A row that pins threads gives the clients one
 //! processor and the runtime's threads the other, so that it measures the server. A row that loads
 //! the workers pins no thread.
-use super::{Done, Measured, size};
+use super::{Done, Measured, size, tail};
 use crate::{
     noise::{self, Window},
-    percentiles::{distribution, percentiles},
+    percentiles::percentiles,
+    poller::Poller,
     rt::{Rt, Service},
 };
 use std::{
@@ -15,7 +16,7 @@ use std::{
     hint::spin_loop,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    os::fd::AsRawFd,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -76,36 +77,21 @@ pub(super) fn listen() -> io::Result<(TcpListener, SocketAddr)> {
 
 /// The connections of clients. One thread waits for the answers on all of them, by an epoll.
 pub(super) struct Clients {
-    epoll: OwnedFd,
+    poller: Poller,
     /// The streams, each with the time at which its last message was sent.
     streams: Vec<(TcpStream, Instant)>,
 }
 
 impl Clients {
     pub(super) fn connect(to: SocketAddr, count: usize) -> io::Result<Self> {
-        // SAFETY: the call takes no pointers.
-        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if epoll < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call has just opened `epoll`, and nothing else owns the descriptor.
-        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        let poller = Poller::new()?;
         let mut streams = Vec::with_capacity(count);
         for n in 0..count {
             let stream = connected(to)?;
-            let mut event = libc::epoll_event {
-                events: libc::EPOLLIN as u32,
-                u64: n as u64,
-            };
-            let (epoll, fd) = (epoll.as_raw_fd(), stream.as_raw_fd());
-            // SAFETY: the pointer is valid for the call.
-            let done = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) };
-            if done != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            poller.add(stream.as_raw_fd(), n as u64)?;
             streams.push((stream, Instant::now()));
         }
-        Ok(Self { epoll, streams })
+        Ok(Self { poller, streams })
     }
 
     /// Sends a message on each connection, and the next one at each answer, for at least a time.
@@ -120,13 +106,9 @@ impl Clients {
             *sent = Instant::now();
             dialog.send(at, stream)?;
         }
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         while waiting > 0 {
-            let (fd, len) = (self.epoll.as_raw_fd(), events.len() as i32);
-            // SAFETY: the pointer is valid for a write of `len` events.
-            let count = unsafe { libc::epoll_wait(fd, events.as_mut_ptr(), len, -1) };
-            for event in &events[..count.max(0) as usize] {
-                let at = event.u64 as usize;
+            for at in self.poller.wait(None) {
+                let at = at as usize;
                 let (stream, sent) = &mut self.streams[at];
                 let counts = dialog.receive(at, stream)?;
                 let now = Instant::now();
@@ -234,13 +216,8 @@ pub(super) fn throughput(measured: (Vec<u64>, Duration, noise::Spent)) -> Option
 }
 
 /// Returns the figures of a row whose value is the time that one answer in a hundred exceeds.
-pub(super) fn tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
-    let operations = took.len() as u64;
-    let latencies @ [_, _, p99, _] = distribution(took)?;
-    Some(Measured {
-        latencies: Some(latencies),
-        ..Measured::of(operations, p99, spent)
-    })
+pub(super) fn of_tail((took, _, spent): (Vec<u64>, Duration, noise::Spent)) -> Option<Measured> {
+    tail(took, spent)
 }
 
 /// Echoes messages on a number of connections.
@@ -297,7 +274,7 @@ pub(super) fn echo_busy<R: Rt>(
     // Ordering: Relaxed, as above.
     ends.store(true, Relaxed);
     done.wait();
-    tail(measured?)
+    of_tail(measured?)
 }
 
 /// Number of connections of `echo_saturated` that always have data.
@@ -323,7 +300,7 @@ pub(super) fn echo_saturated<R: Rt>(runtime: &R, _: usize, at_least: Duration) -
         ends.store(true, Relaxed);
         measured
     });
-    tail(measured?)
+    of_tail(measured?)
 }
 
 /// Keeps the connections full of data until `ends` is set.

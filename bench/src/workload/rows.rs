@@ -1,7 +1,11 @@
 //! The rows: each workload with its name and its aim.
-use super::{Measured, coop, fs, http, latency, load, memory, net, repeat, spawn, time, wake};
+use super::{
+    Measured, coop, fs, http, interval, latency, load, memory, net,
+    outside::{self, Placement, Settings},
+    repeat, spawn, time, wake,
+};
 use crate::{
-    names::ROWS,
+    names,
     rt::{Ask, Rt},
 };
 use std::time::Duration;
@@ -18,6 +22,11 @@ pub(crate) struct Row<R> {
     pub(crate) aim: f64,
     /// The number of workers that the row fixes, if it does.
     pub(super) workers: Option<usize>,
+    pub(super) placement: Placement,
+    /// True if the row's client is a process of its own.
+    pub(crate) is_outside: bool,
+    /// The row in which tokio's capacity for this row is measured.
+    pub(crate) capacity: Option<String>,
     pub(super) measure: Measure<R>,
 }
 
@@ -47,8 +56,15 @@ impl<R: Rt> Row<R> {
         asks: &'static [Ask],
         measure: impl Fn(&R, usize, Duration) -> Option<Measured> + 'static,
     ) -> Self {
-        let named = ROWS.iter().find(|(known, _)| *known == name);
-        let (_, what) = named.expect("`names.rs` has all rows");
+        Self::with(kind, named(name), asks, Box::new(measure))
+    }
+
+    fn with(
+        kind: &'static str,
+        (name, what): (&'static str, &'static str),
+        asks: &'static [Ask],
+        measure: Measure<R>,
+    ) -> Self {
         Self {
             name,
             what,
@@ -57,9 +73,54 @@ impl<R: Rt> Row<R> {
             asks,
             aim: 0.9,
             workers: None,
-            measure: Box::new(measure),
+            placement: Placement::Free,
+            is_outside: false,
+            capacity: None,
+            measure,
         }
     }
+}
+
+fn named(name: &str) -> (&'static str, &'static str) {
+    let mut rows = names::rows();
+    *rows
+        .find(|(known, _)| *known == name)
+        .expect("`names.rs` has all rows")
+}
+
+/// Returns the rows whose client is a process of its own.
+fn outside<R: Rt>(settings: Settings) -> impl Iterator<Item = Row<R>> {
+    let placed = outside::ROWS.iter().flat_map(|entry| {
+        let places = entry.places.all().into_iter();
+        places.map(move |(placement, end)| (entry, placement, format!("{}{end}", entry.name)))
+    });
+    placed.map(move |(entry, placement, name)| {
+        let load = match settings.second_set {
+            true => &entry.second,
+            false => &entry.load,
+        };
+        let measure =
+            move |runtime: &R, _, at_least| load.measure(runtime, placement, settings, at_least);
+        let free = settings.second_set.then_some(4);
+        let workers = if placement == Placement::Free {
+            free
+        } else {
+            Some(1)
+        };
+        Row {
+            aim: 1.0,
+            workers,
+            placement,
+            is_outside: true,
+            capacity: load.capacity(placement),
+            ..Row::with(
+                "outside",
+                named(&name),
+                load.service.asks(),
+                Box::new(measure),
+            )
+        }
+    })
 }
 
 /// The rows with an aim of their own, and these aims.
@@ -86,11 +147,15 @@ const AIMS: &[(&str, f64)] = &[
     ("sleep_100us", 0.20),
     ("sleepers_1m", 0.50),
     ("coop", 1.0),
-    ("echo_1", 0.83),
-    ("echo_50", 0.87),
+    ("interval_100", 1.0),
+    ("interval_1k", 1.0),
+    ("interval_10k", 1.0),
+    ("sleep_storm", 1.0),
+    ("echo_1_inside", 0.83),
+    ("echo_50_inside", 0.87),
     ("echo_busy", 0.20),
     ("echo_saturated", 1.0),
-    ("connect", 1.0),
+    ("connect_inside", 1.0),
     ("idle_conns", 1.0),
     ("http_50", 0.83),
     ("http_foreign", 1.0),
@@ -101,7 +166,7 @@ const AIMS: &[(&str, f64)] = &[
 ];
 
 /// All rows, under the names that they have in the field.
-pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
+pub(crate) fn rows<R: Rt>(settings: Settings) -> Vec<Row<R>> {
     use Ask::{
         Background, Blocking, Budget, Fair, Files, Foreign, Hyper, Inside, Join, Net, Stop, Tasks,
         Timers,
@@ -313,13 +378,37 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         Row::new("late", "sleep_1ms", &[Timers], time::sleep::<R, 1_000>),
         Row::new("late", "sleep_100us", &[Timers], time::sleep::<R, 100>),
         Row::new(
+            "late",
+            "interval_100",
+            &[Background, Timers],
+            interval::intervals::<R, 100>,
+        ),
+        Row::new(
+            "late",
+            "interval_1k",
+            &[Background, Timers],
+            interval::intervals::<R, 1_000>,
+        ),
+        Row::new(
+            "late",
+            "interval_10k",
+            &[Background, Timers],
+            interval::intervals::<R, { super::size(10_000) }>,
+        ),
+        Row::new(
+            "late",
+            "sleep_storm",
+            &[Background, Timers],
+            interval::storm,
+        ),
+        Row::new(
             "memory",
             "sleepers_1m",
             &[Background, Timers],
             time::sleepers,
         ),
-        Row::new("net", "echo_1", &[Net], net::echo::<R, 1>),
-        Row::new("net", "echo_50", &[Net], net::echo::<R, 50>),
+        Row::new("net", "echo_1_inside", &[Net], net::echo::<R, 1>),
+        Row::new("net", "echo_50_inside", &[Net], net::echo::<R, 50>),
         Row::new(
             "net",
             "echo_busy",
@@ -332,7 +421,7 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             &[Net, Tasks, Budget],
             net::echo_saturated,
         ),
-        Row::new("net", "connect", &[Net], net::connect),
+        Row::new("net", "connect_inside", &[Net], net::connect),
         Row::new("idle", "idle_conns", &[Net, Timers], net::idle),
         Row::new("http", "http_50", &[Ask::Http], http::fifty),
         Row::new("http", "http_foreign", &[Foreign], http::async_io),
@@ -345,9 +434,8 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
         match row.name {
             // These rows leave one processor to the runtime. Two workers on that processor would
             // measure the operating system's scheduler.
-            "coop" | "echo_1" | "echo_50" | "connect" | "http_saturated" | "http_mixed" => {
-                row.workers = Some(1)
-            }
+            "coop" | "echo_1_inside" | "echo_50_inside" | "connect_inside" | "http_saturated"
+            | "http_mixed" => row.workers = Some(1),
             "idle_task" | "sleepers_1m" => row.unit = "bytes",
             "idle_conns" => row.unit = "wakes",
             _ => {}
@@ -356,6 +444,7 @@ pub(crate) fn rows<R: Rt>() -> Vec<Row<R>> {
             row.aim = *aim;
         }
     }
+    rows.extend(outside(settings));
     let is_row = |(aim, _): &(&str, f64)| rows.iter().any(|row| row.name == *aim);
     debug_assert!(AIMS.iter().all(is_row), "an aim names no row");
     rows

@@ -1,5 +1,9 @@
 //! One sample of a row, and a server for a client outside of this process.
-use super::{http, rows};
+use super::{
+    http,
+    outside::{Settings, capacity, figures::Outside},
+    rows,
+};
 use crate::{
     noise,
     rt::{Ask, Http, Rt},
@@ -26,6 +30,8 @@ pub(crate) struct Sample {
     /// The most threads that the process had, where the row counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
+    #[serde(flatten)]
+    outside: Option<Outside>,
     /// Processor time for one operation: user and system, all threads.
     cpu_ns: f64,
     /// Round trip of a cache line between two processors before the sample. `None` if it cannot be
@@ -43,14 +49,31 @@ pub(crate) struct Sample {
 pub(crate) fn sample<R: Rt>(
     row: &str,
     workers: usize,
+    settings: Settings,
     at_least: Duration,
 ) -> io::Result<Option<Sample>> {
-    let mut rows = rows::<R>().into_iter();
-    let Some(row) = rows.find(|known| known.name == row && known.suits(R::LACKS)) else {
+    let find = |settings| {
+        let mut rows = rows::<R>(settings).into_iter();
+        rows.find(|known| known.name == row && known.suits(R::LACKS))
+    };
+    let Some(mut row) = find(settings) else {
         return Ok(None);
     };
     let workers = row.workers.unwrap_or(workers);
+    if let (Some(of), None) = (&row.capacity, settings.capacity) {
+        let capacity = Some(capacity(of, workers, settings.second_set, at_least)?);
+        let known = find(Settings {
+            capacity,
+            ..settings
+        });
+        row = known.expect("it is the same row");
+    }
     let round_trip_before_ns = noise::round_trip();
+    // The threads of the runtime inherit the processor.
+    let pin = row
+        .placement
+        .processors()
+        .map(|[own, _]| noise::Pin::new(own));
     let runtime = if row.has_sockets() {
         R::start_with_net(workers)?
     } else if row.asks.contains(&Ask::Timers) {
@@ -61,6 +84,7 @@ pub(crate) fn sample<R: Rt>(
     let Some(measured) = (row.measure)(&runtime, workers, at_least) else {
         return Ok(None);
     };
+    drop(pin);
     Ok(Some(Sample {
         rt: R::NAME,
         row: row.name,
@@ -71,6 +95,7 @@ pub(crate) fn sample<R: Rt>(
         latencies: measured.latencies,
         efficiency: measured.efficiency,
         threads: measured.threads,
+        outside: measured.outside,
         cpu_ns: measured.spent.cpu.as_nanos() as f64 / measured.operations as f64,
         round_trip_before_ns,
         round_trip_after_ns: noise::round_trip(),

@@ -1,6 +1,6 @@
 //! Workloads that spawn tasks.
-use super::{Done, load::work};
-use crate::rt::Rt;
+use super::Done;
+use crate::{rt::Rt, work::work};
 use std::{
     future::Future,
     pin::Pin,

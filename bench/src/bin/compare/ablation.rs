@@ -8,6 +8,7 @@ use crate::{
 };
 use anyhow::{Context, Result, ensure};
 use std::{
+    collections::HashMap,
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
@@ -160,6 +161,7 @@ pub(super) fn run(
         options,
         bench,
         variants: &variants,
+        capacities: HashMap::new(),
         patience: 0,
         failures: 0,
     };

@@ -12,6 +12,7 @@ use clap::Parser;
 use options::{Options, Placement, choose};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::HashMap,
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     process::{Command, ExitCode},
@@ -26,6 +27,7 @@ mod interrupt;
 mod options;
 #[path = "../../../../xtask/src/output.rs"]
 mod output;
+mod outside;
 mod plot;
 mod table;
 
@@ -85,6 +87,12 @@ struct Row {
     aim: f64,
     /// Runtimes that lack the row.
     without: Vec<String>,
+    /// True if the row's client is a process of its own.
+    #[serde(default)]
+    outside: bool,
+    /// The row in which tokio's capacity for this row is measured.
+    #[serde(default)]
+    capacity: Option<String>,
 }
 
 impl Row {
@@ -106,6 +114,8 @@ struct Sample {
     efficiency: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
+    #[serde(flatten)]
+    outside: Option<outside::Outside>,
     cpu_ns: f64,
     round_trip_before_ns: Option<f64>,
     round_trip_after_ns: Option<f64>,
@@ -117,7 +127,7 @@ struct Sample {
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     Kept,
-    /// Other processes used more of the machine than the options allow.
+    /// Other processes used more of the machine than the options allow, or the client was late.
     Disturbed,
     /// The processors' distance is unknown, was not the wanted one, or changed during the sample.
     Misplaced,
@@ -142,10 +152,9 @@ impl Sample {
             Placement::Far => all(|trip| trip >= NEAR_NS),
             Placement::Any => true,
         };
-        if self
-            .others
-            .is_some_and(|others| 100.0 * others > disturbance)
-        {
+        let is_disturbed = |others| 100.0 * others > disturbance;
+        let client = self.outside.as_ref();
+        if self.others.is_some_and(is_disturbed) || client.is_some_and(outside::Outside::is_late) {
             Verdict::Disturbed
         } else if placed {
             Verdict::Kept
@@ -182,7 +191,9 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
         .runtimes
         .split_first()
         .context("bench knows no runtime")?;
-    let rows = choose(&listing.rows, |row| &row.name, &options.rows, "row")?;
+    let mut rows = choose(&listing.rows, |row| &row.name, &options.rows, "row")?;
+    // Only these rows have a second set of parameters.
+    rows.retain(|row| row.outside || !options.second_set);
     let mut runtimes = vec![ours.clone()];
     let (peers, asked) = options.peers(&ours.name);
     if !peers.is_empty() || !asked {
@@ -201,6 +212,7 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
         options,
         bench: &bench,
         variants: &[],
+        capacities: HashMap::new(),
         patience: 0,
         failures: 0,
     };
@@ -220,7 +232,10 @@ fn run(root: &Path, commit: &str, options: &Options) -> Result<bool> {
             break;
         }
         let table = table::Table::new(row, &having, &taken);
-        print(&table.text());
+        // Only the verdicts of the second set count.
+        if !options.second_set {
+            print(&table.text());
+        }
         report.tables.push(table);
         report.samples.extend(taken);
         // The samples are written after each row, so a run that is cut off keeps them.
@@ -478,6 +493,8 @@ struct Session<'a> {
     bench: &'a Path,
     /// The builds of our runtime that an ablation compares: each one's name and program.
     variants: &'a [(String, PathBuf)],
+    /// The requests a second that tokio answers, by the row in which they were measured.
+    capacities: HashMap<String, f64>,
     /// Retries left in this row. They are bounded, so that the command ends on a machine that is
     /// never quiet.
     patience: usize,
@@ -511,8 +528,9 @@ impl Session<'_> {
         round: usize,
         taken: &mut Vec<Taken>,
     ) -> Result<()> {
+        let capacity = self.capacity(row)?;
         for attempt in 0.. {
-            let sample = self.sample(&row.name, &rt.name)?;
+            let sample = self.sample(row, &rt.name, capacity)?;
             // The interrupt's signal may have ended the sample, or disturbed it.
             if interrupt::came() {
                 return Ok(());
@@ -551,18 +569,51 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Returns the requests a second that tokio answers, if the row needs them: the median of three
+    /// samples, which are taken once.
+    fn capacity(&mut self, row: &Row) -> Result<Option<f64>> {
+        let Some(name) = &row.capacity else {
+            return Ok(None);
+        };
+        if !self.capacities.contains_key(name) {
+            let of = Row {
+                name: name.clone(),
+                capacity: None,
+                ..row.clone()
+            };
+            let mut paces = Vec::new();
+            for _ in 0..3 {
+                let sample = self.sample(&of, table::YARDSTICK, None)?;
+                paces.extend(sample.map(|sample| 1e9 / sample.value));
+            }
+            paces.sort_by(f64::total_cmp);
+            let median = paces.get(paces.len() / 2);
+            let median = median.with_context(|| format!("{name} has no sample"))?;
+            self.capacities.insert(name.clone(), *median);
+        }
+        Ok(self.capacities.get(name).copied())
+    }
+
     /// Takes one sample in a process. The inner error says how the process failed.
-    fn sample(&self, row: &str, rt: &str) -> Result<Result<Sample, String>> {
+    fn sample(&self, row: &Row, rt: &str, capacity: Option<f64>) -> Result<Result<Sample, String>> {
         let workers = self.options.workers.to_string();
-        let millis = if self.options.quick { "20" } else { "200" };
+        let millis = match (self.options.quick, row.outside) {
+            (true, _) => "20",
+            // A clock of a thousand requests a second needs more time to have a p99.
+            (false, true) => "500",
+            (false, false) => "200",
+        };
         let mut variants = self.variants.iter();
         let (bench, rt) = match variants.find(|(name, _)| name == rt) {
             Some((_, bench)) => (bench.as_path(), "selvedge"),
             None => (self.bench, rt),
         };
-        let output = Command::new(bench)
-            .args(["sample", "--json", "--rt", rt, "--row", row])
-            .args(["--workers", &workers, "--millis", millis])
+        let mut sample = Command::new(bench);
+        sample.args(["sample", "--json", "--rt", rt, "--row", &row.name]);
+        sample.args(["--workers", &workers, "--millis", millis]);
+        sample.args(self.options.second_set.then_some("--second-set"));
+        sample.args(capacity.map(|capacity| format!("--capacity={capacity}")));
+        let output = sample
             .output()
             .with_context(|| format!("starting {}", bench.display()))?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -615,6 +666,7 @@ mod tests {
             latencies: None,
             efficiency: None,
             threads: None,
+            outside: None,
             cpu_ns: 1.0,
             round_trip_before_ns: before,
             round_trip_after_ns: after,

@@ -56,6 +56,10 @@ pub(crate) struct Options {
     /// Lets all runtimes allocate with jemalloc, not with the system's allocator.
     #[arg(long)]
     pub(crate) jemalloc: bool,
+    /// Gives the rows whose client is a process of its own other connections, messages, rates and
+    /// workers, and prints only in which rows our runtime is behind.
+    #[arg(long, conflicts_with_all = ["ablate", "json", "plot", "latencies", "from"])]
+    pub(crate) second_set: bool,
     /// Lists the rows and the runtimes, and measures nothing.
     #[arg(long)]
     pub(crate) list: bool,
@@ -82,7 +86,7 @@ impl Options {
             self.disturbance >= 0.0,
             "--disturbance is a number from 0 on"
         );
-        let all: Vec<_> = names::ROWS.iter().map(|(name, _)| *name).collect();
+        let all: Vec<_> = names::rows().map(|(name, _)| *name).collect();
         choose(&all, |name| name, &self.rows, "row")?;
         choose(names::RUNTIMES, |name| name, &self.peers, "peer")?;
         Ok(())
@@ -102,7 +106,7 @@ pub(crate) fn list() -> String {
         text.push_str(&format!("  {name}\n"));
     }
     text.push_str("rows\n");
-    for (name, what) in names::ROWS {
+    for (name, what) in names::rows() {
         text.push_str(&format!("  {name:<24}{what}\n"));
     }
     text

@@ -286,7 +286,7 @@ mod tests {
     /// Fails if a panel cuts the description of a row off.
     #[test]
     fn description_of_each_row_fits_its_panel() {
-        for (row, what) in crate::options::names::ROWS {
+        for (row, what) in crate::options::names::rows() {
             let lines = wrap(what, DESCRIPTION_WIDTH).len();
             assert!(lines <= DESCRIPTION_LINES, "{row}");
         }

@@ -1,5 +1,8 @@
 //! Computes the table from the samples: medians, spreads, and the ratios within rounds.
-use super::{Row, Runtime, Sample, Taken, Verdict};
+use super::{
+    Row, Runtime, Sample, Taken, Verdict,
+    outside::{self, Figure},
+};
 use serde::{Deserialize, Serialize};
 
 /// The *yardstick*: the runtime with whose figures the figures of the others are compared.
@@ -20,6 +23,9 @@ pub(super) struct Table {
     pub(super) best_peer: Option<String>,
     /// The runtimes' figures, ours first.
     pub(super) lines: Vec<Line>,
+    /// The reason why the row has no system calls, if it should have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    syscalls_unknown: Option<String>,
 }
 
 /// A runtime's figures in a row. A figure is `None` if no kept sample has it.
@@ -47,11 +53,21 @@ pub(super) struct Line {
     cpu_to_yardstick: Option<f64>,
     p99_to_yardstick: Option<f64>,
     to_best_peer: Option<f64>,
+    /// The figures of a row whose client is a process of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) figures: Vec<Figure>,
     /// The number of kept samples.
     kept: usize,
     rounds: usize,
     /// The number of samples, also of those that were given up.
     taken: usize,
+}
+
+impl Line {
+    fn has_figure(&self, at: usize) -> bool {
+        let figure = self.figures.get(at);
+        figure.is_some_and(|figure| figure.value.is_some())
+    }
 }
 
 impl Table {
@@ -102,6 +118,7 @@ impl Table {
                 to_best_peer: best_peer
                     .as_ref()
                     .and_then(|best| ratio_to(best, |sample| Some(sample.value))),
+                figures: outside_figures(taken, rt_name, yardstick),
                 kept: values().count(),
                 rounds,
                 taken: taken.iter().filter(|taken| taken.rt == rt.name).count(),
@@ -116,6 +133,10 @@ impl Table {
             aim: row.aim,
             lines: runtimes.iter().map(line).collect(),
             best_peer,
+            syscalls_unknown: taken.iter().find_map(|taken| {
+                let outside = taken.sample.outside.as_ref()?;
+                outside.syscalls_unknown.clone()
+            }),
         }
     }
 
@@ -127,6 +148,9 @@ impl Table {
     /// Returns the table as text for a terminal.
     pub(super) fn text(&self) -> String {
         let mut text = format!("\n{}: {}\n", self.row, self.what);
+        if let Some(why) = &self.syscalls_unknown {
+            text.push_str(&format!("  system calls are NOT counted: {why}\n"));
+        }
         let has = |figure: fn(&Line) -> Option<f64>| self.lines.iter().any(|l| figure(l).is_some());
         let (p99, efficiency) = (has(|line| line.p99), has(|line| line.efficiency));
         let threads = has(|line| line.threads);
@@ -138,6 +162,15 @@ impl Table {
         columns.push("cpu ns/op".into());
         columns.extend([format!("x {yardstick}"), format!("cpu x {yardstick}")]);
         columns.push("x best peer".into());
+        let shown: Vec<usize> = (0..outside::FIGURES.len())
+            .filter(|at| self.lines.iter().any(|line| line.has_figure(*at)))
+            .collect();
+        if !shown.is_empty() {
+            columns.push("p99 x".into());
+        }
+        for at in &shown {
+            columns.extend([outside::FIGURES[*at].0.into(), "x".into()]);
+        }
         let row = |name: &str, columns: &[String], rest: &str| {
             let columns: String = columns.iter().map(|text| format!("{text:>13}")).collect();
             format!("  {name:<23}{columns}  {rest}\n")
@@ -154,6 +187,13 @@ impl Table {
             columns.push(format_figure(line.cpu_ns, 1));
             for ratio in [line.to_yardstick, line.cpu_to_yardstick, line.to_best_peer] {
                 columns.push(format_figure(ratio, 2));
+            }
+            if !shown.is_empty() {
+                columns.push(format_figure(line.p99_to_yardstick, 2));
+            }
+            for figures in shown.iter().filter_map(|at| line.figures.get(*at)) {
+                columns.push(format_figure(figures.value, 2));
+                columns.push(format_figure(figures.to_yardstick, 2));
             }
             let best = match (&self.best_peer, line.parallel) {
                 (Some(best), _) if *best == line.rt => ", the best peer",
@@ -183,12 +223,13 @@ impl Table {
 /// peer's in each row that has a best peer.
 pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
     let mut text = format!(
-        "# Runtimes side by side\n\n\
+        "# Runtimes side by side\n\n{}\
          `cargo xtask bench --rounds 5 --json out.json` measures, and with `--plot docs/benchmarks` makes this page and its charts. `cargo xtask bench --list` \
          says what each row is. Nanoseconds an operation, medians of the rounds; the spread is the largest sample less the smallest; ratios are \
          medians of the rounds' ratios. The means leave out `coop`, which is no race, and rows in bytes or wakes.\n\n{machine}\n\
          | row | selvedge | spread | {YARDSTICK} | x {YARDSTICK} | aim | processor time, x {YARDSTICK} | best parallel peer | x that |\n\
-         |---|---|---|---|---|---|---|---|---|\n"
+         |---|---|---|---|---|---|---|---|---|\n",
+        headline(tables)
     );
     for table in tables {
         let line_of = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
@@ -229,7 +270,7 @@ pub(super) fn page(machine: &str, tables: &[Table], aim: Aim) -> String {
             format_figure(ours.to_best_peer, 2),
         ));
     }
-    text
+    text + &outside_page(tables)
 }
 
 /// The aim of the rows.
@@ -245,33 +286,92 @@ pub(super) enum Aim {
 /// alone.
 const PACE_AIM: f64 = 0.97;
 
-/// Returns the lines with the means of all rows' ratios.
+/// Returns a ratio of a line.
+type Ratio = fn(&Line) -> Option<f64>;
+
+/// Returns the geometric mean of our ratios in all rows that are a race, and the number of rows.
+fn mean(tables: &[Table], ratio: Ratio) -> Option<(f64, usize)> {
+    let timed = tables.iter().filter(|table| table.is_race());
+    let ratios = timed.filter_map(|table| ratio(table.lines.first()?));
+    let ratios: Vec<f64> = ratios.collect();
+    Some((geometric_mean(&ratios)?, ratios.len()))
+}
+
+/// Returns the lines that are about the mean of all rows.
 pub(super) fn means(tables: &[Table]) -> String {
     let mut text = String::new();
-    let timed = || tables.iter().filter(|table| table.is_race());
-    let ours = || timed().filter_map(|table| table.lines.first());
-    for (ratios, compared_with) in [
+    let ratios: [(Ratio, &str); 3] = [
+        (|line| line.to_yardstick, "tokio's time"),
+        (|line| line.cpu_to_yardstick, "tokio's processor time"),
         (
-            ours().filter_map(|line| line.to_yardstick).collect(),
-            "tokio's time",
-        ),
-        (
-            ours().filter_map(|line| line.cpu_to_yardstick).collect(),
-            "tokio's processor time",
-        ),
-        (
-            ours().filter_map(|line| line.to_best_peer).collect(),
+            |line| line.to_best_peer,
             "the row's best parallel peer's time",
         ),
-    ] {
-        let ratios: Vec<f64> = ratios;
-        if let Some(mean) = geometric_mean(&ratios) {
-            let rows = ratios.len();
+    ];
+    for (ratio, compared_with) in ratios {
+        if let Some((mean, rows)) = mean(tables, ratio) {
             text.push_str(&format!(
                 "ours is {mean:.2} x {compared_with}, the geometric mean of {rows} {}\n",
                 if rows == 1 { "row" } else { "rows" }
             ));
         }
+    }
+    text
+}
+
+/// Returns the sentence under a page's title.
+fn headline(tables: &[Table]) -> String {
+    let time = mean(tables, |line| line.to_yardstick);
+    let cpu = mean(tables, |line| line.cpu_to_yardstick);
+    match time.zip(cpu) {
+        Some(((time, rows), (cpu, _))) => format!(
+            "**Ours takes {time:.2} of tokio's time and {cpu:.2} of tokio's processor time**, in the \
+             geometric mean of {rows} rows.\n\n"
+        ),
+        None => String::new(),
+    }
+}
+
+/// Returns a table of the rows whose client is a process of its own: our figures, each with its
+/// ratio to the yardstick's.
+fn outside_page(tables: &[Table]) -> String {
+    let rows: Vec<_> = tables
+        .iter()
+        .filter_map(|table| {
+            let ours = table
+                .lines
+                .first()
+                .filter(|line| !line.figures.is_empty())?;
+            Some((&table.row, ours))
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let words = outside::FIGURES.map(|(_, words, _)| format!(" {words} |"));
+    let mut text = format!(
+        "\n## Clients outside\n\nThe rows whose client is a process of its own. A figure is an \
+         operation's; in brackets is its multiple of {YARDSTICK}'s.\n\n\
+         | row | p99 | processor time |{}\n|---|---|---|{}\n",
+        words.concat(),
+        "---|".repeat(words.len())
+    );
+    for (row, ours) in rows {
+        let cell = |value, ratio| match value {
+            Some(_) => format!(
+                " {} ({}) |",
+                format_figure(value, 2),
+                format_figure(ratio, 2)
+            ),
+            None => " - |".to_owned(),
+        };
+        text.push_str(&format!("| `{row}` |"));
+        text.push_str(&cell(ours.p99, ours.p99_to_yardstick));
+        text.push_str(&cell(ours.cpu_ns, ours.cpu_to_yardstick));
+        for figure in &ours.figures {
+            text.push_str(&cell(figure.value, figure.to_yardstick));
+        }
+        text.push('\n');
     }
     text
 }
@@ -302,6 +402,11 @@ pub(super) fn closing(tables: &[Table], taken: &[Taken], aim: Aim) -> String {
         ] {
             if let Some(ratio) = ratio.filter(|ratio| *ratio > 1.0 && table.unit == "ns") {
                 behind.push(format!("{what} {ratio:.2} x tokio's"));
+            }
+        }
+        for (figure, (_, of, _)) in line.figures.iter().zip(outside::FIGURES) {
+            if let Some(ratio) = figure.to_yardstick.filter(|ratio| *ratio >= 1.005) {
+                behind.push(format!("{of} {ratio:.2} x tokio's"));
             }
         }
         if let (Some(ratio), Some(best)) = (line.to_best_peer, &table.best_peer) {
@@ -376,6 +481,21 @@ fn figures<'a>(
     kept_samples(taken, rt).filter_map(move |taken| figure(&taken.sample))
 }
 
+/// Returns a runtime's [`outside::FIGURES`], or nothing if the row has none.
+fn outside_figures(taken: &[Taken], rt: &str, yardstick: &str) -> Vec<Figure> {
+    if taken.iter().all(|taken| taken.sample.outside.is_none()) {
+        return Vec::new();
+    }
+    let all = outside::FIGURES.iter().map(|(_, _, figure)| {
+        let of = |sample: &Sample| figure(sample.outside.as_ref()?);
+        Figure {
+            value: median(figures(taken, rt, of)),
+            to_yardstick: ratio(taken, rt, yardstick, of),
+        }
+    });
+    all.collect()
+}
+
 /// Returns the medians of a runtime's latencies.
 fn latencies(taken: &[Taken], rt: &str) -> Option<[f64; 4]> {
     let median_of = |index: usize| {
@@ -426,6 +546,7 @@ mod tests {
             latencies: None,
             efficiency: None,
             threads: None,
+            outside: None,
             cpu_ns: 2.0 * value,
             round_trip_before_ns: None,
             round_trip_after_ns: None,
@@ -449,6 +570,8 @@ mod tests {
             unit: "ns".into(),
             aim: 0.25,
             without: vec![],
+            outside: false,
+            capacity: None,
         };
         let runtimes = ["ours", "tokio", "smol", "alone"].map(|name| Runtime {
             name: name.into(),
@@ -559,6 +682,43 @@ mod tests {
                 "the other's pace 0.90 of what it is alone (tokio's 0.50), the aim is 0.97"
             )
         );
+    }
+
+    #[test]
+    fn more_system_calls_than_tokios_are_behind() {
+        let mut samples = [
+            taken("ours", 0, 10.0, Verdict::Kept),
+            taken("tokio", 0, 100.0, Verdict::Kept),
+        ];
+        for (sample, syscalls) in samples.iter_mut().zip([3.0, 2.0]) {
+            sample.sample.outside = Some(outside::Outside {
+                syscalls: Some(syscalls),
+                ..Default::default()
+            });
+        }
+        let counted = table(&samples);
+        assert!(counted.text().contains("calls/op"));
+        assert!(outside_page(&[counted]).contains("| 3.00 (1.50) |"));
+        let closing = closing(&[table(&samples)], &[], Aim::Rows);
+        assert!(
+            closing.contains("behind in row: system calls 1.50 x tokio's\n"),
+            "{closing}"
+        );
+    }
+
+    #[test]
+    fn system_calls_that_are_not_counted_have_a_reason() {
+        let mut samples = [taken("ours", 0, 10.0, Verdict::Kept)];
+        samples[0].sample.outside = Some(outside::Outside {
+            syscalls_unknown: Some("no root".into()),
+            ..Default::default()
+        });
+        let text = table(&samples).text();
+        assert!(
+            text.contains("system calls are NOT counted: no root"),
+            "{text}"
+        );
+        assert!(!text.contains("calls/op"), "{text}");
     }
 
     #[test]
