@@ -9,8 +9,8 @@
 //! 3. A searcher that stole nothing looks at the injector once more: a push in the meantime
 //!    notified no worker, because there was a searcher.
 //! 4. A searcher leaves the search before it runs the task that it found. If a worker sleeps, the
-//!    last searcher to leave checks whether there are more tasks, or a filled slot while there is no
-//!    watcher. If so, it wakes the sleeper, which does the same. So a burst that woke one worker
+//!    last searcher to leave checks whether there are more tasks, or a filled slot while there is
+//!    no watcher. If so, it wakes the sleeper, which does the same. So a burst that woke one worker
 //!    soon wakes as many workers as it needs.
 //! 5. A searcher that finds nothing stays a searcher until it sleeps: it announces its sleep, and
 //!    then checks every queue again. Tasks that a thief is copying count as queued. So no task is

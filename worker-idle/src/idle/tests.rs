@@ -69,7 +69,7 @@ fn push_wakes_nobody_while_a_worker_searches() {
 }
 
 #[test]
-fn at_most_half_search_and_stop_reports_the_last_beside_a_sleeper() {
+fn at_most_half_search_and_the_last_looks_beside_a_sleeper() {
     let idle = Idle::new(4);
     for sleeps in [false, true] {
         assert!(idle.try_search() && idle.try_search() && !idle.try_search());
