@@ -81,6 +81,12 @@ struct FutureWaker {
 }
 
 impl FutureWaker {
+    /// Returns whether there is a wake to take. It saves a park, and orders nothing.
+    fn is_woken(&self) -> bool {
+        // Ordering: Relaxed, as `take` acquires the wake.
+        self.woken.load(Relaxed)
+    }
+
     /// Takes the wake, if there was one.
     fn take(&self) -> bool {
         // Ordering: Acquire pairs with the store in `wake`. No thread acquires the `false`.
@@ -256,7 +262,9 @@ impl<'a> Driving<'a> {
                 Tick::Idle => {
                     // A task may have called `fork`. This panic is for the caller of `block_on`.
                     worker.core.shared.assert_is_no_copy("the park of block_on");
-                    worker.contained(Worker::park).unwrap_or_default();
+                    if !signal.is_woken() {
+                        worker.contained(Worker::park).unwrap_or_default();
+                    }
                 }
                 // A panic has shut the runtime down. This thread waits for its future without the
                 // runtime's driver.

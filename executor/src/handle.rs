@@ -110,10 +110,14 @@ impl Handle {
     /// [`spawn`](crate::spawn()) and similar functions then use this runtime, even where the thread
     /// is in another runtime already, as in a task. If a thread holds several guards, the newest
     /// one counts, in whatever order the guards are dropped. If a guard is leaked, the thread stays
-    /// in the runtime. While a worker's thread has a guard, held or leaked, the other tasks that
-    /// the worker runs are in the guard's runtime, too, and so are the hooks around their polls.
-    /// The hooks around a park, and the wakers that the worker calls for timers and sockets, are in
-    /// the worker's own runtime.
+    /// in the runtime.
+    ///
+    /// While a thread of a runtime has a guard, held or leaked, the other tasks that the thread
+    /// runs are in the guard's runtime, too, and so are the hooks around their polls. Where
+    /// `block_on` or a driven worker runs the tasks, each tick is in its own runtime again, but the
+    /// rest of the future of `block_on` is in the guard's. The hooks around a park, and the wakers
+    /// that a worker calls for timers and sockets, are in the worker's own runtime. The set of a
+    /// leaked guard of a [`LocalRuntime`](crate::LocalRuntime) stays the thread's set everywhere.
     ///
     /// ```
     /// let runtime = selvedge_executor::Runtime::new()?;

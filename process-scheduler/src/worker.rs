@@ -34,7 +34,7 @@
 //!    watcher finds the process.
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
 //!    would only carry it to another processor. An owner is *stuck* if it has made no step between
-//!    two looks of the watcher, or during the retries of another worker (rule 5). Then a thief
+//!    two looks of the watcher (its last process may be younger than the first of the two), or during the retries of another worker (rule 5). Then a thief
 //!    takes the last process too. A park may end early, without a reason or for an event, so the
 //!    watcher looks only once its interval has passed. A worker that leaves a last process and goes
 //!    to sleep requests a watcher, so that a worker looks later.
@@ -547,7 +547,8 @@ impl<'a> Worker<'a> {
         self.record_steps();
         self.counters().count_park();
         let mut watch = Watch::begin(idle, index, &self.watch);
-        let mut last_look = Instant::now();
+        // A park without a watch reads no clock.
+        let mut last_look = watch.as_ref().map(|_| Instant::now());
         let mut keep_for = None;
         // Ordering: Relaxed. The token of the unpark orders this load: the unpark comes after the
         // store.
@@ -560,7 +561,7 @@ impl<'a> Worker<'a> {
             let deadline = keep_for.filter(|limit| *limit != Duration::MAX);
             let next_look = watch
                 .as_ref()
-                .map(|watch| watch.limit().saturating_sub(last_look.elapsed()));
+                .map(|watch| left_until_look(watch, last_look));
             // A panic of the driver ends this park as an early return does.
             match [deadline, next_look].into_iter().flatten().min() {
                 Some(limit) => guarded(|| self.park.park_timeout(limit)),
@@ -572,7 +573,7 @@ impl<'a> Worker<'a> {
             let Some(watcher) = &mut watch else {
                 continue;
             };
-            if HAS_CLOCK && last_look.elapsed() < watcher.limit() {
+            if HAS_CLOCK && left_until_look(watcher, last_look) > Duration::ZERO {
                 continue; // The park has ended early (rule 4).
             }
             if !watcher.record_look(shared.has_ready()) {
@@ -586,12 +587,18 @@ impl<'a> Worker<'a> {
                 return keep_for.is_some();
             }
             self.record_steps();
-            last_look = Instant::now();
+            last_look = Some(Instant::now());
         }
         drop(watch);
         Watch::forget(idle, &self.watch);
         keep_for.is_some()
     }
+}
+
+/// The rest of the watch's interval since the last look.
+fn left_until_look(watch: &Watch<'_>, last_look: Option<Instant>) -> Duration {
+    let since = last_look.map_or(Duration::ZERO, |at| at.elapsed());
+    watch.limit().saturating_sub(since)
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ fn slot_costs_one_rmw_only_if_an_item_is_taken_out() {
         // SAFETY: only one thread uses the slot.
         unsafe { slot.put(item()) }
     };
-    assert_eq!(rmws(|| slot.take()), 0, "of an empty queue");
+    assert_eq!(rmws(|| slot.take()), 0, "of an empty slot");
     assert_eq!(rmws(put), 0);
     assert_eq!(rmws(put), 1, "to a full slot");
     assert_eq!(rmws(|| slot.take()), 1);

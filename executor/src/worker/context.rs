@@ -52,8 +52,9 @@ impl Core {
     /// stays with this thread.
     pub(crate) fn as_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         debug_assert!(!self.lending.is_allowed(), "it could be given away");
-        // Without a guard in the scope, `special_spawns` is false, unless a hook observes spawns.
-        if ptr::eq(CORE.with(Cell::get), self) && !self.special_spawns.get() {
+        // A guard in the scope makes spawns special. Hooks and listed tasks do so, too.
+        let may_be_guarded = self.special_spawns.get();
+        if ptr::eq(CORE.with(Cell::get), self) && !(may_be_guarded && scope::is_guarded()) {
             return f();
         }
         // SAFETY: the core is borrowed until `f` returns, and is not given away.

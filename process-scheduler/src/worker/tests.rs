@@ -5,7 +5,11 @@ use crate::{
     runnable::Run,
     shared::{Config, Shared},
 };
-use std::{panic, sync::mpsc, task::Waker};
+use std::{
+    panic,
+    sync::{Mutex, mpsc},
+    task::Waker,
+};
 
 struct Panics;
 
@@ -61,4 +65,59 @@ fn owner_is_not_stuck_before_the_interval_of_the_watch_ends() {
     assert!(worker.takes_last, "the owner is stuck");
     // The first interval of a watch is a millisecond.
     assert!(begun.elapsed() >= Duration::from_millis(1));
+}
+
+/// A parker whose parks end at once. In each, the owner of the other deque makes a step, until 3 ms
+/// have passed, and in 300 parks more.
+struct OwnerSteps {
+    shared: Arc<Shared>,
+    begun: Option<Instant>,
+    last_step: Arc<Mutex<Instant>>,
+    more: u32,
+}
+
+impl Park for OwnerSteps {
+    fn park(&mut self) {}
+
+    fn park_timeout(&mut self, _: Duration) {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        if begun.elapsed() >= Duration::from_millis(3) {
+            // By a count, not by the time: a busy machine may let any time pass between two parks.
+            self.more = self.more.saturating_sub(1);
+        }
+        if self.more > 0 {
+            // Ordering: Relaxed, as one thread runs the test.
+            self.shared.counters.workers[1].steps.fetch_add(1, Relaxed);
+            *self.last_step.lock().unwrap() = Instant::now();
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::noop().clone()
+    }
+}
+
+/// Fails if the watcher measures its interval from the beginning of the park, and not from its last
+/// look.
+#[test]
+fn owner_is_stuck_only_after_an_interval_behind_its_last_step() {
+    let mut deques = [Deque::new(), Deque::new()];
+    let stealers = deques.iter().map(Deque::stealer).collect();
+    let wakers = vec![Waker::noop().clone(); 2];
+    let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
+    let [own, other] = &mut deques;
+    other.push(Runnable(Arc::new(Panics)));
+    let context = WorkerContext::new(shared.clone(), 0, mem::take(own));
+    let last_step = Arc::new(Mutex::new(Instant::now()));
+    let park = OwnerSteps {
+        shared: shared.clone(),
+        begun: None,
+        last_step: last_step.clone(),
+        more: 300,
+    };
+    let mut worker = Worker::new(&context, Box::new(park));
+    shared.idle.sleep(0, false);
+    worker.park();
+    assert!(worker.takes_last, "the owner is stuck");
+    assert!(last_step.lock().unwrap().elapsed() >= Duration::from_millis(1));
 }
