@@ -249,8 +249,7 @@ impl Core {
         }
         self.as_worker(|| {
             self.leave_search();
-            self.outside_of_turns(|| park.deliver());
-            RunQueue::requeue_slot(&self.queue, self);
+            RunQueue::between_items(&self.queue, || park.deliver());
         });
     }
 
