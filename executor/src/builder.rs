@@ -22,7 +22,7 @@ use crate::{
 };
 use coop_budget::Budget;
 use std::{fmt, time::Duration};
-use worker_idle::Backoff;
+use worker_idle::{Backoff, Wait};
 
 /// Settings with which [`build`](Self::build) starts a [`Runtime`](crate::Runtime).
 ///
@@ -386,6 +386,32 @@ impl Builder {
     /// ```
     pub fn lifo_slot(mut self, on: bool) -> Self {
         self.settings.lifo = on;
+        self
+    }
+
+    /// Sets what a thread may spend before it parks. [`Wait::Adaptive`] by default.
+    ///
+    /// A worker without tasks, and a thread for blocking closures, may look for work for a moment
+    /// before it parks. A look that finds work saves a park and its wake-up, and their latency. A
+    /// look in vain costs processor time.
+    ///
+    /// | setting | a thread looks before a park |
+    /// |---|---|
+    /// | [`Wait::Adaptive`] | while its looks cost less processor time than the parks that they save |
+    /// | [`Wait::Latency`] | also while a saved park costs up to 50 µs of processor time: for short latency |
+    /// | [`Wait::Power`] | never |
+    ///
+    /// A driver of your own ([`driver`](Self::driver)) decides for itself.
+    ///
+    /// ```
+    /// use selvedge_executor::{Builder, Wait};
+    ///
+    /// let runtime = Builder::new().workers(1).wait(Wait::Power).build()?;
+    /// assert_eq!(runtime.block_on(async { 7 }), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.settings.backoff = self.settings.backoff.with(wait);
         self
     }
 

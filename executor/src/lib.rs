@@ -54,6 +54,7 @@ pub use worker::{
     park,
     yield_now::{YieldNow, yield_if_needed, yield_now},
 };
+pub use worker_idle::Wait;
 
 #[cfg(all(test, not(any(selvedge_loom, selvedge_count))))]
 mod many_threads {

@@ -9,7 +9,7 @@ use selvedge_executor::{
 use std::{
     future::{Future, poll_fn},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
@@ -17,6 +17,9 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+/// After this time a test fails whose tasks wait for each other.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Timers of all workers, and the number of wakers that the drivers have called. A worker that
 /// parks, or polls its driver, collects the timers that are due.
@@ -555,4 +558,123 @@ fn limit_of_run_for_leaves_the_rest_for_later() {
     assert_eq!(worker.run_for(Duration::ZERO), Tick::Ran);
     drop(runtime);
     assert_eq!(worker.run_for(Duration::MAX), Tick::Ended);
+}
+
+/// Keeps a waker, and wakes it in its own wake. Then it blocks in place until `ran` gets a message.
+struct WakesAndBlocks(Waker, Mutex<mpsc::Receiver<()>>);
+
+impl Wake for WakesAndBlocks {
+    fn wake(self: Arc<Self>) {
+        self.0.wake_by_ref();
+        let ran = self.1.lock().unwrap();
+        selvedge_executor::block_in_place(|| ran.recv_timeout(LIMIT)).unwrap();
+    }
+}
+
+/// A delivery wakes a task and then blocks in place until that task has run. So another worker has
+/// to run the task.
+///
+/// Fails, at the limit, if the worker keeps the task where no other worker finds it.
+#[test]
+fn task_of_a_delivery_that_blocks_in_place_runs_elsewhere() {
+    let sender = Sender::new();
+    let made = Arc::new(AtomicUsize::new(0));
+    let (inbox, count) = (sender.clone(), made.clone());
+    // Only the first worker has the sender's inbox.
+    let driver = move |_| match count.fetch_add(1, SeqCst) {
+        0 => inbox.inbox(),
+        _ => Sender::new().inbox(),
+    };
+    let runtime = Builder::new().workers(2).driver(driver).build().unwrap();
+    let (ran, runs) = mpsc::channel();
+    let (own, mut runs, mut is_woken) = (sender.clone(), Some(runs), false);
+    let task = runtime.spawn(poll_fn(move |cx| {
+        if is_woken {
+            ran.send(()).unwrap();
+            return Poll::Ready(());
+        }
+        is_woken = true;
+        let wakes = WakesAndBlocks(cx.waker().clone(), Mutex::new(runs.take().unwrap()));
+        own.send(Arc::new(wakes).into());
+        Poll::Pending
+    }));
+    runtime.block_on(task).unwrap();
+}
+
+/// A driver that has an event once its runtime has stolen a task from a slot.
+struct AfterSteal {
+    thread: ThreadPark,
+    runtime: Arc<OnceLock<Handle>>,
+    event: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Park for AfterSteal {
+    fn park(&mut self) {
+        self.thread.park();
+    }
+
+    fn park_timeout(&mut self, limit: Duration) {
+        self.thread.park_timeout(limit);
+    }
+
+    fn has_events(&self) -> bool {
+        let steals = self
+            .runtime
+            .get()
+            .map_or(0, |runtime| runtime.snapshot().slot_steals);
+        steals > 0 && self.event.lock().unwrap().is_some()
+    }
+
+    fn deliver(&mut self) {
+        let event = self.event.lock().unwrap().take();
+        event.into_iter().for_each(Waker::wake);
+    }
+
+    fn waker(&self) -> Waker {
+        self.thread.waker()
+    }
+}
+
+/// A watcher takes a task from the slot of a worker that is blocked, and its delivery wakes another
+/// task. The task of the slot waits for that other task.
+///
+/// Fails, at the limit, if the watcher runs the task of the slot while it keeps the other one where
+/// no worker finds it.
+#[test]
+fn watcher_leaves_no_delivered_task_aside_for_a_stolen_one() {
+    let (at, event) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
+    let (given, waker) = (at.clone(), event.clone());
+    let driver = move |_| AfterSteal {
+        thread: ThreadPark::new(),
+        runtime: given.clone(),
+        event: waker.clone(),
+    };
+    let builder = Builder::new().workers(2).monitor(false);
+    let runtime = builder.driver(driver).build().unwrap();
+    at.set(runtime.handle().clone()).unwrap();
+    let (delivered, delivery) = mpsc::channel();
+    let (own, mut is_woken) = (event.clone(), false);
+    runtime.spawn_detached(poll_fn(move |cx| {
+        if is_woken {
+            delivered.send(()).unwrap();
+            return Poll::Ready(());
+        }
+        is_woken = true;
+        *own.lock().unwrap() = Some(cx.waker().clone());
+        Poll::Pending
+    }));
+    while event.lock().unwrap().is_none() {
+        thread::yield_now();
+    }
+    let blocked = runtime.spawn(async move {
+        let (done, is_done) = mpsc::channel();
+        selvedge_executor::spawn_detached(async move {
+            delivery
+                .recv_timeout(LIMIT)
+                .expect("the task of the delivery runs first");
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(LIMIT)
+    });
+    assert_eq!(runtime.block_on(blocked).unwrap(), Ok(()));
 }

@@ -3,12 +3,12 @@
 //!
 //! A park only collects wakers. `deliver` calls them, when the worker counts as awake.
 //!
-//! Before a worker waits in the reactor, it looks there for up to 50 µs, if such looks have found
-//! events so far. A wait and a wake-up take about as much of the processor's time. During these
-//! looks the worker has the role and its token is `EMPTY`, so an unpark costs no system call. The
-//! looks take their time off the limit of the wait, so that they make no sleep late. While the
-//! events of a wait wake many tasks, the worker waits without a look: looks would find the events
-//! in smaller batches, and each look is a system call.
+//! Before a worker waits in the reactor, it looks there for a while, as long as such looks cost
+//! less processor time than the waits that they save ([`Backoff`]). During these looks the worker
+//! has the role and its token is `EMPTY`, so an unpark costs no system call. The looks take their
+//! time off the limit of the wait, so that they make no sleep late. While the events of a wait wake
+//! many tasks, the worker waits without a look: looks would find the events in smaller batches, and
+//! each look is a system call.
 use crate::{
     driver::{Driver, Inner},
     poller::{MAX_EVENTS, wake_all},
@@ -27,9 +27,10 @@ use std::{
     time::{Duration, Instant},
 };
 use sync_shim::panics::contain;
-use worker_idle::{Backoff, park::Park};
+use worker_idle::{Backoff, Wait, park::Park};
 
-/// The longest time for which a worker looks in the reactor before it waits there.
+/// The longest time for which a worker looks in the reactor before it waits there, whatever a wait
+/// costs.
 const LOOK: Duration = Duration::from_micros(50);
 
 /// The largest number of timers that a park collects at once. The next look collects further timers
@@ -150,6 +151,20 @@ impl WorkerPark {
     #[must_use]
     pub fn on_own_threads(mut self) -> Self {
         self.own_threads = true;
+        self
+    }
+
+    /// Sets how long this worker looks for events before it waits in the reactor.
+    ///
+    /// ```
+    /// use worker_idle::Wait;
+    ///
+    /// let mut park = net_driver::Driver::new(1).park(0).with_wait(Wait::Power);
+    /// park.block_on(net_driver::time::sleep(std::time::Duration::from_millis(1)));
+    /// ```
+    #[must_use]
+    pub fn with_wait(mut self, wait: Wait) -> Self {
+        self.backoff = self.backoff.with(wait);
         self
     }
 
@@ -302,7 +317,8 @@ impl WorkerPark {
                 look(driver, &self.token, limit, backoff, out)
             };
             if let Look::InVain(left) = look {
-                let waited = self.token.wait_in_reactor(|| poller.wait(left, out));
+                let park = || self.token.wait_in_reactor(|| poller.wait(left, out));
+                let waited = backoff.park(park);
                 if !waited {
                     // Without this, a worker that is unparked before each park would never look.
                     driver.poll_if_due(usize::MAX, out);

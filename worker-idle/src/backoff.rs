@@ -1,31 +1,46 @@
-//! A short wait before a thread parks, if such waits have found work so far.
+//! A short wait before a thread parks, while such waits cost less processor time than they save.
 //!
-//! A park and the wake-up that ends it cost two threads as much as hundreds of small tasks. Often
-//! work comes soon: from a thread that waits for this CPU, or from one that was just woken. So a
-//! worker without work yields its CPU a few times before it parks, and looks for work after each
-//! yield.
+//! A park and the wake-up that ends it cost as much processor time as hundreds of small tasks, and
+//! often work comes soon: from a thread that waits for this CPU, or from one that was just woken.
+//! So a worker without work may yield its CPU a few times before it parks, and look for work after
+//! each yield. A won wait saves the park. A lost wait is paid on top of it.
 //!
-//! # Outcomes of a wait
+//! # When a wait pays
 //!
-//! A *pause* of `n` parks means that the next wait is before the `n`th park from now. A *credit*
-//! lets one lost wait cause no pause.
+//! A thread keeps three means, in which the newest value counts for an eighth: what share of its
+//! waits is *won*, what processor time a wait costs, and what processor time a park costs. Waits
+//! pay as long as
 //!
-//! | outcome | condition | the next wait |
+//! ```text
+//! cost of a wait < share of won waits * worth of a won wait
+//! ```
+//!
+//! | [`Wait`] | worth of a won wait |
+//! |---|---|
+//! | `Adaptive` | what a park costs: waits never cost more processor time than they save |
+//! | `Latency` | 50 µs: so much processor time may be spent to save a wake-up's latency |
+//! | `Power` | nothing: there are no waits |
+//!
+//! | outcome of a wait | condition | the next wait |
 //! |---|---|---|
-//! | *won* | a look found work in time | before the next park; the won wait earns two credits (rule 2) |
-//! | *lost* | no look found work | before the next park if a credit is left, which the lost wait uses up; else after a pause of 2, 4, … 1,024 parks |
-//! | *late* | the wait took longer than 200 µs, whatever it found | after a pause of 32 parks, or of twice the last pause if that is more; of 1,024 at most |
+//! | *won* | a look found work in time | before the next park |
+//! | *lost* | no look found work | before the next park if waits pay; else after a pause of 2, 4, … 1,024 parks |
+//! | *late* | the wait took longer than 200 µs, whatever it found | after a pause of at least 64, 128, … 1,024 parks |
 //!
 //! # Rules
 //!
-//! 1. A wait yields and does not spin, so another thread that wants the CPU gets it.
-//! 2. A won wait saves about as much as two lost ones cost, so it earns two credits. Once no credit
-//!    is left, each lost wait doubles the pause, until a wait is won.
+//! 1. A wait yields and does not spin, so another thread that wants the CPU gets it. The time of
+//!    that thread is not part of the cost of the wait: a client on the same CPU may answer in it.
+//! 2. A wait ends after the worth of a won wait. So even before the means are known, a wait costs
+//!    no more than it can save.
 //! 3. A late wait is a loss, whatever it found: another thread kept the CPU meanwhile. If this
-//!    thread had parked instead, the system could have woken it on another CPU. A first late wait
-//!    causes a pause of 32 parks rather than the longest pause: on a machine with other load, one
-//!    late wait does not mean that the next wait is late.
+//!    thread had parked instead, the system could have woken it on another CPU. Late waits become
+//!    rarer with each late wait. 64 won waits in a row forget one late wait.
 //! 4. The first wait is before the 16th park: a thread that parks only a few times gains nothing.
+//! 5. A reading of the thread's processor time is a system call. So it is read for each eighth wait
+//!    and each sixteenth park. Where the system does not tell it, a wait costs the time that it
+//!    takes, and a park 10 µs.
+use crate::thread_time;
 use std::time::{Duration, Instant};
 use sync_shim::thread;
 
@@ -45,13 +60,46 @@ const FIRST: u32 = 16;
 /// The longest pause is two to this power.
 const LONGEST: u32 = 10;
 
-/// The pause after a late wait is at least two to this power.
-const AFTER_LATE: u32 = 5;
+/// The pause after the first late wait is at least two to this power.
+const AFTER_LATE: u32 = 6;
 
-/// The largest number of lost waits that earlier won waits may pay for.
-const CREDIT: u32 = 8;
+/// So many won waits in a row forget one late wait.
+const FORGETS_LATE: u32 = 64;
 
-/// Decides whether a thread yields its CPU a few times before it parks, by what such waits gained.
+/// The cost of a park in nanoseconds, before one was measured.
+const PARK_COST: u32 = 10_000;
+
+/// The worth of a won wait under [`Wait::Latency`], and the largest that counts, in nanoseconds.
+const MOST: u32 = 50_000;
+
+/// Measures one wait of so many, and one park of twice as many.
+const MEASURED: u32 = 8;
+
+/// The share of won waits if all are won.
+const ALL: u32 = 1 << 16;
+
+/// Sets what a thread may spend before it parks: see [`Backoff`].
+///
+/// ```
+/// use worker_idle::{Backoff, Wait};
+///
+/// let mut backoff = Backoff::eager().with(Wait::Power);
+/// assert!(!backoff.is_due()); // It never waits.
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Waits while that costs less processor time than it saves.
+    #[default]
+    Adaptive,
+    /// Waits while a saved wake-up costs at most 50 µs of processor time.
+    Latency,
+    /// Does not wait. Each time without work ends in a park.
+    Power,
+}
+
+/// Decides whether a thread yields its CPU a few times before it parks, by what such waits cost
+/// and save.
 ///
 /// A park and the wake-up that ends it cost two threads as much as hundreds of small tasks. Often
 /// work comes soon: from a thread that waits for this CPU, or from one that was just woken. So a
@@ -81,22 +129,39 @@ const CREDIT: u32 = 8;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
+    wait: Wait,
     /// The next wait is before the park with this number from now. 0 and 1 are the next park.
     pause: u32,
-    /// The last pause after a lost or late wait was two to this power. 0 if a wait has been won
-    /// since, or if there was no such pause.
+    /// The last pause was two to this power. 0 if waits pay.
     doublings: u32,
-    /// The number of lost waits that won waits have paid for in advance.
-    credit: u32,
+    /// The number of late waits that are not forgotten.
+    late: u32,
+    /// The number of waits that were won in a row.
+    won_in_a_row: u32,
+    /// The share of waits that are won, of [`ALL`].
+    won: u32,
+    /// The mean cost of a wait in nanoseconds of processor time.
+    wait_cost: u32,
+    /// The mean cost of a park in nanoseconds of processor time.
+    park_cost: u32,
+    waits: u32,
+    parks: u32,
 }
 
 impl Backoff {
     /// Creates a state that knows of no waits yet.
     pub const fn new() -> Self {
         Self {
+            wait: Wait::Adaptive,
             pause: FIRST,
             doublings: 0,
-            credit: 0,
+            late: 0,
+            won_in_a_row: 0,
+            won: ALL,
+            wait_cost: 0,
+            park_cost: PARK_COST,
+            waits: 0,
+            parks: 0,
         }
     }
 
@@ -108,29 +173,40 @@ impl Backoff {
         }
     }
 
+    /// Sets what a wait may spend.
+    #[must_use]
+    pub const fn with(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Returns what a wait may spend.
+    pub const fn rule(&self) -> Wait {
+        self.wait
+    }
+
     /// Returns whether to [`wait`](Self::wait) before the coming park. Call it before each park.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         self.pause = self.pause.saturating_sub(1);
-        self.pause == 0
+        self.pause == 0 && !matches!(self.wait, Wait::Power)
     }
 
     /// Yields the CPU and then calls `look`, up to 20 times. The wait ends early if a look returns
-    /// true, or if the wait is late.
+    /// true, or if it has taken as long as a won wait is worth.
     ///
     /// Returns what the last look found. Takes some microseconds if no other thread wants the CPU.
     pub fn wait(&mut self, look: impl FnMut() -> bool) -> bool {
-        let mut looks = 0;
-        let goes_on = |_| {
+        let (mut looks, limit) = (0, self.longest());
+        let goes_on = |begun: Instant| {
             looks += 1;
-            looks <= LOOKS
+            looks <= LOOKS && (looks == 1 || begun.elapsed() < limit)
         };
-        self.wait_while(goes_on, look)
+        self.measure_wait(|backoff| backoff.wait_while(goes_on, look))
     }
 
-    /// Waits as [`wait`](Self::wait) does, but bounds the wait by time instead of by the number of
-    /// looks. Use it if a look is a system call. A `limit` above 100 µs counts as 100 µs. A good
-    /// `limit` is the time that one park and one wake-up cost together.
+    /// Waits as [`wait`](Self::wait) does, but bounds the wait by this `limit` instead of by a
+    /// number of looks. Use it if a look is a system call.
     ///
     /// The rules are those of [`wait`](Self::wait), except that the first look comes before the
     /// first yield.
@@ -141,15 +217,66 @@ impl Backoff {
     /// let mut backoff = worker_idle::Backoff::eager();
     /// assert!(backoff.is_due());
     /// assert!(!backoff.wait_for(Duration::from_micros(20), || false));
-    /// assert!(!backoff.is_due()); // The wait was lost.
     /// ```
     pub fn wait_for(&mut self, limit: Duration, mut look: impl FnMut() -> bool) -> bool {
-        if look() {
-            self.won();
-            return true;
+        let limit = limit.min(self.longest());
+        self.measure_wait(|backoff| {
+            if look() {
+                backoff.won();
+                return true;
+            }
+            backoff.wait_while(|begun| begun.elapsed() < limit, look)
+        })
+    }
+
+    /// Parks by `park`, and measures some of these parks. Without this call a park counts as 10 µs
+    /// of processor time.
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    ///
+    /// let mut backoff = worker_idle::Backoff::new();
+    /// backoff.park(|| thread::park_timeout(Duration::from_millis(1)));
+    /// ```
+    pub fn park<R>(&mut self, park: impl FnOnce() -> R) -> R {
+        self.parks = self.parks.wrapping_add(1);
+        let is_measured = thread_time::EXISTS && self.parks % (2 * MEASURED) == 1;
+        if !is_measured || self.wait != Wait::Adaptive {
+            return park();
         }
-        let limit = limit.min(LATE / 2);
-        self.wait_while(|begun| begun.elapsed() < limit, look)
+        let (parked, cost) = thread_time::of(park);
+        count(&mut self.park_cost, cost);
+        parked
+    }
+
+    /// The longest time of a wait (rule 2).
+    fn longest(&self) -> Duration {
+        Duration::from_nanos(self.worth().into())
+    }
+
+    /// The worth of a won wait in nanoseconds.
+    fn worth(&self) -> u32 {
+        match self.wait {
+            Wait::Adaptive => self.park_cost,
+            Wait::Latency => MOST,
+            Wait::Power => 0,
+        }
+    }
+
+    fn pays(&self) -> bool {
+        let saves = u64::from(self.won) * u64::from(self.worth()) / u64::from(ALL);
+        u64::from(self.wait_cost) < saves
+    }
+
+    fn measure_wait(&mut self, wait: impl FnOnce(&mut Self) -> bool) -> bool {
+        self.waits = self.waits.wrapping_add(1);
+        // A wait after a pause decides for long, so it is measured.
+        if self.waits % MEASURED != 1 && self.doublings == 0 {
+            return wait(self);
+        }
+        let (found, cost) = thread_time::of(|| wait(self));
+        count(&mut self.wait_cost, cost);
+        found
     }
 
     fn wait_while(
@@ -174,15 +301,23 @@ impl Backoff {
         false
     }
 
-    /// Updates the state after a won wait (rule 2).
     fn won(&mut self) {
-        self.doublings = 0;
-        self.credit = CREDIT.min(self.credit + 2);
+        self.won += (ALL - self.won) / 8;
+        self.won_in_a_row += 1;
+        if self.won_in_a_row == FORGETS_LATE {
+            self.won_in_a_row = 0;
+            self.late = self.late.saturating_sub(1);
+        }
+        if self.pays() {
+            self.doublings = 0;
+        }
     }
 
     fn lost(&mut self) {
-        if self.credit > 0 {
-            self.credit -= 1;
+        self.won -= self.won.div_ceil(8);
+        self.won_in_a_row = 0;
+        if self.pays() {
+            self.doublings = 0;
             return;
         }
         self.doublings = LONGEST.min(self.doublings + 1);
@@ -191,10 +326,17 @@ impl Backoff {
 
     /// Updates the state after a late wait (rule 3).
     fn late(&mut self) {
-        self.credit = 0;
-        self.doublings = LONGEST.min(AFTER_LATE.max(self.doublings + 1));
+        self.won_in_a_row = 0;
+        self.doublings = LONGEST.min((AFTER_LATE + self.late).max(self.doublings + 1));
+        self.late = (self.late + 1).min(LONGEST - AFTER_LATE);
         self.pause = 1 << self.doublings;
     }
+}
+
+/// Counts a cost for a mean.
+fn count(mean: &mut u32, cost: Duration) {
+    let cost = cost.min(Duration::from_nanos(MOST.into())).subsec_nanos();
+    *mean = *mean - *mean / 8 + cost / 8;
 }
 
 /// Yields, except in a model. If a model yielded here, the checker would always run another thread

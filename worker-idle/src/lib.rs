@@ -16,10 +16,12 @@ mod idle;
 pub mod park;
 #[cfg(feature = "std")]
 mod spin;
+#[cfg(feature = "std")]
+mod thread_time;
 mod watch;
 
 #[cfg(feature = "std")]
-pub use backoff::Backoff;
+pub use backoff::{Backoff, Wait};
 pub use idle::{Idle, Woken};
 #[cfg(feature = "std")]
 pub use spin::Spin;

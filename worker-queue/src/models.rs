@@ -368,6 +368,26 @@ fn requeue_behind_the_slot_is_notified_of_or_seen() {
     });
 }
 
+/// Rule 7: between two of its items, the worker pushes two more. The ring is empty, though the
+/// worker may take it for filled: a thief may have stolen the item that the ring had. The worker
+/// then runs one item, for any length of time.
+///
+/// Fails if the owner keeps the first of the two items aside, or pushes an item beside others and
+/// does not notify.
+#[test]
+fn delivery_of_two_items_is_notified_of_or_seen() {
+    Model::new().bound(3).check(|| {
+        sleeps_beside(true, Beside::new(), 3, |queue, hooks| {
+            queue.push_back(item(0), hooks);
+            queue.between_items(|| {
+                queue.push_next(item(1), hooks);
+                queue.push_next(item(2), hooks);
+            });
+            next(queue, hooks)
+        });
+    });
+}
+
 /// At the shutdown, the watcher or the worker takes the item that the watcher has seen in the slot,
 /// and no item is left.
 ///

@@ -56,6 +56,12 @@
 //!    [`QueueHooks::overflow`]. Before that call no other worker can find the items: a worker may
 //!    have emptied the ring and gone to sleep since they left it. After the call they wait behind
 //!    whatever the worker takes next.
+//! 7. [`WorkerQueue::between_items`] is for pushes between two items, such as those of the tasks
+//!    that a look at sockets wakes. If the queue is empty at such a push, the item becomes the
+//!    requeued item, as the worker takes it next. Each other push puts the requeued item into the
+//!    ring, pushes its own item, and notifies. A requeue would not do: several items may come
+//!    before the worker takes one, and thieves may empty the ring before them. Then the second case
+//!    of rule 3 would hold only for one of the items.
 //!
 //! The ring is borrowed for one operation at a time. No user code runs during an operation, except
 //! the methods of [`Linked`], which by their contract call no queue. An operation collects the
@@ -101,9 +107,20 @@ pub struct WorkerQueue<T: Linked> {
     /// The requeued item: the worker takes it next, and no other thread can take it (rule 1).
     requeued: Cell<Option<T::Handle>>,
     slot: Arc<CachePadded<Slot<T>>>,
-    has_slot: bool,
+    next_goes: Cell<NextGoes>,
     /// The state of the random numbers that choose the first victim.
     pub(crate) random: Cell<u64>,
+}
+
+/// The place of the items of [`WorkerQueue::push_next`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NextGoes {
+    /// The slot.
+    Slot,
+    /// The place of the requeued item, if the queue is empty (rule 7).
+    Aside,
+    /// Behind the other items.
+    Behind,
 }
 
 impl<T: Linked<Handle: Send>> WorkerQueue<T> {
@@ -117,7 +134,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
             ring: UnsafeCell::new(ring::Worker::new(capacity)),
             requeued: Cell::new(None),
             slot: Arc::new(CachePadded::new(Slot::new())),
-            has_slot: true,
+            next_goes: Cell::new(NextGoes::Slot),
             random: Cell::new(1),
         }
     }
@@ -134,8 +151,9 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// queue.push_next(item(2), &injector);
     /// assert_eq!(queue.next(&injector).unwrap().item.value, 1);
     /// ```
-    pub fn with_slot(mut self, on: bool) -> Self {
-        self.has_slot = on;
+    pub fn with_slot(self, on: bool) -> Self {
+        let place = if on { NextGoes::Slot } else { NextGoes::Behind };
+        self.next_goes.set(place);
         self
     }
 
@@ -176,14 +194,72 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// and a sleeper is notified of it.
     #[inline]
     pub fn push_next(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
-        if !self.has_slot {
-            return self.push_back(item, hooks);
+        if self.next_goes.get() != NextGoes::Slot {
+            return self.push_next_without_slot(item, hooks);
         }
         // SAFETY: only this queue fills the slot, and one thread at a time uses the queue.
         match unsafe { self.slot.put(item) } {
             Some(displaced) => self.push_back(displaced, hooks),
             None => hooks.slot_filled(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_next_without_slot(&self, item: T::Handle, hooks: &impl QueueHooks<T>) {
+        if self.next_goes.get() == NextGoes::Aside {
+            if self.is_surely_empty() {
+                return self.requeued.set(Some(item));
+            }
+            self.publish_requeued(hooks);
+        }
+        self.push_back(item, hooks);
+    }
+
+    /// Returns whether the queue is empty. If thieves have emptied the ring, the answer may be
+    /// false.
+    fn is_surely_empty(&self) -> bool {
+        let waits = self.has_requeued() || !self.slot.is_empty();
+        !waits && self.ring(|ring| ring.is_surely_empty())
+    }
+
+    fn has_requeued(&self) -> bool {
+        let requeued = self.requeued.take();
+        let has_one = requeued.is_some();
+        self.requeued.set(requeued);
+        has_one
+    }
+
+    /// Runs `f`, in which the worker pushes items between two of its own: for example the tasks
+    /// that the events of sockets wake. After this call, the worker takes its next item at once.
+    ///
+    /// Meanwhile [`push_next`](Self::push_next) does not use the slot, so the items run in the
+    /// order of their pushes. An item that finds the queue empty is kept aside, as by
+    /// [`requeue`](Self::requeue): no thief finds it, and nobody is notified of it. The next push
+    /// also pushes that item into the ring, and notifies (rule 7 at the head of the source).
+    ///
+    /// If `f` runs code that may block, call [`open_slot`](Self::open_slot) before it blocks: it
+    /// opens the item that is kept aside, too.
+    ///
+    /// ```
+    /// # use queue_global::{Boxed, Injector};
+    /// # let item = |n| Box::new(Boxed::new(n));
+    /// # let injector = Injector::<Boxed<u32>>::new();
+    /// let queue = worker_queue::WorkerQueue::new(256);
+    /// queue.between_items(|| queue.push_next(item(1), &injector));
+    /// assert!(queue.slot_is_empty() && queue.stealer().is_empty());
+    /// assert_eq!(queue.next(&injector).unwrap().item.value, 1);
+    /// ```
+    pub fn between_items<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Restore<'a>(&'a Cell<NextGoes>, NextGoes);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.1);
+            }
+        }
+        let before = self.next_goes.replace(NextGoes::Aside);
+        let _restore = Restore(&self.next_goes, before);
+        f()
     }
 
     /// Pushes an item behind the others, and notifies.
@@ -302,8 +378,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
         }
     }
 
-    /// Prepares the worker to block in the middle of an item: moves the slot's item into the ring,
-    /// and notifies.
+    /// Prepares the worker to block, in the middle of an item or between two of them: moves the
+    /// slot's item and the requeued item into the ring, and notifies.
     ///
     /// ```
     /// # use queue_global::{Boxed, Injector};
@@ -316,7 +392,8 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// assert!(!queue.stealer().is_empty());
     /// ```
     pub fn open_slot(&self, hooks: &impl QueueHooks<T>) {
-        if let Some(item) = self.slot.take() {
+        let opened = [self.requeued.take(), self.slot.take()];
+        for item in opened.into_iter().flatten() {
             self.push_back(item, hooks);
         }
     }
@@ -406,10 +483,7 @@ impl<T: Linked<Handle: Send>> WorkerQueue<T> {
     /// Returns whether the slot and the ring are empty, and there is no requeued item.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let requeued = self.requeued.take();
-        let nothing = requeued.is_none();
-        self.requeued.set(requeued);
-        nothing && self.slot.is_empty() && self.ring(|ring| ring.is_empty())
+        !self.has_requeued() && self.slot.is_empty() && self.ring(|ring| ring.is_empty())
     }
 
     /// Returns how many more items the ring has room for. It is a lower bound, since thieves only

@@ -126,11 +126,22 @@ pub trait RunQueue<T: Linked> {
         None
     }
 
+    /// Runs `f`, in which the worker pushes items between two of its own. After this call, the
+    /// worker takes its next item at once.
+    ///
+    /// Meanwhile [`push_next`](Self::push_next) may keep a lone item where no thief finds it, and
+    /// notify nobody of it. By default it does what it does otherwise.
+    #[inline]
+    fn between_items<R>(&self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
     /// Requeues the slot's item behind the others.
     #[inline]
     fn requeue_slot(&self, _hooks: &impl QueueHooks<T>) {}
 
-    /// Prepares the worker to block in the middle of an item: thieves may take the slot's item.
+    /// Prepares the worker to block, in the middle of an item or between two of them: afterwards
+    /// thieves may take all items, the slot's too.
     #[inline]
     fn open_slot(&self, _hooks: &impl QueueHooks<T>) {}
 
@@ -218,6 +229,10 @@ impl<T: Linked<Handle: Send>> RunQueue<T> for WorkerQueue<T> {
     #[inline]
     fn take_slot(&self) -> Option<T::Handle> {
         self.take_slot()
+    }
+
+    fn between_items<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.between_items(f)
     }
 
     fn requeue_slot(&self, hooks: &impl QueueHooks<T>) {

@@ -202,6 +202,18 @@ fn leave_publishes_the_requeued_item_and_notifies_unless_alone() {
 }
 
 #[test]
+fn open_slot_opens_the_requeued_item_too_and_notifies() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.requeue(item(1), &log);
+    queue.open_slot(&log);
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 1));
+    queue.push_next(item(2), &log);
+    queue.open_slot(&log);
+    assert_eq!((log.notified.get(), in_ring(&queue)), (2, 2));
+    assert_eq!([(); 2].map(|()| next(&queue, &log)), [Some(1), Some(2)]);
+}
+
+#[test]
 fn open_slot_notifies_and_requeue_slot_of_a_lone_item_does_not() {
     let (queue, log) = (Queue::new(4), Log::default());
     queue.open_slot(&log);
@@ -216,6 +228,82 @@ fn open_slot_notifies_and_requeue_slot_of_a_lone_item_does_not() {
     queue.push_next(item(3), &log);
     assert_eq!(queue.take_slot().unwrap().value, 3);
     assert!(queue.take_slot().is_none());
+}
+
+/// Fails if a pushed item goes into the slot, or if a lone item is notified of.
+#[test]
+fn lone_push_between_items_is_kept_aside_and_notifies_nobody() {
+    for has_slot in [true, false] {
+        let (queue, log) = (Queue::new(4).with_slot(has_slot), Log::default());
+        queue.between_items(|| queue.push_next(item(1), &log));
+        assert_eq!((log.filled.get(), log.notified.get()), (0, 0));
+        assert!(queue.slot_is_empty() && queue.stealer().is_empty());
+        let Next {
+            item: one,
+            from_slot,
+        } = queue.next(&log).unwrap();
+        assert_eq!((one.value, from_slot), (1, false));
+        queue.push_next(item(2), &log);
+        assert_eq!(queue.slot_is_empty(), !has_slot, "the setting is back");
+    }
+}
+
+/// Fails if the first item stays aside, if the items change their order, or if one of them is not
+/// notified of.
+#[test]
+fn each_further_push_between_items_notifies() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.between_items(|| {
+        for (n, notified) in [(1, 0), (2, 1), (3, 2)] {
+            queue.push_next(item(n), &log);
+            assert_eq!(log.notified.get(), notified);
+        }
+    });
+    assert_eq!((log.filled.get(), in_ring(&queue)), (0, 3));
+    let order = [(); 3].map(|()| next(&queue, &log));
+    assert_eq!(order, [1, 2, 3].map(Some));
+}
+
+/// Fails if a push between items overtakes, or is not notified of, beside an item that waits: a
+/// requeued one, one in the slot, or one that a thief has taken.
+#[test]
+fn push_between_items_beside_a_waiting_item_notifies() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.requeue(item(1), &log);
+    queue.between_items(|| queue.push_next(item(2), &log));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 2));
+    assert_eq!([(); 2].map(|()| next(&queue, &log)), [Some(1), Some(2)]);
+
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.push_next(item(1), &log);
+    queue.between_items(|| queue.push_next(item(2), &log));
+    assert_eq!((log.notified.get(), in_ring(&queue)), (1, 1));
+
+    let (queue, log) = (Queue::new(4), Log::default());
+    queue.push_back(item(1), &log);
+    drop(Queue::new(4).steal_from(&queue.stealer()).unwrap());
+    queue.between_items(|| {
+        queue.push_next(item(2), &log);
+        queue.push_next(item(3), &log);
+    });
+    assert_eq!((log.notified.get(), in_ring(&queue)), (3, 2));
+}
+
+/// Fails if a panic, or the end of a call within a call, leaves the wrong setting.
+#[test]
+fn between_items_restores_the_place_of_the_next_push() {
+    let (queue, log) = (Queue::new(4), Log::default());
+    let unwinds = std::panic::AssertUnwindSafe(|| {
+        queue.between_items(|| {
+            queue.between_items(|| ());
+            queue.push_next(item(1), &log);
+            assert!(queue.slot_is_empty());
+            std::panic::resume_unwind(Box::new(()));
+        });
+    });
+    assert!(std::panic::catch_unwind(unwinds).is_err());
+    queue.push_next(item(2), &log);
+    assert!(!queue.slot_is_empty());
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Builder {
             let enable_io = self.enable_io;
             self.monitor.turn_off();
             let events = Events::new(1, self.polling);
-            let parks = vec![events.park_of_users(0)];
+            let parks = vec![events.park_of_users(0, self.settings.backoff.rule())];
             let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
             if enable_io {
                 shared.events.open()?;
@@ -63,7 +63,8 @@ impl Builder {
             ((0..workers).map(parker).collect(), None)
         } else {
             let events = Events::new(workers, self.polling);
-            let parker = |worker| Parker::Events(events.park(worker));
+            let wait = self.settings.backoff.rule();
+            let parker = |worker| Parker::Events(events.park(worker, wait));
             ((0..workers).map(parker).collect(), Some(events))
         };
         let enable_io = self.enable_io;

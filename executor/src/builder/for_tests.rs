@@ -67,7 +67,9 @@ impl Builder {
         self.monitor.turn_off();
 
         let events = Events::new(2, self.polling);
-        let parks = (0..2).map(|worker| events.park(worker)).collect();
+        let parks = (0..2)
+            .map(|worker| events.park(worker, worker_idle::Wait::default()))
+            .collect();
         let (shared, mut cores) = self.assemble(parks, EventsPark::waker, Some(events));
         let (unstarted, park) = cores.remove(1);
         unstarted.park.set(Some(Parker::Events(park)));

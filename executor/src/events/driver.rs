@@ -5,6 +5,7 @@ use crate::worker::{
 };
 use net_driver::{Driver, OverPark, WorkerPark, WorkerTimers};
 use std::{future::Future, io, sync::Arc, task::Waker, time::Duration};
+use worker_idle::Wait;
 
 #[cfg_attr(not(feature = "test-util"), path = "driver/no_clock.rs")]
 mod clock;
@@ -120,13 +121,13 @@ impl Events {
         let _ = run;
     }
 
-    pub(crate) fn park(&self, worker: usize) -> EventsPark {
-        self.0.park(worker).on_own_threads()
+    pub(crate) fn park(&self, worker: usize, wait: Wait) -> EventsPark {
+        self.park_of_users(worker, wait).on_own_threads()
     }
 
     /// As [`park`](Self::park), for a worker that runs on users' threads.
-    pub(crate) fn park_of_users(&self, worker: usize) -> EventsPark {
-        self.0.park(worker)
+    pub(crate) fn park_of_users(&self, worker: usize, wait: Wait) -> EventsPark {
+        self.0.park(worker).with_wait(wait)
     }
 
     /// Runs `f` with `this` as the thread's current driver. If `this` is `None`, the thread's

@@ -6,6 +6,7 @@ use crate::worker::{
 };
 use std::{future::Future, task::Waker};
 use sync_shim::sync::Arc;
+use worker_idle::Wait;
 
 pub(crate) type EventsPark = ThreadPark;
 
@@ -40,11 +41,11 @@ impl Events {
         unpark
     }
 
-    pub(crate) fn park(&self, _: usize) -> EventsPark {
+    pub(crate) fn park(&self, _: usize, _: Wait) -> EventsPark {
         ThreadPark::new()
     }
 
-    pub(crate) fn park_of_users(&self, _: usize) -> EventsPark {
+    pub(crate) fn park_of_users(&self, _: usize, _: Wait) -> EventsPark {
         ThreadPark::new()
     }
 

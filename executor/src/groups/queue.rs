@@ -654,6 +654,10 @@ impl RunQueue<Node<Scheduler>> for GroupQueue {
         self.own.take_slot()
     }
 
+    fn between_items<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.outside_of_turns(|| self.own.between_items(f))
+    }
+
     fn requeue_slot(&self, hooks: &impl QueueHooks<Node<Scheduler>>) {
         self.own.requeue_slot(hooks);
     }

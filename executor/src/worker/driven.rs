@@ -86,12 +86,16 @@ pub struct Worker<P: Park> {
     stage: Stage,
 }
 
-/// Ends a worker's search if its parker panics, because the program may not tick the worker soon.
-struct LeaveSearch<'a>(&'a Core);
+/// Ends a worker's search, and leaves its tasks to the others, if its parker panics: the program
+/// may not tick the worker soon.
+struct Leave<'a>(&'a Core);
 
-impl Drop for LeaveSearch<'_> {
+impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        self.0.as_worker(|| self.0.leave_search());
+        self.0.as_worker(|| {
+            self.0.leave_search();
+            self.0.leave_tasks();
+        });
     }
 }
 
@@ -130,6 +134,15 @@ impl Core {
             .turns(run);
         RunQueue::leave(&self.queue, self);
         Tick::Ran
+    }
+
+    /// Lets the other workers find the tasks that a delivery has woken, and notifies of them. A
+    /// delivery alone notifies of no lone task, because a worker usually runs it at once.
+    fn leave_tasks(&self) {
+        RunQueue::leave(&self.queue, self);
+        if !self.queue.is_empty() {
+            self.shared.notify();
+        }
     }
 }
 
@@ -190,22 +203,31 @@ impl<P: Park> Worker<P> {
         if tick == Tick::Ended {
             self.stage = Stage::Ended;
         } else if core.looks.poll_is_due.take() {
-            self.look();
+            let has_events = self.look();
             let core = &self.core;
             if tick == Tick::Idle && !core.queue.is_empty() {
                 return self.tick();
+            }
+            if has_events {
+                core.as_worker(|| core.leave_tasks());
             }
         }
         tick
     }
 
-    /// Polls the parker, without a wait.
-    fn look(&mut self) {
-        let core = &*self.core;
+    /// Polls the parker, without a wait. Returns whether there were events.
+    fn look(&mut self) -> bool {
+        let core: &Core = &self.core;
         core.shared
             .assert_is_no_copy("a look of a worker at its events");
-        core.poll_park(&mut self.events.over(&mut self.park));
-        core.as_worker(|| core.queue.leave(&**core));
+        let unwinding = Leave(core);
+        let mut park = self.events.over(&mut self.park);
+        park.poll(core.shared.settings.max_busy_events);
+        let has_events = park.has_events();
+        core.deliver(&mut park);
+        mem::forget(unwinding);
+        core.as_worker(|| core.queue.leave(core));
+        has_events
     }
 
     /// Parks until there may be a task to run, or until the [`Park`] returns for a reason of its
@@ -251,7 +273,7 @@ impl<P: Park> Worker<P> {
             return;
         }
         self.core.shared.assert_is_no_copy("the park of a worker");
-        let unwinding = LeaveSearch(&self.core);
+        let unwinding = Leave(&self.core);
         let mut park = self.events.over(&mut self.park);
         if self.core.shared.is_closing() {
             self.core.sleep_until_release(&mut park, limit);

@@ -12,7 +12,12 @@
 //! 3. After a park, and after a poll of the driver, the worker delivers the collected events. The
 //!    worker no longer counts as searching by then, because wakers are user code. The worker
 //!    delivers in its own scope. So the tasks that it wakes go to its own queue, each behind the
-//!    task before. The last task does not stay in the LIFO slot: it goes behind the others, too.
+//!    task before, and none of them into the LIFO slot. If the queue was empty, the first task is
+//!    kept for this worker, which runs it next, and no other worker is notified of it
+//!    ([`WorkerQueue::between_items`](worker_queue::WorkerQueue::between_items)). So a lone
+//!    connection wakes one worker. A waker that blocks delays that task, unless it blocks in
+//!    [`block_in_place`](crate::block_in_place()). A worker that does not run its next task at once,
+//!    such as a driven one whose tick is over, notifies of the task after all.
 //! 4. A panic of a driver is contained, as a panic of a hook is. The worker goes on. A panic of a
 //!    driver's drop is ignored, because any thread may drop the core of a worker that was never
 //!    started.

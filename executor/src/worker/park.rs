@@ -24,7 +24,7 @@ use crate::{
         scheduler::Task,
     },
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use worker_idle::{Watch, Woken};
 use worker_queue::RunQueue;
 
@@ -32,6 +32,9 @@ pub use worker_idle::park::{Park, ThreadPark, block_on};
 
 /// Events that a busy worker collects at once.
 pub(crate) const MAX_EVENTS: usize = 64;
+
+/// False in a model: a model must be repeatable, so it reads no clock.
+const HAS_CLOCK: bool = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
 
 /// How long a sleep lasts.
 #[derive(Clone, Copy)]
@@ -134,13 +137,16 @@ impl Core {
     fn doze(&self, park: &mut impl Park, patience: Patience) -> Option<Task> {
         let shared = &self.shared;
         let mut watch = self.watch();
+        if watch.is_some() && self.idle_state.looked_at.get().is_none() {
+            self.note_look();
+        }
         let was_notified = self.idle_state.take_notified(self.counters().polls.get());
         if was_notified && watch.is_none() {
             // The notified worker found no work, and is not needed as a watcher.
             self.counters().false_wakes.add(1);
         }
         let task = loop {
-            let look = watch.as_ref().map(Watch::limit);
+            let look = watch.as_ref().map(|watch| self.until_look(watch));
             match [look, patience.limit()].into_iter().flatten().min() {
                 None => park.park(),
                 Some(limit) => park.park_timeout(limit),
@@ -155,13 +161,17 @@ impl Core {
                 break None;
             }
             if let Some(at) = &mut watch {
-                match self.look_at_slots() {
-                    Ok(aged) => {
-                        self.counters().slot_steals.add(1);
-                        break Some(aged);
+                // A park may end early, without a reason or for an event.
+                if self.until_look(at).is_zero() || !HAS_CLOCK {
+                    match self.look_at_slots() {
+                        Ok(aged) => {
+                            self.counters().slot_steals.add(1);
+                            break Some(aged);
+                        }
+                        Err(filled) if at.record_look(filled) => {}
+                        Err(_) => watch = None,
                     }
-                    Err(filled) if at.record_look(filled) => {}
-                    Err(_) => watch = None,
+                    self.note_look();
                 }
             } else {
                 self.counters().false_wakes.add(1);
@@ -173,6 +183,19 @@ impl Core {
         drop(watch);
         self.forget_watch();
         task
+    }
+
+    /// Notes that this watcher has just begun its watch, or has looked.
+    fn note_look(&self) {
+        if HAS_CLOCK {
+            self.idle_state.looked_at.set(Some(Instant::now()));
+        }
+    }
+
+    /// Returns the time until the watcher's next look.
+    fn until_look(&self, watch: &Watch<'_>) -> Duration {
+        let since = self.idle_state.looked_at.get().map(|at| at.elapsed());
+        watch.limit().saturating_sub(since.unwrap_or_default())
     }
 
     /// Waits, while the runtime ends, for a task of this worker that another thread holds. The task
@@ -217,14 +240,16 @@ impl Drop for Asleep<'_> {
 impl Core {
     /// Delivers the collected events, if there are any (rule 3 of
     /// [`driver`](crate::worker::driver)). No task may give the core away meanwhile.
+    ///
+    /// A lone task that this wakes is kept for this worker, and no other worker is notified of it.
+    /// So the caller takes the worker's next task at once, or leaves the queue.
     pub(crate) fn deliver(&self, park: &mut impl Park) {
         if !park.has_events() {
             return;
         }
         self.as_worker(|| {
             self.leave_search();
-            self.outside_of_turns(|| park.deliver());
-            RunQueue::requeue_slot(&self.queue, self);
+            RunQueue::between_items(&self.queue, || park.deliver());
         });
     }
 

@@ -15,6 +15,7 @@ use coop_budget::{Budget, Scope, Turns};
 use std::panic::resume_unwind;
 use sync_shim::panics;
 use worker_idle::{Backoff, announce::Registry};
+use worker_queue::RunQueue;
 
 /// Runs a worker on this thread until the runtime ends, or until a task lends the core.
 ///
@@ -91,8 +92,9 @@ impl Core {
     fn wait_for_first_work(&self) {
         let shared = &self.shared;
         let waits = cfg!(not(any(selvedge_loom, selvedge_shuttle)));
-        if waits && self.counters().polls.get() == 0 && !shared.has_work() {
-            Backoff::eager().wait(|| shared.has_work() || shared.is_closing());
+        let mut backoff = Backoff::eager().with(self.idle_state.backoff.get().rule());
+        if waits && self.counters().polls.get() == 0 && !shared.has_work() && backoff.is_due() {
+            backoff.wait(|| shared.has_work() || shared.is_closing());
         }
     }
 
@@ -113,7 +115,18 @@ impl Core {
             Parker::Driver(driver) => self.sleep_in_driver(driver),
         };
         self.park.set(Some(parker));
-        task
+        self.keep_order(task?)
+    }
+
+    /// Returns the task of another worker's slot that the sleep has found, unless the events after
+    /// that sleep have woken tasks. One of them may be where no other worker finds it, so it runs
+    /// first: then the found task goes behind them.
+    fn keep_order(&self, found: Task) -> Option<Task> {
+        if self.queue.is_empty() {
+            return Some(found);
+        }
+        RunQueue::push_back(&self.queue, found, self);
+        None
     }
 
     #[cold]

@@ -7,8 +7,13 @@
 //! alone does not suffice: the task may have run between the looks.)
 //!
 //! [`Watch`] says which sleeper looks, and when. The *places* in the rules of `Watch` are the
-//! slots. A driven worker returns to its caller at each look. The worker's next sleep continues the
-//! watch, unless the watch has ended.
+//! slots. A park may end early, without a reason or for an event; the watcher looks only once the
+//! interval of its watch has passed since its last look. A driven worker returns to its caller at
+//! each look. The worker's next sleep continues the watch, unless the watch has ended.
+//!
+//! A task that an event wakes between two polls uses no slot: the worker takes it next
+//! ([`WorkerQueue::between_items`](worker_queue::WorkerQueue::between_items)). So the events of a
+//! lone socket start no thread and wake no watcher.
 //!
 //! The first push into a slot starts the thread of an unstarted worker, if no other worker sleeps.
 //! The thread starts only to watch. It cannot start later: while the only thread runs a poll, no
@@ -60,6 +65,7 @@ impl Core {
         let mut seen = self.idle_state.seen.take();
         seen.clear();
         self.idle_state.seen.set(seen);
+        self.idle_state.looked_at.set(None);
     }
 }
 

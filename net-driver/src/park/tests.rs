@@ -170,7 +170,8 @@ fn look_in_vain_takes_its_time_off_the_limit() {
     );
     let mut look_for = |limit, mut backoff| look(driver.inner(), token, limit, &mut backoff, out);
     let limit = Duration::from_secs(3_600);
-    let looked = look_for(Some(limit), Backoff::eager());
+    // Under this setting a wait takes up to `LOOK`.
+    let looked = look_for(Some(limit), Backoff::eager().with(Wait::Latency));
     let Look::InVain(Some(left)) = looked else {
         panic!("{looked:?}");
     };
@@ -181,4 +182,9 @@ fn look_in_vain_takes_its_time_off_the_limit() {
     // The first looks of a new park are not due.
     let looked = look_for(Some(limit), Backoff::new());
     assert_eq!(looked, Look::InVain(Some(limit)));
+    // A driver that saves power never looks.
+    let looked = look_for(Some(limit), Backoff::eager().with(Wait::Power));
+    assert_eq!(looked, Look::InVain(Some(limit)));
+    let park = driver.park(0).with_wait(Wait::Power);
+    assert_eq!(park.backoff.rule(), Wait::Power);
 }

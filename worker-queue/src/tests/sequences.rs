@@ -11,6 +11,7 @@ const CAPACITY: usize = 4;
 #[derive(Clone, Debug)]
 enum Op {
     PushNext,
+    PushBetween(u8),
     PushBack,
     Requeue,
     Next,
@@ -29,6 +30,7 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => Just(Op::PushNext),
+        3 => (1..4u8).prop_map(Op::PushBetween),
         4 => Just(Op::PushBack),
         4 => Just(Op::Requeue),
         6 => Just(Op::Next),
@@ -94,6 +96,18 @@ impl Model {
         }
     }
 
+    /// `kept` says that the queue kept this item aside. After a steal the queue may push it,
+    /// although the ring is empty.
+    fn push_between(&mut self, n: u32, kept: bool) {
+        let alone = self.slot.is_none() && self.requeued.is_none() && self.ring.is_empty();
+        if alone && (kept || !self.stolen) {
+            self.requeued = Some(n);
+        } else {
+            self.publish_requeued();
+            self.push_back(n);
+        }
+    }
+
     fn notify_if(&mut self, filled: bool) {
         if filled {
             self.notified += 1;
@@ -142,6 +156,14 @@ proptest! {
                         None => model.filled += 1,
                     }
                 }
+                Op::PushBetween(n) => queue.between_items(|| {
+                    for _ in 0..n {
+                        let item = item();
+                        let (n, before) = (item.value, stealer.len());
+                        queue.push_next(item, &log);
+                        model.push_between(n, stealer.len() == before);
+                    }
+                }),
                 Op::PushBack => {
                     let item = item();
                     model.push_back(item.value);
@@ -173,9 +195,8 @@ proptest! {
                 }
                 Op::OpenSlot => {
                     queue.open_slot(&log);
-                    if let Some(n) = model.slot.take() {
-                        model.push_back(n);
-                    }
+                    let opened = [model.requeued.take(), model.slot.take()];
+                    opened.into_iter().flatten().for_each(|n| model.push_back(n));
                 }
                 Op::Leave => {
                     queue.leave(&log);

@@ -7,13 +7,14 @@ use crate::{
     Builder, Runtime, Tick, spawn_detached,
     worker::{
         core::Core,
-        park::ThreadPark,
+        park::{Park, ThreadPark},
         scheduler::{Scheduler, Task},
     },
     yield_now,
 };
 use std::{
     future::{Future, pending, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
         Arc,
@@ -22,6 +23,7 @@ use std::{
     },
     task::{Poll, Waker},
     thread,
+    time::{Duration, Instant},
 };
 use task_header::{Schedule, WakeKind};
 use worker_queue::RunQueue;
@@ -377,4 +379,106 @@ fn tick_in_a_task_leaves_the_task_its_yield() {
     let task = runtime.spawn(ticks);
     assert_eq!((outer[0].tick(), outer[0].tick()), (Tick::Ran, Tick::Ran));
     assert!(task.is_finished());
+}
+
+/// A park with events in it. If its flag is set, each delivery panics after its wakes.
+struct Delivers(ThreadPark, Vec<Waker>, bool);
+
+impl Park for Delivers {
+    fn park(&mut self) {}
+
+    fn park_timeout(&mut self, _: Duration) {}
+
+    fn has_events(&self) -> bool {
+        !self.1.is_empty()
+    }
+
+    fn deliver(&mut self) {
+        self.1.drain(..).for_each(Waker::wake);
+        if self.2 {
+            std::panic::resume_unwind(Box::new(()));
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.0.waker()
+    }
+}
+
+/// A worker whose park has the waker of a waiting task, beside another worker.
+fn delivers(panics: bool) -> (Runtime, Worker<Delivers>, Worker<Delivers>) {
+    let parks = [panics, false].map(|panics| Delivers(ThreadPark::new(), Vec::new(), panics));
+    let (runtime, mut workers) = Builder::new().build_driven(parks);
+    let (other, mut first) = (workers.pop().unwrap(), workers.pop().unwrap());
+    let (sender, waker) = mpsc::channel();
+    runtime.spawn_detached(poll_fn(move |cx| {
+        sender.send(cx.waker().clone()).unwrap();
+        Poll::<()>::Pending
+    }));
+    assert_eq!(first.tick(), Tick::Ran);
+    first.park_mut().1.push(waker.recv().unwrap());
+    (runtime, first, other)
+}
+
+/// The look at the end of a tick wakes a task, and the program may not tick the worker soon.
+///
+/// Fails if that task is kept aside, or if the tick notifies nobody of it.
+#[test]
+fn task_woken_at_the_end_of_a_tick_notifies() {
+    let (runtime, mut first, other) = delivers(false);
+    runtime.spawn_detached(async {});
+    let shared = runtime.handle().shared().clone();
+    shared.idle.sleep(1, false);
+    first.core.looks.poll_is_due.set(true);
+    assert_eq!(first.tick(), Tick::Ran);
+    assert!(shared.has_work(), "no other worker finds the task");
+    assert!(shared.idle.was_notified(1), "the other worker sleeps");
+    drop((other, first));
+}
+
+/// Fails if the task that a delivery has woken before it panics is kept aside, or if nobody is
+/// notified of it.
+#[test]
+fn task_woken_by_a_delivery_that_panics_notifies() {
+    let tick = |first: &mut Worker<Delivers>| {
+        first.core.looks.poll_is_due.set(true);
+        let _ = first.tick();
+    };
+    for does in [tick, Worker::park] {
+        let (runtime, mut first, other) = delivers(true);
+        let shared = runtime.handle().shared().clone();
+        shared.idle.sleep(1, false);
+        let does = AssertUnwindSafe(|| does(&mut first));
+        assert!(catch_unwind(does).is_err());
+        assert!(shared.has_work(), "no other worker finds the task");
+        assert!(shared.idle.was_notified(1), "the other worker sleeps");
+        drop((other, first));
+    }
+}
+
+/// A worker sleeps whose parks end at once, while a task is in the slot of a worker that is in a
+/// poll.
+///
+/// Fails if each end of a park counts as a look of the watch: then the task is taken at the second
+/// park.
+#[test]
+fn task_in_a_slot_is_not_taken_before_the_watchs_interval() {
+    let parks = [(); 2].map(|()| Delivers(ThreadPark::new(), Vec::new(), false));
+    let (runtime, mut workers) = Builder::new().build_driven(parks);
+    let (mut other, mut first) = (workers.pop().unwrap(), workers.pop().unwrap());
+    let in_slot = runtime.spawn(async move {
+        let task = crate::spawn(async {});
+        let begun = Instant::now();
+        while !task.is_finished() {
+            other.park();
+            let _ = other.tick();
+        }
+        (begun.elapsed(), other)
+    });
+    assert_eq!(first.tick(), Tick::Ran);
+    let (waited, other) = runtime.block_on(in_slot).unwrap();
+    // The watch looks for the first time after a millisecond, and for the second time after one
+    // more.
+    assert!(waited >= Duration::from_millis(2), "{waited:?}");
+    drop((other, first));
 }
