@@ -17,7 +17,7 @@
 //!
 //! | [`Wait`] | worth of a won wait |
 //! |---|---|
-//! | `Adaptive` | what a park costs: waits never cost more processor time than they save |
+//! | `Adaptive` | what a park costs, and half as much again: after a sleep the caches are cold |
 //! | `Latency` | 50 µs: so much processor time may be spent to save a wake-up's latency |
 //! | `Power` | nothing: there are no waits |
 //!
@@ -38,7 +38,7 @@
 //!    rarer with each late wait. 64 won waits in a row forget one late wait.
 //! 4. The first wait is before the 16th park: a thread that parks only a few times gains nothing.
 //! 5. A reading of the thread's processor time is a system call. So it is read for each eighth wait
-//!    and each sixteenth park. Where the system does not tell it, a wait costs the time that it
+//!    and each 64th park. Where the system does not tell it, a wait costs the time that it
 //!    takes, and a park 10 µs.
 use crate::thread_time;
 use std::time::{Duration, Instant};
@@ -72,8 +72,11 @@ const PARK_COST: u32 = 10_000;
 /// The worth of a won wait under [`Wait::Latency`], and the largest that counts, in nanoseconds.
 const MOST: u32 = 50_000;
 
-/// Measures one wait of so many, and one park of twice as many.
+/// Measures one wait of so many.
 const MEASURED: u32 = 8;
+
+/// Measures one park of so many.
+const MEASURED_PARKS: u32 = 64;
 
 /// The share of won waits if all are won.
 const ALL: u32 = 1 << 16;
@@ -240,7 +243,7 @@ impl Backoff {
     /// ```
     pub fn park<R>(&mut self, park: impl FnOnce() -> R) -> R {
         self.parks = self.parks.wrapping_add(1);
-        let is_measured = thread_time::EXISTS && self.parks % (2 * MEASURED) == 1;
+        let is_measured = thread_time::EXISTS && self.parks % MEASURED_PARKS == 1;
         if !is_measured || self.wait != Wait::Adaptive {
             return park();
         }
@@ -257,7 +260,7 @@ impl Backoff {
     /// The worth of a won wait in nanoseconds.
     fn worth(&self) -> u32 {
         match self.wait {
-            Wait::Adaptive => self.park_cost,
+            Wait::Adaptive => self.park_cost + self.park_cost / 2,
             Wait::Latency => MOST,
             Wait::Power => 0,
         }

@@ -70,13 +70,13 @@ fn latency_is_worth_50_microseconds_and_power_nothing() {
 #[test]
 fn parks_that_sleep_cost_processor_time_and_others_do_not() {
     let mut backoff = with_costs(0, 0);
-    for _ in 0..2 * MEASURED {
+    for _ in 0..MEASURED_PARKS {
         backoff.park(|| std::thread::sleep(Duration::from_millis(1)));
     }
     assert!(backoff.park_cost > 0);
     let before = backoff.park_cost;
     backoff.park_cost = MOST;
-    for _ in 0..40 * MEASURED {
+    for _ in 0..40 * MEASURED_PARKS {
         backoff.park(|| {});
     }
     assert!(backoff.park_cost < MOST, "{before}");
