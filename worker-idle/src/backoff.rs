@@ -203,7 +203,7 @@ impl Backoff {
         let (mut looks, limit) = (0, self.longest());
         let goes_on = |begun: Instant| {
             looks += 1;
-            looks <= LOOKS && (looks == 1 || begun.elapsed() < limit)
+            looks <= LOOKS && (looks == 1 || !has_passed(limit, begun))
         };
         self.measure_wait(|backoff| backoff.wait_while(goes_on, look))
     }
@@ -351,9 +351,14 @@ fn yield_now() {
     }
 }
 
-/// Returns whether a wait is late. In a model no time passes.
+/// Returns whether this time has passed since then. In a model no time passes.
+fn has_passed(time: Duration, since: Instant) -> bool {
+    cfg!(not(any(selvedge_loom, selvedge_shuttle))) && since.elapsed() >= time
+}
+
+/// Returns whether a wait is late.
 fn is_late(begun: Instant) -> bool {
-    cfg!(not(any(selvedge_loom, selvedge_shuttle))) && begun.elapsed() > LATE
+    has_passed(LATE, begun)
 }
 
 impl Default for Backoff {
