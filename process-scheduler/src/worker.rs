@@ -34,10 +34,11 @@
 //!    watcher finds the process.
 //! 4. The last process of a deque is its owner's: the owner takes it after its step, and a thief
 //!    would only carry it to another processor. An owner is *stuck* if it has made no step between
-//!    two looks of the watcher (its last process may be younger than the first of the two), or during the retries of another worker (rule 5). Then a thief
-//!    takes the last process too. A park may end early, without a reason or for an event, so the
-//!    watcher looks only once its interval has passed. A worker that leaves a last process and goes
-//!    to sleep requests a watcher, so that a worker looks later.
+//!    two looks of the watcher (its last process may be younger than the first of the two), or
+//!    during the retries of another worker (rule 5). Then a thief takes the last process too. A
+//!    park may end early, without a reason or for an event, so the watcher looks only once its
+//!    interval has passed. A worker that leaves a last process and goes to sleep requests a
+//!    watcher, so that a worker looks later.
 //! 5. A worker that finds nothing *retries* 15 times: it searches the injector and the other deques
 //!    once more. The first 3 retries come at once, the others after the worker has yielded its
 //!    processor. Then it parks.
