@@ -171,8 +171,8 @@ impl Handle {
         spawn: Spawn,
         settings: Option<RestartSettings<P>>,
     ) -> Result<Address<P::Message>, SpawnError> {
-        let at = settings.as_ref().map(|settings| settings.made_at);
-        let at = at.unwrap_or(Location::caller());
+        let made_at = settings.as_ref().map(|settings| settings.made_at);
+        let made_at = made_at.unwrap_or(Location::caller());
         // If the spawn is refused, or the closure of the input panics, the process is dropped under
         // a guard of its own. That closure runs before the process is in any table.
         let process = Guarded::new(process);
@@ -185,7 +185,7 @@ impl Handle {
         let cell = self.prepare(process, &spawn, handler, settings);
         let cell = cell.inspect_err(refused)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        let started = cell.start(self, spawn.name.as_deref(), &spawn.method, input, at);
+        let started = cell.start(self, spawn.name.as_deref(), &spawn.method, input, made_at);
         started.inspect_err(refused)?;
         Ok(Address::new(receiver))
     }

@@ -1,9 +1,9 @@
-//! The values that a restart of a child needs. The supervisor knows some of them, and the child's
+//! The values that a restart of a child needs. The supervisor has some of them, and the child's
 //! cell has all.
 use crate::{ExitReason, Input, Pid, Policy};
 use std::{panic::Location, sync::Arc};
 
-/// What the supervisor knows about how to restart a child.
+/// The settings by which a supervisor restarts a child.
 pub(crate) struct RestartSettings<P> {
     pub(crate) supervisor: Pid,
     pub(crate) policy: Policy,

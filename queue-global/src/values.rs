@@ -12,13 +12,13 @@
 //!
 //! 1. The *position* of a value is the number of values pushed before it. `pushed`, `popped` and
 //!    `limit` are *counts*: they hold twice a number of values, so position p is the count 2p. The
-//!    value at position p is in slot p modulo [`SLOTS`]. Position 0 is in the first block. Slot 0 of
-//!    each later block follows the last slot of the block that links to it. A pusher links a new
+//!    value at position p is in slot p modulo [`SLOTS`]. Position 0 is in the first block. Slot 0
+//!    of each later block follows the last slot of the block that links to it. A pusher links a new
 //!    block before it fills the block's slot 0.
 //! 2. The slot of a position holds a value if the position's count is at least `popped` and below
 //!    `pushed`. A pusher writes slots and links, and then stores `pushed`. A consumer that has
-//!    acquired a `pushed` above a position's count may read the slot of this position, and the links
-//!    up to the slot's block.
+//!    acquired a `pushed` above a position's count may read the slot of this position, and the
+//!    links up to the slot's block.
 //! 3. A consumer leaves a block when it pops slot 0 of the next block. By then the pushers have
 //!    left the old block too. So the consumer owns the old block alone: it makes that block the
 //!    spare, or frees it.
@@ -36,8 +36,8 @@
 //!    the holder loaded and then stored the same atomic, loom 0.7.2 would skip the executions in
 //!    which the store comes before another thread's earlier load. A pop does load `popped` and
 //!    `limit` before it takes the lock, to find an empty queue without the lock.
-//! 10. If the user's [`Lock`] panics, the queue stays consistent. The values of that push or pop are
-//!     either in the queue or leaked: they are never dropped twice.
+//! 10. If the user's [`Lock`] panics, the queue stays consistent. The values of that push or pop
+//!     are either in the queue or leaked: they are never dropped twice.
 mod batch;
 mod block;
 #[cfg(all(test, feature = "std"))]

@@ -12,8 +12,8 @@
 //!   tunnel.
 //!
 //! Only the connection's task starts requests, so that task never misses a new one when it reads
-//! the count. h2 also keeps bytes that this count leaves out: heads, trailers, and the last write of
-//! a tunnel.
+//! the count. h2 also keeps bytes that this count leaves out: heads, trailers, and the last write
+//! of a tunnel.
 use hyper::{
     Method, Request, Response,
     body::{Body, Buf, Frame, Incoming, SizeHint},
