@@ -77,7 +77,7 @@ impl Message<Item> for Node {
 
 impl Message<SendAll> for Node {
     type Reply = ();
-    async fn handle(&mut self, Send(n): Send, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, SendAll(n): SendAll, _: &mut Context<Self, ()>) {
         let sink = self.next.as_ref().unwrap();
         (0..n).for_each(|_| sink.tell(Item).try_send().unwrap());
     }
