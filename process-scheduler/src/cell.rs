@@ -135,21 +135,21 @@ impl<P: Process> ProcessCell<P> {
         self.pid
     }
 
-    /// Changes the relations by `f`. `None` if the process has ended.
-    fn relate<R>(&self, f: impl FnOnce(&mut RelationLists) -> R) -> Option<R> {
+    /// Calls `f` with the lists of relations, under their lock. `None` if the process has ended.
+    fn with_relations<R>(&self, f: impl FnOnce(&mut RelationLists) -> R) -> Option<R> {
         let mut related = self.related.lock();
         if let Related::None = *related {
             *related = Related::Some(Box::default());
         }
         match &mut *related {
-            Related::Some(more) => Some(f(more)),
+            Related::Some(lists) => Some(f(lists)),
             _ => None,
         }
     }
 
     /// Takes out the reason of the kill. Returns `Killed` if there is none.
     fn killed(&self) -> ExitReason {
-        let killed = self.relate(|more| more.killed.take()).flatten();
+        let killed = self.with_relations(|lists| lists.killed.take()).flatten();
         killed.unwrap_or(ExitReason::Killed)
     }
 
@@ -238,7 +238,7 @@ mod tests {
     fn watchers_that_wait_no_longer_are_removed() {
         let handle = crate::shared::models::without_threads();
         let [server, live] = [(); 2].map(|()| models::spawn(&handle, None));
-        let watchers = || server.relate(|more| more.watchers.len());
+        let watchers = || server.with_relations(|lists| lists.watchers.len());
         handle.monitor(live.pid, server.pid);
         for _ in 0..100 {
             let client = models::spawn(&handle, None);
@@ -254,7 +254,7 @@ mod tests {
         assert!(watchers() < Some(10));
         server.abandon();
         assert_eq!(live.core.take_urgent().count(), 1);
-        assert_eq!(live.relate(|more| more.monitored.len()), Some(0));
+        assert_eq!(live.with_relations(|lists| lists.monitored.len()), Some(0));
         live.abandon();
     }
 

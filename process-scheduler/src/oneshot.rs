@@ -294,17 +294,17 @@ impl<R> Receiver<R> {
 impl<R> Drop for Receiver<R> {
     fn drop(&mut self) {
         let waker = self.unregister().map(Guarded::new);
-        let left = NO_RECEIVER | if self.is_taken { TAKEN } else { 0 };
+        let own_bits = NO_RECEIVER | if self.is_taken { TAKEN } else { 0 };
         // Ordering: Acquire pairs with the sender's second exchange: it has left the slot.
         let mut bits = self.slot().bits.load(Acquire);
         if bits & NO_SENDER == 0 {
             // Ordering: Release pairs with the sender's exchanges: this end is done with the slot.
             // Acquire as above.
-            bits = self.slot().bits.fetch_or(left, AcqRel);
+            bits = self.slot().bits.fetch_or(own_bits, AcqRel);
         }
         if bits & NO_SENDER != 0 {
             // SAFETY: rule 4: both have left.
-            unsafe { free(self.slot, bits | left) };
+            unsafe { free(self.slot, bits | own_bits) };
         }
         // Rule 5: this end has left the slot.
         drop(waker);

@@ -155,8 +155,8 @@ impl Shared {
         if !self.stop.load(Acquire) {
             return None;
         }
-        let left = self.injector.pop();
-        left.or_else(|| self.stealers.iter().find_map(steal_one))
+        let from_injector = self.injector.pop();
+        from_injector.or_else(|| self.stealers.iter().find_map(steal_one))
     }
 
     pub(crate) fn live(&self) -> usize {

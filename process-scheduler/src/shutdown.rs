@@ -62,14 +62,18 @@ impl Shared {
     fn wait_for_all(&self, deadline: Option<Instant>) {
         let mut guard = self.ended.lock();
         while self.live() > 0 {
-            // A last end that came just before the close notified nobody: so this looks from time
-            // to time.
-            let look = Duration::from_millis(20);
-            let left = deadline.map_or(look, |at| at.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
+            // If the last process ended just before the close, its end notified nobody. So this
+            // thread checks again after each interval.
+            let interval = Duration::from_millis(20);
+            let time_left =
+                deadline.map_or(interval, |at| at.saturating_duration_since(Instant::now()));
+            if time_left.is_zero() {
                 return;
             }
-            guard = self.all_ended.wait_timeout(guard, left.min(look)).0;
+            guard = self
+                .all_ended
+                .wait_timeout(guard, time_left.min(interval))
+                .0;
         }
     }
 
@@ -98,13 +102,13 @@ impl Shared {
     fn wait_for_free_workers(&self) {
         let limit = Instant::now() + FREE_LIMIT;
         while self.live() > 0 && Instant::now() < limit {
-            let left = self.registry.all();
-            let runs = |cell: &&Arc<dyn AnyCell>| cell.info().phase == Phase::Running;
-            let running = left.iter().filter(runs).count();
-            if running == left.len() || running >= self.stealers.len() {
+            let live = self.registry.all();
+            let is_running = |cell: &&Arc<dyn AnyCell>| cell.info().phase == Phase::Running;
+            let running = live.iter().filter(is_running).count();
+            if running == live.len() || running >= self.stealers.len() {
                 return;
             }
-            drop(left);
+            drop(live);
             self.wait_for_all(Instant::now().checked_add(Duration::from_millis(20)));
         }
     }

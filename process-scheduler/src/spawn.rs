@@ -6,7 +6,7 @@ use crate::{
     guard::{Guarded, drop_guarded},
     handler::guarded_handler,
     process::HandlerOf,
-    supervised::{Restart, Supervised},
+    supervised::{Restart, RestartSettings},
 };
 use std::{
     any::{Any, TypeId},
@@ -169,10 +169,10 @@ impl Handle {
         &self,
         process: P,
         spawn: Spawn,
-        supervised: Option<Supervised<P>>,
+        settings: Option<RestartSettings<P>>,
     ) -> Result<Address<P::Message>, SpawnError> {
-        let at = supervised.as_ref().map(|supervised| supervised.made_at);
-        let at = at.unwrap_or(Location::caller());
+        let made_at = settings.as_ref().map(|settings| settings.made_at);
+        let made_at = made_at.unwrap_or(Location::caller());
         // If the spawn is refused, or the closure of the input panics, the process is dropped under
         // a guard of its own. That closure runs before the process is in any table.
         let process = Guarded::new(process);
@@ -182,10 +182,10 @@ impl Handle {
             .map_or_else(Input::none, |input| input());
         let handler = self.handler_of::<P>(&spawn)?;
         let refused = |_: &SpawnError| self.counters().refused();
-        let cell = self.prepare(process, &spawn, handler, supervised);
+        let cell = self.prepare(process, &spawn, handler, settings);
         let cell = cell.inspect_err(refused)?;
         let receiver: Arc<dyn Receive<P::Message>> = cell.clone();
-        let started = cell.start(self, spawn.name.as_deref(), &spawn.method, input, at);
+        let started = cell.start(self, spawn.name.as_deref(), &spawn.method, input, made_at);
         started.inspect_err(refused)?;
         Ok(Address::new(receiver))
     }
@@ -196,12 +196,12 @@ impl Handle {
         process: Guarded<P>,
         spawn: &Spawn,
         handler: Option<HandlerOf<P>>,
-        supervised: Option<Supervised<P>>,
+        settings: Option<RestartSettings<P>>,
     ) -> Result<Arc<ProcessCell<P>>, SpawnError> {
         if !self.shared.begin() {
             return Err(SpawnError::Full);
         }
-        let restart = supervised.map(|child| {
+        let restart = settings.map(|child| {
             Box::new(Restart {
                 child,
                 method: spawn.method.clone(),

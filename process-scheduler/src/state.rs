@@ -325,13 +325,13 @@ fn incarnation(word: u64) -> u32 {
 /// Returns whether one of `bits` ends the wait of a word's phase.
 #[inline]
 fn ends_wait(word: u64, bits: u64) -> bool {
-    let by = match word & PHASE {
+    let ending_bits = match word & PHASE {
         IDLE => MESSAGE | URGENT | WAKE | KILL | FINAL,
         BLOCKED => URGENT | WAKE | KILL | FINAL,
         STOPPED => FINAL,
         _ => 0,
     };
-    bits & by != 0
+    bits & ending_bits != 0
 }
 
 impl Drop for RunState {

@@ -3,8 +3,8 @@
 use crate::{ExitReason, Input, Pid, Policy};
 use std::{panic::Location, sync::Arc};
 
-/// The supervisor's part: how it restarts a child.
-pub(crate) struct Supervised<P> {
+/// The settings by which a supervisor restarts a child.
+pub(crate) struct RestartSettings<P> {
     pub(crate) supervisor: Pid,
     pub(crate) policy: Policy,
     /// Whether the messages in the mailbox outlast a restart.
@@ -15,10 +15,10 @@ pub(crate) struct Supervised<P> {
     pub(crate) made_at: &'static Location<'static>,
 }
 
-/// All that a restart needs: the supervisor's part, and the values with which the child was
+/// All that a restart needs: the supervisor's settings, and the values with which the child was
 /// spawned.
 pub(crate) struct Restart<P> {
-    pub(crate) child: Supervised<P>,
+    pub(crate) child: RestartSettings<P>,
     pub(crate) method: String,
     pub(crate) input: Option<Arc<dyn Fn() -> Input + Send + Sync>>,
     /// The reason for which the last incarnation ended.

@@ -11,9 +11,9 @@
 //!
 //! # Rules
 //!
-//! 1. A child that ends stops first: its cell stays, with its pid, its names and its mailbox. The
-//!    child notifies the supervisor, and the supervisor restarts the child in place or ends it for
-//!    good. A temporary child ends for good at once.
+//! 1. When a child's incarnation ends, the child first *stops*: its cell stays, with its pid, its
+//!    names and its mailbox. The child notifies the supervisor, and the supervisor restarts the
+//!    child in place or ends it for good. A temporary child ends for good at once.
 //! 2. If a child ends, the strategy may stop other children, too. The supervisor cancels those in
 //!    reverse order, without a wait in between. When the last of them has stopped and the delay is
 //!    over, it restarts them and the child that ended, in order, except temporary children.
@@ -22,25 +22,26 @@
 //! 4. A supervisor that ends cancels its children, and waits until each has stopped (rule 1). The
 //!    children's pids may exist a moment longer. A supervisor that is not killed waits forever for
 //!    a child whose step never returns. If the supervisor is killed, its children are killed too,
-//!    and it does not wait for them. So its next incarnation may start while a step of one of them
-//!    still runs. It takes over the names of these children, and of all processes below them: see
-//!    `names.rs`.
+//!    and it does not wait for them. So the supervisor's next incarnation may start while a step of
+//!    an old child still runs. The new children take over the names of the old children, and of all
+//!    processes below those: see `names.rs`.
 //! 5. A supervisor that is notified of a child's end while the scheduler shuts down ends the child
-//!    for good, even if its own cancel has not come yet. The shutdown itself also ends stopped
-//!    children for good. So the supervisor may be notified twice: that the incarnation has ended,
-//!    and that the child has ended for good. If it took the second for the end of a restarted
-//!    incarnation, it would wait for a third, which never comes.
+//!    for good, even if the supervisor has not been cancelled yet. The shutdown itself also ends
+//!    stopped children for good. So two notifications may come for one child: its incarnation
+//!    ended, and the child ended for good. If the supervisor restarted the child after the first,
+//!    it would count the second as the end of the new incarnation, and wait forever for another.
 //! 6. A supervisor's cancel is for the child's present incarnation. A child may end by itself
 //!    before it takes the cancel, which then stays in the cell: the next incarnation skips it. A
-//!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it. So
-//!    is the end of a monitored or linked process. An incarnation that ends leaves the next one all
-//!    such events that no step got, also those of a batch that it had taken out of its lane.
-//! 7. A child that is gone never comes back. The supervisor ignores each later notification of its
-//!    end, as a monitor or a link of the supervisor may send one, with the reason `NoProcess`.
+//!    cancel by the user or the shutdown is for the pid: whatever incarnation there is takes it.
+//!    The exit event of a monitored or linked process is for the pid, too. An incarnation that ends
+//!    leaves to the next one all events for the pid that no step has received, including those
+//!    already taken from the lane (see `events.rs`).
+//! 7. A child that is gone never comes back. The supervisor ignores later notifications of the
+//!    child's end. A monitor or link may send one, with the reason `NoProcess`.
 use crate::{
     Backoff, CancelReason, Context, Event, EventsOf, ExitReason, Handle, InitError, Input,
     NoCommand, OutputOf, Pid, Policy, Process, Spawn, SpawnError, Step, StepOf, deadline::Deadline,
-    guard::Guarded, supervised::Supervised,
+    guard::Guarded, supervised::RestartSettings,
 };
 use std::{
     collections::VecDeque,
@@ -96,15 +97,14 @@ impl Child {
         let make: Arc<dyn Fn() -> P + Send + Sync> = Arc::new(move || (*make)());
         Self {
             start: Arc::new(move |handle, supervisor, child| {
-                let supervised = Supervised {
+                let settings = RestartSettings {
                     supervisor,
                     policy: child.policy,
                     keep_mail: child.keep_mail,
                     make: make.clone(),
                     made_at,
                 };
-                let spawned =
-                    handle.spawn_supervised(make(), child.spawn.clone(), Some(supervised));
+                let spawned = handle.spawn_supervised(make(), child.spawn.clone(), Some(settings));
                 Ok(spawned?.pid())
             }),
             spawn: Spawn::new(),
@@ -116,10 +116,11 @@ impl Child {
 
     /// Makes a child that is a supervisor.
     ///
-    /// If it is killed, its children are killed too, and its parent does not wait for them before
-    /// it restarts it. So a step of such a child may still run beside the new child, which takes
-    /// over the name. If it fails or is cancelled, it waits for its children first: as long as a
-    /// step of one of them does not return, it does not end and is not restarted.
+    /// If the new supervisor is killed, its children are killed too, and the parent restarts it
+    /// without waiting for them. So a step of an old child may still run beside the new child,
+    /// which takes over the old one's name. If the supervisor fails or is cancelled, it waits for
+    /// its children first: it does not end, and is not restarted, until the steps of all of them
+    /// have returned.
     ///
     /// ```
     /// use process_scheduler::{Child, Scheduler, Strategy, Supervisor, from_fn};
@@ -153,10 +154,10 @@ impl Child {
     /// Sets whether messages that the child has not taken survive a restart. By default they become
     /// dead letters.
     ///
-    /// An `async` child has taken a message when its [`Inbox`](crate::Inbox) has returned it. If
-    /// code awaits the inbox outside of the child's steps, or with a waker of its own, it may find
-    /// one message handed over to it. If it does not receive this one before the child ends, the
-    /// message is a dead letter in either case.
+    /// An `async` child has taken a message when its [`Inbox`](crate::Inbox) has returned it.
+    /// Exception: if code awaits the inbox outside of the child's steps, or with a waker of its
+    /// own, one message may already be handed to that code. If the code does not receive it before
+    /// the child ends, the message becomes a dead letter even with `keep_mail`.
     pub fn keep_mail(mut self, keep: bool) -> Self {
         self.keep_mail = keep;
         self
@@ -205,8 +206,8 @@ struct ChildEntry {
 /// A process that starts other processes, its children, and restarts them in place: a restarted
 /// child keeps its pid, its names and its addresses.
 ///
-/// The drop of a supervisor that has been started kills its children, for a process that owns a
-/// supervisor and passes its calls on.
+/// Dropping a supervisor that has been started kills its children. This matters if a process of
+/// yours owns a supervisor and forwards calls to it.
 ///
 /// ```
 /// use process_scheduler::{Backoff, Child, Scheduler, Spawn, Strategy, Supervisor, from_fn};
@@ -239,7 +240,7 @@ pub struct Supervisor {
     backoff: Backoff,
     entries: Vec<ChildEntry>,
     restarts: VecDeque<Instant>,
-    ends: Option<ExitReason>,
+    end_reason: Option<ExitReason>,
     deadline: Option<(Instant, Deadline)>,
     context: Option<(Handle, Pid)>,
 }
@@ -254,7 +255,7 @@ impl Supervisor {
             backoff: Backoff::default(),
             entries: Vec::new(),
             restarts: VecDeque::new(),
-            ends: None,
+            end_reason: None,
             deadline: None,
             context: None,
         }
@@ -270,9 +271,9 @@ impl Supervisor {
         self
     }
 
-    /// Sets how long the supervisor waits before a restart. A child's count of restarts in a row
-    /// begins anew if the child has run long enough when it ends: for more than a second plus twice
-    /// its next delay, at the largest jitter.
+    /// Sets how long the supervisor waits before a restart. The delay grows with the count of a
+    /// child's restarts in a row. The count is reset if the child ran for longer than a second plus
+    /// twice its next delay (at the largest jitter).
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
@@ -311,9 +312,9 @@ impl Supervisor {
         if entry.state == ChildState::Gone {
             return;
         }
-        // Rule 5. If the shutdown has ended the child for good, this thread sees that the shutdown
-        // has begun: the queues of the child and of this supervisor pass that on.
-        if self.ends.is_some() || handle.is_closed() {
+        // Rule 5. If the shutdown has ended the child for good, `is_closed` is true here: the
+        // notification came through queues that synchronise with the shutdown.
+        if self.end_reason.is_some() || handle.is_closed() {
             entry.state = ChildState::Gone;
             return handle.kill_for_good(pid, ExitReason::Killed);
         }
@@ -390,10 +391,10 @@ impl Supervisor {
 
     /// Begins to end the supervisor. Cancels its children, which end before it.
     fn begin_end(&mut self, handle: &Handle, reason: ExitReason, now: Instant) {
-        if self.ends.is_some() {
+        if self.end_reason.is_some() {
             return;
         }
-        self.ends = Some(reason);
+        self.end_reason = Some(reason);
         for entry in self.entries.iter_mut().rev() {
             Self::stop(handle, entry, now);
             if let (ChildState::Down { .. }, Some(pid)) = (entry.state, entry.pid) {
@@ -407,7 +408,8 @@ impl Supervisor {
     /// the next limit or delay is over.
     fn serve(&mut self, handle: &Handle, now: Instant) -> Option<Instant> {
         let mut next = None;
-        let mut look_at = |at: Instant| next = Some(next.map_or(at, |next| at.min(next)));
+        let mut wake_no_later_than =
+            |at: Instant| next = Some(next.map_or(at, |next| at.min(next)));
         let mut stopping = false;
         for entry in &mut self.entries {
             let ChildState::Stopping { kill_at } = entry.state else {
@@ -419,7 +421,7 @@ impl Supervisor {
                     handle.kill(pid);
                     entry.state = ChildState::Stopping { kill_at: None };
                 }
-                (Some(at), _) => look_at(at),
+                (Some(at), _) => wake_no_later_than(at),
                 _ => {}
             }
         }
@@ -427,9 +429,10 @@ impl Supervisor {
             ChildState::Down { due } => Some(due),
             _ => None,
         };
-        // Rule 2: children that are stopped together are restarted together.
-        let last = self.entries.iter().filter_map(due);
-        let last = last.reduce(|a, b| Some(a?.max(b?))).flatten();
+        // Rule 2: children that are stopped together are restarted together, at the latest due time
+        // of the children that are down. This is `None` if one of these times never comes.
+        let all_due = self.entries.iter().filter_map(due);
+        let latest_due = all_due.reduce(|a, b| Some(a?.max(b?))).flatten();
         for entry in &mut self.entries {
             let ChildState::Down { due } = entry.state else {
                 continue;
@@ -437,13 +440,13 @@ impl Supervisor {
             let due = match self.strategy {
                 Strategy::OneForOne => due,
                 _ if stopping => continue,
-                _ => last,
+                _ => latest_due,
             };
             let Some(due) = due else {
                 continue;
             };
             if due > now {
-                look_at(due);
+                wake_no_later_than(due);
                 continue;
             }
             entry.state = ChildState::Up;
@@ -492,7 +495,7 @@ impl Process for Supervisor {
             }
         }
         let next = self.serve(handle, now);
-        if let Some(reason) = &self.ends {
+        if let Some(reason) = &self.end_reason {
             if self
                 .entries
                 .iter()

@@ -180,8 +180,8 @@ impl Timer {
         // Ordering: Relaxed, as in `insert`.
         self.lacks_keeper.store(false, Relaxed);
         drop(inner);
-        let left = |until| Duration::from_millis(until).saturating_sub(self.start.elapsed());
-        Some(until.map_or(Duration::MAX, left))
+        let time_left = |until| Duration::from_millis(until).saturating_sub(self.start.elapsed());
+        Some(until.map_or(Duration::MAX, time_left))
     }
 
     /// Leaves the role. The worker counts as awake.

@@ -424,13 +424,13 @@ impl<'a> Worker<'a> {
                 messages: self.shared().config.messages,
                 counters: &self.shared().counters.workers[self.context.index],
             };
-            let left = runnable.0.run(&mut slice);
+            let unfinished = runnable.0.run(&mut slice);
             self.steps += (budget - slice.steps_left).max(1);
             self.runs_until_poll -= 1;
             if self.runs_until_poll == 0 || HAS_CLOCK && self.has_outside_events() {
                 self.poll_if_due();
             }
-            let Some(left) = left else {
+            let Some(unfinished) = unfinished else {
                 return;
             };
             // Rule 1: the process continues if no other process is ready here.
@@ -439,8 +439,8 @@ impl<'a> Worker<'a> {
                 self.context.local.borrow().deque.is_empty() && shared.injector.is_empty();
             // Ordering: Relaxed, as in `run`.
             if !is_alone || shared.stop.load(Relaxed) {
-                self.requeued = left.address();
-                self.shared().injector.requeue(left);
+                self.requeued = unfinished.address();
+                self.shared().injector.requeue(unfinished);
                 self.shared().notify();
                 return;
             }
@@ -448,7 +448,7 @@ impl<'a> Worker<'a> {
                 // No other process waits here, so no fair pick is due.
                 self.steps = 0;
             }
-            runnable = left;
+            runnable = unfinished;
         }
     }
 

@@ -10,18 +10,21 @@
 //! | `first` | the first pusher: the first block |
 //! | `spare` | pushers and consumers, by exchanges: a block for the next pusher that needs one |
 //!
-//! 1. A position is the number of values pushed before it. Its slot is the position modulo
-//!    [`SLOTS`]. Position 0 is in the first block; slot 0 of each later block follows the last slot
-//!    of the block that links to it. A pusher links a new block before it fills the block's slot 0.
-//! 2. A slot at a position of at least `popped` and below `pushed` holds a value. A pusher writes
-//!    slots and links, and then stores `pushed`. A consumer that has acquired a `pushed` beyond a
-//!    position may read the slot of this position, and the links up to the slot's block.
+//! 1. The *position* of a value is the number of values pushed before it. `pushed`, `popped` and
+//!    `limit` are *counts*: they hold twice a number of values, so position p is the count 2p. The
+//!    value at position p is in slot p modulo [`SLOTS`]. Position 0 is in the first block. Slot 0
+//!    of each later block follows the last slot of the block that links to it. A pusher links a new
+//!    block before it fills the block's slot 0.
+//! 2. The slot of a position holds a value if the position's count is at least `popped` and below
+//!    `pushed`. A pusher writes slots and links, and then stores `pushed`. A consumer that has
+//!    acquired a `pushed` above a position's count may read the slot of this position, and the
+//!    links up to the slot's block.
 //! 3. A consumer leaves a block when it pops slot 0 of the next block. By then the pushers have
 //!    left the old block too. So the consumer owns the old block alone: it makes that block the
 //!    spare, or frees it.
 //! 4. A block is allocated and freed under no lock. A pusher that needs a new block unlocks before
 //!    it allocates the block.
-//! 5. The only user code that runs under a lock is the lock's own: values are copied bit by bit.
+//! 5. The only user code that runs under a lock is the user's [`Lock`]: values are moved as bytes.
 //! 6. `popped` never passes `pushed`, and neither ever decreases. So if a thread reads `popped` and
 //!    then `pushed`, and both are equal, then the queue was empty when the thread read `popped`.
 //! 7. A pusher that pushes and then fences (`SeqCst`), and a sleeper that announces its sleep and
@@ -30,11 +33,11 @@
 //! 8. Pushes and [`close`](ValueInjector::close) write `pushed` under one lock: so each value is
 //!    either queued or handed back.
 //! 9. The holder of a lock does not load the counts that it stores to: it reads copies of them. If
-//!    it loaded an atomic and then stored to the same atomic, loom 0.7.2 would forget another
-//!    thread's earlier load and never try the store before that load. A pop does load `popped` and
+//!    the holder loaded and then stored the same atomic, loom 0.7.2 would skip the executions in
+//!    which the store comes before another thread's earlier load. A pop does load `popped` and
 //!    `limit` before it takes the lock, to find an empty queue without the lock.
-//! 10. A lock that panics leaves the queue whole. The values of the push or pop that uses the lock
-//!     belong to the queue, or are leaked. Only the queue drops them.
+//! 10. If the user's [`Lock`] panics, the queue stays consistent. The values of that push or pop
+//!     are either in the queue or leaked: they are never dropped twice.
 mod batch;
 mod block;
 #[cfg(all(test, feature = "std"))]
@@ -68,9 +71,9 @@ const CLOSED: usize = 1;
 /// The increment of `pushed`, `popped` and `limit` for one value.
 const ONE: usize = 2;
 
-/// Returns the slot of a position.
-fn slot_of(position: usize) -> usize {
-    (position / ONE) % SLOTS
+/// Returns the slot of the position whose count this is (rule 1).
+fn slot_of(count: usize) -> usize {
+    (count / ONE) % SLOTS
 }
 
 /// A queue of values that need no node. Threads outside of a scheduler use it to hand work to the
@@ -92,7 +95,7 @@ fn slot_of(position: usize) -> usize {
 /// QUEUE.push_batch(["b", "c", "d"]).unwrap();
 /// assert_eq!(QUEUE.pop(), Some("a"));
 ///
-/// // The share of one of two workers: half of the values, and one more, which it runs at once.
+/// // Two workers share the queue: this one takes half, plus one value that it runs at once.
 /// let mut share = QUEUE.pop_n(QUEUE.len() / 2 + 1);
 /// assert_eq!(share.next(), Some("b"));
 /// assert!(share.eq(["c"]));
@@ -349,9 +352,9 @@ impl<T, L: Lock> ValueInjector<T, L> {
         len: usize,
         even_closed: bool,
     ) -> bool {
-        // This limit is far below the highest count. Each push that needs a block checks the limit,
-        // unless the push gets the one spare block. So the count does not overflow, however many
-        // threads push.
+        // `usize::MAX / 4` values are half of what the count can hold. Each push that needs a block
+        // checks this limit, unless the push gets the one spare block. So the count does not
+        // overflow, however many threads push.
         assert!(queued < usize::MAX / 4, "a queue of too many values");
         let mut new = Some(Block::new());
         let put = self.inner.pushers.tail.with(|tail| {
@@ -382,13 +385,18 @@ impl<T, L: Lock> ValueInjector<T, L> {
             return Put::Refused;
         }
         let slot = slot_of(tail.pushed);
-        if slot != 0 && len <= SLOTS - slot {
+        let is_written = if slot != 0 && len <= SLOTS - slot {
             // SAFETY: these slots follow that of the last push, in the same block (rule 1).
             unsafe { Block::write(tail.block, slot, values, len) };
-        // SAFETY: the values are the caller's.
-        } else if unsafe { !self.put_across(&mut tail.block, new, slot, values, len) } {
-            // Ordering: Relaxed. Under the lock the value is at most `tail.pushed`: a pop of a
-            // later push happens after this load.
+            true
+        } else {
+            // SAFETY: the values are the caller's.
+            unsafe { self.put_across(&mut tail.block, new, slot, values, len) }
+        };
+        if !is_written {
+            // Ordering: Relaxed. Each pop that this load sees took values that were pushed before.
+            // No push comes in between, because this thread holds the pushers' lock. So `popped` is
+            // at most `tail.pushed`.
             let popped = self.inner.consumers.popped.load(Relaxed);
             let queued = (tail.pushed & !CLOSED).wrapping_sub(popped) / ONE;
             return Put::NeedsBlock { queued };
@@ -418,7 +426,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let Some(next) = new.take().or_else(|| self.take_spare()) else {
             return false;
         };
-        // The number of values that go into the old block: none if slot 0 of the new block is next.
+        // The number of values that go into the old block: none if that block is full, or if there
+        // is no old block.
         let here = if slot == 0 { 0 } else { SLOTS - slot };
         // SAFETY: these slots follow that of the last push, up to the end of the block (rule 1).
         unsafe { Block::write(*tail, slot, values, here) };
@@ -466,8 +475,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         }
     }
 
-    /// Takes up to `n` of the oldest values, and at most 32, while it holds the consumers' lock
-    /// once. Takes no lock if the queue is empty, or if `n` is 0.
+    /// Takes up to `n` of the oldest values, and at most 32. It takes the consumers' lock once, and
+    /// not at all if the queue is empty or `n` is 0.
     ///
     /// The batch has room for 32 values, on the thread's stack: box large values.
     pub fn pop_n(&self, n: usize) -> Batch<T> {
@@ -489,18 +498,18 @@ impl<T, L: Lock> ValueInjector<T, L> {
     #[inline(always)]
     unsafe fn take(&self, to: *mut T, n: usize) -> usize {
         let consumers = &self.inner.consumers;
-        // Ordering: Acquire pairs with the store of `popped` in `take_in`, for `look`.
+        // Ordering: Acquire pairs with the store of `popped` in `take_in`, for `len_after`.
         let popped = consumers.popped.load(Acquire);
         // Ordering: Relaxed; a hint. It saves the consumer a load of the word that pushers write.
-        if popped == consumers.limit.load(Relaxed) && self.look(popped) == 0 {
+        if popped == consumers.limit.load(Relaxed) && self.len_after(popped) == 0 {
             return 0;
         }
-        let (taken, left) = consumers.head.with(|head| {
+        let (taken, left_block) = consumers.head.with(|head| {
             // SAFETY: this thread holds the lock; the room is the caller's.
             unsafe { self.take_in(head, to, n) }
         });
-        if let Some(left) = left {
-            self.keep(left);
+        if let Some(block) = left_block {
+            self.keep(block);
         }
         taken
     }
@@ -531,20 +540,20 @@ impl<T, L: Lock> ValueInjector<T, L> {
             return (0, None);
         }
         let slot = slot_of(head.popped);
-        let mut left = None;
+        let mut left_block = None;
         if slot != 0 && n <= SLOTS - slot {
             // SAFETY: these slots follow that of the last pop, in the same block. Their values are
             // written (rule 2).
             unsafe { Block::read(head.block, slot, to, n) };
         } else {
             // SAFETY: the room is the caller's, and the values are written.
-            left = unsafe { self.take_across(&mut head.block, slot, to, n) };
+            left_block = unsafe { self.take_across(&mut head.block, slot, to, n) };
         }
         head.popped = head.popped.wrapping_add(n * ONE);
         // Ordering: Release pairs with the Acquire loads of `popped` in `take` and `len`: a thread
         // that sees this count also sees the pushes of the popped values.
         consumers.popped.store(head.popped, Release);
-        (n, left)
+        (n, left_block)
     }
 
     /// Moves values to `to`. The last of them are in the next block. Returns the block that the
@@ -564,8 +573,8 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let here = if slot == 0 { 0 } else { SLOTS - slot };
         // SAFETY: these slots follow that of the last pop, up to the end of the block (rule 2).
         unsafe { Block::read(*head, slot, to, here) };
-        let left = NonNull::new(*head);
-        *head = match left {
+        let left_block = NonNull::new(*head);
+        *head = match left_block {
             // SAFETY: this block links to the next value's block (rule 2).
             Some(head) => unsafe { Block::next(head) },
             // SAFETY: `first` was written before the first push was published.
@@ -575,12 +584,12 @@ impl<T, L: Lock> ValueInjector<T, L> {
         let rest = unsafe { to.add(here) };
         // SAFETY: these are the next block's first slots, whose values are written.
         unsafe { Block::read(*head, 0, rest, n - here) };
-        left
+        left_block
     }
 
     /// Returns the number of values that the queue had when the caller read `popped`, plus the
     /// values pushed since.
-    fn look(&self, popped: usize) -> usize {
+    fn len_after(&self, popped: usize) -> usize {
         // Ordering: Relaxed, because the caller acquired `popped`: the value of `pushed` is no
         // older than the pushes of the popped values, so the difference is not negative.
         let pushed = self.inner.pushers.pushed.load(Relaxed) & !CLOSED;
@@ -591,16 +600,20 @@ impl<T, L: Lock> ValueInjector<T, L> {
     /// exactly if the queue is [empty](Self::is_empty). Values that others pop meanwhile may still
     /// count.
     pub fn len(&self) -> usize {
-        // Ordering: Acquire pairs with the store of `popped` in `take_in`, for `look`.
-        self.look(self.inner.consumers.popped.load(Acquire))
+        // Ordering: Acquire pairs with the store of `popped` in `take_in`, for `len_after`.
+        self.len_after(self.inner.consumers.popped.load(Acquire))
     }
 
     /// Returns whether the queue is empty, without a lock. Exact, as is a [`pop`](Self::pop) or a
     /// [`pop_n`](Self::pop_n) that finds nothing.
     ///
-    /// If true, the queue was empty at some moment. That moment is no earlier than any operation
-    /// that happens before this call. It is also no earlier than an operation that precedes a
-    /// `SeqCst` fence of another thread, if a later `SeqCst` fence precedes this call.
+    /// The answer accounts for:
+    ///
+    /// 1. every push and pop that happens before this call;
+    /// 2. every push and pop that another thread follows by a `SeqCst` fence, if a later `SeqCst`
+    ///    fence precedes this call.
+    ///
+    /// If it is true, the queue was empty at some moment after all these.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,18 +1,19 @@
-//! The requests of a connection, which the time limit of idle connections counts.
+//! Counts the requests of a connection, so that the idle timeout knows whether there is one.
 //!
 //! A request lasts from the call of the service until its response has left the connection. The
 //! parts of a request hold clones of an [`Arc`], so the `Arc`'s count tells whether there is a
 //! request. These are the parts:
 //!
 //! - the service's future, and then the response's body;
-//! - each piece of data of that body, which h2 drops when it has written the piece. The body may
-//!   end before its last piece is written: as soon as the client's window has room for a byte,
-//!   hyper hands h2 a whole piece, however long it is;
+//! - each piece of that body: h2 drops a piece once it is written. This may be after the body has
+//!   ended, because hyper hands h2 whole pieces, even if the client's window has room for one byte
+//!   only;
 //! - after a `CONNECT`, the task in which hyper writes the bytes that the service sends through the
 //!   tunnel.
 //!
-//! Only the connection's task begins requests, so it sees each of them. h2 also keeps bytes that
-//! this count leaves out: heads, trailers, and the last write of a tunnel.
+//! Only the connection's task starts requests, so that task never misses a new one when it reads
+//! the count. h2 also keeps bytes that this count leaves out: heads, trailers, and the last write
+//! of a tunnel.
 use hyper::{
     Method, Request, Response,
     body::{Body, Buf, Frame, Incoming, SizeHint},
@@ -38,12 +39,12 @@ pub(crate) fn has_request(requests: &Requests) -> bool {
 }
 
 thread_local! {
-    /// The request of the tunnel that the next task of hyper serves, if that task is a tunnel. The
-    /// task keeps the request to its end.
+    /// While hyper spawns a tunnel's task: the tunnel's request. The spawned task takes it, and
+    /// holds it until the task ends.
     static TUNNEL: Cell<Option<Requests>> = const { Cell::new(None) };
 }
 
-/// Takes the request that the next task of hyper is to keep to its end, if that task is a tunnel.
+/// Takes the request of the tunnel that is being spawned, if any.
 pub(crate) fn take_tunnel() -> Option<Requests> {
     TUNNEL.take()
 }

@@ -59,7 +59,7 @@ pub use sync_shim::conformance::{Order, Token};
 pub trait Subject: Sized + 'static {
     /// The scheduler type that tasks are spawned with.
     type Scheduler: Schedule;
-    /// The order in which tasks run that are queued one after the other.
+    /// The order in which queued tasks run.
     const ORDER: Order;
 
     /// Makes a subject without a task. The checking thread is its only worker.
@@ -133,32 +133,33 @@ pub fn schedule<S: Subject>() {
 
 /// The number of polls of a task, and a waker of the task.
 #[derive(Clone, Debug, Default)]
-struct Seen(std::sync::Arc<Unseen<(usize, Option<Waker>)>>);
+struct PollLog(std::sync::Arc<Unseen<(usize, Option<Waker>)>>);
 
-impl Seen {
+impl PollLog {
     fn with<R>(&self, f: impl FnOnce(&mut (usize, Option<Waker>)) -> R) -> R {
         f(&mut self.0.lock())
     }
 
     fn polls(&self) -> usize {
-        self.with(|seen| seen.0)
+        self.with(|log| log.0)
     }
 
     fn waker(&self) -> Waker {
-        let waker = self.with(|seen| seen.1.clone());
+        let waker = self.with(|log| log.1.clone());
         waker.expect("a task that was polled")
     }
 
     /// Drops the waker, so that the waker no longer keeps the task alive.
     fn forget(&self) {
-        drop(self.with(|seen| seen.1.take()));
+        drop(self.with(|log| log.1.take()));
     }
 }
 
-/// A future that waits forever. Each poll stores a waker in `seen` and calls `does`.
+/// A future that waits forever. Each poll counts itself in `log`, stores a waker there, and calls
+/// `on_poll`.
 struct Waits<F> {
-    seen: Seen,
-    does: F,
+    log: PollLog,
+    on_poll: F,
     _token: Token,
 }
 
@@ -166,17 +167,17 @@ impl<F: FnMut(&Waker) + Unpin> Future for Waits<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.seen.with(|seen| {
-            seen.0 += 1;
-            if !seen
+        self.log.with(|log| {
+            log.0 += 1;
+            if !log
                 .1
                 .as_ref()
                 .is_some_and(|waker| waker.will_wake(cx.waker()))
             {
-                seen.1 = Some(cx.waker().clone());
+                log.1 = Some(cx.waker().clone());
             }
         });
-        (self.does)(cx.waker());
+        (self.on_poll)(cx.waker());
         Poll::Pending
     }
 }
@@ -197,30 +198,33 @@ impl<S: Subject> Check<S> {
         }
     }
 
-    /// Spawns and queues a task that calls `does` in each poll.
-    fn spawn(&self, does: impl FnMut(&Waker) + Unpin + Send + 'static) -> (Seen, JoinHandle<()>) {
-        let seen = Seen::default();
+    /// Spawns and queues a task that calls `on_poll` in each poll.
+    fn spawn(
+        &self,
+        on_poll: impl FnMut(&Waker) + Unpin + Send + 'static,
+    ) -> (PollLog, JoinHandle<()>) {
+        let log = PollLog::default();
         let future = Waits {
-            seen: seen.clone(),
-            does,
+            log: log.clone(),
+            on_poll,
             _token: self.account.token(),
         };
         let (task, join) = crate::new(future, self.subject.scheduler());
         task.schedule();
-        (seen, join)
+        (log, join)
     }
 
     /// Spawns a task that has been polled once and waits.
-    fn waiting(&mut self) -> (Seen, JoinHandle<()>) {
-        let (seen, join) = self.spawn(|_| ());
+    fn waiting(&mut self) -> (PollLog, JoinHandle<()>) {
+        let (log, join) = self.spawn(|_| ());
         self.drain();
         assert!(
-            seen.polls() == 1,
+            log.polls() == 1,
             "{}: lost: a spawned task was polled {} times",
             self.name,
-            seen.polls()
+            log.polls()
         );
-        (seen, join)
+        (log, join)
     }
 
     /// Runs the queued tasks until none is left.
@@ -232,7 +236,10 @@ impl<S: Subject> Check<S> {
             }
             tasks.into_iter().for_each(|task| self.subject.run(task));
         }
-        panic!("{}: doubled: the queue has no end", self.name);
+        panic!(
+            "{}: doubled: tasks are still queued after 10 drains",
+            self.name
+        );
     }
 
     /// Takes the queued tasks, and returns them in their order.
@@ -258,9 +265,9 @@ impl<S: Subject> Check<S> {
 /// If the task is not queued once, or if its run does not poll it.
 pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
     let mut check = Check::<S>::new("a_task_is_queued_once_for_its_wakes");
-    let (seen, join) = check.waiting();
+    let (log, join) = check.waiting();
     for round in 2..4 {
-        let waker = seen.waker();
+        let waker = log.waker();
         waker.wake_by_ref();
         waker.wake_by_ref();
         waker.wake();
@@ -273,13 +280,13 @@ pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
         );
         tasks.into_iter().for_each(|task| check.subject.run(task));
         assert!(
-            seen.polls() == round,
+            log.polls() == round,
             "{}: polled {} times, not {round}",
             check.name,
-            seen.polls()
+            log.polls()
         );
     }
-    seen.forget();
+    log.forget();
     drop(join);
     check.subject.end();
 }
@@ -292,8 +299,8 @@ pub fn a_task_is_queued_once_for_its_wakes<S: Subject>() {
 pub fn tasks_run_in_the_promised_order<S: Subject>() {
     let mut check = Check::<S>::new("tasks_run_in_the_promised_order");
     let tasks: Vec<_> = (0..5).map(|_| check.waiting()).collect();
-    for (seen, _) in &tasks {
-        seen.waker().wake();
+    for (log, _) in &tasks {
+        log.waker().wake();
     }
     let place = |task: &Notified<_>| tasks.iter().position(|(_, join)| join.id() == task.id());
     let queued = check.queued();
@@ -326,27 +333,27 @@ pub fn a_wake_in_a_poll_is_not_lost<S: Subject>() {
         }
     });
     check.drain();
-    for (seen, whose) in [(&other, "another"), (&itself, "itself")] {
-        let polls = seen.polls();
+    for (log, whose) in [(&other, "another"), (&itself, "itself")] {
+        let polls = log.polls();
         assert!(
             polls == 2,
             "{}: lost: a task that was woken by {whose} was polled {polls} times",
             check.name
         );
-        seen.forget();
+        log.forget();
     }
     drop((join, also));
     check.subject.end();
 }
 
-/// Checks that an aborted task is dropped at its next run, or at once. A task that nothing can wake
-/// any more must be dropped before the shutdown has ended.
+/// Checks that an aborted task is dropped at its next run, or at once. A task without wakers and
+/// join handle must be dropped by the end of the shutdown.
 ///
 /// # Panics
 /// If one of the two tasks is not dropped.
 pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
     let mut check = Check::<S>::new("an_abort_and_the_last_waker_end_a_task");
-    let (seen, join) = check.waiting();
+    let (log, join) = check.waiting();
     join.abort();
     check.drain();
     assert!(
@@ -354,11 +361,11 @@ pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
         "{}: lost: an aborted task has not ended",
         check.name
     );
-    drop((seen, join));
+    drop((log, join));
     check.account.assert_none_left();
-    let (seen, join) = check.waiting();
+    let (log, join) = check.waiting();
     drop(join);
-    seen.forget();
+    log.forget();
     check.drain();
     check.subject.end();
     check.account.assert_none_left();
@@ -371,8 +378,8 @@ pub fn an_abort_and_the_last_waker_end_a_task<S: Subject>() {
 /// If such a task is not dropped.
 pub fn tasks_queued_at_the_end_are_dropped<S: Subject>() {
     let mut check = Check::<S>::new("tasks_queued_at_the_end_are_dropped");
-    let (seen, woken) = check.waiting();
-    seen.waker().wake();
+    let (log, woken) = check.waiting();
+    log.waker().wake();
     let (_, new) = check.spawn(|_| ());
     check.subject.end();
     for (join, which) in [(woken, "woken"), (new, "new")] {
@@ -392,11 +399,11 @@ pub fn tasks_queued_at_the_end_are_dropped<S: Subject>() {
 /// If the task is never dropped.
 pub fn a_wake_after_the_end_leaks_nothing<S: Subject>() {
     let mut check = Check::<S>::new("a_wake_after_the_end_leaks_nothing");
-    let (seen, join) = check.waiting();
+    let (log, join) = check.waiting();
     let (other, also) = check.waiting();
     check.subject.end();
-    seen.waker().wake();
-    seen.forget();
+    log.waker().wake();
+    log.forget();
     other.forget();
     drop((join, also));
     check.account.assert_none_left();
@@ -404,7 +411,7 @@ pub fn a_wake_after_the_end_leaks_nothing<S: Subject>() {
 
 /// A task that has been polled once and waits; each poll reads the last message sent to it.
 struct Listener {
-    seen: Seen,
+    log: PollLog,
     join: JoinHandle<()>,
     /// The message that the task's last poll must see.
     message: Arc<AtomicUsize>,
@@ -418,13 +425,13 @@ impl Listener {
         let message = Arc::new(AtomicUsize::new(0));
         let saw = std::sync::Arc::new(Unseen::new(0));
         let (received, note) = (message.clone(), saw.clone());
-        let (seen, join) = check.spawn(move |_| {
+        let (log, join) = check.spawn(move |_| {
             // Ordering: Relaxed, so that only the wake orders this load after the store.
             *note.lock() = received.load(Relaxed);
         });
         check.drain();
         Self {
-            seen,
+            log,
             join,
             message,
             saw,
@@ -435,7 +442,7 @@ impl Listener {
     /// Starts a thread that wakes the task `times` times by one waker. Before each wake, the thread
     /// stores another message.
     fn woken_elsewhere(&self, times: usize) -> thread::JoinHandle<()> {
-        let (seen, waker, message) = (self.seen.clone(), self.seen.waker(), self.message.clone());
+        let (log, waker, message) = (self.log.clone(), self.log.waker(), self.message.clone());
         let turns = self.turns.clone();
         thread::spawn(move || {
             for sent in 1..=times {
@@ -443,7 +450,7 @@ impl Listener {
                 message.store(sent, Relaxed);
                 waker.wake_by_ref();
                 if sent < times {
-                    turns.end_step(|| seen.polls() > sent);
+                    turns.end_step(|| log.polls() > sent);
                 }
             }
         })
@@ -453,20 +460,20 @@ impl Listener {
     /// last poll saw. Call this before any assertion, because the drops during a panic must not
     /// touch a model's atomics.
     fn let_go(self) -> (usize, usize) {
-        self.seen.forget();
+        self.log.forget();
         drop(self.join);
         let saw = *self.saw.lock();
-        (self.seen.polls(), saw)
+        (self.log.polls(), saw)
     }
 }
 
-/// The steps of another thread, and the worker's drains between them. In a model no thread waits:
-/// the model explores every order.
+/// Makes another thread and the worker take turns: after each step of the thread, the worker drains
+/// its queue once. Under a model there are no turns, since the model explores every order.
 #[derive(Clone, Default)]
-struct Turns(std::sync::Arc<Unseen<Turn>>);
+struct Turns(std::sync::Arc<Unseen<TurnCounts>>);
 
 #[derive(Default)]
-struct Turn {
+struct TurnCounts {
     /// Steps that the other thread has ended.
     ended: usize,
     /// Steps that had ended before the worker's last drain began.
@@ -474,9 +481,10 @@ struct Turn {
 }
 
 impl Turns {
-    /// Ends a step of the other thread, and waits until its effect is seen, or was lost. A task
-    /// that this step queued is in the queue now. So it runs in the worker's next drain, or never.
-    fn end_step(&self, mut seen: impl FnMut() -> bool) {
+    /// Ends a step of the other thread, and waits until its effect is seen, or was lost. The step
+    /// has queued its task by now, so the worker's next full drain runs the task. If not, the wake
+    /// was lost.
+    fn end_step(&self, mut is_seen: impl FnMut() -> bool) {
         if cfg!(any(selvedge_loom, selvedge_shuttle)) {
             return;
         }
@@ -485,7 +493,7 @@ impl Turns {
             let turn = self.0.lock();
             turn.drained == turn.ended
         };
-        while !seen() && !drained() && !self.is_last() {
+        while !is_seen() && !drained() && !self.is_last() {
             thread::yield_now();
         }
     }
@@ -556,6 +564,7 @@ pub fn wakes_from_two_other_threads_are_not_lost<S: Subject>() {
 }
 
 fn assert_woken(name: &str, wakes: usize, (polls, saw): (usize, usize)) {
+    // One poll at the spawn, then 1 to `wakes` polls.
     assert!(
         (2..wakes + 2).contains(&polls),
         "{name}: lost: a task that was woken {wakes} times was polled {} times after that",
@@ -574,17 +583,17 @@ fn assert_woken(name: &str, wakes: usize, (polls, saw): (usize, usize)) {
 /// If the new task is not polled once, or if the aborted task does not end.
 pub fn a_spawn_and_an_abort_from_another_thread_are_not_lost<S: Subject>() {
     let mut check = Check::<S>::new("a_spawn_and_an_abort_from_another_thread_are_not_lost");
-    let (seen, aborted) = check.waiting();
-    let new = Seen::default();
+    let (log, aborted) = check.waiting();
+    let new = PollLog::default();
     let future = Waits {
-        seen: new.clone(),
-        does: |_: &Waker| (),
+        log: new.clone(),
+        on_poll: |_: &Waker| (),
         _token: check.account.token(),
     };
     let (scheduler, polled) = (check.subject.scheduler(), new.clone());
     let turns = Turns::default();
     let other_turns = turns.clone();
-    seen.waker().wake();
+    log.waker().wake();
     let other = thread::spawn(move || {
         let (task, spawned) = crate::new(future, scheduler);
         task.schedule();
@@ -597,7 +606,7 @@ pub fn a_spawn_and_an_abort_from_another_thread_are_not_lost<S: Subject>() {
     let (spawned, aborted) = other.join().expect("neither panics");
     check.drain();
     let (polls, ended) = (new.polls(), aborted.is_finished());
-    seen.forget();
+    log.forget();
     if polls > 0 {
         new.forget();
     }

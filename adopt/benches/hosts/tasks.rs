@@ -1,4 +1,5 @@
-//! Measures the stand-in `adopt::tasks` beside a thread with async-task and std's channel.
+//! Measures the stand-in `adopt::tasks`, a thread that runs tasks, against the same thread built
+//! from async-task and std's channel.
 //!
 //! async-task's own example uses a channel of flume instead. That example is not measured.
 use crate::Row;

@@ -28,8 +28,8 @@ struct Next(ActorRef<Node>);
 struct Token(usize);
 struct Ask(usize);
 struct Item;
-struct Send(usize);
-struct SendSlowly(usize);
+struct SendAll(usize);
+struct SendAndWait(usize);
 
 impl Actor for Node {
     type Args = Self;
@@ -75,17 +75,17 @@ impl Message<Item> for Node {
     }
 }
 
-impl Message<Send> for Node {
+impl Message<SendAll> for Node {
     type Reply = ();
-    async fn handle(&mut self, Send(n): Send, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, SendAll(n): SendAll, _: &mut Context<Self, ()>) {
         let sink = self.next.as_ref().unwrap();
         (0..n).for_each(|_| sink.tell(Item).try_send().unwrap());
     }
 }
 
-impl Message<SendSlowly> for Node {
+impl Message<SendAndWait> for Node {
     type Reply = ();
-    async fn handle(&mut self, SendSlowly(n): SendSlowly, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, SendAndWait(n): SendAndWait, _: &mut Context<Self, ()>) {
         let sink = self.next.as_ref().unwrap();
         for _ in 0..n {
             sink.tell(Item).await.unwrap();
@@ -187,7 +187,7 @@ impl Peer for Kameo {
             .collect();
         let start = Instant::now();
         for sender in &senders {
-            sender.tell(Send(each)).try_send().ok()?;
+            sender.tell(SendAll(each)).try_send().ok()?;
         }
         all.recv().unwrap();
         Some(start.elapsed())
@@ -225,7 +225,7 @@ impl Peer for Kameo {
             .collect();
         let start = Instant::now();
         for sender in &senders {
-            sender.tell(SendSlowly(each)).try_send().ok()?;
+            sender.tell(SendAndWait(each)).try_send().ok()?;
         }
         all.recv().unwrap();
         Some(start.elapsed())

@@ -12,9 +12,9 @@ use std::{any::Any, sync::Arc};
 impl<P: Process> ProcessCell<P> {
     /// Removes one monitor of the target, which has ended: each monitor gets an exit of its own.
     fn unmonitor_once(&self, target: Pid) {
-        if let Related::Some(more) = &mut *self.related.lock() {
-            let place = more.monitored.iter().position(|pid| *pid == target);
-            place.map(|place| more.monitored.swap_remove(place));
+        if let Related::Some(lists) = &mut *self.related.lock() {
+            let place = lists.monitored.iter().position(|pid| *pid == target);
+            place.map(|place| lists.monitored.swap_remove(place));
         }
     }
 }
@@ -61,16 +61,16 @@ impl<P: Process> AnyCell for ProcessCell<P> {
                 return watched.map_err(|_| Signal::Monitor { by });
             }
             Signal::Demonitor { by } => {
-                self.relate(|more| {
+                self.with_relations(|lists| {
                     let is_by = |w: &Watcher| matches!(w, Watcher::Process(pid) if *pid == by);
-                    more.watchers.retain(|watcher| !is_by(watcher));
+                    lists.watchers.retain(|watcher| !is_by(watcher));
                 });
                 return Ok(());
             }
             Signal::Link { with } => {
-                let linked = self.relate(|more| {
-                    if !more.links.contains(&with) {
-                        more.links.push(with);
+                let linked = self.with_relations(|lists| {
+                    if !lists.links.contains(&with) {
+                        lists.links.push(with);
                     }
                 });
                 return linked.ok_or(Signal::Link { with });
@@ -78,7 +78,7 @@ impl<P: Process> AnyCell for ProcessCell<P> {
             // These two are for the node of the process, and reach no cell: see `links.rs`.
             Signal::Watch { .. } | Signal::Unwatch { .. } => return Err(signal),
             Signal::Unlink { with } => {
-                self.relate(|more| more.links.retain(|pid| *pid != with));
+                self.with_relations(|lists| lists.links.retain(|pid| *pid != with));
                 return Ok(());
             }
             Signal::Exit {
@@ -87,7 +87,7 @@ impl<P: Process> AnyCell for ProcessCell<P> {
                 linked,
             } => {
                 if linked {
-                    self.relate(|more| more.links.retain(|other| *other != pid));
+                    self.with_relations(|lists| lists.links.retain(|other| *other != pid));
                     if !self.traps_exits {
                         if reason.is_abnormal() {
                             self.kill(reason, false);
@@ -123,8 +123,8 @@ impl<P: Process> AnyCell for ProcessCell<P> {
     fn kill(&self, reason: ExitReason, is_final: bool) {
         // One lock covers the bit and the reason, as in `restart`. So if the bit is set, `killed`
         // is the reason of this kill or of an earlier one.
-        let token = self.relate(|more| {
-            more.killed.get_or_insert(reason);
+        let token = self.with_relations(|lists| {
+            lists.killed.get_or_insert(reason);
             self.core.kill(is_final)
         });
         self.submit(token.flatten());
@@ -136,9 +136,9 @@ impl<P: Process> AnyCell for ProcessCell<P> {
 
     fn watch(&self, watcher: Watcher) -> Result<(), Watcher> {
         let mut watcher = Some(watcher);
-        let abandoned = self.relate(|more| {
-            let abandoned = more.take_abandoned();
-            more.watchers.extend(watcher.take());
+        let abandoned = self.with_relations(|lists| {
+            let abandoned = lists.take_abandoned();
+            lists.watchers.extend(watcher.take());
             abandoned
         });
         drop(abandoned);
@@ -146,25 +146,26 @@ impl<P: Process> AnyCell for ProcessCell<P> {
     }
 
     fn monitors(&self, target: Pid) -> bool {
-        self.relate(|more| more.monitored.push(target)).is_some()
+        self.with_relations(|lists| lists.monitored.push(target))
+            .is_some()
     }
 
     fn unmonitor(&self, target: Pid) {
-        if let Related::Some(more) = &mut *self.related.lock() {
-            more.monitored.retain(|pid| *pid != target);
+        if let Related::Some(lists) = &mut *self.related.lock() {
+            lists.monitored.retain(|pid| *pid != target);
         }
     }
 
     fn name(&self, name: String, is_group: bool) -> bool {
-        let added = self.relate(|more| {
+        let added = self.with_relations(|lists| {
             // A kill sets the bit under the same lock.
             if is_group && self.core.state.is_final() {
                 return false;
             }
             let list = if is_group {
-                &mut more.groups
+                &mut lists.groups
             } else {
-                &mut more.names
+                &mut lists.names
             };
             list.push(name);
             true
@@ -173,23 +174,23 @@ impl<P: Process> AnyCell for ProcessCell<P> {
     }
 
     fn unname(&self, name: &str) {
-        self.relate(|more| more.names.retain(|other| other != name));
+        self.with_relations(|lists| lists.names.retain(|other| other != name));
     }
 
     fn leave(&self, group: &str) {
-        self.relate(|more| more.groups.retain(|name| name != group));
+        self.with_relations(|lists| lists.groups.retain(|name| name != group));
     }
 
     fn groups(&self) -> Vec<String> {
         match &*self.related.lock() {
-            Related::Some(more) => more.groups.clone(),
+            Related::Some(lists) => lists.groups.clone(),
             _ => Vec::new(),
         }
     }
 
     fn supervisor(&self) -> Option<Pid> {
         match &*self.related.lock() {
-            Related::Some(more) => more.supervisor,
+            Related::Some(lists) => lists.supervisor,
             _ => None,
         }
     }
@@ -206,11 +207,11 @@ impl<P: Process> AnyCell for ProcessCell<P> {
             messages: self.core.messages.len(),
             restarts: self.core.state.incarnation(),
         };
-        if let Related::Some(more) = &*self.related.lock() {
-            info.names.clone_from(&more.names);
-            info.groups.clone_from(&more.groups);
-            info.links.clone_from(&more.links);
-            info.supervisor = more.supervisor;
+        if let Related::Some(lists) = &*self.related.lock() {
+            info.names.clone_from(&lists.names);
+            info.groups.clone_from(&lists.groups);
+            info.links.clone_from(&lists.links);
+            info.supervisor = lists.supervisor;
         }
         info
     }

@@ -31,7 +31,7 @@ impl<P: Process> ProcessCell<P> {
     ///
     /// # Safety
     /// `self` is the token, which the caller gives away. The caller uses no reference to `inner`
-    /// any more. The process is running.
+    /// any lists. The process is running.
     pub(super) unsafe fn finish(self: Arc<Self>, reason: ExitReason) {
         let inner = self.inner.with_mut(|inner| inner);
         // SAFETY: the caller promises this (rule 2).
@@ -158,16 +158,16 @@ impl<P: Process> ProcessCell<P> {
         let mut watchers = Vec::new();
         let mut links = Vec::new();
         let mut monitored = Vec::new();
-        if let Related::Some(more) = related {
-            for name in more.names {
+        if let Related::Some(lists) = related {
+            for name in lists.names {
                 self.handle.unname(&name, self.pid);
             }
-            for group in more.groups {
+            for group in lists.groups {
                 self.handle.ungroup(&group, self.pid);
             }
-            watchers = more.watchers;
-            links = more.links;
-            monitored = more.monitored;
+            watchers = lists.watchers;
+            links = lists.links;
+            monitored = lists.monitored;
         }
         self.handle.registry().remove(self.pid);
         let pid = self.pid;

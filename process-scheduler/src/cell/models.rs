@@ -6,7 +6,7 @@ use crate::{
     core::ProcessCore,
     remote::Relation,
     shared::models::{with_relay, without_threads},
-    supervised::Supervised,
+    supervised::RestartSettings,
 };
 use sync_shim::{Model, model, thread};
 
@@ -29,7 +29,7 @@ pub(crate) fn spawn(handle: &Handle, supervisor: Option<Pid>) -> Arc<ProcessCell
     assert!(handle.shared.begin());
     let restart = supervisor.map(|supervisor| {
         Box::new(Restart {
-            child: Supervised {
+            child: RestartSettings {
                 supervisor,
                 policy: Policy::Permanent,
                 keep_mail: true,
@@ -176,7 +176,7 @@ fn remote_watcher_racing_the_loss_of_its_node_is_noted() {
         // Perhaps refused, if the node goes down meanwhile.
         drop(handle.deliver(pid, monitor));
         relay.join().unwrap();
-        let watchers = process.relate(|more| more.watchers.len());
+        let watchers = process.with_relations(|lists| lists.watchers.len());
         let is_noted = handle.shared.remote.has(by, pid, Relation::Watcher);
         assert_eq!(watchers, Some(usize::from(is_noted)));
         // The cell and the scheduler refer to each other.
@@ -303,10 +303,10 @@ fn race(relation: Relation, accepts: bool, actions: [fn(&Pair); 2]) -> Places {
     };
     actions[0](&pair);
     other.join().unwrap();
-    let halves = process.relate(|more| match relation {
-        Relation::Link => more.links.len(),
-        Relation::Monitor => more.monitored.len(),
-        Relation::Watcher => more.watchers.len(),
+    let halves = process.with_relations(|lists| match relation {
+        Relation::Link => lists.links.len(),
+        Relation::Monitor => lists.monitored.len(),
+        Relation::Watcher => lists.watchers.len(),
     });
     let places = Places {
         is_noted: handle.shared.remote.has(FAR, pid, relation),
@@ -433,7 +433,7 @@ fn kill_racing_a_restart_keeps_its_reason() {
         };
         AnyCell::revive(child.clone());
         killer.join().unwrap();
-        let reason = child.relate(|more| more.killed.take()).flatten();
+        let reason = child.with_relations(|lists| lists.killed.take()).flatten();
         let is_killed = child.core.state.is_killed();
         assert_eq!(reason, is_killed.then_some(ExitReason::NodeDown));
         // The cells and the scheduler refer to each other.
@@ -459,7 +459,7 @@ fn monitor_racing_the_end_of_its_process_is_undone() {
         };
         handle.monitor(ending.pid, other.pid);
         worker.join().unwrap();
-        let watchers = other.relate(|more| more.watchers.len());
+        let watchers = other.with_relations(|lists| lists.watchers.len());
         assert_eq!(watchers, Some(0));
         // The cell and the scheduler refer to each other.
         handle.registry().remove(other.pid);

@@ -6,10 +6,11 @@ use sync_shim::panics;
 
 impl<P: Process> ProcessCell<P> {
     pub(super) fn restart(self: Arc<Self>) {
-        // One lock covers the bit and the reason, as in `kill`. So both are cleared together.
-        let token = self.relate(|more| {
+        // The bit KILL and the reason of the kill change under one lock, as in `kill`, so both are
+        // cleared together.
+        let token = self.with_relations(|lists| {
             let token = self.core.revive()?;
-            more.killed = None;
+            lists.killed = None;
             Some(token)
         });
         let Some(token) = token.flatten() else {
@@ -17,7 +18,7 @@ impl<P: Process> ProcessCell<P> {
         };
         self.core.state.begin();
         let inner = self.inner.with_mut(|inner| inner);
-        // SAFETY: rule 2: this thread has the token.
+        // SAFETY: rule 2 of `cell.rs`: this thread has the token.
         let inner = unsafe { &mut *inner };
         inner.waits = None;
         inner.cancelled = false;
@@ -50,7 +51,7 @@ impl<P: Process> ProcessCell<P> {
                 self.submit(Some(token));
             }
             Err(reason) => {
-                // `self` is another `Arc` of the same cell, and is the token from here on.
+                // `finish` consumes `self`, also an `Arc` of this cell, as the token.
                 drop(token);
                 // SAFETY: this thread has the token, and `inner` is not used any more.
                 unsafe { self.finish(reason) };

@@ -1,9 +1,10 @@
 //! std, for ThreadSanitizer.
 //!
-//! ThreadSanitizer does not know fences, so here a fence is a read-modify-write of one global. Such
-//! an operation orders more than a fence, so a race that only a true fence allows stays unseen.
-//! ThreadSanitizer does not see into std's own locks either, since rustup's std is compiled without
-//! it. So this backend uses parking_lot's locks, which are compiled with the program.
+//! ThreadSanitizer does not know fences, so here a fence is a read-modify-write of one global. A
+//! read-modify-write orders more than a fence does, so ThreadSanitizer misses races that real
+//! fences would permit. ThreadSanitizer does not see into std's own locks either, since rustup's
+//! std is compiled without it. So this backend uses parking_lot's locks, which are compiled with
+//! the program.
 pub use super::with_std::{alloc, cell, hint, thread};
 
 pub mod atomic {

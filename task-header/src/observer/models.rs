@@ -37,8 +37,8 @@ fn look_at_a_listed_task_against_its_free_is_sound() {
             let list = list.clone();
             thread::spawn(move || {
                 // SAFETY: the lock keeps the metadata from being dropped.
-                let look = |task: Observer| unsafe { task.state() };
-                list.lock().map(look)
+                let state_of = |task: Observer| unsafe { task.state() };
+                list.lock().map(state_of)
             })
         };
         drop(task.run());

@@ -53,22 +53,22 @@ const MOST: usize = 2;
 fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     let (s, goes_on) = (word & !GOES_ON, word & GOES_ON);
     let mut all = Vec::new();
-    let mut on = |does: &'static str, f: &dyn Fn(&State) -> Option<Duty>| {
+    let mut add = |name: &'static str, transition: &dyn Fn(&State) -> Option<Duty>| {
         let state = State(AtomicUsize::new(s));
-        let duty = f(&state);
+        let duty = transition(&state);
         // Ordering: Relaxed, here and below; no other thread has this word.
         let after = state.0.load(Relaxed);
         if duty == Some(Duty::Submit) {
             assert!(
                 after & NOTIFIED != 0 && after & (RUNNING | COMPLETE) == 0,
-                "{does}: {s:#b}"
+                "{name}: {s:#b}"
             );
         }
         all.push((
-            does,
+            name,
             if duty == Some(Duty::Dealloc) {
                 FREED
-            } else if does == "start" {
+            } else if name == "start" {
                 after
             } else {
                 after | goes_on
@@ -81,14 +81,14 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
     let joined = s & JOIN_INTEREST != 0;
 
     if (s & NOTIFIED != 0 || goes_on != 0) && !runs && !complete {
-        on("start", &|state| {
+        add("start", &|state| {
             assert_eq!(state.start() == Start::Cancel, s & CANCELLED != 0);
             None
         });
     }
     // Rule 9.
     if runs && s & NOTIFIED != 0 && s & CANCELLED != 0 {
-        on("abort_seen", &|state| {
+        add("abort_seen", &|state| {
             assert!(state.is_aborted());
             assert_eq!(state.start(), Start::Cancel);
             None
@@ -100,19 +100,19 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
             if list && s & LISTED != 0 {
                 continue;
             }
-            on("pending", &|state| {
+            add("pending", &|state| {
                 let _ = state.pend(list);
                 None
             });
         }
-        on("wake", &|state| Some(state.wake_by_ref()));
+        add("wake", &|state| Some(state.wake_by_ref()));
     }
     if runs {
         for unlisted in [false, true] {
             if unlisted && s & LISTED == 0 {
                 continue;
             }
-            on("end", &|state| match state.complete(joined, unlisted) {
+            add("end", &|state| match state.complete(joined, unlisted) {
                 Complete::DropOutput => panic!("nobody joins, so it was dropped: {s:#b}"),
                 Complete::WakeJoin => Some(state.release_run(unlisted)),
                 Complete::Done => None,
@@ -121,22 +121,22 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
         }
     }
     if held > 0 {
-        on("wake", &|state| Some(state.wake_by_ref()));
-        on("wake", &|state| Some(state.wake_by_val()));
-        on("last_drop", &|state| Some(state.ref_dec()));
+        add("wake", &|state| Some(state.wake_by_ref()));
+        add("wake", &|state| Some(state.wake_by_val()));
+        add("last_drop", &|state| Some(state.ref_dec()));
     }
     if (held > 0 || runs || joined) && held < MOST {
-        on("clone", &|state| {
+        add("clone", &|state| {
             state.ref_inc();
             None
         });
     }
     if held > 0 || joined {
-        on("abort", &|state| Some(state.abort()));
+        add("abort", &|state| Some(state.abort()));
     }
     if joined {
         if !complete {
-            on("register", &|state| {
+            add("register", &|state| {
                 let toggled = if s & JOIN_WAKER == 0 {
                     state.set_join_waker()
                 } else {
@@ -146,7 +146,7 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
                 None
             });
         }
-        on("last_drop", &|state| loop {
+        add("last_drop", &|state| loop {
             match state.leave_join() {
                 LeaveJoin::DropWaker => {}
                 LeaveJoin::DropOutput => break Some(state.release_join()),
@@ -155,7 +155,7 @@ fn transitions(word: usize) -> Vec<(&'static str, usize)> {
         });
     }
     if complete && s & LISTED != 0 {
-        on("last_drop", &|state| Some(state.release_listed()));
+        add("last_drop", &|state| Some(state.release_listed()));
     }
     if runs && s & (CANCELLED | NOTIFIED) != CANCELLED {
         all.push(("again", s | GOES_ON));

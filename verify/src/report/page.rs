@@ -446,8 +446,9 @@ mod tests {
         let mutants = number_after("| mutants of orderings and protocols | ");
         let killed = number_after(&format!("protocols | {mutants}: "));
         let reasons = number_after(" killed, ");
-        let of_mutants = format!("of {mutants} made on purpose, {killed} make");
-        for text in [models, of_mutants, format!("for {reasons} ")] {
+        let of_mutants = format!("{mutants} deliberate mistakes");
+        let failing = format!("{killed} make a model fail");
+        for text in [models, of_mutants, failing, format!("the other {reasons}.")] {
             assert!(readme.contains(&text), "the README is to say: {text}");
         }
     }

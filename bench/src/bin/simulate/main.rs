@@ -11,11 +11,12 @@ use machine::{Costs, Nanos};
 use scheduler::{Outcome, Producer, Scheduler, Task};
 
 /// Simulates outside threads. Each of them spawns a task every `every` nanoseconds, or as fast as
-/// it can if a spawn takes longer. `size` is the number of workers, and the number of the
-/// injector's shards. `work` is the work of each task.
+/// it can if a spawn takes longer. `shards` is the number of the injector's shards. `work` is the
+/// work of each task.
 fn spawn_from_outside(
     costs: Costs,
-    size: (usize, usize),
+    workers: usize,
+    shards: usize,
     threads: usize,
     work: Nanos,
     every: Nanos,
@@ -28,14 +29,15 @@ fn spawn_from_outside(
         work,
         due: every * n as f64 / threads as f64,
     };
-    let mut scheduler = Scheduler::new(costs, size, (0..threads).map(producer).collect());
+    let producers = (0..threads).map(producer).collect();
+    let mut scheduler = Scheduler::new(costs, workers, shards, producers);
     scheduler.run((left * threads) as u64);
     scheduler
 }
 
 /// Simulates one task that spawns `tasks` others. The work of each is between the two times.
 fn spawn_from_a_task(costs: Costs, workers: usize, tasks: u32, work: (Nanos, Nanos)) -> Scheduler {
-    let mut scheduler = Scheduler::new(costs, (workers, 1), Vec::new());
+    let mut scheduler = Scheduler::new(costs, workers, 1, Vec::new());
     scheduler.spawn(Task {
         work: 0.0,
         core: 0,
@@ -48,22 +50,25 @@ fn spawn_from_a_task(costs: Costs, workers: usize, tasks: u32, work: (Nanos, Nan
 /// Simulates 50 connections for each worker. A request takes a worker 7 µs. The client sends the
 /// next request of a connection 140 µs after the worker has served the one before.
 fn requests(costs: Costs, workers: usize) -> Scheduler {
-    let mut scheduler = Scheduler::new(costs, (workers, 1), Vec::new());
-    (0..50 * workers).for_each(|socket| scheduler.connect(7_000.0, 140_000.0, socket as f64));
+    let mut scheduler = Scheduler::new(costs, workers, 1, Vec::new());
+    for socket in 0..50 * workers {
+        let first_at = socket as f64;
+        scheduler.connect(7_000.0, 140_000.0, first_at);
+    }
     scheduler.run(1_000 * workers as u64);
     scheduler
 }
 
 const WORKERS: [usize; 6] = [2, 8, 32, 64, 128, 256];
 
-type Run = fn(Costs, usize) -> Scheduler;
+type Simulate = fn(Costs, usize) -> Scheduler;
 
 /// Simulates outside threads that spawn as fast as they can: one thread for every eight workers.
 fn outside(costs: Costs, workers: usize, shards: usize, work: Nanos) -> Scheduler {
-    spawn_from_outside(costs, (workers, shards), workers.div_ceil(8), work, 0.0)
+    spawn_from_outside(costs, workers, shards, workers.div_ceil(8), work, 0.0)
 }
 
-const ROWS: [(&str, Run); 6] = [
+const ROWS: [(&str, Simulate); 6] = [
     ("1 µs from outside", |costs, workers| {
         outside(costs, workers, 1, 1_000.0)
     }),
@@ -74,9 +79,10 @@ const ROWS: [(&str, Run); 6] = [
         outside(costs, workers, workers.div_ceil(16), 20_000.0)
     }),
     ("20 µs, half of the workers busy", |costs, workers| {
+        // One task per 40 µs and worker. At 20 µs of work each, half of the workers are busy.
         let threads = workers.div_ceil(32);
         let every = 40_000.0 * threads as f64 / workers as f64;
-        spawn_from_outside(costs, (workers, 1), threads, 20_000.0, every)
+        spawn_from_outside(costs, workers, 1, threads, 20_000.0, every)
     }),
     ("20 µs from a task", |costs, workers| {
         spawn_from_a_task(costs, workers, 200 * workers as u32, (20_000.0, 20_000.0))
@@ -92,10 +98,10 @@ fn print_table(what: &str, figure: fn(&Scheduler) -> f64) {
         WORKERS.map(|n| n.to_string()).join(" | ")
     );
     println!("|---|{}", "---|".repeat(WORKERS.len()));
-    for (name, run) in ROWS {
+    for (name, simulate) in ROWS {
         let cell = |workers| {
             let [near, far] =
-                [Costs::near(), Costs::far()].map(|costs| figure(&run(costs, workers)));
+                [Costs::near(), Costs::far()].map(|costs| figure(&simulate(costs, workers)));
             format!("{near:.0} / {far:.0}")
         };
         println!("| {name} | {} |", WORKERS.map(cell).join(" | "));
@@ -103,18 +109,18 @@ fn print_table(what: &str, figure: fn(&Scheduler) -> f64) {
 }
 
 fn main() {
-    print_table("The tasks' own work, % of all workers' time", |run| {
-        100.0 * run.efficiency()
+    print_table("The tasks' own work, % of all workers' time", |simulated| {
+        100.0 * simulated.efficiency()
     });
     print_table(
-        "Waits at the injector's lines, % of all workers' time",
-        |run| run.percent_of_all_time(run.waited_at_injector()),
+        "Waits for the injector's cache lines, % of all workers' time",
+        |simulated| simulated.percent_of_all_time(simulated.waited_at_injector()),
     );
-    print_table("Waits at the idle word", |run| {
-        run.percent_of_all_time(run.idle.waited)
+    print_table("Waits for the idle word", |simulated| {
+        simulated.percent_of_all_time(simulated.idle.waited)
     });
-    print_table("Waits at the poller", |run| {
-        run.percent_of_all_time(run.poller.waited)
+    print_table("Waits for the poller", |simulated| {
+        simulated.percent_of_all_time(simulated.poller.waited)
     });
 }
 

@@ -126,7 +126,8 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     pub(crate) fn new(
         costs: Costs,
-        (workers, shards): (usize, usize),
+        workers: usize,
+        shards: usize,
         producers: Vec<Producer>,
     ) -> Self {
         let cores = workers + producers.len();

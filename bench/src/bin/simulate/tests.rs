@@ -20,7 +20,7 @@ fn each(of: &Scheduler) -> f64 {
 /// Fails if the lines of tasks and of the injector cost too little or too much.
 #[test]
 fn spawns_from_outside_take_what_was_measured() {
-    let of = spawn_from_outside(Costs::near(), (1, 1), 1, 0.0, 0.0);
+    let of = spawn_from_outside(Costs::near(), 1, 1, 1, 0.0, 0.0);
     assert_near("spawn_many_remote", each(&of), 58.0, 1.35);
 }
 
@@ -61,7 +61,7 @@ fn shared_writes_are_as_many_as_were_counted() {
 /// Fails if a run depends on anything but its parameters.
 #[test]
 fn simulation_repeats_exactly() {
-    let run = || spawn_from_outside(Costs::near(), (8, 1), 1, 20_000.0, 4_000.0);
+    let run = || spawn_from_outside(Costs::near(), 8, 1, 1, 20_000.0, 4_000.0);
     let (one, two) = (run(), run());
     assert_eq!(one.now.to_bits(), two.now.to_bits());
     assert_eq!((one.searches, one.parks), (two.searches, two.parks));

@@ -1,5 +1,5 @@
-//! The charts of multiples: `all.svg` has each row, and `overview.svg` those of [`WORDS`], and each
-//! further row in which the yardstick is faster.
+//! Draws cost as a multiple of tokio's (the yardstick). `all.svg` has every row; `overview.svg` has
+//! the rows of [`WORDS`] and every other row in which tokio is faster.
 use super::shapes::{
     DrawResult, FAINT, OURS, PEER, PLAIN, TOKIO, TextStyle, draw_bar, draw_footer, draw_line,
     draw_text, format_figure,
@@ -78,7 +78,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Returns the entry of a table that has our multiple and a best peer.
+    /// Returns the entry of a table, or `None` if the table lacks our multiple or a best peer.
     fn of(table: &'a Table, label: String) -> Option<Self> {
         let line = |rt: &str| table.lines.iter().find(|line| line.rt == rt);
         let ours = table.lines.first()?;
@@ -101,7 +101,7 @@ impl<'a> Entry<'a> {
 
 fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> DrawResult {
     const LEFT: i32 = 316;
-    const ONE: i32 = 380;
+    const PIXELS_PER_MULTIPLE: i32 = 380;
     /// The end of the scale. Longer bars are cut there.
     const END: f64 = 1.25;
     const ROW: i32 = 44;
@@ -125,7 +125,7 @@ fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> DrawResult {
         draw_bar(&area, (x, 50), 12, 12, colour)?;
         draw_text(&area, (x + 18, 57), &label, words)?;
     }
-    let x_of = |ratio: f64| LEFT + (ratio.min(END) * f64::from(ONE)) as i32;
+    let x_of = |ratio: f64| LEFT + (ratio.min(END) * f64::from(PIXELS_PER_MULTIPLE)) as i32;
     let small = TextStyle {
         size: 13,
         colour: TOKIO,
@@ -160,12 +160,14 @@ fn chart(machine: &Machine, entries: &[Entry<'_>], file: &Path) -> DrawResult {
             &TextStyle { align, ..small },
             &entry.figures,
         )?;
+        // Our bar, and the best peer's below it.
         let ours = (entry.ours, OURS, String::new());
         let best = entry
             .best
             .map(|(name, ratio)| (ratio, PEER, format!(" {name}")));
-        for ((ratio, colour, name), y) in [Some(ours), best].into_iter().flatten().zip([y, y + BAR])
-        {
+        let bars = [Some(ours), best].into_iter().flatten();
+        for (bar, y) in bars.zip([y, y + BAR]) {
+            let (ratio, colour, name) = bar;
             draw_bar(&area, (LEFT, y), x_of(ratio) - LEFT, BAR - 1, colour)?;
             let words = format!("{ratio:.2}{name}");
             let end = x_of(ratio) + 6;
@@ -198,8 +200,8 @@ mod tests {
         }
     }
 
-    /// Fails if a chart is not the one that the figures beside it draw, or if the overview or the
-    /// README leaves out a row in which tokio is faster.
+    /// Fails if a committed chart differs from the one drawn from `results.json` beside it, or if
+    /// the overview or the README leaves out a row in which tokio is faster.
     #[test]
     fn charts_match_the_figures_and_hide_no_loss() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks");

@@ -34,7 +34,8 @@ pub(super) const PLAIN: TextStyle = TextStyle {
     align: HPos::Left,
 };
 
-/// Draws a text beside `point`, on the side that the style says. The text is centred vertically.
+/// Draws a text at `point`: `style.align` says which end of the text is there. The text is centred
+/// vertically.
 pub(super) fn draw_text(
     area: &Area<'_>,
     point: (i32, i32),
