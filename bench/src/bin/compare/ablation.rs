@@ -49,7 +49,7 @@ const ABLATIONS: &[Ablation] = &[
                 the message is still in the cache",
         edits: &[(
             "worker-queue/src/queue.rs",
-            "if !self.has_slot {",
+            "if self.next_goes.get() != NextGoes::Slot {",
             "if true {",
         )],
     },
