@@ -31,6 +31,8 @@ impl Handle {
     ///
     /// # Panics
     /// In a child made by [`fork`](crate::Runtime#fork).
+    // Not inlined, for the reason of `spawn_on`.
+    #[inline(never)]
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
