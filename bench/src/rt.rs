@@ -43,9 +43,9 @@ macro_rules! serve {
     };
 }
 
-/// Serves messages of up to [`MOST`](crate::message::MOST) bytes. The body calls methods as that of `serve`
-/// does. `$setup` prepares an accepted stream. The task of each kind of work is as large as that
-/// kind needs.
+/// Serves messages of up to [`MOST`](crate::message::MOST) bytes. The body calls methods as that of
+/// `serve` does. `$setup` prepares an accepted stream. The task of each kind of work is as large as
+/// that kind needs.
 macro_rules! serve_messages {
     ($runtime:ident, $listener:ident, $work:ident, |$stream:ident| $setup:block) => {{
         let work = Shared::start::<$runtime>($work);

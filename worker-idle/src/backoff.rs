@@ -69,7 +69,8 @@ const FORGETS_LATE: u32 = 64;
 /// The cost of a park in nanoseconds, before one was measured.
 const PARK_COST: u32 = 10_000;
 
-/// The worth of a won wait under [`Wait::Latency`], and the largest that counts, in nanoseconds.
+/// The worth of a won wait under [`Wait::Latency`], and the largest cost that a mean counts, in
+/// nanoseconds.
 const MOST: u32 = 50_000;
 
 /// Measures one wait of so many.

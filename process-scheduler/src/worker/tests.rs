@@ -45,21 +45,27 @@ impl Park for EndsAtOnce {
     }
 }
 
+/// Makes two workers: the first, whose context this returns, sleeps; the second has a process in
+/// its deque, which this returns too, because its drop would drop the process.
+fn sleeper_beside_an_owner() -> (WorkerContext, Deque<Runnable>) {
+    let mut deques = [Deque::new(), Deque::new()];
+    let stealers = deques.iter().map(Deque::stealer).collect();
+    let wakers = vec![Waker::noop().clone(); 2];
+    let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
+    let [own, mut other] = deques;
+    other.push(Runnable(Arc::new(Panics)));
+    shared.idle.sleep(0, false);
+    (WorkerContext::new(shared, 0, own), other)
+}
+
 /// A worker has a process in its deque, and makes no step. Another worker watches that deque, and
 /// its parks end early, again and again.
 ///
 /// Fails if each end of a park counts as the end of the watch's interval.
 #[test]
 fn owner_is_not_stuck_before_the_interval_of_the_watch_ends() {
-    let mut deques = [Deque::new(), Deque::new()];
-    let stealers = deques.iter().map(Deque::stealer).collect();
-    let wakers = vec![Waker::noop().clone(); 2];
-    let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
-    let [own, other] = &mut deques;
-    other.push(Runnable(Arc::new(Panics)));
-    let context = WorkerContext::new(shared.clone(), 0, mem::take(own));
+    let (context, _owner) = sleeper_beside_an_owner();
     let mut worker = Worker::new(&context, Box::new(EndsAtOnce));
-    shared.idle.sleep(0, false);
     let begun = Instant::now();
     worker.park();
     assert!(worker.takes_last, "the owner is stuck");
@@ -101,22 +107,15 @@ impl Park for OwnerSteps {
 /// look.
 #[test]
 fn owner_is_stuck_only_after_an_interval_behind_its_last_step() {
-    let mut deques = [Deque::new(), Deque::new()];
-    let stealers = deques.iter().map(Deque::stealer).collect();
-    let wakers = vec![Waker::noop().clone(); 2];
-    let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
-    let [own, other] = &mut deques;
-    other.push(Runnable(Arc::new(Panics)));
-    let context = WorkerContext::new(shared.clone(), 0, mem::take(own));
+    let (context, _owner) = sleeper_beside_an_owner();
     let last_step = Arc::new(Mutex::new(Instant::now()));
     let park = OwnerSteps {
-        shared: shared.clone(),
+        shared: context.shared.clone(),
         begun: None,
         last_step: last_step.clone(),
         more: 300,
     };
     let mut worker = Worker::new(&context, Box::new(park));
-    shared.idle.sleep(0, false);
     worker.park();
     assert!(worker.takes_last, "the owner is stuck");
     assert!(last_step.lock().unwrap().elapsed() >= Duration::from_millis(1));
