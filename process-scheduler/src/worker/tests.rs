@@ -48,7 +48,7 @@ impl Park for EndsAtOnce {
 /// Makes two workers: the first, whose context this returns, sleeps; the second has a process in
 /// its deque, which this returns too, because its drop would drop the process.
 fn sleeper_beside_an_owner() -> (WorkerContext, Deque<Runnable>) {
-    let mut deques = [Deque::new(), Deque::new()];
+    let deques = [Deque::new(), Deque::new()];
     let stealers = deques.iter().map(Deque::stealer).collect();
     let wakers = vec![Waker::noop().clone(); 2];
     let shared = Arc::new(Shared::new(Config::default(), stealers, wakers));
