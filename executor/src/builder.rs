@@ -397,8 +397,8 @@ impl Builder {
     ///
     /// | setting | a thread looks before a park |
     /// |---|---|
-    /// | [`Wait::Adaptive`] | while its looks cost less processor time than the parks that they save |
-    /// | [`Wait::Latency`] | also while a saved park costs up to 50 µs of processor time: for short latency |
+    /// | [`Wait::Adaptive`] | where looks cost the process no processor time, as short trials tell |
+    /// | [`Wait::Latency`] | up to 50 µs before each park, whatever that costs: for short latency |
     /// | [`Wait::Power`] | never |
     ///
     /// A driver of your own ([`driver`](Self::driver)) decides for itself.

@@ -3,8 +3,8 @@
 //!
 //! A park only collects wakers. `deliver` calls them, when the worker counts as awake.
 //!
-//! Before a worker waits in the reactor, it looks there for a while, as long as such looks cost
-//! less processor time than the waits that they save ([`Backoff`]). During these looks the worker
+//! Before a worker waits in the reactor, it looks there for a while, where trials say that such
+//! looks cost the process no processor time ([`Backoff`]). During these looks the worker
 //! has the role and its token is `EMPTY`, so an unpark costs no system call. The looks take their
 //! time off the limit of the wait, so that they make no sleep late. While the events of a wait wake
 //! many tasks, the worker waits without a look: looks would find the events in smaller batches, and
@@ -28,10 +28,6 @@ use std::{
 };
 use sync_shim::panics::contain;
 use worker_idle::{Backoff, Wait, park::Park};
-
-/// The longest time for which a worker looks in the reactor before it waits there, whatever a wait
-/// costs.
-const LOOK: Duration = Duration::from_micros(50);
 
 /// The largest number of timers that a park collects at once. The next look collects further timers
 /// that are due.
@@ -71,9 +67,8 @@ pub struct WorkerPark {
     worker: usize,
     /// Whether the threads that park are the runtime's own.
     own_threads: bool,
-    /// Decides whether to look in the reactor before a wait there.
-    backoff: Backoff,
-    batch: Batch,
+    /// How long to look in the reactor before a wait there.
+    rule: Wait,
     /// Whether the worker has parked under the rules of the role since it retired last, and so may
     /// be responsible for the role (rule 4 of `role.rs`).
     may_owe_role: bool,
@@ -115,8 +110,7 @@ impl WorkerPark {
             token,
             worker,
             own_threads: false,
-            backoff: Backoff::new(),
-            batch: Batch::default(),
+            rule: Wait::default(),
             may_owe_role: false,
             was_full: false,
             collected: VecDeque::new(),
@@ -164,7 +158,7 @@ impl WorkerPark {
     /// ```
     #[must_use]
     pub fn with_wait(mut self, wait: Wait) -> Self {
-        self.backoff = self.backoff.with(wait);
+        self.rule = wait;
         self
     }
 
@@ -309,22 +303,24 @@ impl WorkerPark {
         // A guest may be the poller of workers that park elsewhere. A thread polls the sockets
         // then.
         if poller.workers_reactor().is_some() && !driver.threads.parks_elsewhere() {
-            let (backoff, out) = (&mut self.backoff, &mut self.collected);
+            let out = &mut self.collected;
             let before = out.len();
-            let look = if self.batch.is_large() {
+            let mut looks = poller.looks();
+            looks.backoff = looks.backoff.with(self.rule);
+            let look = if looks.batch.is_large() {
                 Look::InVain(limit)
             } else {
-                look(driver, &self.token, limit, backoff, out)
+                look(driver, &self.token, limit, &mut looks.backoff, out)
             };
             if let Look::InVain(left) = look {
-                let park = || self.token.wait_in_reactor(|| poller.wait(left, out));
-                let waited = backoff.park(park);
+                let waited = self.token.wait_in_reactor(|| poller.wait(left, out));
                 if !waited {
                     // Without this, a worker that is unparked before each park would never look.
                     driver.poll_if_due(usize::MAX, out);
                 }
             }
-            self.batch.record(out.len() - before);
+            looks.record(out.len() - before);
+            poller.set_looks(looks);
         } else if limit != Some(Duration::ZERO) {
             self.token.wait_in_thread(limit);
             poller.note_end();
@@ -353,9 +349,34 @@ impl WorkerPark {
     }
 }
 
+/// What the threads that had the role remember of their looks and waits in the reactor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    /// Decides whether to look before a wait.
+    backoff: Backoff,
+    batch: Batch,
+}
+
+impl Looks {
+    pub(crate) const fn new() -> Self {
+        Self {
+            backoff: Backoff::new(),
+            batch: Batch { mean: 0 },
+        }
+    }
+
+    /// Records that the looks and the wait of a park have woken so many tasks.
+    fn record(&mut self, woken: usize) {
+        self.batch.record(woken);
+        // The park itself counts as the first piece of work.
+        let further = u32::try_from(woken).unwrap_or(u32::MAX).saturating_sub(1);
+        self.backoff.add_work(further);
+    }
+}
+
 /// The average number of tasks that the events of one wait, or of one look, wake. The newest number
 /// counts for an eighth.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Batch {
     /// The average, in eighths of a task.
     mean: u32,
@@ -400,7 +421,7 @@ fn look(
         return Look::InVain(limit);
     }
     let limited = limit.map(|limit| (limit, Instant::now()));
-    let found = backoff.wait_for(limit.map_or(LOOK, |limit| limit.min(LOOK)), || {
+    let found = backoff.wait_for(limit.unwrap_or(Duration::MAX), || {
         driver.poller.look(out);
         !out.is_empty() || token.is_notified()
     });

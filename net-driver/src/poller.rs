@@ -27,6 +27,7 @@
 //!    unparker does not repeat that wake. Therefore the looking thread wakes the reactor again, if
 //!    the role is held, or if the workers park in parkers of their own.
 use crate::{
+    park::Looks,
     reactor::{Reactor, shut_down_error},
     sys::{self, Os},
 };
@@ -34,7 +35,7 @@ use std::{
     collections::VecDeque,
     io,
     panic::resume_unwind,
-    sync::{OnceLock, atomic::AtomicUsize},
+    sync::{OnceLock, PoisonError, atomic::AtomicUsize},
     task::Waker,
     time::{Duration, Instant},
 };
@@ -107,6 +108,9 @@ pub(crate) struct Poller {
     max_events: AtomicUsize,
     /// The function that the executor has set by `Driver::set_blocking`.
     blocking: OnceLock<Blocking>,
+    /// Only the thread with the role reads and writes this, so the lock is always free. It is a
+    /// lock of std, so that models need not explore it.
+    looks: std::sync::Mutex<Looks>,
 }
 
 impl Poller {
@@ -125,7 +129,17 @@ impl Poller {
             start: Instant::now(),
             max_events: AtomicUsize::new(MAX_EVENTS),
             blocking: OnceLock::new(),
+            looks: std::sync::Mutex::new(Looks::new()),
         }
+    }
+
+    /// Returns what the last poller knew of its looks.
+    pub(crate) fn looks(&self) -> Looks {
+        *self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_looks(&self, looks: Looks) {
+        *self.looks.lock().unwrap_or_else(PoisonError::into_inner) = looks;
     }
 
     pub(crate) fn max_events(&self) -> usize {

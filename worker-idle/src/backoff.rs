@@ -1,46 +1,44 @@
-//! A short wait before a thread parks, while such waits cost less processor time than they save.
+//! A short wait before a thread parks, while such waits cost no processor time.
 //!
 //! A park and the wake-up that ends it cost as much processor time as hundreds of small tasks, and
 //! often work comes soon: from a thread that waits for this CPU, or from one that was just woken.
 //! So a worker without work may yield its CPU a few times before it parks, and look for work after
-//! each yield. A won wait saves the park. A lost wait is paid on top of it.
+//! each yield. A won wait saves the park and its wake-up. A lost wait is paid on top of them.
 //!
-//! # When a wait pays
+//! # When to wait
 //!
-//! A thread keeps three means, in which the newest value counts for an eighth: what share of its
-//! waits is *won*, what processor time a wait costs, and what processor time a park costs. Waits
-//! pay as long as
+//! Nobody knows beforehand what a wake-up costs: that depends on the machine, on who wakes, and on
+//! whether the CPU sleeps deeply. So a thread measures. It makes a *trial*: pairs of *rounds* of 32
+//! parks, one round with waits and one without. The cheaper round is the one in which the process
+//! spent less processor time for each piece of work. So the wake-ups that other threads of the
+//! process make count too.
 //!
-//! ```text
-//! cost of a wait < share of won waits * worth of a won wait
-//! ```
-//!
-//! | [`Wait`] | worth of a won wait |
-//! |---|---|
-//! | `Adaptive` | what a park costs, and half as much again: after a sleep the caches are cold |
-//! | `Latency` | 50 µs: so much processor time may be spent to save a wake-up's latency |
-//! | `Power` | nothing: there are no waits |
-//!
-//! | outcome of a wait | condition | the next wait |
+//! | state | waits | next state |
 //! |---|---|---|
-//! | *won* | a look found work in time | before the next park |
-//! | *lost* | no look found work | before the next park if waits pay; else after a pause of 2, 4, … 1,024 parks |
-//! | *late* | the wait took longer than 200 µs, whatever it found | after a pause of at least 64, 128, … 1,024 parks |
+//! | *resting* | before no park | after 16 parks at first, later after 512, 2,048, 8,192, 32,768 parks: trial |
+//! | *trial* | in each second round, as below | when waits were costlier in three pairs more than they were not: resting; in three fewer: waiting |
+//! | *waiting* | before parks, as below | after 4,096 parks: trial |
+//!
+//! A wait is *won* if a look found work in time, *lost* if no look did, and *late* if it took
+//! longer than 200 µs, whatever it found. Work often comes in bursts. So where this thread waits,
+//! it does so before each park after a won wait; after lost ones it leaves out 1, 3, 7, 15 or 31
+//! parks. A late wait ends in the state resting.
 //!
 //! # Rules
 //!
-//! 1. A wait yields and does not spin, so another thread that wants the CPU gets it. The time of
-//!    that thread is not part of the cost of the wait: a client on the same CPU may answer in it.
-//! 2. A wait ends after the worth of a won wait. So even before the means are known, a wait costs
-//!    no more than it can save.
-//! 3. A late wait is a loss, whatever it found: another thread kept the CPU meanwhile. If this
-//!    thread had parked instead, the system could have woken it on another CPU. Late waits become
-//!    rarer with each late wait. 64 won waits in a row forget one late wait.
-//! 4. The first wait is before the 16th park: a thread that parks only a few times gains nothing.
-//! 5. A reading of the thread's processor time is a system call. So it is read for each eighth wait
-//!    and each 64th park. Where the system does not tell it, a wait costs the time that it
-//!    takes, and a park 10 µs.
-use crate::thread_time;
+//! 1. A wait yields and does not spin, so another thread that wants the CPU gets it. If that is a
+//!    thread of another process, its time does not count in a trial: a client on the same CPU may
+//!    answer in it.
+//! 2. A wait ends after 50 µs: a park and its wake-up seldom cost more.
+//! 3. After a late wait this thread rests: another thread kept the CPU meanwhile. If this thread
+//!    had parked instead, the system could have woken it on another CPU. The first rest lasts for
+//!    64 parks at least, and each later one twice as long as the one before, up to 1,024 parks. 64
+//!    won waits in a row forget one late wait.
+//! 4. Where waits and parks cost the same, this thread waits: a won wait has the lower latency. If
+//!    other threads of the process use so much processor time that a trial is a coin's toss, then
+//!    what waits cost is small beside it.
+//! 5. A thread that parks only a few times makes no trial.
+use crate::process_time;
 use std::time::{Duration, Instant};
 use sync_shim::thread;
 
@@ -51,36 +49,36 @@ const LOOKS: u32 = if cfg!(any(selvedge_loom, selvedge_shuttle)) {
     20
 };
 
+/// The longest time of a wait.
+const LONGEST_WAIT: Duration = Duration::from_micros(50);
+
 /// A wait that takes longer than this is late.
 const LATE: Duration = Duration::from_micros(200);
 
-/// The first pause: the first wait is before the park with this number.
+/// The first trial begins with the park with this number.
 const FIRST: u32 = 16;
 
-/// The longest pause is two to this power.
-const LONGEST: u32 = 10;
+/// The number of parks in a round.
+const ROUND: u32 = 32;
 
-/// The pause after the first late wait is at least two to this power.
-const AFTER_LATE: u32 = 6;
+/// A trial ends when one outcome has so many pairs of rounds more than the other.
+const DECIDES: i8 = 3;
+
+/// The number of parks in the state waiting.
+const WAITING: u32 = 4_096;
+
+/// The shortest and the longest rest after a trial, in parks. Each rest lasts four times as long as
+/// the one before.
+const RESTS: (u32, u32) = (512, 32_768);
+
+/// The shortest and the longest rest after a late wait are two to this power.
+const RESTS_IF_LATE: (u32, u32) = (6, 10);
 
 /// So many won waits in a row forget one late wait.
 const FORGETS_LATE: u32 = 64;
 
-/// The cost of a park in nanoseconds, before one was measured.
-const PARK_COST: u32 = 10_000;
-
-/// The worth of a won wait under [`Wait::Latency`], and the largest cost that a mean counts, in
-/// nanoseconds.
-const MOST: u32 = 50_000;
-
-/// Measures one wait of so many.
-const MEASURED: u32 = 8;
-
-/// Measures one park of so many.
-const MEASURED_PARKS: u32 = 64;
-
-/// The share of won waits if all are won.
-const ALL: u32 = 1 << 16;
+/// The longest pause after a lost wait is two to this power.
+const LONGEST_PAUSE: u32 = 5;
 
 /// Sets what a thread may spend before it parks: see [`Backoff`].
 ///
@@ -93,17 +91,39 @@ const ALL: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Waits while that costs less processor time than it saves.
+    /// Waits while that costs no processor time, as trials tell.
     #[default]
     Adaptive,
-    /// Waits while a saved wake-up costs at most 50 µs of processor time.
+    /// Waits up to 50 µs before each park, unless a wait was late.
     Latency,
     /// Does not wait. Each time without work ends in a park.
     Power,
 }
 
-/// Decides whether a thread yields its CPU a few times before it parks, by what such waits cost
-/// and save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Resting,
+    Trial,
+    Waiting,
+}
+
+/// What the process spent in a round, and the work that was done for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spent {
+    time: Duration,
+    work: u32,
+}
+
+impl Spent {
+    /// Returns whether a piece of work cost more than in the other round, by 3 % at least.
+    fn is_costlier_than(self, other: Self) -> bool {
+        let cost = |of: Self, work: u32| of.time.as_nanos() * u128::from(work.max(1));
+        cost(self, other.work) * 33 > cost(other, self.work) * 34
+    }
+}
+
+/// Decides whether a thread yields its CPU a few times before it parks, by what parks with and
+/// without such waits cost.
 ///
 /// A park and the wake-up that ends it cost two threads as much as hundreds of small tasks. Often
 /// work comes soon: from a thread that waits for this CPU, or from one that was just woken. So a
@@ -134,45 +154,58 @@ pub enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     wait: Wait,
-    /// The next wait is before the park with this number from now. 0 and 1 are the next park.
-    pause: u32,
-    /// The last pause was two to this power. 0 if waits pay.
-    doublings: u32,
+    state: State,
+    /// The number of parks after which the state, or the round of a trial, ends. 0 and 1 are the
+    /// next park.
+    left: u32,
+    /// The length of the next rest after a trial.
+    rest: u32,
     /// The number of late waits that are not forgotten.
     late: u32,
     /// The number of waits that were won in a row.
     won_in_a_row: u32,
-    /// The share of waits that are won, of [`ALL`].
-    won: u32,
-    /// The mean cost of a wait in nanoseconds of processor time.
-    wait_cost: u32,
-    /// The mean cost of a park in nanoseconds of processor time.
-    park_cost: u32,
-    waits: u32,
-    parks: u32,
+    /// The next wait is before the park with this number from now, where waits are made at all. 0
+    /// and 1 are the next park.
+    pause: u32,
+    /// The last pause was two to this power. 0 after a won wait.
+    doublings: u32,
+    /// The number of the round in the trial, modulo 4.
+    round: u8,
+    /// The number of pairs of rounds in which waits were costlier, less the number of the others.
+    costlier: i8,
+    /// The processor time of the process when the round began, and the work of the round so far.
+    now: Spent,
+    /// What was spent in the first round of the pair.
+    first: Spent,
 }
 
 impl Backoff {
     /// Creates a state that knows of no waits yet.
     pub const fn new() -> Self {
+        const NOTHING: Spent = Spent {
+            time: Duration::ZERO,
+            work: 0,
+        };
         Self {
             wait: Wait::Adaptive,
-            pause: FIRST,
-            doublings: 0,
+            state: State::Resting,
+            left: FIRST,
+            rest: RESTS.0,
             late: 0,
             won_in_a_row: 0,
-            won: ALL,
-            wait_cost: 0,
-            park_cost: PARK_COST,
-            waits: 0,
-            parks: 0,
+            pause: 0,
+            doublings: 0,
+            round: 0,
+            costlier: 0,
+            now: NOTHING,
+            first: NOTHING,
         }
     }
 
     /// Creates a state in which even the first park is preceded by a wait.
     pub const fn eager() -> Self {
         Self {
-            pause: 0,
+            left: 0,
             ..Self::new()
         }
     }
@@ -189,28 +222,112 @@ impl Backoff {
         self.wait
     }
 
+    /// Counts further pieces of work that were done since the last park: tasks, jobs, events. A
+    /// trial compares what a piece of work costs. Each park counts as one piece, too.
+    #[inline]
+    pub fn add_work(&mut self, pieces: u32) {
+        self.now.work = self.now.work.saturating_add(pieces);
+    }
+
     /// Returns whether to [`wait`](Self::wait) before the coming park. Call it before each park.
+    ///
+    /// Once in 32 calls, at most, this reads the processor time of the process.
     #[inline]
     pub fn is_due(&mut self) -> bool {
-        self.pause = self.pause.saturating_sub(1);
-        self.pause == 0 && !matches!(self.wait, Wait::Power)
+        self.is_due_at(process_time::now)
+    }
+
+    /// Does what [`is_due`](Self::is_due) does. `time` returns the processor time of the process.
+    #[inline]
+    fn is_due_at(&mut self, time: impl FnOnce() -> Duration) -> bool {
+        self.now.work = self.now.work.saturating_add(1);
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            self.end(time);
+        }
+        let may = match (self.wait, self.state) {
+            (Wait::Power, _) | (_, State::Resting) => false,
+            (_, State::Waiting) => true,
+            // With, without, without, with: so a load that grows favours neither.
+            (_, State::Trial) => matches!(self.round, 0 | 3),
+        };
+        if may {
+            self.pause = self.pause.saturating_sub(1);
+        }
+        may && self.pause == 0
+    }
+
+    /// Ends the state, or the round of a trial. `time` returns the processor time of the process.
+    #[cold]
+    fn end(&mut self, time: impl FnOnce() -> Duration) {
+        match self.wait {
+            Wait::Adaptive => {}
+            Wait::Latency => return self.begin(State::Waiting, WAITING),
+            Wait::Power => return self.begin(State::Resting, WAITING),
+        }
+        if self.state != State::Trial {
+            self.round = 0;
+            self.costlier = 0;
+            self.begin(State::Trial, ROUND);
+            self.now = Spent {
+                time: time(),
+                work: 0,
+            };
+            return;
+        }
+        let now = time();
+        let spent = Spent {
+            time: now.saturating_sub(self.now.time),
+            work: self.now.work,
+        };
+        self.now = Spent { time: now, work: 0 };
+        let with = matches!(self.round, 0 | 3);
+        if self.round % 2 == 0 {
+            self.first = spent;
+        } else {
+            let costlier = if with {
+                spent.is_costlier_than(self.first)
+            } else {
+                self.first.is_costlier_than(spent)
+            };
+            self.costlier += if costlier { 1 } else { -1 };
+        }
+        self.round = (self.round + 1) % 4;
+        self.left = ROUND;
+        if self.costlier == DECIDES {
+            self.rest();
+        } else if self.costlier == -DECIDES {
+            self.rest = RESTS.0;
+            self.begin(State::Waiting, WAITING);
+        }
+    }
+
+    fn begin(&mut self, state: State, parks: u32) {
+        self.state = state;
+        self.left = parks;
+    }
+
+    /// Rests for longer than the last time.
+    fn rest(&mut self) {
+        self.begin(State::Resting, self.rest);
+        self.rest = RESTS.1.min(4 * self.rest);
     }
 
     /// Yields the CPU and then calls `look`, up to 20 times. The wait ends early if a look returns
-    /// true, or if it has taken as long as a won wait is worth.
+    /// true, or after 50 µs.
     ///
     /// Returns what the last look found. Takes some microseconds if no other thread wants the CPU.
     pub fn wait(&mut self, look: impl FnMut() -> bool) -> bool {
-        let (mut looks, limit) = (0, self.longest());
+        let mut looks = 0;
         let goes_on = |begun: Instant| {
             looks += 1;
-            looks <= LOOKS && (looks == 1 || !has_passed(limit, begun))
+            looks <= LOOKS && (looks == 1 || !has_passed(LONGEST_WAIT, begun))
         };
-        self.measure_wait(|backoff| backoff.wait_while(goes_on, look))
+        self.wait_while(goes_on, look)
     }
 
-    /// Waits as [`wait`](Self::wait) does, but bounds the wait by this `limit` instead of by a
-    /// number of looks. Use it if a look is a system call.
+    /// Waits as [`wait`](Self::wait) does, but bounds the wait by this `limit`, and by 50 µs,
+    /// instead of by a number of looks. Use it if a look is a system call.
     ///
     /// The rules are those of [`wait`](Self::wait), except that the first look comes before the
     /// first yield.
@@ -223,64 +340,12 @@ impl Backoff {
     /// assert!(!backoff.wait_for(Duration::from_micros(20), || false));
     /// ```
     pub fn wait_for(&mut self, limit: Duration, mut look: impl FnMut() -> bool) -> bool {
-        let limit = limit.min(self.longest());
-        self.measure_wait(|backoff| {
-            if look() {
-                backoff.won();
-                return true;
-            }
-            backoff.wait_while(|begun| begun.elapsed() < limit, look)
-        })
-    }
-
-    /// Parks by `park`, and measures some of these parks. Without this call a park counts as 10 µs
-    /// of processor time.
-    ///
-    /// ```
-    /// use std::{thread, time::Duration};
-    ///
-    /// let mut backoff = worker_idle::Backoff::new();
-    /// backoff.park(|| thread::park_timeout(Duration::from_millis(1)));
-    /// ```
-    pub fn park<R>(&mut self, park: impl FnOnce() -> R) -> R {
-        self.parks = self.parks.wrapping_add(1);
-        let is_measured = thread_time::EXISTS && self.parks % MEASURED_PARKS == 1;
-        if !is_measured || self.wait != Wait::Adaptive {
-            return park();
+        if look() {
+            self.won();
+            return true;
         }
-        let (parked, cost) = thread_time::of(park);
-        count(&mut self.park_cost, cost);
-        parked
-    }
-
-    /// The longest time of a wait (rule 2).
-    fn longest(&self) -> Duration {
-        Duration::from_nanos(self.worth().into())
-    }
-
-    /// The worth of a won wait in nanoseconds.
-    fn worth(&self) -> u32 {
-        match self.wait {
-            Wait::Adaptive => self.park_cost + self.park_cost / 2,
-            Wait::Latency => MOST,
-            Wait::Power => 0,
-        }
-    }
-
-    fn pays(&self) -> bool {
-        let saves = u64::from(self.won) * u64::from(self.worth()) / u64::from(ALL);
-        u64::from(self.wait_cost) < saves
-    }
-
-    fn measure_wait(&mut self, wait: impl FnOnce(&mut Self) -> bool) -> bool {
-        self.waits = self.waits.wrapping_add(1);
-        // A wait after a pause decides for long, so it is measured.
-        if self.waits % MEASURED != 1 && self.doublings == 0 {
-            return wait(self);
-        }
-        let (found, cost) = thread_time::of(|| wait(self));
-        count(&mut self.wait_cost, cost);
-        found
+        let limit = limit.min(LONGEST_WAIT);
+        self.wait_while(|begun| begun.elapsed() < limit, look)
     }
 
     fn wait_while(
@@ -306,41 +371,30 @@ impl Backoff {
     }
 
     fn won(&mut self) {
-        self.won += (ALL - self.won) / 8;
+        self.doublings = 0;
         self.won_in_a_row += 1;
         if self.won_in_a_row == FORGETS_LATE {
             self.won_in_a_row = 0;
             self.late = self.late.saturating_sub(1);
         }
-        if self.pays() {
-            self.doublings = 0;
-        }
     }
 
     fn lost(&mut self) {
-        self.won -= self.won.div_ceil(8);
         self.won_in_a_row = 0;
-        if self.pays() {
-            self.doublings = 0;
-            return;
+        if self.wait == Wait::Adaptive {
+            self.doublings = LONGEST_PAUSE.min(self.doublings + 1);
+            self.pause = 1 << self.doublings;
         }
-        self.doublings = LONGEST.min(self.doublings + 1);
-        self.pause = 1 << self.doublings;
     }
 
-    /// Updates the state after a late wait (rule 3).
+    /// Rests after a late wait (rule 3).
     fn late(&mut self) {
         self.won_in_a_row = 0;
-        self.doublings = LONGEST.min((AFTER_LATE + self.late).max(self.doublings + 1));
-        self.late = (self.late + 1).min(LONGEST - AFTER_LATE);
-        self.pause = 1 << self.doublings;
+        let (shortest, longest) = RESTS_IF_LATE;
+        let rest = (shortest + self.late).min(longest);
+        self.late = (self.late + 1).min(longest - shortest);
+        self.begin(State::Resting, 1 << rest);
     }
-}
-
-/// Counts a cost for a mean.
-fn count(mean: &mut u32, cost: Duration) {
-    let cost = cost.min(Duration::from_nanos(MOST.into())).subsec_nanos();
-    *mean = *mean - *mean / 8 + cost / 8;
 }
 
 /// Yields, except in a model. If a model yielded here, the checker would always run another thread

@@ -15,9 +15,9 @@ mod counts;
 mod idle;
 pub mod park;
 #[cfg(feature = "std")]
-mod spin;
+mod process_time;
 #[cfg(feature = "std")]
-mod thread_time;
+mod spin;
 mod watch;
 
 #[cfg(feature = "std")]

@@ -20,7 +20,7 @@ const MOST: &[(&str, usize)] = &[
     ("task-header", 4),
     ("task-set", 5),
     ("coop-budget", 3),
-    ("worker-idle", 4), // With libc, for the processor time of a thread.
+    ("worker-idle", 4), // With libc, for the processor time of the process.
     ("worker-queue", 5),
     ("blocking-threads", 3),
     ("blocking-fs", 5),

@@ -62,6 +62,9 @@ impl Core {
     pub(crate) fn backoff(&self) -> bool {
         let shared = &self.shared;
         let mut backoff = self.idle_state.backoff.get();
+        let polls = self.counters().polls.get();
+        let polled = polls - self.idle_state.polls_before.replace(polls);
+        backoff.add_work(u32::try_from(polled).unwrap_or(u32::MAX));
         let waits =
             backoff.is_due() && (self.idle_state.searching.get() || shared.idle.try_search()) && {
                 self.idle_state.searching.set(true);

@@ -1,100 +1,175 @@
 use super::*;
 
-/// Returns how many of `sleeps` parks have a wait before them. `wins` says whether a wait finds
-/// work.
-fn waits(backoff: &mut Backoff, sleeps: u32, mut wins: impl FnMut(u32) -> bool) -> u32 {
-    let mut waits = 0;
-    for _ in 0..sleeps {
-        if backoff.is_due() {
-            waits += 1;
-            if wins(waits) {
-                backoff.won();
-            } else {
-                backoff.lost();
-            }
+/// A thread that parks again and again, and the processor time that its process has used.
+struct Parks {
+    backoff: Backoff,
+    used: Duration,
+    waits: u32,
+}
+
+impl Parks {
+    fn new(backoff: Backoff) -> Self {
+        Self {
+            backoff,
+            used: Duration::ZERO,
+            waits: 0,
         }
     }
-    waits
+
+    /// Parks so many times. A wait takes this number of microseconds. `wins` says for the wait with
+    /// this number whether it finds work. A park without a won wait takes 20 µs, and its work 10 µs.
+    fn run(&mut self, parks: u32, cost: u64, mut wins: impl FnMut(u32) -> bool) -> u32 {
+        let before = self.waits;
+        for _ in 0..parks {
+            let used = self.used;
+            self.used += Duration::from_micros(10);
+            let mut won = false;
+            if self.backoff.is_due_at(|| used) {
+                self.waits += 1;
+                self.used += Duration::from_micros(cost);
+                won = wins(self.waits);
+                if won {
+                    self.backoff.won();
+                } else {
+                    self.backoff.lost();
+                }
+            }
+            if !won {
+                self.used += Duration::from_micros(20);
+            }
+        }
+        self.waits - before
+    }
+}
+
+/// Parks until a trial or two have ended.
+const TRIALS: u32 = 2_000;
+
+#[test]
+fn waits_that_cost_less_than_the_parks_they_save_are_always_made() {
+    let mut parks = Parks::new(Backoff::new());
+    parks.run(TRIALS, 15, |_| true);
+    assert_eq!(parks.backoff.state, State::Waiting);
+    assert_eq!(parks.run(1_000, 15, |_| true), 1_000);
 }
 
 #[test]
-fn wait_that_never_pays_happens_once_in_1024_sleeps() {
-    let mut backoff = Backoff::new();
-    waits(&mut backoff, 10_000, |_| false);
-    let later = waits(&mut backoff, 100_000, |_| false);
-    assert!((97..=98).contains(&later), "{later}");
+fn waits_that_cost_more_than_the_parks_they_save_are_made_in_trials_only() {
+    let mut parks = Parks::new(Backoff::new());
+    parks.run(TRIALS, 25, |_| true);
+    assert_eq!(parks.backoff.state, State::Resting);
+    // A trial of three pairs has 96 waits, and comes after rests of up to 32,768 parks.
+    parks.run(100_000, 25, |_| true);
+    let waits = parks.run(10 * 32_960, 25, |_| true);
+    assert!((9 * 96..=11 * 96).contains(&waits), "{waits}");
 }
 
-/// The costs of waits and parks that a test assumes, in nanoseconds.
-fn with_costs(wait_cost: u32, park_cost: u32) -> Backoff {
-    Backoff {
-        wait_cost,
-        park_cost,
-        ..Backoff::new()
+#[test]
+fn waits_that_cost_as_much_as_parks_are_made() {
+    let mut parks = Parks::new(Backoff::new());
+    parks.run(TRIALS, 20, |_| true);
+    assert_eq!(parks.backoff.state, State::Waiting);
+}
+
+/// Every other wait is lost, so a wait pays up to 10 µs.
+#[test]
+fn trial_counts_the_waits_that_are_lost() {
+    for (cost, state) in [(6, State::Waiting), (15, State::Resting)] {
+        let mut parks = Parks::new(Backoff::new());
+        parks.run(TRIALS, cost, |wait| wait % 2 == 0);
+        assert_eq!(parks.backoff.state, state, "{cost}");
     }
 }
 
 #[test]
-fn wait_that_costs_less_than_it_saves_always_happens() {
-    let mut backoff = with_costs(2_000, 10_000);
-    let made = waits(&mut backoff, 10_000, |wait| wait % 3 == 1);
-    assert_eq!(made, 10_000 - FIRST + 1);
+fn work_in_batches_is_weighed_by_its_pieces() {
+    let mut parks = Parks::new(Backoff::new());
+    // Without waits, each park has two pieces of work at once. So 20 µs and twice 10 µs are less
+    // for a piece than the 25 µs with a wait.
+    let mut used = Duration::ZERO;
+    for _ in 0..TRIALS {
+        let now = used;
+        if parks.backoff.is_due_at(|| now) {
+            parks.backoff.won();
+            used += Duration::from_micros(15 + 10);
+        } else {
+            parks.backoff.add_work(1);
+            used += Duration::from_micros(20 + 2 * 10);
+        }
+    }
+    assert_eq!(parks.backoff.state, State::Resting);
 }
 
 #[test]
-fn wait_that_costs_more_than_it_saves_happens_seldom() {
-    let mut backoff = with_costs(6_000, 10_000);
-    let made = waits(&mut backoff, 10_000, |wait| wait % 3 == 1);
-    assert!(made < 300, "{made}");
+fn load_that_changes_is_noticed_by_the_next_trial() {
+    let mut parks = Parks::new(Backoff::new());
+    parks.run(100_000, 25, |_| true);
+    parks.run(32_768 + TRIALS, 15, |_| true);
+    assert_eq!(parks.backoff.state, State::Waiting);
+    parks.run(WAITING + TRIALS, 25, |_| true);
+    assert_eq!(parks.backoff.state, State::Resting);
 }
 
 #[test]
-fn waits_that_begin_to_pay_happen_before_each_park_soon() {
-    let mut backoff = with_costs(6_000, 10_000);
-    waits(&mut backoff, 10_000, |_| false);
-    waits(&mut backoff, 1_024 + 8, |_| true);
-    assert_eq!(waits(&mut backoff, 100, |_| true), 100);
+fn lost_waits_are_followed_by_pauses_of_up_to_31_parks() {
+    let mut backoff = Backoff::eager();
+    let mut left_out = || {
+        let mut parks = 0;
+        while !backoff.is_due_at(|| Duration::ZERO) {
+            parks += 1;
+        }
+        backoff.state = State::Waiting;
+        backoff.left = WAITING;
+        backoff.lost();
+        parks
+    };
+    let pauses: Vec<u32> = (0..8).map(|_| left_out()).collect();
+    assert_eq!(pauses, [0, 1, 3, 7, 15, 31, 31, 31]);
+    while !backoff.is_due_at(|| Duration::ZERO) {}
+    backoff.won();
+    assert!(backoff.is_due_at(|| Duration::ZERO));
 }
 
 #[test]
-fn latency_is_worth_50_microseconds_and_power_nothing() {
-    let mut backoff = with_costs(6_000, 10_000).with(Wait::Latency);
-    let made = waits(&mut backoff, 10_000, |wait| wait % 3 == 1);
-    assert_eq!(made, 10_000 - FIRST + 1);
-    assert_eq!(waits(&mut backoff.with(Wait::Power), 10_000, |_| true), 0);
+fn latency_always_waits_and_power_never() {
+    let wins = |_| false;
+    let mut parks = Parks::new(Backoff::eager().with(Wait::Latency));
+    assert_eq!(parks.run(10_000, 40, wins), 10_000);
+    let mut parks = Parks::new(Backoff::eager().with(Wait::Power));
+    assert_eq!(parks.run(100_000, 0, wins), 0);
 }
 
-/// On any machine: a thread that the system has descheduled and woken has run code of the system
-/// meanwhile.
+/// On any machine: a thread that computes uses processor time, and one that sleeps does not.
 #[cfg(unix)]
 #[test]
-fn parks_that_sleep_cost_processor_time_and_others_do_not() {
-    let mut backoff = with_costs(0, 0);
-    for _ in 0..MEASURED_PARKS {
-        backoff.park(|| std::thread::sleep(Duration::from_millis(1)));
+fn processor_time_of_the_process_grows_while_a_thread_computes() {
+    let before = process_time::now();
+    let begun = Instant::now();
+    while process_time::now() == before {
+        assert!(begun.elapsed() < Duration::from_secs(10));
     }
-    assert!(backoff.park_cost > 0);
-    let before = backoff.park_cost;
-    backoff.park_cost = MOST;
-    for _ in 0..40 * MEASURED_PARKS {
-        backoff.park(|| {});
-    }
-    assert!(backoff.park_cost < MOST, "{before}");
 }
 
 #[test]
-fn wait_ends_after_the_worth_of_a_won_wait() {
-    let mut backoff = with_costs(0, 1).with(Wait::Adaptive);
+fn thread_that_parks_fifteen_times_makes_no_wait() {
+    let mut parks = Parks::new(Backoff::new());
+    assert_eq!(parks.run(FIRST - 1, 0, |_| true), 0);
+    assert_eq!(parks.run(1, 0, |_| true), 1);
+}
+
+#[test]
+fn wait_ends_after_50_microseconds() {
     let (mut looks, begun) = (0, Instant::now());
-    assert!(!backoff.wait_for(Duration::from_secs(1), || {
+    assert!(!Backoff::eager().wait_for(Duration::from_secs(1), || {
         looks += 1;
+        std::thread::sleep(Duration::from_micros(60));
         false
     }));
-    assert!(begun.elapsed() < Duration::from_millis(500) && looks < 10);
+    assert!(begun.elapsed() < Duration::from_millis(500) && looks <= 2);
 }
 
 #[test]
-fn late_waits_pause_for_64_to_1024_sleeps_and_are_forgotten() {
+fn late_waits_pause_for_64_to_1024_parks_and_are_forgotten() {
     let mut backoff = Backoff::eager();
     assert!(backoff.is_due());
     let late = |backoff: &mut Backoff| {
@@ -103,10 +178,13 @@ fn late_waits_pause_for_64_to_1024_sleeps_and_are_forgotten() {
             true
         }));
     };
-    for pause in [64, 128, 256, 512, 1024, 1024] {
-        late(&mut backoff);
-        assert_eq!(waits(&mut backoff, pause - 1, |_| true), 0);
+    let rests = |backoff: &mut Backoff, parks: u32| {
+        assert!((1..parks).all(|_| !backoff.is_due()));
         assert!(backoff.is_due());
+    };
+    for rest in [64, 128, 256, 512, 1024, 1024] {
+        late(&mut backoff);
+        rests(&mut backoff, rest);
         // One won wait is not enough.
         backoff.won();
     }
@@ -114,7 +192,7 @@ fn late_waits_pause_for_64_to_1024_sleeps_and_are_forgotten() {
         backoff.won();
     }
     late(&mut backoff);
-    assert_eq!(waits(&mut backoff, 256 - 1, |_| true), 0);
+    rests(&mut backoff, 256);
 }
 
 #[test]
@@ -125,7 +203,7 @@ fn wait_ends_when_work_is_found_or_after_its_looks() {
             looks += 1;
             looks == at
         });
-        // A late wait may end after fewer looks.
+        // A late wait may end after fewer looks, as may one that takes 50 µs.
         assert!(looks <= at.min(LOOKS));
         assert_eq!(found, looks == at);
     }
