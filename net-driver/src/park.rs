@@ -360,7 +360,7 @@ pub(crate) struct Looks {
 impl Looks {
     pub(crate) const fn new() -> Self {
         Self {
-            backoff: Backoff::new(),
+            backoff: Backoff::new().with_trials(),
             batch: Batch { mean: 0 },
         }
     }

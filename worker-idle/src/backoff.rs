@@ -1,4 +1,4 @@
-//! A short wait before a thread parks, while such waits cost no processor time.
+//! A short wait before a thread parks, while such waits pay for themselves.
 //!
 //! A park and the wake-up that ends it cost as much processor time as hundreds of small tasks, and
 //! often work comes soon: from a thread that waits for this CPU, or from one that was just woken.
@@ -7,22 +7,24 @@
 //!
 //! # When to wait
 //!
-//! Nobody knows beforehand what a wake-up costs: that depends on the machine, on who wakes, and on
-//! whether the CPU sleeps deeply. So a thread measures. It makes a *trial*: pairs of *rounds* of 32
-//! parks, one round with waits and one without. The cheaper round is the one in which the process
-//! spent less processor time for each piece of work. So the wake-ups that other threads of the
-//! process make count too.
+//! A wait is *won* if a look found work in time, *lost* if no look did, and *late* if it took
+//! longer than 200 µs, whatever it found. Work often comes in bursts. So a thread waits before each
+//! park after a won wait. After lost ones it leaves out 1, 3, 7, 15 or 31 parks.
+//!
+//! This suffices where a look costs little. Where each look is a system call, a thread may also
+//! make *trials* ([`Backoff::with_trials`]). Nobody knows beforehand what a wake-up costs: that
+//! depends on the machine, on who wakes, and on whether the CPU sleeps deeply. So a trial measures
+//! it, in pairs of *rounds* of 32 parks: one round with waits as above, and one without. The
+//! cheaper round is the one in which the process spent less processor time for each piece of work.
+//! So the wake-ups that other threads of the process make count too.
 //!
 //! | state | waits | next state |
 //! |---|---|---|
-//! | *resting* | before no park | after 16 parks at first, later after 512, 2,048, 8,192, 32,768 parks: trial |
-//! | *trial* | in each second round, as below | when waits were costlier in three pairs more than they were not: resting; in three fewer: waiting |
-//! | *waiting* | before parks, as below | after 4,096 parks: trial |
+//! | *resting* | before no park | after 16 parks at first, later after 512, 2,048, 8,192, 32,768 parks: trial, or waiting for a thread without trials |
+//! | *trial* | in each second round | when waits were costlier in three pairs more than they were not: resting; in three fewer: waiting |
+//! | *waiting* | before parks, as above | after 4,096 parks: trial, or waiting |
 //!
-//! A wait is *won* if a look found work in time, *lost* if no look did, and *late* if it took
-//! longer than 200 µs, whatever it found. Work often comes in bursts. So where this thread waits,
-//! it does so before each park after a won wait; after lost ones it leaves out 1, 3, 7, 15 or 31
-//! parks. A late wait ends in the state resting.
+//! A late wait ends in the state resting.
 //!
 //! # Rules
 //!
@@ -91,7 +93,7 @@ const LONGEST_PAUSE: u32 = 5;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Waits while that costs no processor time, as trials tell.
+    /// Waits while waits find work, and cost no processor time where trials are made.
     #[default]
     Adaptive,
     /// Waits up to 50 µs before each park, unless a wait was late.
@@ -122,8 +124,8 @@ impl Spent {
     }
 }
 
-/// Decides whether a thread yields its CPU a few times before it parks, by what parks with and
-/// without such waits cost.
+/// Decides whether a thread yields its CPU a few times before it parks, by what such waits have
+/// brought so far.
 ///
 /// A park and the wake-up that ends it cost two threads as much as hundreds of small tasks. Often
 /// work comes soon: from a thread that waits for this CPU, or from one that was just woken. So a
@@ -154,6 +156,7 @@ impl Spent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     wait: Wait,
+    makes_trials: bool,
     state: State,
     /// The number of parks after which the state, or the round of a trial, ends. 0 and 1 are the
     /// next park.
@@ -188,6 +191,7 @@ impl Backoff {
         };
         Self {
             wait: Wait::Adaptive,
+            makes_trials: false,
             state: State::Resting,
             left: FIRST,
             rest: RESTS.0,
@@ -208,6 +212,13 @@ impl Backoff {
             left: 0,
             ..Self::new()
         }
+    }
+
+    /// Makes trials, which compare parks with waits and without. Use it if a look is a system call.
+    #[must_use]
+    pub const fn with_trials(mut self) -> Self {
+        self.makes_trials = true;
+        self
     }
 
     /// Sets what a wait may spend.
@@ -231,7 +242,7 @@ impl Backoff {
 
     /// Returns whether to [`wait`](Self::wait) before the coming park. Call it before each park.
     ///
-    /// Once in 32 calls, at most, this reads the processor time of the process.
+    /// With trials this reads the processor time of the process, once in 32 calls at most.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         self.is_due_at(process_time::now)
@@ -261,8 +272,8 @@ impl Backoff {
     #[cold]
     fn end(&mut self, time: impl FnOnce() -> Duration) {
         match self.wait {
-            Wait::Adaptive => {}
-            Wait::Latency => return self.begin(State::Waiting, WAITING),
+            Wait::Adaptive if self.makes_trials => {}
+            Wait::Adaptive | Wait::Latency => return self.begin(State::Waiting, WAITING),
             Wait::Power => return self.begin(State::Resting, WAITING),
         }
         if self.state != State::Trial {

@@ -23,9 +23,10 @@
 //!    mask. The last searcher that finds work checks whether a watcher is wanted and there is none.
 //!    If so, and if a place is filled, the searcher wakes another sleeper.
 //! 4. Once several looks in a row found no filled place, the watcher gives up: it withdraws the
-//!    request for a watcher, and looks once more after that. If it is woken before that look, it
-//!    requests a watcher.
-//! 5. A worker's next watch may continue where its last watch stopped, by its [`WatchState`].
+//!    request for a watcher, and looks once more after that. If it is notified before that look, it
+//!    requests a watcher. If it wakes for an event of its own, it looks at once.
+//! 5. A worker's next watch may continue where its last watch stopped, by its [`WatchState`]: so
+//!    events that end each sleep of the watcher before a look do not keep the watch from its end.
 //!
 //! # Why no filled place is forgotten
 //!
@@ -47,8 +48,8 @@
 //! - The watcher leaves for work, finds none, and looks as the last searcher.
 //! - The watcher leaves for work, and another worker stops as the last searcher. That worker may
 //!   still see the watcher, and then does not look.
-//! - The watcher gives up, and its sleep before the last look ends at once. A sleep may end without
-//!   a reason ([`Watch::record_look`] counts the look nevertheless). After a full interval the look
+//! - The watcher gives up, and its sleep before the last look ends at once, without a reason or for
+//!   an event ([`Watch::record_look`] counts the look nevertheless). After a full interval the look
 //!   sees the place.
 //!
 //! The place then waits for the worker that empties it, or for the next look by any watcher or last
@@ -67,8 +68,9 @@ const PATIENCE: u32 = 6;
 
 /// The progress of a watch. The default is the beginning of a watch.
 ///
-/// Each worker keeps one state. The worker [forgets](Watch::forget) the state when something other
-/// than a look ends the worker's sleep.
+/// Each worker keeps one state. The worker [forgets](Watch::forget) the state when a notification
+/// ends the worker's sleep, or a look finds work. After a sleep that ended for another reason, the
+/// next sleep may continue the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchState {
     limit: Duration,
@@ -149,7 +151,13 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Forgets the state of a watch, after something other than a look ended the worker's sleep.
+    /// Returns whether the watcher has given up: its next look is the last one (rule 4).
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// Forgets the state of a watch, after a notification ended the worker's sleep, or a look found
+    /// work.
     ///
     /// Do not call it while a watch with this state is in progress.
     pub fn forget(idle: &Idle, state: &Cell<WatchState>) {

@@ -25,8 +25,6 @@ pub(crate) struct IdleState {
     pub(crate) owes_unpark: Cell<bool>,
     /// Whether a short wait before a park pays.
     pub(crate) backoff: Cell<Backoff>,
-    /// The worker's count of polls before the last park.
-    pub(crate) polls_before: Cell<u64>,
     /// The progress of the last watch, unless a notification ended it.
     pub(crate) watch: Cell<WatchState>,
     /// The contents of the workers' slots at this watcher's last look.
@@ -45,7 +43,6 @@ impl IdleState {
             asleep: Cell::new(false),
             owes_unpark: Cell::new(false),
             backoff: Cell::new(backoff),
-            polls_before: Cell::new(0),
             watch: Cell::new(WatchState::default()),
             seen: Cell::new(Vec::new()),
             looked_at: Cell::new(None),

@@ -62,9 +62,6 @@ impl Core {
     pub(crate) fn backoff(&self) -> bool {
         let shared = &self.shared;
         let mut backoff = self.idle_state.backoff.get();
-        let polls = self.counters().polls.get();
-        let polled = polls - self.idle_state.polls_before.replace(polls);
-        backoff.add_work(u32::try_from(polled).unwrap_or(u32::MAX));
         let waits =
             backoff.is_due() && (self.idle_state.searching.get() || shared.idle.try_search()) && {
                 self.idle_state.searching.set(true);
@@ -148,7 +145,9 @@ impl Core {
             // The notified worker found no work, and is not needed as a watcher.
             self.counters().false_wakes.add(1);
         }
-        let task = loop {
+        // The interval may have passed while the worker was awake. A model has no intervals.
+        let mut task = HAS_CLOCK.then(|| self.look_if_due(&mut watch)).flatten();
+        while task.is_none() {
             let look = watch.as_ref().map(|watch| self.until_look(watch));
             match [look, patience.limit()].into_iter().flatten().min() {
                 None => park.park(),
@@ -157,35 +156,59 @@ impl Core {
             if shared.idle.was_notified(self.index) {
                 self.counters().unparks.add(1);
                 self.idle_state.note_notified(self.counters().polls.get());
-                break None;
+                self.forget_watch();
+                break;
             }
             let has_own = || park.has_events() || self.has_releases() || self.has_mail();
             if has_own() || shared.has_work() || shared.is_closing() {
-                break None;
-            }
-            if let Some(at) = &mut watch {
-                // A park may end early, without a reason or for an event.
-                if self.until_look(at).is_zero() || !HAS_CLOCK {
-                    match self.look_at_slots() {
-                        Ok(aged) => {
-                            self.counters().slot_steals.add(1);
-                            break Some(aged);
-                        }
-                        Err(filled) if at.record_look(filled) => {}
-                        Err(_) => watch = None,
-                    }
-                    self.note_look();
+                // The watch goes on in the next sleep. Its last look cannot wait for that.
+                if watch.as_ref().is_some_and(Watch::is_leaving) {
+                    task = self.look_as_watcher(&mut watch);
                 }
-            } else {
+                break;
+            }
+            if watch.is_none() {
                 self.counters().false_wakes.add(1);
             }
+            task = self.look_if_due(&mut watch);
             if let Patience::Once(_) = patience {
-                return None; // The next sleep continues this sleep.
+                break; // The next sleep continues this sleep.
             }
-        };
+        }
         drop(watch);
-        self.forget_watch();
+        if task.is_some() {
+            self.forget_watch();
+        }
         task
+    }
+
+    /// Looks at the slots if the watcher's next look is due. Returns the task of an aged slot.
+    fn look_if_due(&self, watch: &mut Option<Watch<'_>>) -> Option<Task> {
+        let until_look = self.until_look(watch.as_ref()?);
+        let is_due = until_look.is_zero() || !HAS_CLOCK;
+        is_due.then(|| self.look_as_watcher(watch))?
+    }
+
+    /// Looks at the slots. Returns the task of an aged slot. The watch ends with its last look.
+    fn look_as_watcher(&self, watch: &mut Option<Watch<'_>>) -> Option<Task> {
+        match self.look_at_slots() {
+            Ok(aged) => {
+                self.counters().slot_steals.add(1);
+                return Some(aged);
+            }
+            Err(filled)
+                if watch
+                    .as_mut()
+                    .is_some_and(|watch| watch.record_look(filled)) =>
+            {
+                self.note_look();
+            }
+            Err(_) => {
+                *watch = None;
+                self.idle_state.looked_at.set(None);
+            }
+        }
+        None
     }
 
     /// Notes that this watcher has just begun its watch, or has looked.

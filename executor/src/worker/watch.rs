@@ -8,8 +8,9 @@
 //!
 //! [`Watch`] says which sleeper looks, and when. The *places* in the rules of `Watch` are the
 //! slots. A park may end early, without a reason or for an event; the watcher looks only once the
-//! interval of its watch has passed since its last look. A driven worker returns to its caller at
-//! each look. The worker's next sleep continues the watch, unless the watch has ended.
+//! interval of its watch has passed since its last look. The worker's next sleep continues the
+//! watch, unless the watch has ended. So the watch ends in time also if events end each sleep. A
+//! driven worker returns to its caller at each look.
 //!
 //! A task that an event wakes between two polls uses no slot: the worker takes it next
 //! ([`WorkerQueue::between_items`](worker_queue::WorkerQueue::between_items)). So the events of a
@@ -35,8 +36,14 @@ impl Core {
     /// Begins or continues a watch, if this worker is to watch. The worker has announced its sleep.
     pub(crate) fn watch(&self) -> Option<Watch<'_>> {
         let shared = &self.shared;
-        let watches = shared.watches_slots();
-        watches.then(|| Watch::begin(&shared.idle, self.index, &self.idle_state.watch))?
+        let begin = || Watch::begin(&shared.idle, self.index, &self.idle_state.watch);
+        let watch = shared.watches_slots().then(begin).flatten();
+        if watch.is_none() {
+            // No watcher is wanted, or another worker watches.
+            self.idle_state.watch.take();
+            self.idle_state.looked_at.set(None);
+        }
+        watch
     }
 
     /// Takes a task from an aged slot. Returns the task, or else whether any slot is filled.

@@ -47,7 +47,7 @@ const TRIALS: u32 = 2_000;
 
 #[test]
 fn waits_that_cost_less_than_the_parks_they_save_are_always_made() {
-    let mut parks = Parks::new(Backoff::new());
+    let mut parks = Parks::new(Backoff::new().with_trials());
     parks.run(TRIALS, 15, |_| true);
     assert_eq!(parks.backoff.state, State::Waiting);
     assert_eq!(parks.run(1_000, 15, |_| true), 1_000);
@@ -55,7 +55,7 @@ fn waits_that_cost_less_than_the_parks_they_save_are_always_made() {
 
 #[test]
 fn waits_that_cost_more_than_the_parks_they_save_are_made_in_trials_only() {
-    let mut parks = Parks::new(Backoff::new());
+    let mut parks = Parks::new(Backoff::new().with_trials());
     parks.run(TRIALS, 25, |_| true);
     assert_eq!(parks.backoff.state, State::Resting);
     // A trial of three pairs has 96 waits, and comes after rests of up to 32,768 parks.
@@ -66,7 +66,7 @@ fn waits_that_cost_more_than_the_parks_they_save_are_made_in_trials_only() {
 
 #[test]
 fn waits_that_cost_as_much_as_parks_are_made() {
-    let mut parks = Parks::new(Backoff::new());
+    let mut parks = Parks::new(Backoff::new().with_trials());
     parks.run(TRIALS, 20, |_| true);
     assert_eq!(parks.backoff.state, State::Waiting);
 }
@@ -75,7 +75,7 @@ fn waits_that_cost_as_much_as_parks_are_made() {
 #[test]
 fn trial_counts_the_waits_that_are_lost() {
     for (cost, state) in [(6, State::Waiting), (15, State::Resting)] {
-        let mut parks = Parks::new(Backoff::new());
+        let mut parks = Parks::new(Backoff::new().with_trials());
         parks.run(TRIALS, cost, |wait| wait % 2 == 0);
         assert_eq!(parks.backoff.state, state, "{cost}");
     }
@@ -83,7 +83,7 @@ fn trial_counts_the_waits_that_are_lost() {
 
 #[test]
 fn work_in_batches_is_weighed_by_its_pieces() {
-    let mut parks = Parks::new(Backoff::new());
+    let mut parks = Parks::new(Backoff::new().with_trials());
     // Without waits, each park has two pieces of work at once. So 20 µs and twice 10 µs are less
     // for a piece than the 25 µs with a wait.
     let mut used = Duration::ZERO;
@@ -102,7 +102,7 @@ fn work_in_batches_is_weighed_by_its_pieces() {
 
 #[test]
 fn load_that_changes_is_noticed_by_the_next_trial() {
-    let mut parks = Parks::new(Backoff::new());
+    let mut parks = Parks::new(Backoff::new().with_trials());
     parks.run(100_000, 25, |_| true);
     parks.run(32_768 + TRIALS, 15, |_| true);
     assert_eq!(parks.backoff.state, State::Waiting);
@@ -131,6 +131,15 @@ fn lost_waits_are_followed_by_pauses_of_up_to_31_parks() {
 }
 
 #[test]
+fn waits_without_trials_are_made_whatever_they_cost() {
+    let mut parks = Parks::new(Backoff::new());
+    assert_eq!(parks.run(100_000, 50, |_| true), 100_000 - FIRST + 1);
+    // Each lost wait is followed by a longer pause.
+    let waits = parks.run(100_000, 50, |_| false);
+    assert!((3_120..3_140).contains(&waits), "{waits}");
+}
+
+#[test]
 fn latency_always_waits_and_power_never() {
     let wins = |_| false;
     let mut parks = Parks::new(Backoff::eager().with(Wait::Latency));
@@ -152,7 +161,7 @@ fn processor_time_of_the_process_grows_while_a_thread_computes() {
 
 #[test]
 fn thread_that_parks_fifteen_times_makes_no_wait() {
-    let mut parks = Parks::new(Backoff::new());
+    let mut parks = Parks::new(Backoff::new().with_trials());
     assert_eq!(parks.run(FIRST - 1, 0, |_| true), 0);
     assert_eq!(parks.run(1, 0, |_| true), 1);
 }
