@@ -482,3 +482,54 @@ fn task_in_a_slot_is_not_taken_before_the_watchs_interval() {
     assert!(waited >= Duration::from_millis(2), "{waited:?}");
     drop((other, first));
 }
+
+/// A park that soon ends by an event.
+struct Rings(ThreadPark, bool);
+
+impl Park for Rings {
+    fn park(&mut self) {
+        self.park_timeout(Duration::MAX);
+    }
+
+    fn park_timeout(&mut self, _: Duration) {
+        thread::sleep(Duration::from_micros(100));
+        self.1 = true;
+    }
+
+    fn has_events(&self) -> bool {
+        self.1
+    }
+
+    fn deliver(&mut self) {
+        self.1 = false;
+    }
+
+    fn waker(&self) -> Waker {
+        self.0.waker()
+    }
+}
+
+/// Fails if a watch begins anew after each event: each sleep of the watcher then has a limit, as
+/// long as events come.
+#[test]
+fn watch_ends_although_an_event_ends_each_sleep_of_the_watcher() {
+    let parks = [(); 2].map(|()| Rings(ThreadPark::new(), false));
+    let (runtime, mut workers) = Builder::new().build_driven(parks);
+    let mut worker = workers.pop().unwrap();
+    let idle = &runtime.handle().shared().clone().idle;
+    idle.want_watcher();
+    let begun = Instant::now();
+    while idle.is_watcher_wanted() {
+        worker.park();
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        while worker.tick() == Tick::Ran {}
+    }
+    // The last look is to come.
+    let looks = |worker: &Worker<Rings>| worker.core.idle_state.watch.get();
+    let left = looks(&worker);
+    worker.park();
+    assert_ne!(looks(&worker), left);
+    drop(runtime);
+    workers.push(worker);
+    while workers.iter_mut().any(|worker| worker.tick() != Tick::Ended) {}
+}
