@@ -7,6 +7,7 @@ use super::{
 use crate::message;
 use ::futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use ::selvedge::{
+    Wait,
     fs::File,
     net::{Polling, TcpListener, UdpSocket, UnixListener},
 };
@@ -31,14 +32,19 @@ impl Rt for Selvedge {
         selvedge::Builder::new().workers(workers).build().map(Self)
     }
 
-    /// The environment variable `BENCH_POLLER` names another way to poll, so that the ways can be
-    /// compared.
+    /// The environment variables `BENCH_POLLER` and `BENCH_WAIT` name another way to poll and
+    /// another rule for waits, so that these can be compared.
     fn start_with_net(workers: usize) -> io::Result<Self> {
         let polling = match env::var("BENCH_POLLER").as_deref() {
             Ok("thread") => Polling::Thread,
             _ => Polling::IdleWorker,
         };
-        let builder = selvedge::Builder::new().workers(workers);
+        let wait = match env::var("BENCH_WAIT").as_deref() {
+            Ok("latency") => Wait::Latency,
+            Ok("power") => Wait::Power,
+            _ => Wait::Adaptive,
+        };
+        let builder = selvedge::Builder::new().workers(workers).wait(wait);
         builder.poller(polling).build().map(Self)
     }
 

@@ -531,5 +531,8 @@ fn watch_ends_although_an_event_ends_each_sleep_of_the_watcher() {
     assert_ne!(looks(&worker), left);
     drop(runtime);
     workers.push(worker);
-    while workers.iter_mut().any(|worker| worker.tick() != Tick::Ended) {}
+    while workers
+        .iter_mut()
+        .any(|worker| worker.tick() != Tick::Ended)
+    {}
 }
