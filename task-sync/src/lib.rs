@@ -3,3 +3,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
+
+#[cfg(feature = "std")]
+mod blocking;
+mod coop;
+mod lock;
+mod waiters;
+mod waiting;
+
+pub use waiting::Waiting;
