@@ -8,7 +8,13 @@ extern crate alloc;
 mod blocking;
 mod coop;
 mod lock;
+mod semaphore;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod testing;
 mod waiters;
 mod waiting;
 
+pub use semaphore::{
+    AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
+};
 pub use waiting::Waiting;
