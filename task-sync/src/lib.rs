@@ -7,13 +7,19 @@ extern crate alloc;
 #[cfg(feature = "std")]
 mod blocking;
 mod coop;
+mod guard;
 mod lock;
+mod mutex;
 mod semaphore;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod testing;
+mod wait;
 mod waiters;
 mod waiting;
 
+pub use mutex::{
+    MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
+};
 pub use semaphore::{
     AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
 };

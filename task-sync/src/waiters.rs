@@ -350,6 +350,16 @@ impl<T: Copy, S> Locked<'_, T, S> {
         self.inner.list.first.is_none()
     }
 
+    /// Returns the number of queued waiters, or 2 if there are more.
+    #[inline]
+    pub(crate) fn len_up_to_two(&self) -> usize {
+        match (self.inner.list.first, self.inner.list.last) {
+            (Some(first), Some(last)) if first == last => 1,
+            (None, _) => 0,
+            _ => 2,
+        }
+    }
+
     /// Queues a waiter behind all others, with the waker of its task and its value.
     ///
     /// # Safety
