@@ -10,6 +10,7 @@ mod coop;
 mod guard;
 mod lock;
 mod mutex;
+mod once_cell;
 mod rwlock;
 mod semaphore;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
@@ -21,6 +22,7 @@ mod waiting;
 pub use mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };
+pub use once_cell::{OnceCell, SetError};
 pub use rwlock::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,
     RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,

@@ -94,6 +94,16 @@ impl RawSemaphore {
         }
     }
 
+    sync_shim::const_fn! {
+        /// Creates a semaphore that is closed and has no permits.
+        pub(crate) const fn new_closed() -> Self {
+            Self {
+                word: AtomicUsize::new(CLOSED),
+                waiters: Waiters::new(()),
+            }
+        }
+    }
+
     /// Returns the permits in the word.
     pub(crate) fn available(&self) -> usize {
         // Ordering: Acquire, so that a caller who finds its permits released sees what the

@@ -16,12 +16,6 @@ struct Protected {
 // SAFETY: the models check that the accesses are in order.
 unsafe impl Sync for Protected {}
 
-impl AsSemaphore for &RawSemaphore {
-    fn semaphore(&self) -> &RawSemaphore {
-        self
-    }
-}
-
 impl Protected {
     fn new(permits: usize) -> Arc<Self> {
         let (semaphore, value) = (RawSemaphore::new(permits), UnsafeCell::new(0));
