@@ -15,6 +15,8 @@ mod rwlock;
 mod semaphore;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod testing;
+#[cfg(doctest)]
+mod variance;
 mod wait;
 mod waiters;
 mod waiting;

@@ -50,7 +50,9 @@ fn give(permits: &Permits) {
         *locked += 1;
     }
     drop(locked);
-    waker.map(wake);
+    if let Some(waker) = waker {
+        wake(waker);
+    }
 }
 
 /// Removes the waiter, and passes on what it was granted.
