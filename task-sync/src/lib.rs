@@ -3,3 +3,33 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
+
+#[cfg(feature = "std")]
+mod blocking;
+mod coop;
+mod guard;
+mod lock;
+mod mutex;
+mod once_cell;
+mod rwlock;
+mod semaphore;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod testing;
+#[cfg(doctest)]
+mod variance;
+mod wait;
+mod waiters;
+mod waiting;
+
+pub use mutex::{
+    MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
+};
+pub use once_cell::{OnceCell, SetError};
+pub use rwlock::{
+    OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,
+    RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,
+};
+pub use semaphore::{
+    AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
+};
+pub use waiting::Waiting;
