@@ -3,3 +3,13 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
+
+#[cfg(feature = "std")]
+mod blocking;
+mod coop;
+#[cfg(doctest)]
+mod one_receiver_variance;
+pub mod oneshot;
+mod waker_words;
+#[cfg(all(test, feature = "std"))]
+mod woken;

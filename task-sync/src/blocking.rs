@@ -1,0 +1,56 @@
+//! Blocks a thread until a future is ready: for the `blocking_*` methods.
+//!
+//! `woken` is set by a waker, before the unpark, and is taken by the thread that waits. The token
+//! of `unpark` is only a hint to look at `woken`: other code of the thread may use that token too.
+use alloc::sync::Arc;
+use core::{
+    pin::pin,
+    task::{Context, Poll},
+};
+use std::task::{Wake, Waker};
+use sync_shim::{
+    atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Release},
+    },
+    thread::{self, Thread},
+};
+
+struct Parked {
+    woken: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Ordering: Release pairs with the Acquire of `block_on`: the next poll sees what the
+        // notifier did before the wake.
+        self.woken.store(true, Release);
+        self.thread.unpark();
+    }
+}
+
+/// Polls the future on this thread until it is ready, and parks the thread meanwhile. Allocates
+/// only if the first poll is pending.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let parked = Arc::new(Parked {
+        woken: AtomicBool::new(false),
+        thread: thread::current(),
+    });
+    let waker = Waker::from(parked.clone());
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+        // Ordering: Acquire pairs with the Release of a wake.
+        while !parked.woken.swap(false, Acquire) {
+            thread::park();
+        }
+    }
+}
