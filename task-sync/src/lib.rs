@@ -7,9 +7,14 @@ extern crate alloc;
 #[cfg(feature = "std")]
 mod blocking;
 mod coop;
+mod lock;
 #[cfg(doctest)]
 mod one_receiver_variance;
 pub mod oneshot;
+mod waiters;
+mod waiting;
 mod waker_words;
 #[cfg(all(test, feature = "std"))]
 mod woken;
+
+pub use waiting::Waiting;
