@@ -8,6 +8,7 @@ extern crate alloc;
 mod blocking;
 mod coop;
 mod lock;
+pub mod mpsc;
 #[cfg(doctest)]
 mod one_receiver_variance;
 pub mod oneshot;

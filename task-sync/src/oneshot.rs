@@ -115,11 +115,10 @@ impl<T> Sender<T> {
     /// assert_eq!(tx.send(7), Err(7));
     /// ```
     ///
+    /// A panic of the receiver's waker is dropped.
+    ///
     /// # Errors
     /// Hands the value back if the receiver is dropped or has closed the channel.
-    ///
-    /// # Panics
-    /// If the receiver's waker panics. The value is sent.
     pub fn send(self, value: T) -> Result<(), T> {
         if self.is_closed() {
             return Err(value);
@@ -223,9 +222,6 @@ impl<T> Receiver<T> {
     /// assert_eq!(tx.send(7), Err(7));
     /// assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
     /// ```
-    ///
-    /// # Panics
-    /// If the sender's waker panics. The channel is closed.
     pub fn close(&mut self) {
         let Some(inner) = self.inner() else { return };
         if let Ok(taken) = inner.change(End::Receiver, CLOSED, CLOSED | TX_GONE) {

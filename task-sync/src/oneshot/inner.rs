@@ -27,6 +27,7 @@
 //! 4. An end registers its waker by an exchange that fails if the state has changed. An end leaves,
 //!    or closes, by an exchange too. So one of the two comes first: either the registration fails
 //!    and sees the change, or the other end finds the waker. No wake is lost.
+use crate::waiters::wake;
 use crate::waker_words::WakerWords;
 use alloc::boxed::Box;
 use core::{
@@ -41,6 +42,7 @@ use sync_shim::{
         Retire,
     },
     cell::UnsafeCell,
+    panics::contain,
 };
 
 const RX_WAKER: usize = 1;
@@ -81,12 +83,13 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Wakes the other end, and drops the own waker.
+    /// Wakes the other end, and drops the own waker. Drops their panics.
     pub(super) fn wake(self) {
-        // A panic of the first waker leaves the second to be dropped by the unwinding.
-        let _own = self.own;
         if let Some(other) = self.other {
-            other.wake();
+            wake(other);
+        }
+        if let Some(own) = self.own {
+            contain(|| drop(own));
         }
     }
 }
@@ -260,9 +263,6 @@ impl<T> Inner<T> {
     /// # Safety
     /// `inner` is live. The caller is that end, and does not use the allocation again. The sender's
     /// value is not written, or it is taken back.
-    ///
-    /// # Panics
-    /// If a waker panics.
     pub(super) unsafe fn leave(inner: NonNull<Self>, end: End) -> Option<T> {
         // SAFETY: the allocation is live while this end has not left.
         let this = unsafe { inner.as_ref() };

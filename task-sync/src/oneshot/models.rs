@@ -80,7 +80,7 @@ fn send_beside_close_is_received_or_handed_back() {
         rx.close();
         let received = rx.try_recv();
         assert_eq!(sender.join().unwrap(), received.is_ok());
-        assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
+        assert!(matches!(rx.try_recv(), Err(TryRecvError::Closed)));
     });
 }
 
@@ -124,7 +124,7 @@ fn close_beside_poll_closed_is_seen_or_wakes() {
         let (woken, waker) = Woken::new();
         let receiver = thread::spawn(move || {
             rx.close();
-            assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
+            assert!(matches!(rx.try_recv(), Err(TryRecvError::Closed)));
         });
         let mut cx = Context::from_waker(&waker);
         let first = tx.poll_closed(&mut cx);
