@@ -9,6 +9,8 @@ mod blocking;
 mod coop;
 mod lock;
 pub mod mpsc;
+#[cfg(all(test, selvedge_count))]
+mod one_receiver_counts;
 #[cfg(doctest)]
 mod one_receiver_variance;
 pub mod oneshot;

@@ -258,8 +258,7 @@ impl<T> Receiver<T> {
     /// assert!(rx.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.inner()
-            .is_none_or(|inner| inner.state() & VALUE == 0)
+        self.inner().is_none_or(|inner| inner.state() & VALUE == 0)
     }
 
     /// Receives the value if it is there. Registers no waker.

@@ -2,7 +2,7 @@
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::handle::{Rx, Tx, Weak};
 use super::permit::{OwnedPermit, Permit, PermitIterator};
-use super::room::{MAX_CAPACITY, Reserve};
+use super::room::{MAX_CAPACITY, Reserve, reserve};
 use core::{
     future::{Future, poll_fn},
     pin::pin,
@@ -107,9 +107,9 @@ impl<T> Sender<T> {
     /// # Errors
     /// Hands the message back if the receiver is dropped or closes the channel.
     pub async fn send(&self, message: T) -> Result<(), SendError<T>> {
-        match self.reserve().await {
-            Ok(permit) => {
-                permit.send(message);
+        match reserve(&self.tx, 1).await {
+            Ok(()) => {
+                Permit::new(&self.tx).send(message);
                 Ok(())
             }
             Err(SendError(())) => Err(SendError(message)),
@@ -231,8 +231,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
-        let reserved = Reserve::new(&self.tx, 1).await;
-        reserved.map_err(SendError)?;
+        reserve(&self.tx, 1).await?;
         Ok(Permit::new(&self.tx))
     }
 
@@ -256,12 +255,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     /// If the receiver is dropped or closes the channel, or if `count` is above the capacity.
-    pub async fn reserve_many(
-        &self,
-        count: usize,
-    ) -> Result<PermitIterator<'_, T>, SendError<()>> {
-        let reserved = Reserve::new(&self.tx, count).await;
-        reserved.map_err(SendError)?;
+    pub async fn reserve_many(&self, count: usize) -> Result<PermitIterator<'_, T>, SendError<()>> {
+        reserve(&self.tx, count).await?;
         Ok(PermitIterator::new(&self.tx, count))
     }
 
@@ -285,8 +280,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve_owned(self) -> Result<OwnedPermit<T>, SendError<()>> {
-        let reserved = Reserve::new(&self.tx, 1).await;
-        reserved.map_err(SendError)?;
+        reserve(&self.tx, 1).await?;
         Ok(OwnedPermit::new(self))
     }
 

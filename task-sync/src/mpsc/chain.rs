@@ -256,10 +256,9 @@ impl<T> Chain<T> {
             None => Block::new(start),
         };
         // Ordering: Release pairs with the Acquire above, on failure too: the block is initialised.
-        let linked =
-            block
-                .next
-                .compare_exchange(ptr::null_mut(), new.as_ptr(), Release, Acquire);
+        let linked = block
+            .next
+            .compare_exchange(ptr::null_mut(), new.as_ptr(), Release, Acquire);
         let Err(other) = linked else { return new };
         // SAFETY: the block was not linked.
         unsafe { self.keep(new) };

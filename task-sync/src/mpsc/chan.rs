@@ -25,6 +25,7 @@ use crate::coop::poll_proceed;
 use crate::waiters::{Waiters, wake};
 use alloc::{boxed::Box, vec::Vec};
 use core::{
+    panic::{RefUnwindSafe, UnwindSafe},
     ptr::NonNull,
     task::{Context, Poll, ready},
 };
@@ -61,6 +62,15 @@ pub(super) struct ReceiverLine<T> {
     pub(super) received: AtomicUsize,
     waker: WakerCell,
 }
+
+// SAFETY: the channel owns its messages and blocks.
+unsafe impl<T: Send, const BOUNDED: bool> Send for Chan<T, BOUNDED> {}
+// SAFETY: messages move to the receiver's thread, and none is shared. All else is atomic, under a
+// lock, or used by the one receiver (the table of fields).
+unsafe impl<T: Send, const BOUNDED: bool> Sync for Chan<T, BOUNDED> {}
+// User code runs while the channel is in order (rule 3).
+impl<T, const BOUNDED: bool> UnwindSafe for Chan<T, BOUNDED> {}
+impl<T, const BOUNDED: bool> RefUnwindSafe for Chan<T, BOUNDED> {}
 
 /// An owner of the allocation: each one's part of the count `owners`.
 #[derive(Clone, Copy)]
@@ -174,7 +184,10 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     pub(super) fn add_weak(&self) {
         // Ordering: Relaxed, as in `add_sender`.
         let before = self.owners.fetch_add(Owner::Weak as usize, Relaxed);
-        assert!(before < usize::MAX / 2, "a channel of too many weak senders");
+        assert!(
+            before < usize::MAX / 2,
+            "a channel of too many weak senders"
+        );
     }
 
     /// Drops a sender.
@@ -266,7 +279,11 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
             // SAFETY: the caller's.
             message = unsafe { self.with_head(|head| head.pop_claimed(self.chain(), end)) };
             if message.is_none() {
-                return Err(if is_finished { Nothing::Ever } else { Nothing::Yet });
+                return Err(if is_finished {
+                    Nothing::Ever
+                } else {
+                    Nothing::Yet
+                });
             }
         }
         self.give_room(1);

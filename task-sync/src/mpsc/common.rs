@@ -63,7 +63,9 @@ macro_rules! handles {
             /// ```
             #[must_use = "a weak sender that is dropped has no effect"]
             pub fn downgrade(&self) -> $weak<T> {
-                $weak { weak: self.tx.downgrade() }
+                $weak {
+                    weak: self.tx.downgrade(),
+                }
             }
 
             /// Returns the number of senders that are not weak.
@@ -89,7 +91,9 @@ macro_rules! handles {
 
         impl<T> Clone for $sender<T> {
             fn clone(&self) -> Self {
-                Self { tx: self.tx.clone() }
+                Self {
+                    tx: self.tx.clone(),
+                }
             }
         }
 
@@ -115,7 +119,9 @@ macro_rules! handles {
             /// assert!(weak.upgrade().is_none());
             /// ```
             pub fn upgrade(&self) -> Option<$sender<T>> {
-                Some($sender { tx: self.weak.upgrade()? })
+                Some($sender {
+                    tx: self.weak.upgrade()?,
+                })
             }
 
             /// Returns the number of senders that are not weak.
@@ -142,7 +148,9 @@ macro_rules! handles {
 
         impl<T> Clone for $weak<T> {
             fn clone(&self) -> Self {
-                Self { weak: self.weak.clone() }
+                Self {
+                    weak: self.weak.clone(),
+                }
             }
         }
 

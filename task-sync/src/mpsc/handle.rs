@@ -22,12 +22,11 @@ pub(super) struct Weak<T, const BOUNDED: bool>(NonNull<Chan<T, BOUNDED>>);
 
 macro_rules! handles {
     ($($name:ident)*) => {$(
-        // SAFETY: messages move to the receiver's thread, and none is shared. All else that the
-        // handles share is atomic, under a lock, or used in calls on `&mut` of the one receiver.
+        // SAFETY: the channel may be used and freed on any thread, as `Chan` is `Sync` and `Send`.
         unsafe impl<T: Send, const BOUNDED: bool> Send for $name<T, BOUNDED> {}
         // SAFETY: as above.
         unsafe impl<T: Send, const BOUNDED: bool> Sync for $name<T, BOUNDED> {}
-        // User code runs while the channel is in order (rule 3 of `chan.rs`).
+        // As `Chan`.
         impl<T, const BOUNDED: bool> UnwindSafe for $name<T, BOUNDED> {}
         impl<T, const BOUNDED: bool> RefUnwindSafe for $name<T, BOUNDED> {}
 
@@ -200,4 +199,3 @@ impl<T, const BOUNDED: bool> Drop for Closed<'_, T, BOUNDED> {
         }
     }
 }
-

@@ -37,11 +37,11 @@
 //! 6. A close sets `CLOSED` in `reserved` under the lock and releases all waiters. No room is reserved
 //!    afterwards.
 use super::chan::Chan;
-use super::error::TrySendError;
+use super::error::{SendError, TrySendError};
 use crate::coop::poll_proceed;
 use crate::waiters::{Batch, Locked, Waiter, wake_batch};
 use core::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -293,6 +293,29 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
             back += core::mem::take(&mut need.has);
         });
         self.give_back(back);
+    }
+}
+
+/// Reserves room. The error says that the channel is closed, or smaller than `count`.
+///
+/// The first poll tries without a [`Reserve`], whose making would take longer than the attempt.
+#[inline]
+pub(super) async fn reserve<T>(chan: &Chan<T, true>, count: usize) -> Result<(), SendError<()>> {
+    let tried = poll_fn(|cx| {
+        let progress = ready!(poll_proceed(cx));
+        let tried = match count {
+            count if count > chan.max_capacity() => Err(TrySendError::Closed(())),
+            count => chan.try_reserve(count),
+        };
+        if !matches!(tried, Err(TrySendError::Full(()))) {
+            progress.made_progress();
+        }
+        Poll::Ready(tried)
+    });
+    match tried.await {
+        Ok(()) => Ok(()),
+        Err(TrySendError::Closed(())) => Err(SendError(())),
+        Err(TrySendError::Full(())) => Reserve::new(chan, count).await.map_err(SendError),
     }
 }
 

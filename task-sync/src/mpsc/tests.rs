@@ -157,7 +157,12 @@ fn dropped_future_gives_back_what_it_was_granted() {
     let mut second = pin!(tx.reserve());
     let (woken, waker) = Woken::new();
     assert!(poll(first.as_mut()).is_pending());
-    assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(
+        second
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
     rx.try_recv().unwrap();
     assert_eq!(woken.times(), 0);
     drop(first);
@@ -173,7 +178,10 @@ fn dropped_future_gives_back_what_it_was_granted() {
 fn reservations_beyond_the_capacity_fail() {
     let (tx, rx) = channel::<u8>(2);
     for count in [3, usize::MAX] {
-        assert_eq!(tx.try_reserve_many(count).unwrap_err(), TrySendError::Full(()));
+        assert_eq!(
+            tx.try_reserve_many(count).unwrap_err(),
+            TrySendError::Full(())
+        );
         let reserved = poll(pin!(tx.reserve_many(count)));
         assert!(matches!(reserved, Poll::Ready(Err(SendError(())))));
     }
@@ -262,7 +270,11 @@ fn drop_of_receiver_drops_each_message_once() {
     let (tx, rx) = unbounded_channel();
     let message = |then| Dropped(drops.clone(), then);
     for n in 0..100 {
-        let then = if n % 40 == 5 { Then::Panic } else { Then::Nothing };
+        let then = if n % 40 == 5 {
+            Then::Panic
+        } else {
+            Then::Nothing
+        };
         tx.send(message(then)).unwrap();
     }
     tx.send(message(Then::Send(tx.clone()))).unwrap();
@@ -304,21 +316,37 @@ fn send_timeout_hands_the_message_back() {
 fn poll_recv_many_counts_what_it_takes() {
     let (tx, mut rx) = channel(4);
     let mut buffer = Vec::new();
-    assert_eq!(rx.poll_recv_many(&mut noop(), &mut buffer, 0), Poll::Ready(0));
+    assert_eq!(
+        rx.poll_recv_many(&mut noop(), &mut buffer, 0),
+        Poll::Ready(0)
+    );
     assert!(rx.poll_recv_many(&mut noop(), &mut buffer, 2).is_pending());
     for n in 0..4 {
         tx.try_send(n).unwrap();
     }
-    assert_eq!(rx.poll_recv_many(&mut noop(), &mut buffer, 3), Poll::Ready(3));
+    assert_eq!(
+        rx.poll_recv_many(&mut noop(), &mut buffer, 3),
+        Poll::Ready(3)
+    );
     assert_eq!((tx.capacity(), &buffer[..]), (3, &[0, 1, 2][..]));
     drop(tx);
-    assert_eq!(rx.poll_recv_many(&mut noop(), &mut buffer, 3), Poll::Ready(1));
-    assert_eq!(rx.poll_recv_many(&mut noop(), &mut buffer, 3), Poll::Ready(0));
+    assert_eq!(
+        rx.poll_recv_many(&mut noop(), &mut buffer, 3),
+        Poll::Ready(1)
+    );
+    assert_eq!(
+        rx.poll_recv_many(&mut noop(), &mut buffer, 3),
+        Poll::Ready(0)
+    );
 }
 
 #[test]
 fn many_threads_lose_no_message() {
-    const EACH: u32 = if cfg!(debug_assertions) { 3_000 } else { 50_000 };
+    const EACH: u32 = if cfg!(debug_assertions) {
+        3_000
+    } else {
+        50_000
+    };
     for capacity in [1, 2, 33] {
         let (tx, mut rx) = channel(capacity);
         let (free, mut rest) = unbounded_channel();
@@ -346,7 +374,9 @@ fn many_threads_lose_no_message() {
             next[by] += 1;
         }
         assert_eq!(next, [EACH; 4]);
-        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        senders
+            .into_iter()
+            .for_each(|sender| sender.join().unwrap());
     }
 }
 
@@ -380,7 +410,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % n
     }
 }

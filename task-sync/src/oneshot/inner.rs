@@ -275,8 +275,8 @@ impl<T> Inner<T> {
             Err(state) => {
                 // SAFETY: the other end is gone and its `GONE` bit is acquired. A receiver that
                 // finds `VALUE` has not taken the value, as it leaves when it does.
-                let value = (end == End::Receiver && state & VALUE != 0)
-                    .then(|| unsafe { this.read() });
+                let value =
+                    (end == End::Receiver && state & VALUE != 0).then(|| unsafe { this.read() });
                 // SAFETY: this end owns the allocation (rule 3).
                 unsafe { Self::free(inner) };
                 value
