@@ -7,17 +7,36 @@ extern crate alloc;
 #[cfg(feature = "std")]
 mod blocking;
 mod coop;
+mod guard;
 mod lock;
 pub mod mpsc;
+mod mutex;
+mod once_cell;
 #[cfg(all(test, selvedge_count))]
 mod one_receiver_counts;
 #[cfg(doctest)]
 mod one_receiver_variance;
 pub mod oneshot;
+mod rwlock;
+mod semaphore;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod testing;
+mod wait;
 mod waiters;
 mod waiting;
 mod waker_words;
 #[cfg(all(test, feature = "std"))]
 mod woken;
 
+pub use mutex::{
+    MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
+};
+pub use once_cell::{OnceCell, SetError};
+pub use rwlock::{
+    OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,
+    RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,
+};
+pub use semaphore::{
+    AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
+};
 pub use waiting::Waiting;

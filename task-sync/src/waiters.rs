@@ -24,7 +24,8 @@
 //!   .pop_front(grant)    releases the first waiter, returns its waker; also .pop_back(..)
 //!   .wake_all(grant)     releases all waiters that are queued now, unlocks, and wakes
 //!   .is_empty(), .for_each(..)
-//! Waiter<T>              .is_queued(), .released() -> Option<T>: the owner's, without the lock
+//! Waiter<T>              .is_idle(), .is_queued(), .released() -> Option<T>, .reset(): the owner's,
+//!                        without the lock
 //! Batch, wake(waker), wake_batch(&mut batch)   wake after the unlock; contain panics
 //! ```
 //!
@@ -48,7 +49,7 @@
 //! |---|---|---|
 //! | `IDLE` | in no list | `push_back`, `push_front`: to `QUEUED` |
 //! | `QUEUED` | in the list, or in a list that `wake_all` split off | a notifier: to `RELEASED`; `remove`: to `IDLE` |
-//! | `RELEASED` | in no list, woken or about to be | the owner: a new push |
+//! | `RELEASED` | in no list, woken or about to be | the owner: a new push, or `reset`: to `IDLE` |
 //!
 //! # Rules
 //!
@@ -78,6 +79,7 @@ use crate::lock::{Lock, LockGuard};
 use core::{
     marker::PhantomPinned,
     ops::{Deref, DerefMut},
+    panic::{RefUnwindSafe, UnwindSafe},
     pin::{Pin, pin},
     ptr::NonNull,
     task::{Poll, Waker},
@@ -168,6 +170,10 @@ unsafe impl<T: Send> Send for List<T> {}
 unsafe impl<T: Send> Sync for Waiter<T> {}
 // SAFETY: as above. A waiter that is queued does not move, but its future's thread may change.
 unsafe impl<T: Send> Send for Waiter<T> {}
+
+// No user code runs under the lock (rule 4), so a panic of user code leaves the queue whole.
+impl<T, S: UnwindSafe> UnwindSafe for Waiters<T, S> {}
+impl<T, S: UnwindSafe> RefUnwindSafe for Waiters<T, S> {}
 
 impl<T> Clone for Link<T> {
     fn clone(&self) -> Self {
@@ -349,6 +355,16 @@ impl<T: Copy, S> Locked<'_, T, S> {
         self.inner.list.first.is_none()
     }
 
+    /// Returns the number of queued waiters, or 2 if there are more.
+    #[inline]
+    pub(crate) fn len_up_to_two(&self) -> usize {
+        match (self.inner.list.first, self.inner.list.last) {
+            (Some(first), Some(last)) if first == last => 1,
+            (None, _) => 0,
+            _ => 2,
+        }
+    }
+
     /// Queues a waiter behind all others, with the waker of its task and its value.
     ///
     /// # Safety
@@ -357,6 +373,7 @@ impl<T: Copy, S> Locked<'_, T, S> {
     /// - Before the waiter ends, its owner calls `remove` of this queue, or has seen that the
     ///   waiter is released.
     pub(crate) unsafe fn push_back(&mut self, waiter: Pin<&Waiter<T>>, waker: Waker, value: T) {
+        debug_assert!(!waiter.is_queued());
         let link = Link::new(waiter);
         let prev = self.inner.list.last.replace(link);
         // SAFETY: the caller's. `prev` is in the list and the lock is held.
@@ -602,6 +619,22 @@ impl<T: Copy> Waiter<T> {
         // Ordering: Acquire pairs with the Release of `Link::released`: the owner may free the
         // waiter after "no".
         self.state.load(Acquire) == QUEUED
+    }
+
+    /// Returns whether the waiter was never pushed, or was removed or reset. For the owner alone.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        // Ordering: Relaxed. Only the owner changes whether the waiter is idle.
+        self.state.load(Relaxed) == IDLE
+    }
+
+    /// Makes a released waiter idle, after its owner has taken what it was granted. Does nothing to
+    /// an idle one. A queued waiter must not be reset.
+    #[inline]
+    pub(crate) fn reset(&self) {
+        debug_assert!(!self.is_queued());
+        // Ordering: Relaxed. The waiter is not queued, so only its owner reads the state.
+        self.state.store(IDLE, Relaxed);
     }
 
     /// Returns the value if a notifier has released the waiter. For the owner alone.

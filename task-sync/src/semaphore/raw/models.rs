@@ -1,0 +1,143 @@
+//! Models of acquirers against releasers: no permit is lost or doubled, and no wake is lost.
+//!
+//! "Fails if" names the changes to the code that make a model fail.
+use super::*;
+use crate::{blocking::block_on, wait::Wait};
+use core::{pin::pin, task::Context};
+use std::sync::Arc;
+use sync_shim::{cell::UnsafeCell, model, thread};
+
+/// A semaphore and a value that the permits protect: a holder of all permits writes it.
+struct Protected {
+    semaphore: RawSemaphore,
+    value: UnsafeCell<u32>,
+}
+
+// SAFETY: the models check that the accesses are in order.
+unsafe impl Sync for Protected {}
+
+impl Protected {
+    fn new(permits: usize) -> Arc<Self> {
+        let (semaphore, value) = (RawSemaphore::new(permits), UnsafeCell::new(0));
+        Arc::new(Self { semaphore, value })
+    }
+
+    fn add(&self) {
+        self.value.with_mut(|value| {
+            // SAFETY: the caller has all permits.
+            unsafe { *value += 1 };
+        });
+    }
+
+    fn acquire(&self, permits: u32) -> impl Future<Output = Result<(), Closed>> {
+        let of = &self.semaphore;
+        Wait::new(Permits { of, permits }, |_, result| result)
+    }
+}
+
+/// Two threads take the only permit in turns. Fails if an Acquire or a Release of `try_acquire`,
+/// `acquire_or_push` or `release` is Relaxed, or if `grant_word` is not called.
+#[test]
+fn two_threads_with_one_permit_take_turns() {
+    model(|| {
+        let shared = Protected::new(1);
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                block_on(shared.acquire(1)).unwrap();
+                shared.add();
+                shared.semaphore.release(1);
+            })
+        };
+        block_on(shared.acquire(1)).unwrap();
+        shared.add();
+        shared.semaphore.release(1);
+        other.join().unwrap();
+        assert_eq!(shared.semaphore.available(), 1);
+    });
+}
+
+/// A request for two waits while permits come one by one. Fails if `acquire_or_push` sets
+/// `WAITERS` without taking the permits, or if an Acquire or a Release is Relaxed on the way of
+/// either permit.
+#[test]
+fn big_request_gets_permits_that_come_one_by_one() {
+    model(|| {
+        let shared = Protected::new(0);
+        let releaser = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.semaphore.release(1);
+                shared.semaphore.release(1);
+            })
+        };
+        block_on(shared.acquire(2)).unwrap();
+        releaser.join().unwrap();
+        assert_eq!(shared.semaphore.available(), 0);
+    });
+}
+
+/// A wait is dropped while a permit is released, and another wait is behind it. Fails if
+/// `cancel` does not grant what the waiter had, or does not clear `WAITERS`.
+#[test]
+fn cancel_against_a_release_loses_no_permit() {
+    model(|| {
+        let shared = Protected::new(0);
+        let releaser = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.semaphore.release(1))
+        };
+        {
+            let mut gone = pin!(shared.acquire(1));
+            let mut cx = Context::from_waker(Waker::noop());
+            if gone.as_mut().poll(&mut cx).is_ready() {
+                shared.semaphore.release(1);
+            }
+        }
+        block_on(shared.acquire(1)).unwrap();
+        shared.semaphore.release(1);
+        releaser.join().unwrap();
+        assert_eq!(shared.semaphore.available(), 1);
+        assert!(
+            shared.semaphore.try_acquire(1).is_ok(),
+            "the queue is empty"
+        );
+    });
+}
+
+/// A request waits while another thread closes the semaphore and releases a permit: the request
+/// ends either way. Fails if `close` does not clear `WAITERS`, or wakes nobody.
+#[test]
+fn close_against_a_wait_ends_it() {
+    model(|| {
+        let shared = Protected::new(1);
+        let closer = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.semaphore.release(1);
+                shared.semaphore.close();
+            })
+        };
+        let result = block_on(shared.acquire(3));
+        assert_eq!(result, Err(Closed));
+        closer.join().unwrap();
+        assert_eq!(shared.semaphore.available(), 2);
+        assert_eq!(shared.semaphore.try_acquire(1), Err(Refused::Closed));
+    });
+}
+
+/// A permit is forgotten by one thread or taken by another. Fails if the exchange of `forget` is a
+/// store.
+#[test]
+fn forget_against_an_acquire_takes_the_permit_once() {
+    model(|| {
+        let shared = Protected::new(1);
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.semaphore.forget(1))
+        };
+        let taken = shared.semaphore.try_acquire(1).is_ok();
+        assert!(taken ^ (other.join().unwrap() == 1));
+        assert_eq!(shared.semaphore.available(), 0);
+    });
+}
