@@ -2,7 +2,7 @@
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::handle::{Rx, Tx, Weak};
 use super::permit::{OwnedPermit, Permit, PermitIterator};
-use super::room::{MAX_CAPACITY, Reserve, reserve};
+use super::room::{MAX_CAPACITY, Reserve};
 use core::{
     future::{Future, poll_fn},
     pin::pin,
@@ -107,12 +107,12 @@ impl<T> Sender<T> {
     /// # Errors
     /// Hands the message back if the receiver is dropped or closes the channel.
     pub async fn send(&self, message: T) -> Result<(), SendError<T>> {
-        match reserve(&self.tx, 1).await {
+        match Reserve::new(&self.tx, 1).await {
             Ok(()) => {
                 Permit::new(&self.tx).send(message);
                 Ok(())
             }
-            Err(SendError(())) => Err(SendError(message)),
+            Err(()) => Err(SendError(message)),
         }
     }
 
@@ -231,7 +231,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
-        reserve(&self.tx, 1).await?;
+        Reserve::new(&self.tx, 1).await.map_err(SendError)?;
         Ok(Permit::new(&self.tx))
     }
 
@@ -256,7 +256,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel, or if `count` is above the capacity.
     pub async fn reserve_many(&self, count: usize) -> Result<PermitIterator<'_, T>, SendError<()>> {
-        reserve(&self.tx, count).await?;
+        Reserve::new(&self.tx, count).await.map_err(SendError)?;
         Ok(PermitIterator::new(&self.tx, count))
     }
 
@@ -280,7 +280,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// If the receiver is dropped or closes the channel.
     pub async fn reserve_owned(self) -> Result<OwnedPermit<T>, SendError<()>> {
-        reserve(&self.tx, 1).await?;
+        Reserve::new(&self.tx, 1).await.map_err(SendError)?;
         Ok(OwnedPermit::new(self))
     }
 

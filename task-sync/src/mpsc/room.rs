@@ -37,11 +37,11 @@
 //! 6. A close sets `CLOSED` in `reserved` under the lock and releases all waiters. No room is reserved
 //!    afterwards.
 use super::chan::Chan;
-use super::error::{SendError, TrySendError};
+use super::error::TrySendError;
 use crate::coop::poll_proceed;
 use crate::waiters::{Batch, Locked, Waiter, wake_batch};
 use core::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -76,16 +76,21 @@ pub(super) struct Need {
     lacks: usize,
     /// The number of messages for which it has room.
     has: usize,
-    is_closed: bool,
 }
+
+/// The value of `lacks` when the channel was closed.
+const NEVER: usize = usize::MAX;
 
 impl Need {
     fn of(count: usize) -> Self {
         Self {
             lacks: count,
             has: 0,
-            is_closed: false,
         }
+    }
+
+    fn is_closed(self) -> bool {
+        self.lacks == NEVER
     }
 }
 
@@ -252,7 +257,6 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
             let need = Need {
                 lacks: first.lacks - granted,
                 has: first.has + granted,
-                ..first
             };
             if need.lacks == 0 {
                 // The batch is not full.
@@ -289,33 +293,10 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         self.clear_waiters();
         let mut back = 0;
         waiting.wake_all(|need| {
-            need.is_closed = true;
+            need.lacks = NEVER;
             back += core::mem::take(&mut need.has);
         });
         self.give_back(back);
-    }
-}
-
-/// Reserves room. The error says that the channel is closed, or smaller than `count`.
-///
-/// The first poll tries without a [`Reserve`], whose making would take longer than the attempt.
-#[inline]
-pub(super) async fn reserve<T>(chan: &Chan<T, true>, count: usize) -> Result<(), SendError<()>> {
-    let tried = poll_fn(|cx| {
-        let progress = ready!(poll_proceed(cx));
-        let tried = match count {
-            count if count > chan.max_capacity() => Err(TrySendError::Closed(())),
-            count => chan.try_reserve(count),
-        };
-        if !matches!(tried, Err(TrySendError::Full(()))) {
-            progress.made_progress();
-        }
-        Poll::Ready(tried)
-    });
-    match tried.await {
-        Ok(()) => Ok(()),
-        Err(TrySendError::Closed(())) => Err(SendError(())),
-        Err(TrySendError::Full(())) => Reserve::new(chan, count).await.map_err(SendError),
     }
 }
 
@@ -324,75 +305,63 @@ pub(super) async fn reserve<T>(chan: &Chan<T, true>, count: usize) -> Result<(),
 pub(super) struct Reserve<'a, T> {
     chan: &'a Chan<T, true>,
     count: usize,
-    state: State,
-    waiter: Waiter<Need>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Idle,
-    /// The waiter was pushed. It may have been granted room since.
-    Pushed,
-    Done,
+    /// There is a waiter from the poll that queued it until the future is ready. Before that the
+    /// making of a waiter would take longer than the attempt to reserve.
+    waiter: Option<Waiter<Need>>,
 }
 
 impl<'a, T> Reserve<'a, T> {
+    #[inline]
     pub(super) fn new(chan: &'a Chan<T, true>, count: usize) -> Self {
         Self {
             chan,
             count,
-            state: State::Idle,
-            waiter: Waiter::new(Need::of(count)),
+            waiter: None,
         }
     }
 
-    /// Takes what the waiter was granted.
-    fn finish(&mut self, need: Need) -> Result<(), ()> {
-        self.state = State::Done;
-        if need.is_closed {
-            self.chan.give_back(need.has);
-            return Err(());
-        }
-        Ok(())
+    /// Returns the waiter.
+    fn waiter(self: Pin<&Self>) -> Option<Pin<&Waiter<Need>>> {
+        // SAFETY: the waiter is pinned as the future is: it is moved by nobody, and dropped in
+        // place.
+        unsafe { self.map_unchecked(|this| &this.waiter) }.as_pin_ref()
     }
 
-    fn poll_first(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
-        let chan = self.chan;
-        let reserved = match self.count {
-            count if count > chan.max_capacity() => Err(TrySendError::Closed(())),
-            count => chan.try_reserve(count),
-        };
-        let is_full = matches!(reserved, Err(TrySendError::Full(())));
-        if is_full && self.as_mut().push(cx)? {
-            return Poll::Pending;
-        }
-        if !is_full {
-            // SAFETY: the waiter is not moved.
-            unsafe { self.get_unchecked_mut() }.state = State::Done;
-            return Poll::Ready(reserved.map_err(|_| ()));
-        }
-        self.poll_pushed(cx)
+    /// Returns the place of the waiter.
+    fn place(self: Pin<&mut Self>) -> Pin<&mut Option<Waiter<Need>>> {
+        // SAFETY: as in `waiter`.
+        unsafe { self.map_unchecked_mut(|this| &mut this.waiter) }
     }
 
-    /// Queues the waiter. Returns whether it waits. The error says that the channel is closed.
-    fn push(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, ()> {
-        // SAFETY: the waiter is not moved.
-        let this = unsafe { self.get_unchecked_mut() };
-        let chan = this.chan;
+    #[inline]
+    fn poll_first(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        if self.count > self.chan.max_capacity() {
+            return Poll::Ready(Err(()));
+        }
+        match self.chan.try_reserve(self.count) {
+            Ok(()) => Poll::Ready(Ok(())),
+            Err(TrySendError::Closed(())) => Poll::Ready(Err(())),
+            Err(TrySendError::Full(())) => self.poll_full(cx),
+        }
+    }
+
+    /// Queues the waiter.
+    #[cold]
+    fn poll_full(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        let (chan, need) = (self.chan, Need::of(self.count));
         let waker = cx.waker().clone();
         let mut waiting = chan.waiting.lock();
         // Ordering: Relaxed. A close sets the bit under the lock.
         if chan.room().reserved.load(Relaxed) & CLOSED != 0 {
             drop(waiting);
-            this.state = State::Done;
-            return Err(());
+            return Poll::Ready(Err(()));
         }
         chan.set_waiters();
-        // SAFETY: the future is pinned.
-        let waiter = unsafe { Pin::new_unchecked(&this.waiter) };
-        // SAFETY: this future owns the waiter, which is not queued, and its drop removes it.
-        unsafe { waiting.push_back(waiter, waker, Need::of(this.count)) };
-        this.state = State::Pushed;
+        self.as_mut().place().set(Some(Waiter::new(need)));
+        if let Some(waiter) = self.as_ref().waiter() {
+            // SAFETY: this future owns the waiter, which is not queued, and its drop removes it.
+            unsafe { waiting.push_back(waiter, waker, need) };
+        }
         let mut batch = Batch::new();
         let is_done = chan.grant_in(&mut waiting, &mut batch);
         drop(waiting);
@@ -400,17 +369,38 @@ impl<'a, T> Reserve<'a, T> {
         if !is_done {
             chan.grant();
         }
-        Ok(waiter.is_queued())
+        self.poll_queued(cx)
     }
 
-    fn poll_pushed(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
-        // SAFETY: the waiter is not moved.
-        let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: the future is pinned.
-        let waiter = unsafe { Pin::new_unchecked(&this.waiter) };
+    fn poll_queued(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        let chan = self.chan;
+        let Some(waiter) = self.as_ref().waiter() else {
+            return Poll::Pending;
+        };
         // SAFETY: this future owns the waiter, and has pushed it to this queue.
-        let need = ready!(unsafe { this.chan.waiting.poll(waiter, cx.waker()) });
-        Poll::Ready(this.finish(need))
+        let need = ready!(unsafe { chan.waiting.poll(waiter, cx.waker()) });
+        self.as_mut().place().set(None);
+        Poll::Ready(if need.is_closed() { Err(()) } else { Ok(()) })
+    }
+
+    /// Leaves the queue, and gives back what the waiter was granted.
+    #[cold]
+    fn cancel(self: Pin<&mut Self>) {
+        let chan = self.chan;
+        let Some(waiter) = self.as_ref().waiter() else {
+            return;
+        };
+        let mut waiting = chan.waiting.lock();
+        // SAFETY: this future owns the waiter, which was pushed to this queue.
+        let need = unsafe { waiting.value(waiter) };
+        // SAFETY: as above.
+        let waker = unsafe { waiting.remove(waiter) };
+        if waker.is_some() && waiting.is_empty() {
+            chan.clear_waiters();
+        }
+        drop(waiting);
+        chan.give_back(need.has);
+        drop(waker);
     }
 }
 
@@ -420,10 +410,9 @@ impl<T> Future for Reserve<'_, T> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let progress = ready!(poll_proceed(cx));
-        let reserved = match self.state {
-            State::Idle => ready!(self.poll_first(cx)),
-            State::Pushed => ready!(self.poll_pushed(cx)),
-            State::Done => panic!("a reservation that was ready is polled"),
+        let reserved = match self.waiter.is_none() {
+            true => ready!(self.poll_first(cx)),
+            false => ready!(self.poll_queued(cx)),
         };
         progress.made_progress();
         Poll::Ready(reserved)
@@ -431,30 +420,11 @@ impl<T> Future for Reserve<'_, T> {
 }
 
 impl<T> Drop for Reserve<'_, T> {
-    /// Leaves the queue, and gives back what the waiter was granted.
     #[inline]
     fn drop(&mut self) {
-        if self.state == State::Pushed {
-            self.cancel();
+        if self.waiter.is_some() {
+            // SAFETY: the future was pinned when it queued the waiter, and is not moved any more.
+            unsafe { Pin::new_unchecked(self) }.cancel();
         }
-    }
-}
-
-impl<T> Reserve<'_, T> {
-    #[cold]
-    fn cancel(&mut self) {
-        // SAFETY: the future was pinned, and its memory is not used for anything else yet.
-        let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
-        let mut waiting = self.chan.waiting.lock();
-        // SAFETY: this future owns the waiter, which was pushed to this queue.
-        let need = unsafe { waiting.value(waiter) };
-        // SAFETY: as above.
-        let waker = unsafe { waiting.remove(waiter) };
-        if waker.is_some() && waiting.is_empty() {
-            self.chan.clear_waiters();
-        }
-        drop(waiting);
-        self.chan.give_back(need.has);
-        drop(waker);
     }
 }

@@ -231,7 +231,7 @@ fn closed_wakes_all_that_wait() {
         let mut cx = Context::from_waker(waker);
         assert!(wait.as_mut().poll(&mut cx).is_pending());
     }
-    waits.remove(1);
+    drop(waits.remove(1));
     rx.close();
     assert_eq!(tasks.each_ref().map(|(woken, _)| woken.times()), [1, 0, 1]);
     for wait in &mut waits {
