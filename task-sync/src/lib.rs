@@ -9,8 +9,14 @@ mod blocking;
 mod coop;
 mod guard;
 mod lock;
+pub mod mpsc;
 mod mutex;
 mod once_cell;
+#[cfg(all(test, selvedge_count))]
+mod one_receiver_counts;
+#[cfg(doctest)]
+mod one_receiver_variance;
+pub mod oneshot;
 mod rwlock;
 mod semaphore;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
@@ -20,6 +26,9 @@ mod variance;
 mod wait;
 mod waiters;
 mod waiting;
+mod waker_words;
+#[cfg(all(test, feature = "std"))]
+mod woken;
 
 pub use mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,

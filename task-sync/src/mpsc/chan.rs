@@ -1,0 +1,493 @@
+//! What the handles of a channel share: its allocation, its counts, and how it ends.
+//!
+//! | field | written by |
+//! |---|---|
+//! | `senders` | senders: the chain's end and, if the channel is bounded, the reserved room |
+//! | `receiver.head` | the receiver |
+//! | `receiver.received` | the receiver, after each message of a bounded channel: see `room.rs` |
+//! | `receiver.waker` | the receiver registers, others wake |
+//! | `strong` | the number of senders that are not weak |
+//! | `owners` | see [`Owner`] |
+//! | `waiting`, `closing` | under their locks: senders that wait for room, or for the close |
+//!
+//! 1. The last sender sets `DISCONNECTED` in `tail` and then wakes the receiver. All sends have ended
+//!    by then. So a receiver that finds `DISCONNECTED`, and has received each position before `tail`,
+//!    has received all messages. The receiver registers its waker and then looks at `tail`; so it
+//!    sees the bit or is woken.
+//! 2. A close sets `CLOSED`. In an unbounded channel the position at that moment is the *end*: earlier
+//!    positions will be written, and later ones are refused. In a bounded channel what is reserved may
+//!    still be sent. There the end is reached when all that is reserved is received or given back.
+//! 3. Messages and wakers are dropped, and wakers are woken, while no lock is held and no reference to
+//!    the head exists: their code may use the channel.
+use super::chain::{CLOSED, Chain, DISCONNECTED, GONE, Head};
+use super::room::{Need, Room};
+use crate::coop::poll_proceed;
+use crate::waiters::{Waiters, wake};
+use alloc::{boxed::Box, vec::Vec};
+use core::{
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr::NonNull,
+    task::{Context, Poll, ready},
+};
+use sync_shim::{
+    CachePadded,
+    atomic::{
+        AtomicUsize,
+        Ordering::{AcqRel, Relaxed},
+        Retire,
+    },
+    cell::UnsafeCell,
+    panics::{Payload, catch, contain, discard},
+};
+use waker_vtable::WakerCell;
+
+pub(super) struct Chan<T, const BOUNDED: bool> {
+    pub(super) senders: CachePadded<SenderLine<T>>,
+    pub(super) receiver: CachePadded<ReceiverLine<T>>,
+    strong: AtomicUsize,
+    owners: AtomicUsize,
+    pub(super) waiting: Waiters<Need>,
+    pub(super) closing: Waiters<()>,
+}
+
+pub(super) struct SenderLine<T> {
+    pub(super) chain: Chain<T>,
+    pub(super) room: Room,
+}
+
+pub(super) struct ReceiverLine<T> {
+    head: UnsafeCell<Head<T>>,
+    /// The end of a closed unbounded channel.
+    end: UnsafeCell<Option<usize>>,
+    pub(super) received: AtomicUsize,
+    waker: WakerCell,
+}
+
+// SAFETY: the channel owns its messages and blocks.
+unsafe impl<T: Send, const BOUNDED: bool> Send for Chan<T, BOUNDED> {}
+// SAFETY: messages move to the receiver's thread, and none is shared. All else is atomic, under a
+// lock, or used by the one receiver (the table of fields).
+unsafe impl<T: Send, const BOUNDED: bool> Sync for Chan<T, BOUNDED> {}
+// User code runs while the channel is in order (rule 3).
+impl<T, const BOUNDED: bool> UnwindSafe for Chan<T, BOUNDED> {}
+impl<T, const BOUNDED: bool> RefUnwindSafe for Chan<T, BOUNDED> {}
+
+/// An owner of the allocation: each one's part of the count `owners`.
+#[derive(Clone, Copy)]
+pub(super) enum Owner {
+    /// All senders together.
+    Senders = 1,
+    Receiver = 2,
+    /// A weak sender. There may be many.
+    Weak = 4,
+}
+
+/// A receive without a message.
+pub(super) enum Nothing {
+    /// A message may come.
+    Yet,
+    /// No message will come.
+    Ever,
+}
+
+impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
+    pub(super) fn new(capacity: usize) -> NonNull<Self> {
+        let (chain, head) = Chain::new();
+        let senders = SenderLine {
+            chain,
+            room: Room::new(capacity),
+        };
+        let receiver = ReceiverLine {
+            head: UnsafeCell::new(head),
+            end: UnsafeCell::new(None),
+            received: AtomicUsize::new(0),
+            waker: WakerCell::new(),
+        };
+        NonNull::from(Box::leak(Box::new(Self {
+            senders: CachePadded::new(senders),
+            receiver: CachePadded::new(receiver),
+            strong: AtomicUsize::new(1),
+            owners: AtomicUsize::new(Owner::Senders as usize + Owner::Receiver as usize),
+            waiting: Waiters::new(()),
+            closing: Waiters::new(()),
+        })))
+    }
+
+    fn chain(&self) -> &Chain<T> {
+        &self.senders.chain
+    }
+
+    /// Runs `f` on the head.
+    ///
+    /// # Safety
+    /// The caller is the receiver, or owns the channel. `f` runs no user code.
+    #[inline]
+    unsafe fn with_head<R>(&self, f: impl FnOnce(&mut Head<T>) -> R) -> R {
+        self.receiver.head.with_mut(|head| {
+            // SAFETY: only the caller uses the head, and `f` does not call this.
+            f(unsafe { &mut *head })
+        })
+    }
+
+    /// Sends a message. In a bounded channel its room is reserved.
+    ///
+    /// # Errors
+    /// Hands the message back if the receiver is dropped, or has closed an unbounded channel.
+    #[inline]
+    pub(super) fn push(&self, message: T) -> Result<(), T> {
+        let refuse = if BOUNDED { GONE } else { CLOSED };
+        if self.chain().push(message, refuse)? {
+            self.wake_receiver();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn wake_receiver(&self) {
+        if let Some(waker) = self.receiver.waker.take() {
+            wake(waker);
+        }
+    }
+
+    /// Returns whether the receiver has closed the channel or is dropped.
+    pub(super) fn is_closed(&self) -> bool {
+        self.chain().tail().1 & CLOSED != 0
+    }
+
+    /// Returns the number of senders that are not weak.
+    pub(super) fn strong(&self) -> usize {
+        // Ordering: Relaxed, the count is only a number.
+        self.strong.load(Relaxed)
+    }
+
+    /// Returns the number of weak senders.
+    pub(super) fn weak(&self) -> usize {
+        // Ordering: Relaxed, the count is only a number.
+        self.owners.load(Relaxed) / Owner::Weak as usize
+    }
+
+    /// Adds a sender to those of the caller.
+    pub(super) fn add_sender(&self) {
+        // Ordering: Relaxed, the caller's sender stays until later.
+        let before = self.strong.fetch_add(1, Relaxed);
+        assert!(before < usize::MAX / 2, "a channel of too many senders");
+    }
+
+    /// Adds a sender, unless there is none any more.
+    pub(super) fn try_add_sender(&self) -> bool {
+        // Ordering: Relaxed: a sender from before keeps the channel, and it orders nothing.
+        let add = |n| (n != 0).then(|| n + 1);
+        self.strong.fetch_update(Relaxed, Relaxed, add).is_ok()
+    }
+
+    /// Adds a weak sender.
+    pub(super) fn add_weak(&self) {
+        // Ordering: Relaxed, as in `add_sender`.
+        let before = self.owners.fetch_add(Owner::Weak as usize, Relaxed);
+        assert!(
+            before < usize::MAX / 2,
+            "a channel of too many weak senders"
+        );
+    }
+
+    /// Drops a sender.
+    ///
+    /// # Safety
+    /// The caller has a sender, and does not use it again.
+    pub(super) unsafe fn drop_sender(this: NonNull<Self>) {
+        // SAFETY: the sender keeps the channel.
+        let chan = unsafe { this.as_ref() };
+        // Ordering: AcqRel: the last sender's `DISCONNECTED` comes after all sends (rule 1).
+        if chan.strong.fetch_sub(1, AcqRel) != 1 {
+            return;
+        }
+        chan.chain().mark(DISCONNECTED);
+        chan.wake_receiver();
+        // SAFETY: the senders' part.
+        unsafe { Self::leave(this, Owner::Senders) };
+    }
+
+    /// Gives back a part of the allocation.
+    ///
+    /// # Safety
+    /// The caller has that part, and does not use it again.
+    pub(super) unsafe fn leave(this: NonNull<Self>, owner: Owner) {
+        // SAFETY: the caller's part keeps the channel.
+        let owners = unsafe { &this.as_ref().owners };
+        // Ordering: AcqRel: all other owners' uses come before the free.
+        if owners.fetch_sub(owner as usize, AcqRel) != owner as usize {
+            return;
+        }
+        // SAFETY: `new` leaked the box, and no owner is left.
+        drop(unsafe { Box::from_raw(this.as_ptr()) });
+    }
+
+    /// Receives a message if one is there. In a bounded channel the caller then calls `give_room`.
+    ///
+    /// # Safety
+    /// The caller is the receiver.
+    #[inline]
+    pub(super) unsafe fn pop(&self) -> Option<T> {
+        // SAFETY: the caller's.
+        unsafe { self.with_head(|head| head.pop(self.chain())) }
+    }
+
+    /// Returns the position before which the receiver receives messages, and whether no later one
+    /// will come, except what is reserved.
+    ///
+    /// # Safety
+    /// The caller has the receiver.
+    unsafe fn end(&self) -> (usize, bool) {
+        // SAFETY: only the receiver writes this, in a call on `&mut`.
+        let end = self.receiver.end.with(|end| unsafe { *end });
+        if let Some(end) = end {
+            return (end, true);
+        }
+        let (tail, bits) = self.chain().tail();
+        (tail, bits & (CLOSED | DISCONNECTED) != 0)
+    }
+
+    /// Returns whether no message is there, or will come.
+    ///
+    /// # Safety
+    /// The caller is the receiver.
+    unsafe fn is_finished(&self) -> bool {
+        let (_, bits) = self.chain().tail();
+        // A bounded channel that is closed may have room that is reserved. Once there is none, all
+        // messages are before the position that is read next.
+        if BOUNDED && bits & (CLOSED | DISCONNECTED) == CLOSED && self.has_reserved() {
+            return false;
+        }
+        // SAFETY: the caller's.
+        let (end, is_last) = unsafe { self.end() };
+        // SAFETY: the caller's.
+        is_last && unsafe { self.with_head(|head| head.position() == end) }
+    }
+
+    /// Receives a message, also one that is being sent.
+    ///
+    /// # Safety
+    /// The caller is the receiver.
+    pub(super) unsafe fn try_recv(&self) -> Result<T, Nothing> {
+        // SAFETY: the caller's.
+        let mut message = unsafe { self.pop() };
+        if message.is_none() {
+            // SAFETY: the caller's.
+            let is_finished = unsafe { self.is_finished() };
+            // SAFETY: the caller's.
+            let (end, _) = unsafe { self.end() };
+            // SAFETY: the caller's.
+            message = unsafe { self.with_head(|head| head.pop_claimed(self.chain(), end)) };
+            if message.is_none() {
+                return Err(if is_finished {
+                    Nothing::Ever
+                } else {
+                    Nothing::Yet
+                });
+            }
+        }
+        self.give_room(1);
+        message.ok_or(Nothing::Yet)
+    }
+
+    /// Polls for a message.
+    ///
+    /// # Safety
+    /// The caller is the receiver.
+    #[inline]
+    pub(super) unsafe fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let progress = ready!(poll_proceed(cx));
+        // SAFETY: the caller's.
+        let message = match unsafe { self.pop() } {
+            Some(message) => Some(message),
+            // SAFETY: the caller's.
+            None => ready!(unsafe { self.poll_wait(cx) }),
+        };
+        progress.made_progress();
+        if message.is_some() {
+            self.give_room(1);
+        }
+        Poll::Ready(message)
+    }
+
+    /// Registers the receiver's waker, and looks for a message and for the end.
+    ///
+    /// # Safety
+    /// The caller is the receiver.
+    #[cold]
+    unsafe fn poll_wait(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.receiver.waker.register(cx.waker());
+        // SAFETY: the caller's.
+        let message = unsafe {
+            self.with_head(|head| {
+                head.wait(self.chain());
+                head.pop(self.chain())
+            })
+        };
+        // SAFETY: the caller's.
+        if message.is_none() && !unsafe { self.is_finished() } {
+            return Poll::Pending;
+        }
+        Poll::Ready(message)
+    }
+
+    /// Polls for up to `limit` messages, which it appends to `buffer`.
+    ///
+    /// # Safety
+    /// The caller is the receiver.
+    pub(super) unsafe fn poll_recv_many(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<T>,
+        limit: usize,
+    ) -> Poll<usize> {
+        if limit == 0 {
+            return Poll::Ready(0);
+        }
+        let progress = ready!(poll_proceed(cx));
+        // SAFETY: the caller's.
+        let first = match unsafe { self.pop() } {
+            Some(message) => Some(message),
+            // SAFETY: the caller's.
+            None => ready!(unsafe { self.poll_wait(cx) }),
+        };
+        progress.made_progress();
+        let Some(first) = first else {
+            return Poll::Ready(0);
+        };
+        // Counts the messages also if the buffer cannot grow.
+        let mut received = Received {
+            chan: self,
+            count: 1,
+        };
+        buffer.push(first);
+        while received.count < limit {
+            // SAFETY: the caller's.
+            let Some(message) = (unsafe { self.pop() }) else {
+                break;
+            };
+            received.count += 1;
+            buffer.push(message);
+        }
+        Poll::Ready(received.count)
+    }
+
+    /// Returns the number of messages in the channel.
+    ///
+    /// # Safety
+    /// The caller has the receiver.
+    pub(super) unsafe fn len(&self) -> usize {
+        // SAFETY: the caller's.
+        let (end, _) = unsafe { self.end() };
+        self.receiver.head.with(|head| {
+            // SAFETY: the head changes in calls on `&mut` alone.
+            unsafe { &*head }.len(end)
+        })
+    }
+
+    /// Returns whether the channel is closed, or no sender is left.
+    pub(super) fn is_closed_or_disconnected(&self) -> bool {
+        self.is_closed() || self.strong() == 0
+    }
+
+    /// Closes the channel, and wakes the senders that wait.
+    ///
+    /// # Safety
+    /// The caller is the receiver.
+    pub(super) unsafe fn close(&self) {
+        let (tail, bits) = self.chain().mark(CLOSED);
+        if bits & CLOSED != 0 {
+            return;
+        }
+        if BOUNDED {
+            self.close_room();
+        } else {
+            self.receiver.end.with_mut(|end| {
+                // SAFETY: only the receiver uses this.
+                unsafe { *end = Some(tail) };
+            });
+        }
+        self.closing.lock().wake_all(|()| ());
+    }
+
+    /// Drops the receiver: closes the channel and drops the messages in it.
+    ///
+    /// # Safety
+    /// The caller has the receiver, and does not use it again.
+    pub(super) unsafe fn drop_receiver(this: NonNull<Self>) {
+        // SAFETY: the receiver keeps the channel.
+        let chan = unsafe { this.as_ref() };
+        // SAFETY: the caller's.
+        unsafe { chan.close() };
+        chan.chain().mark(GONE);
+        // SAFETY: the caller's.
+        let panic = unsafe { chan.drop_messages() };
+        let waker = chan.receiver.waker.take();
+        contain(|| drop(waker));
+        // SAFETY: the receiver's part.
+        unsafe { Self::leave(this, Owner::Receiver) };
+        resume(panic);
+    }
+
+    /// Drops all messages that are written. Returns the first panic.
+    ///
+    /// # Safety
+    /// As of `pop`.
+    unsafe fn drop_messages(&self) -> Option<Payload> {
+        let mut first = None;
+        // SAFETY: the caller's.
+        while let Some(message) = unsafe { self.pop() } {
+            if let Err(panic) = catch(|| drop(message)) {
+                match first {
+                    None => first = Some(panic),
+                    Some(_) => discard(panic),
+                }
+            }
+        }
+        first
+    }
+}
+
+/// Continues a panic, unless the thread unwinds from another.
+fn resume(panic: Option<Payload>) {
+    let Some(panic) = panic else { return };
+    #[cfg(feature = "std")]
+    if !std::thread::panicking() {
+        std::panic::resume_unwind(panic);
+    }
+    discard(panic);
+}
+
+/// Messages that were received. The drop gives their room back.
+struct Received<'a, T, const BOUNDED: bool> {
+    chan: &'a Chan<T, BOUNDED>,
+    count: usize,
+}
+
+impl<T, const BOUNDED: bool> Drop for Received<'_, T, BOUNDED> {
+    fn drop(&mut self) {
+        self.chan.give_room(self.count);
+    }
+}
+
+impl<T, const BOUNDED: bool> Drop for Chan<T, BOUNDED> {
+    /// Drops messages that were being sent when the receiver was dropped.
+    fn drop(&mut self) {
+        // SAFETY: the channel is this call's.
+        let panic = unsafe { self.drop_messages() };
+        let chain = &mut self.senders.chain;
+        self.receiver.head.with_mut(|head| {
+            // SAFETY: as above.
+            let head = unsafe { &mut *head };
+            // SAFETY: as above.
+            unsafe { head.free_all(chain) };
+        });
+        self.senders.room.retire();
+        self.receiver.received.retire();
+        self.receiver.head.retire();
+        self.receiver.end.retire();
+        self.strong.retire();
+        self.owners.retire();
+        resume(panic);
+    }
+}

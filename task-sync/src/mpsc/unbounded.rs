@@ -1,0 +1,98 @@
+//! The channel without a bound.
+use super::error::SendError;
+use super::handle::{Rx, Tx, Weak, channel};
+
+/// Creates a channel without a bound: a send never waits.
+///
+/// Messages that the receiver does not take fill the memory. [`channel`](super::channel) has a
+/// bound.
+///
+/// ```
+/// use task_sync::mpsc;
+///
+/// let (tx, mut rx) = mpsc::unbounded_channel();
+/// tx.send(7).unwrap();
+/// assert_eq!(futures::executor::block_on(rx.recv()), Some(7));
+/// ```
+pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
+    let (tx, rx) = channel(0);
+    (UnboundedSender { tx }, UnboundedReceiver { rx })
+}
+
+/// Sends to an [`unbounded_channel`]. Clone it to send from several tasks.
+///
+/// ```
+/// use task_sync::mpsc;
+///
+/// let (tx, mut rx) = mpsc::unbounded_channel();
+/// let other = tx.clone();
+/// other.send(1).unwrap();
+/// tx.send(2).unwrap();
+/// assert_eq!((rx.try_recv(), rx.try_recv()), (Ok(1), Ok(2)));
+/// ```
+pub struct UnboundedSender<T> {
+    tx: Tx<T, false>,
+}
+
+/// A sender that does not keep its channel open. [Upgrade](Self::upgrade) it to send.
+///
+/// ```
+/// use task_sync::mpsc;
+///
+/// let (tx, mut rx) = mpsc::unbounded_channel();
+/// let weak = tx.downgrade();
+/// weak.upgrade().unwrap().send(7).unwrap();
+/// drop(tx);
+/// assert!(weak.upgrade().is_none());
+/// assert_eq!(rx.blocking_recv(), Some(7));
+/// assert_eq!(rx.blocking_recv(), None);
+/// ```
+pub struct WeakUnboundedSender<T> {
+    weak: Weak<T, false>,
+}
+
+/// Receives from an [`unbounded_channel`].
+///
+/// ```
+/// use task_sync::mpsc;
+///
+/// let (tx, mut rx) = mpsc::unbounded_channel();
+/// tx.send(7).unwrap();
+/// drop(tx);
+/// futures::executor::block_on(async {
+///     while let Some(message) = rx.recv().await {
+///         assert_eq!(message, 7);
+///     }
+/// });
+/// ```
+pub struct UnboundedReceiver<T> {
+    rx: Rx<T, false>,
+}
+
+impl<T> UnboundedSender<T> {
+    /// Sends a message.
+    ///
+    /// Costs two read-modify-writes if the receiver does not wait for this message. A panic of the
+    /// receiver's waker is dropped.
+    ///
+    /// ```
+    /// use task_sync::mpsc::{self, error::SendError};
+    ///
+    /// let (tx, mut rx) = mpsc::unbounded_channel();
+    /// tx.send(1).unwrap();
+    /// rx.close();
+    /// assert_eq!(tx.send(2), Err(SendError(2)));
+    /// assert_eq!(rx.try_recv(), Ok(1));
+    /// ```
+    ///
+    /// # Errors
+    /// Hands the message back if the receiver is dropped or has closed the channel.
+    #[inline]
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        self.tx.push(message).map_err(SendError)
+    }
+}
+
+super::common::handles! {
+    UnboundedSender, WeakUnboundedSender, UnboundedReceiver, "mpsc::unbounded_channel()"
+}
