@@ -28,8 +28,9 @@ impl Wake for Parked {
 
     fn wake_by_ref(self: &Arc<Self>) {
         // Ordering: Release pairs with the Acquire of `block_on`: the next poll sees what the
-        // notifier did before the wake.
-        self.woken.store(true, Release);
+        // notifier did before the wake. A swap and not a store: the model checker orders stores
+        // beside a swap too loosely, and would report that this one is never seen.
+        self.woken.swap(true, Release);
         self.thread.unpark();
     }
 }

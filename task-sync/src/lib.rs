@@ -11,6 +11,8 @@ pub mod broadcast;
 mod coop;
 pub mod futures;
 mod lock;
+#[cfg(doctest)]
+mod many_receivers_variance;
 mod notify;
 mod parking;
 mod semaphore;

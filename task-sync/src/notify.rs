@@ -70,8 +70,10 @@ const fn generation(state: usize) -> usize {
     state & !(PERMIT | WAITING)
 }
 
-/// Why a waiter was released.
+/// Why a waiter was released. With four bytes a waiter has no padding within, so that the copies of a
+/// new future are of whole words, and later loads need not wait for parts of them.
 #[derive(Clone, Copy)]
+#[repr(u32)]
 enum Reason {
     /// It was not.
     None,
@@ -177,6 +179,7 @@ impl Notify {
     /// notify.notify_waiters();
     /// futures::executor::block_on(notified);
     /// ```
+    #[inline]
     pub fn notified(&self) -> Notified<'_> {
         Notified {
             notify: self,
@@ -202,6 +205,7 @@ impl Notify {
         OwnedNotified { notify: self, wait }
     }
 
+    #[inline]
     fn wait(&self) -> Wait {
         // Ordering: Acquire pairs with the Release of `notify_waiters`: if this future is of the
         // new generation, its task sees the condition.
@@ -225,6 +229,7 @@ impl Notify {
     /// assert!(notify.notified().now_or_never().is_some());
     /// assert!(notify.notified().now_or_never().is_none());
     /// ```
+    #[inline]
     pub fn notify_one(&self) {
         self.notify(Reason::One);
     }
@@ -312,6 +317,7 @@ impl Notify {
     }
 
     /// Stores the permit, and returns true; or returns false if `WAITING` is set.
+    #[inline]
     fn store_permit(&self, mut state: usize) -> bool {
         while state & WAITING == 0 {
             // A permit that is there is stored once more: the future that takes it shall see what
@@ -364,6 +370,7 @@ impl Notify {
 impl Notify {
     /// Takes the permit, or sees a newer generation than `seen`. Otherwise returns the state as an
     /// error.
+    #[inline]
     fn take(&self, seen: usize) -> Result<(), usize> {
         // Ordering: Acquire pairs with the Release of each notification: the task sees the
         // condition.

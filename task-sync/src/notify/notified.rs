@@ -25,6 +25,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
+    #[inline]
     pub(super) fn new(generation: usize) -> Self {
         Self {
             seen: generation,
@@ -32,6 +33,7 @@ impl Wait {
         }
     }
 
+    #[inline]
     fn project(self: Pin<&mut Self>) -> (&mut usize, Pin<&Waiter<Reason>>) {
         // SAFETY: neither field is moved out of `this`.
         let this = unsafe { self.get_unchecked_mut() };
@@ -43,6 +45,7 @@ impl Wait {
     ///
     /// # Safety
     /// `notify` created the wait. The owner calls `cancel` before the wait ends.
+    #[inline]
     unsafe fn poll(self: Pin<&mut Self>, notify: &Notify, waker: Option<&Waker>) -> Poll<()> {
         let (seen, waiter) = self.project();
         if *seen & DONE != 0 {
@@ -66,6 +69,7 @@ impl Wait {
         polled
     }
 
+    #[inline]
     fn poll_with_budget(
         mut self: Pin<&mut Self>,
         notify: &Notify,
@@ -85,6 +89,7 @@ impl Wait {
     ///
     /// # Safety
     /// As of `poll`.
+    #[inline]
     unsafe fn cancel(self: Pin<&mut Self>, notify: &Notify) {
         let (seen, waiter) = self.project();
         if *seen & (DONE | PUSHED) != PUSHED {
@@ -142,7 +147,8 @@ pub struct OwnedNotified {
 macro_rules! future {
     ($name:ident$(<$a:lifetime>)?, $create:literal) => {
         impl$(<$a>)? $name$(<$a>)? {
-            fn project(self: Pin<&mut Self>) -> (&Notify, Pin<&mut Wait>) {
+            #[inline]
+    fn project(self: Pin<&mut Self>) -> (&Notify, Pin<&mut Wait>) {
                 // SAFETY: neither field is moved out of `this`.
                 let this = unsafe { self.get_unchecked_mut() };
                 // SAFETY: the wait is pinned with the future, and nothing else gives access to it.
@@ -189,6 +195,7 @@ macro_rules! future {
         impl$(<$a>)? Future for $name$(<$a>)? {
             type Output = ();
 
+            #[inline]
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
                 let (notify, wait) = self.project();
                 wait.poll_with_budget(notify, cx)
@@ -196,6 +203,7 @@ macro_rules! future {
         }
 
         impl$(<$a>)? Drop for $name$(<$a>)? {
+            #[inline]
             fn drop(&mut self) {
                 // SAFETY: the future is dropped where it was pinned, if it ever was.
                 let this = unsafe { Pin::new_unchecked(self) };

@@ -156,7 +156,7 @@ impl<T> Receiver<T> {
     /// Waits until `f` returns true for the value. Looks at the present value first, and then at
     /// each new one that it meets; not at one that is replaced soon. Counts each as seen.
     ///
-    /// If the future is dropped, the last value for which `f` returned false may count as seen.
+    /// If the future is dropped, a value at which `f` has not looked is not lost.
     ///
     /// ```
     /// use task_sync::watch;
@@ -183,9 +183,11 @@ impl<T> Receiver<T> {
                 return Ok(Ref::new(reading, Some(before)));
             }
             drop(reading);
+            // A new value counts as seen only when `f` has looked at it.
+            let mut seen = self.seen;
             let changed = Changed {
                 shared: &self.shared,
-                seen: &mut self.seen,
+                seen: &mut seen,
             };
             Until::new(changed).await?;
         }
@@ -250,8 +252,8 @@ impl<T: fmt::Debug> fmt::Debug for Receiver<T> {
 }
 
 // A panic under the lock may leave a value half changed, as under a `Mutex` without poison.
-impl<T: RefUnwindSafe> UnwindSafe for Receiver<T> {}
-impl<T: RefUnwindSafe> RefUnwindSafe for Receiver<T> {}
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
 
 /// A reference to the value of a channel. Senders wait while it lives: see [the module](super).
 ///
@@ -273,6 +275,9 @@ pub struct Ref<'a, T> {
 
 // SAFETY: a shared `Ref` gives a shared reference to the value, and nothing else.
 unsafe impl<T: Sync> Sync for Ref<'_, T> {}
+
+impl<T: RefUnwindSafe> UnwindSafe for Ref<'_, T> {}
+impl<T: RefUnwindSafe> RefUnwindSafe for Ref<'_, T> {}
 
 impl<'a, T> Ref<'a, T> {
     /// `seen` is the version that the receiver had seen before; `None` for a sender.

@@ -265,5 +265,5 @@ impl<T: fmt::Debug> fmt::Debug for Sender<T> {
 }
 
 // A panic under the lock may leave a value half changed, as under a `Mutex` without poison.
-impl<T: RefUnwindSafe> UnwindSafe for Sender<T> {}
-impl<T: RefUnwindSafe> RefUnwindSafe for Sender<T> {}
+impl<T> UnwindSafe for Sender<T> {}
+impl<T> RefUnwindSafe for Sender<T> {}
