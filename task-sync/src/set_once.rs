@@ -135,9 +135,9 @@ impl<T> SetOnce<T> {
     #[inline]
     pub fn get(&self) -> Option<&T> {
         self.initialized().then(|| {
-            let value = self.value.with(|value| value);
+            let value = self.value.with(|value| value.cast::<T>());
             // SAFETY: the value is written, and stays until the cell is owned.
-            unsafe { (*value).assume_init_ref() }
+            unsafe { &*value }
         })
     }
 
@@ -186,7 +186,7 @@ impl<T> SetOnce<T> {
         is_set.then(|| {
             self.value.with(|value| {
                 // SAFETY: the value is written, and it is not used again.
-                unsafe { (*value).assume_init_read() }
+                unsafe { value.cast::<T>().read() }
             })
         })
     }
@@ -229,7 +229,7 @@ impl<T> Drop for SetOnce<T> {
         if self.initialized() {
             self.value.with_mut(|value| {
                 // SAFETY: the value is written, and it is not used again.
-                unsafe { (*value).assume_init_drop() };
+                unsafe { value.cast::<T>().drop_in_place() };
             });
         }
     }

@@ -148,7 +148,7 @@ impl<T> Ring<T> {
         }
         guard.slot.value.with(|value| {
             // SAFETY: the guard holds the lock at `position`, so the value is initialised.
-            let value = unsafe { (*value).assume_init_ref() };
+            let value = unsafe { &*value.cast::<T>() };
             Ok(value.clone())
         })
     }
@@ -252,7 +252,7 @@ impl<T> Slot<T> {
     unsafe fn read(&self) -> T {
         self.value.with(|value| {
             // SAFETY: the caller's.
-            unsafe { (*value).assume_init_read() }
+            unsafe { value.cast::<T>().read() }
         })
     }
 }

@@ -49,7 +49,7 @@ fn value_is_dropped_once() {
     assert_eq!(count(), 3);
     drop(refused);
     let clone = cell.clone();
-    assert_eq!((count(), &clone == &cell), (3, true));
+    assert_eq!((count(), clone == cell), (3, true));
     drop(cell);
     assert_eq!(count(), 2);
     let inner = clone.into_inner();

@@ -3,7 +3,7 @@
 //! "Fails if" names the changes to the code that make a model fail. The values are the model's own
 //! `Arc`s: it reports one that is leaked, or used after its drop.
 use super::*;
-use sync_shim::{model, sync::Arc, thread};
+use sync_shim::{Model, model, sync::Arc, thread};
 
 type Values = Arc<Ring<Arc<u64>>>;
 
@@ -89,7 +89,7 @@ fn take_beside_a_replacement_gets_the_value_or_lags() {
 /// before was released. Fails if `write` stores the number and does not add it.
 #[test]
 fn lagging_take_beside_a_put_without_the_lock_lags() {
-    model(|| {
+    Model::new().bound(3).check(|| {
         let ring = ring(1);
         // This receiver is counted for position 0, which position 1 replaces.
         assert_eq!(put(&ring, 0, 1), None);
