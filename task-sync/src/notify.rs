@@ -70,8 +70,8 @@ const fn generation(state: usize) -> usize {
     state & !(PERMIT | WAITING)
 }
 
-/// Why a waiter was released. With four bytes a waiter has no padding within, so that the copies of a
-/// new future are of whole words, and later loads need not wait for parts of them.
+/// Why a waiter was released. With four bytes a waiter has no padding within. So a new future is
+/// copied in whole words, and no load waits for several smaller stores.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Reason {
@@ -215,7 +215,7 @@ impl Notify {
     /// Notifies the task that has waited longest. If none waits, stores the permit; there is at
     /// most one.
     ///
-    /// What happened before this call is visible to the task after its `notified().await`.
+    /// After its `notified().await`, the task sees everything that happened before this call.
     ///
     /// Costs one read-modify-write if nobody waits, else a lock and a wake.
     ///
@@ -372,22 +372,24 @@ impl Notify {
     /// error.
     #[inline]
     fn take(&self, seen: usize) -> Result<(), usize> {
-        // Ordering: Acquire pairs with the Release of each notification: the task sees the
-        // condition.
-        let mut state = self.state.load(Acquire);
-        while state & PERMIT != 0 {
-            // Ordering: Acquire, as above. No other thread needs to see what came before a take.
-            match self
-                .state
-                .compare_exchange(state, state & !PERMIT, Acquire, Acquire)
-            {
-                Ok(_) => return Ok(()),
-                Err(now) => state = now,
+        loop {
+            // Ordering: Acquire pairs with the Release of each notification: the task sees the
+            // condition.
+            let state = self.state.load(Acquire);
+            if state & PERMIT == 0 {
+                return match generation(state) == seen {
+                    true => Err(state),
+                    false => Ok(()),
+                };
             }
-        }
-        match generation(state) == seen {
-            true => Err(state),
-            false => Ok(()),
+            // Ordering: Acquire on success, as above. No other thread needs to see what came before
+            // a take. Relaxed on failure: the load looks again.
+            let taken = self
+                .state
+                .compare_exchange(state, state & !PERMIT, Acquire, Relaxed);
+            if taken.is_ok() {
+                return Ok(());
+            }
         }
     }
 

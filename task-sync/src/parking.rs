@@ -105,8 +105,8 @@ impl Parking {
                     Ok(locked) => return Some(locked),
                     Err(seen) => seen,
                 };
-                // Ordering: Relaxed. The flag is set and cleared under `Parking::lock`, and an unlock
-                // that finds it takes that lock.
+                // Ordering: Relaxed. The flag is set and cleared under `Parking::lock`, and an
+                // unlock that finds it takes that lock.
                 if seen & PARKED != 0
                     || word
                         .compare_exchange(seen, seen | PARKED, Relaxed, Relaxed)

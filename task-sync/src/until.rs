@@ -16,7 +16,7 @@ use core::{
 
 /// A condition for which tasks wait in a queue.
 pub(crate) trait Condition {
-    /// What the queue's lock protects.
+    /// The state that the queue's lock protects.
     type Shared;
     /// The output of the future.
     type Output;

@@ -1,5 +1,5 @@
-//! The covariant types and the auto traits of the channels to many receivers, of `Notify`, `Barrier`
-//! and `SetOnce`. They are tokio's, except that `SetOnce` is also `RefUnwindSafe`.
+//! The covariant types and the auto traits of the channels to many receivers, of `Notify`,
+//! `Barrier` and `SetOnce`. They are tokio's, except that `SetOnce` is also `RefUnwindSafe`.
 //! `src/many_receivers_variance.rs` has the invariant types.
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::{

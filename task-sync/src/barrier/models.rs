@@ -1,7 +1,7 @@
 //! Models of a barrier: it opens when all have arrived, with one leader, and not before.
 //!
-//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock, which
-//! fails the model.
+//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
+//! which fails the model.
 use super::Barrier;
 use crate::blocking::block_on;
 use std::task::{Context, Waker};
@@ -35,8 +35,8 @@ fn two_waits_end_with_one_leader() {
 }
 
 /// A wait is dropped while another task arrives. Either its arrival is taken back, or the round
-/// was over and the other is its leader. Fails if the drop takes back an arrival of an old round, or
-/// none at all.
+/// was over and the other is its leader. Fails if the drop takes back an arrival of an old round,
+/// or none at all.
 #[test]
 fn drop_of_a_wait_beside_an_arrival_takes_back_or_counts() {
     model(|| {

@@ -1,7 +1,7 @@
 //! Models of a channel: no wake and no value is lost.
 //!
-//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock, which
-//! fails the model.
+//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
+//! which fails the model.
 use super::{
     channel,
     error::{RecvError, TryRecvError},

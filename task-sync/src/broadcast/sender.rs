@@ -66,7 +66,7 @@ impl<T> Sender<T> {
 
     /// Sends a value to all receivers, and returns their number. Never waits for a receiver.
     ///
-    /// That it returns `Ok` does not mean that a receiver will get the value: all may be dropped
+    /// After an `Ok` it is still possible that no receiver gets the value: all may be dropped
     /// before.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! What the handles of a channel share: the ring, its tail, and the tasks that wait.
+//! The state that the handles of a channel share: the ring, its tail, and the tasks that wait.
 //!
 //! # Fields
 //!
@@ -130,8 +130,8 @@ impl<T> Shared<T> {
 
     /// Adds a sender if there is one.
     pub(super) fn upgrade(&self) -> bool {
-        // Ordering: Relaxed in all three. The handle itself orders what the new sender does; a count
-        // that is not zero publishes nothing.
+        // Ordering: Relaxed in all three. The handle itself orders what the new sender does; a
+        // count that is not zero publishes nothing.
         let mut senders = self.senders.load(Relaxed);
         while senders != 0 {
             match self

@@ -282,7 +282,7 @@ fn values_that_are_not_sync_are_cloned_one_at_a_time() {
     assert!(thread.join().unwrap() <= 1000);
 }
 
-/// What a channel does, written down as simply as possible: all values, and each receiver's place.
+/// A channel as simple as possible: all values, and each receiver's place.
 struct Model {
     sent: Vec<u32>,
     capacity: usize,

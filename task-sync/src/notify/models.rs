@@ -1,7 +1,7 @@
 //! Models of a `Notify`: no notification is lost, and none is had twice.
 //!
-//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock, which
-//! fails the model. The condition of a scenario is relaxed: the `Notify` must order it.
+//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
+//! which fails the model. The condition of a scenario is relaxed: the `Notify` must order it.
 use super::Notify;
 use crate::blocking::block_on;
 use ::futures::FutureExt;
@@ -157,6 +157,43 @@ fn notify_waiters_beside_a_first_poll_ends_the_wait() {
         assert_eq!(shared.seen(), 1);
         notifier.join().unwrap();
         assert!(shared.notify.notified().now_or_never().is_none());
+    });
+}
+
+/// The same, where another future waits: the call then takes the lock, and the first poll need not.
+/// Fails if the Release of the addition in `notify_waiters` is Relaxed.
+#[test]
+fn notify_waiters_beside_a_wait_and_a_first_poll_ends_both() {
+    model(|| {
+        let shared = Shared::new();
+        let mut first = Box::pin(shared.notify.notified());
+        let second = shared.notify.notified();
+        assert!(!first.as_mut().enable());
+        let notifier = spawned(&shared, |shared| {
+            shared.set();
+            shared.notify.notify_waiters();
+        });
+        block_on(second);
+        assert_eq!(shared.seen(), 1);
+        block_on(first);
+        notifier.join().unwrap();
+    });
+}
+
+/// A notifier that finds `WAITING`, and no waiter under the lock, stores the permit. Fails if the
+/// Release of `store_permit_locked` is Relaxed.
+#[test]
+fn permit_that_is_stored_under_the_lock_orders_the_notifier() {
+    model(|| {
+        let shared = Shared::new();
+        assert!(!pin!(shared.notify.notified()).enable());
+        let notifier = spawned(&shared, |shared| {
+            shared.set();
+            shared.notify.notify_one();
+        });
+        block_on(shared.notify.notified());
+        assert_eq!(shared.seen(), 1);
+        notifier.join().unwrap();
     });
 }
 

@@ -61,7 +61,7 @@ fn completed_future_stays_ready_and_owes_nothing() {
 }
 
 #[test]
-fn dropped_wait_passes_its_notification_to_the_next_in_the_same_way() {
+fn dropped_wait_passes_its_notification_on_in_the_same_way() {
     for (last, next) in [(false, 1), (true, 2)] {
         let notify = Notify::new();
         let tasks = [(); 4].map(|()| Woken::new());

@@ -1,7 +1,7 @@
 //! Models of the locks: one holder at a time, and no sleeper is forgotten.
 //!
-//! "Fails if" names the changes to the code that make a model fail. A sleeper that is forgotten is a
-//! deadlock, which fails the model.
+//! "Fails if" names the changes to the code that make a model fail. A sleeper that is forgotten is
+//! a deadlock, which fails the model.
 use super::*;
 use sync_shim::{cell::UnsafeCell, model, sync::Arc, thread};
 
@@ -67,8 +67,8 @@ fn exclusive_locks_take_turns() {
     });
 }
 
-/// Two readers share the lock with a writer. Fails as the model above does, and if a reader's unlock
-/// does not wake a writer.
+/// A reader and a writer. Fails as the model above does, and if a reader's unlock does not wake a
+/// writer.
 #[test]
 fn reader_and_writer_take_turns() {
     model(|| {

@@ -1,7 +1,7 @@
 //! Models of a cell: one set wins, and no wait is forgotten.
 //!
-//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock, which
-//! fails the model.
+//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
+//! which fails the model.
 use super::{SetOnce, SetOnceError};
 use crate::blocking::block_on;
 use sync_shim::{model, sync::Arc, thread};

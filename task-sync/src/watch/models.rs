@@ -1,38 +1,78 @@
 //! Models of a channel: no change and no wake is lost.
 //!
-//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock, which
-//! fails the model.
+//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
+//! which fails the model.
 use super::channel;
 use crate::blocking::block_on;
-use sync_shim::{Model, model, thread};
+use sync_shim::{
+    Model,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+    model,
+    sync::Arc,
+    thread,
+};
 
-/// The receiver waits for two changes, of which it may see only the last. Fails if `changed` does
-/// not look again under the lock, or if `modify` wakes before it raises the version.
+/// Something outside of the channel that happens before a step on the channel, which must order it.
+#[derive(Clone)]
+struct Before(Arc<AtomicUsize>);
+
+impl Before {
+    fn new() -> Self {
+        Self(Arc::new(AtomicUsize::new(0)))
+    }
+
+    fn happens(&self) {
+        // Ordering: Relaxed, the channel must order it.
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn times(&self) -> usize {
+        // Ordering: Relaxed, as above.
+        self.0.load(Relaxed)
+    }
+}
+
+/// Fails if `changed` does not look again under the lock, if `modify` wakes before it raises the
+/// version, or if the Release of the store in `modify` or the Acquire of `version` is Relaxed.
 #[test]
-fn sends_beside_waits_are_seen() {
+fn send_beside_a_wait_ends_it() {
     model(|| {
         let (tx, mut rx) = channel(0);
-        let sender = thread::spawn(move || {
-            tx.send(1).unwrap();
-            tx
-        });
+        let before = Before::new();
+        let sender = {
+            let before = before.clone();
+            thread::spawn(move || {
+                before.happens();
+                tx.send(1).unwrap();
+                tx
+            })
+        };
         block_on(rx.changed()).unwrap();
-        assert_eq!(*rx.borrow(), 1);
+        assert_eq!((before.times(), *rx.borrow()), (1, 1));
         drop(sender.join().unwrap());
         assert!(block_on(rx.changed()).is_err());
     });
 }
 
-/// The receiver sees the last value, and then the end. Fails if `drop_sender` does not wake, or if
-/// `changed` looks at the end before the version.
+/// The receiver sees the last value, and then the end. Fails if `drop_sender` does not wake, if
+/// `changed` looks at the end before the version, or if the Release of `CLOSED` is Relaxed.
 #[test]
 fn last_send_and_close_beside_a_wait_come_in_order() {
     model(|| {
         let (tx, mut rx) = channel(0);
-        let sender = thread::spawn(move || tx.send(1).unwrap());
+        let before = Before::new();
+        let sender = {
+            let before = before.clone();
+            thread::spawn(move || {
+                tx.send(1).unwrap();
+                before.happens();
+                drop(tx);
+            })
+        };
         block_on(rx.changed()).unwrap();
         assert_eq!(*rx.borrow(), 1);
         assert!(block_on(rx.changed()).is_err());
+        assert_eq!(before.times(), 1);
         sender.join().unwrap();
     });
 }
@@ -87,30 +127,52 @@ fn send_beside_two_waits_wakes_both() {
     });
 }
 
-/// Fails if `drop_receiver` does not wake, or if the wait does not look again under the lock.
+/// Two receivers are dropped: the wait ends after both. Fails if `drop_receiver` does not wake, if
+/// the wait does not look again under the lock, or if the Release of `drop_receiver` or the Acquire
+/// of `receivers` is Relaxed.
 #[test]
-fn drop_of_the_last_receiver_ends_the_wait_for_it() {
+fn drops_of_two_receivers_end_the_wait_for_them() {
     model(|| {
         let (tx, rx) = channel(0);
-        let dropping = thread::spawn(move || drop(rx));
+        let before = Before::new();
+        let dropping = {
+            let (other, before) = (rx.clone(), before.clone());
+            thread::spawn(move || {
+                before.happens();
+                drop(other);
+            })
+        };
+        drop(rx);
         block_on(tx.closed());
-        assert!(tx.is_closed());
+        assert_eq!(before.times(), 1);
         dropping.join().unwrap();
     });
 }
 
-/// Two senders are dropped: one of them ends the channel. Fails if the Release or the Acquire of
-/// `drop_sender` is Relaxed.
+/// Two senders are dropped: one of them ends the channel, after both. Fails if the Release or the
+/// Acquire of `drop_sender` is Relaxed.
 #[test]
-fn drops_of_two_senders_end_the_channel_after_the_last_send() {
+fn drops_of_two_senders_end_the_channel_after_both() {
     model(|| {
         let (tx, mut rx) = channel(0);
-        let other = tx.clone();
-        let sender = thread::spawn(move || other.send(1).unwrap());
-        drop(tx);
-        block_on(rx.changed()).unwrap();
-        assert_eq!(*rx.borrow(), 1);
+        let before = Before::new();
+        let sender = {
+            let (other, before) = (tx.clone(), before.clone());
+            thread::spawn(move || {
+                before.happens();
+                drop(other);
+            })
+        };
+        let closer = {
+            let before = before.clone();
+            thread::spawn(move || {
+                before.happens();
+                drop(tx);
+            })
+        };
         assert!(block_on(rx.changed()).is_err());
+        assert_eq!(before.times(), 2);
         sender.join().unwrap();
+        closer.join().unwrap();
     });
 }

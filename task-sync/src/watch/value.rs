@@ -1,4 +1,5 @@
-//! What the handles of a watch channel share: the value, its version, and the tasks that wait.
+//! The state that the handles of a watch channel share: the value, its version, and the tasks that
+//! wait.
 //!
 //! # Fields
 //!
