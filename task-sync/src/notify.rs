@@ -217,7 +217,8 @@ impl Notify {
     ///
     /// After its `notified().await`, the task sees everything that happened before this call.
     ///
-    /// Costs one read-modify-write if nobody waits, else a lock and a wake.
+    /// Costs one read-modify-write if nobody waits, else a lock and a wake. The first call after
+    /// the last waiter has left costs a lock, too.
     ///
     /// ```
     /// use futures::FutureExt;

@@ -30,14 +30,16 @@
 //!
 //! # Costs
 //!
-//! In read-modify-writes, where nothing contends:
+//! In read-modify-writes, where nothing contends. A *lock* is that of the waiting tasks, and costs
+//! two.
 //!
 //! | operation | cost |
 //! |---|---|
 //! | `has_changed`, and `changed` if there is a change | 0 |
 //! | `borrow`, `borrow_and_update`, with the end of the `Ref` | 2 |
-//! | begin to wait | 2, and a clone of the waker |
-//! | send | 4; for each 32 waiting tasks 2 more, and their wakes |
+//! | begin to wait | a lock, and a clone of the waker |
+//! | send | 2 and a lock |
+//! | wake tasks in a send | a lock for each 32, and their wakes |
 pub mod error;
 mod receiver;
 mod sender;

@@ -45,7 +45,7 @@ fn last_send_and_close_beside_receives_come_in_order() {
 /// Two receivers wait for one value. Fails if `send` wakes one task.
 #[test]
 fn send_beside_two_waits_wakes_both() {
-    Model::new().bound(3).check(|| {
+    Model::new().bound(2).check(|| {
         let (tx, mut rx) = channel(1);
         let mut other = tx.subscribe();
         let waiting = thread::spawn(move || assert_eq!(block_on(other.recv()), Ok(7)));

@@ -89,7 +89,7 @@ fn two_notifications_beside_a_wait_leave_at_most_one_permit() {
 /// `store_permit` returns early when there is a permit.
 #[test]
 fn permit_that_is_stored_twice_orders_both_notifiers() {
-    Model::new().bound(3).check(|| {
+    Model::new().bound(2).check(|| {
         let shared = Shared::new();
         let notify = |shared: &Shared| {
             shared.set();
