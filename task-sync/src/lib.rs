@@ -10,22 +10,37 @@ mod blocking;
 pub mod broadcast;
 mod coop;
 pub mod futures;
+mod guard;
 mod lock;
+#[cfg(all(test, selvedge_count))]
+mod many_receivers_counts;
 #[cfg(doctest)]
 mod many_receivers_variance;
+mod mutex;
 mod notify;
+mod once_cell;
 mod parking;
+mod rwlock;
 mod semaphore;
 mod set_once;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod testing;
 mod until;
+mod wait;
 mod waiters;
 mod waiting;
 pub mod watch;
 
 pub use barrier::{Barrier, BarrierWaitResult};
+pub use mutex::{
+    MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
+};
 pub use notify::Notify;
+pub use once_cell::{OnceCell, SetError};
+pub use rwlock::{
+    OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,
+    RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,
+};
 pub use semaphore::{
     AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
 };

@@ -3,7 +3,7 @@
 //! [`raw`] has the protocol. This file has the permits and the errors.
 pub(crate) mod raw;
 
-use crate::waiting::Waiting;
+use crate::{wait::Wait, waiting::Waiting};
 use alloc::sync::Arc;
 use core::{
     error::Error,
@@ -11,7 +11,7 @@ use core::{
     mem::{forget, replace},
     panic::{RefUnwindSafe, UnwindSafe},
 };
-use raw::{Acquiring, AsSemaphore, Closed, RawSemaphore, Refused};
+use raw::{AsSemaphore, Closed, Permits, RawSemaphore, Refused};
 
 /// A count of permits, for which tasks wait in turn.
 ///
@@ -140,8 +140,9 @@ impl Semaphore {
         &self,
         permits: u32,
     ) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
-        Acquiring::new(self, permits, |result, permits| match result {
-            Ok(semaphore) => Ok(semaphore.permit(permits)),
+        let request = Permits { of: self, permits };
+        Wait::new(request, |request: Permits<&'_ Self>, result| match result {
+            Ok(()) => Ok(request.of.permit(request.permits)),
             Err(Closed) => Err(AcquireError(())),
         })
     }
@@ -168,10 +169,14 @@ impl Semaphore {
         self: Arc<Self>,
         permits: u32,
     ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> {
-        Acquiring::new(self, permits, |result, permits| match result {
-            Ok(semaphore) => Ok(semaphore.owned_permit(permits)),
-            Err(Closed) => Err(AcquireError(())),
-        })
+        let request = Permits { of: self, permits };
+        Wait::new(
+            request,
+            |request: Permits<Arc<Self>>, result| match result {
+                Ok(()) => Ok(request.of.owned_permit(request.permits)),
+                Err(Closed) => Err(AcquireError(())),
+            },
+        )
     }
 
     /// Takes a permit, if there is one and no task waits.

@@ -79,6 +79,7 @@ use crate::lock::{Lock, LockGuard};
 use core::{
     marker::PhantomPinned,
     ops::{Deref, DerefMut},
+    panic::{RefUnwindSafe, UnwindSafe},
     pin::{Pin, pin},
     ptr::NonNull,
     task::{Poll, Waker},
@@ -169,6 +170,10 @@ unsafe impl<T: Send> Send for List<T> {}
 unsafe impl<T: Send> Sync for Waiter<T> {}
 // SAFETY: as above. A waiter that is queued does not move, but its future's thread may change.
 unsafe impl<T: Send> Send for Waiter<T> {}
+
+// No user code runs under the lock (rule 4), so a panic of user code leaves the queue whole.
+impl<T, S: UnwindSafe> UnwindSafe for Waiters<T, S> {}
+impl<T, S: UnwindSafe> RefUnwindSafe for Waiters<T, S> {}
 
 impl<T> Clone for Link<T> {
     fn clone(&self) -> Self {
@@ -348,6 +353,16 @@ impl<T: Copy, S> Locked<'_, T, S> {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.inner.list.first.is_none()
+    }
+
+    /// Returns the number of queued waiters, or 2 if there are more.
+    #[inline]
+    pub(crate) fn len_up_to_two(&self) -> usize {
+        match (self.inner.list.first, self.inner.list.last) {
+            (Some(first), Some(last)) if first == last => 1,
+            (None, _) => 0,
+            _ => 2,
+        }
     }
 
     /// Queues a waiter behind all others, with the waker of its task and its value.

@@ -44,13 +44,13 @@
 //! Permits are in the word, in a permit that the user holds, in the hand of one releaser, or in
 //! the value of one waiter. Each step moves them from one of these places to another.
 use crate::{
-    coop::poll_proceed,
+    wait::Request,
     waiters::{Batch, Locked, Waiter, Waiters, wake_batch},
     waiting::Waiting,
 };
 use core::{
     pin::Pin,
-    task::{Context, Poll, Waker, ready},
+    task::{Poll, Waker, ready},
 };
 use sync_shim::atomic::{
     AtomicUsize,
@@ -89,6 +89,16 @@ impl RawSemaphore {
         pub(crate) const fn new(permits: usize) -> Self {
             Self {
                 word: AtomicUsize::new(permits << SHIFT),
+                waiters: Waiters::new(()),
+            }
+        }
+    }
+
+    sync_shim::const_fn! {
+        /// Creates a semaphore that is closed and has no permits.
+        pub(crate) const fn new_closed() -> Self {
+            Self {
+                word: AtomicUsize::new(CLOSED),
                 waiters: Waiters::new(()),
             }
         }
@@ -211,18 +221,8 @@ impl RawSemaphore {
     ///
     /// # Safety
     /// As of `poll_acquire`.
-    #[inline]
-    pub(crate) unsafe fn cancel(&self, waiter: Pin<&Waiter<u32>>, permits: u32) {
-        if !waiter.is_idle() {
-            // SAFETY: the caller's.
-            unsafe { self.cancel_queued(waiter, permits) };
-        }
-    }
-
-    /// # Safety
-    /// As of `poll_acquire`.
     #[cold]
-    unsafe fn cancel_queued(&self, waiter: Pin<&Waiter<u32>>, permits: u32) {
+    unsafe fn cancel(&self, waiter: Pin<&Waiter<u32>>, permits: u32) {
         let mut locked = self.waiters.lock();
         // SAFETY: the caller's.
         let lacking = unsafe { locked.value(waiter) };
@@ -372,70 +372,35 @@ impl RawSemaphore {
     }
 }
 
-/// A handle by which an [`Acquiring`] reaches its semaphore.
+/// A handle by which a request reaches its semaphore.
 pub(crate) trait AsSemaphore {
     fn semaphore(&self) -> &RawSemaphore;
 }
 
-/// Waits for permits of a semaphore, and makes the handle into a guard of them.
-pub(crate) struct Acquiring<H: AsSemaphore, F> {
-    /// `None` once the future is ready.
-    handle: Option<H>,
-    waiter: Waiter<u32>,
-    permits: u32,
-    finish: F,
+/// A request for permits.
+pub(crate) struct Permits<H> {
+    pub(crate) of: H,
+    pub(crate) permits: u32,
 }
 
-impl<H: AsSemaphore, F> Acquiring<H, F> {
+impl<H: AsSemaphore> Request for Permits<H> {
+    type Value = u32;
+    const NEW: u32 = 0;
+    type Output = Result<(), Closed>;
+
     #[inline]
-    pub(crate) fn new<G>(handle: H, permits: u32, finish: F) -> Self
-    where
-        F: Fn(Result<H, Closed>, u32) -> G,
-    {
-        Self {
-            handle: Some(handle),
-            waiter: Waiter::new(0),
-            permits,
-            finish,
+    unsafe fn poll(&self, waiter: Pin<&Waiter<u32>>, waker: &Waker) -> Poll<Result<(), Closed>> {
+        // SAFETY: the caller's.
+        unsafe {
+            self.of
+                .semaphore()
+                .poll_acquire(waiter, self.permits, waker)
         }
     }
-}
 
-impl<H, F, G> Future for Acquiring<H, F>
-where
-    H: AsSemaphore,
-    F: Fn(Result<H, Closed>, u32) -> G,
-{
-    type Output = G;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<G> {
-        let progress = ready!(poll_proceed(cx));
-        // SAFETY: the waiter is not moved out of the future; nothing else needs to be pinned.
-        let this = unsafe { self.get_unchecked_mut() };
-        let handle = this.handle.as_ref().expect("polled after completion");
-        // SAFETY: the future is pinned, and so is its waiter.
-        let waiter = unsafe { Pin::new_unchecked(&this.waiter) };
-        let semaphore = handle.semaphore();
-        // SAFETY: the waiter is this future's, which does not change the handle's semaphore nor
-        // the number of permits, and whose drop calls `cancel`.
-        let result = ready!(unsafe { semaphore.poll_acquire(waiter, this.permits, cx.waker()) });
-        progress.made_progress();
-        let handle = this.handle.take().expect("it was there above");
-        let guard = (this.finish)(result.map(|()| handle), this.permits);
-        Poll::Ready(guard)
-    }
-}
-
-impl<H: AsSemaphore, F> Drop for Acquiring<H, F> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(handle) = &self.handle {
-            // SAFETY: a future that is dropped was pinned if it was polled, and does not move.
-            let waiter = unsafe { Pin::new_unchecked(&self.waiter) };
-            // SAFETY: the waiter is this future's.
-            unsafe { handle.semaphore().cancel(waiter, self.permits) };
-        }
+    unsafe fn cancel(&self, waiter: Pin<&Waiter<u32>>) {
+        // SAFETY: the caller's.
+        unsafe { self.of.semaphore().cancel(waiter, self.permits) };
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! "Fails if" names the changes to the code that make a model fail.
 use super::*;
-use crate::blocking::block_on;
-use core::pin::pin;
+use crate::{blocking::block_on, wait::Wait};
+use core::{pin::pin, task::Context};
 use std::sync::Arc;
 use sync_shim::{cell::UnsafeCell, model, thread};
 
@@ -15,12 +15,6 @@ struct Protected {
 
 // SAFETY: the models check that the accesses are in order.
 unsafe impl Sync for Protected {}
-
-impl AsSemaphore for &RawSemaphore {
-    fn semaphore(&self) -> &RawSemaphore {
-        self
-    }
-}
 
 impl Protected {
     fn new(permits: usize) -> Arc<Self> {
@@ -36,7 +30,8 @@ impl Protected {
     }
 
     fn acquire(&self, permits: u32) -> impl Future<Output = Result<(), Closed>> {
-        Acquiring::new(&self.semaphore, permits, |result, _| result.map(|_| ()))
+        let of = &self.semaphore;
+        Wait::new(Permits { of, permits }, |_, result| result)
     }
 }
 
@@ -62,27 +57,28 @@ fn two_threads_with_one_permit_take_turns() {
     });
 }
 
-/// A request for two waits for one permit of each of two threads. Fails if `acquire_or_push` sets
+/// A request for two waits while permits come one by one. Fails if `acquire_or_push` sets
 /// `WAITERS` without taking the permits, or if an Acquire or a Release is Relaxed on the way of
 /// either permit.
 #[test]
-fn big_request_gets_the_permits_of_two_threads() {
+fn big_request_gets_permits_that_come_one_by_one() {
     model(|| {
         let shared = Protected::new(0);
-        let releasers = [0, 1].map(|_| {
+        let releaser = {
             let shared = shared.clone();
-            thread::spawn(move || shared.semaphore.release(1))
-        });
+            thread::spawn(move || {
+                shared.semaphore.release(1);
+                shared.semaphore.release(1);
+            })
+        };
         block_on(shared.acquire(2)).unwrap();
-        releasers
-            .into_iter()
-            .for_each(|releaser| releaser.join().unwrap());
+        releaser.join().unwrap();
         assert_eq!(shared.semaphore.available(), 0);
     });
 }
 
 /// A wait is dropped while a permit is released, and another wait is behind it. Fails if
-/// `cancel_queued` does not grant what the waiter had, or does not clear `WAITERS`.
+/// `cancel` does not grant what the waiter had, or does not clear `WAITERS`.
 #[test]
 fn cancel_against_a_release_loses_no_permit() {
     model(|| {

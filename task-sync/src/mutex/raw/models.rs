@@ -1,0 +1,162 @@
+//! Models of the lock: one owner at a time, whose writes the next owner sees, and no lost wake.
+//!
+//! "Fails if" names the changes to the code that make a model fail.
+use super::*;
+use crate::{blocking::block_on, wait::Wait};
+use core::{pin::pin, task::Context};
+use std::sync::Arc;
+use sync_shim::{Model, cell::UnsafeCell, model, thread};
+
+/// A lock and the value that it protects.
+struct Protected {
+    mutex: RawMutex,
+    value: UnsafeCell<u32>,
+}
+
+// SAFETY: the models check that the accesses are in order.
+unsafe impl Sync for Protected {}
+
+impl AsMutex for &RawMutex {
+    fn mutex(&self) -> &RawMutex {
+        self
+    }
+}
+
+impl Protected {
+    fn new() -> Arc<Self> {
+        let (mutex, value) = (RawMutex::new(), UnsafeCell::new(0));
+        Arc::new(Self { mutex, value })
+    }
+
+    fn lock(&self) -> impl Future<Output = ()> {
+        Wait::new(Lock(&self.mutex), |_, ()| ())
+    }
+
+    /// Adds one and unlocks.
+    fn add(&self) {
+        self.value.with_mut(|value| {
+            // SAFETY: the caller owns the lock.
+            unsafe { *value += 1 };
+        });
+        // SAFETY: as above.
+        unsafe { self.mutex.unlock() };
+    }
+
+    /// Asserts that the lock is free, nobody is in its queue, and `value` owners have added.
+    fn check(&self, value: u32) {
+        assert!(self.mutex.try_lock());
+        let found = self.value.with(|value| {
+            // SAFETY: this thread owns the lock.
+            unsafe { *value }
+        });
+        assert_eq!(found, value);
+        // SAFETY: as above.
+        unsafe { self.mutex.unlock() };
+        // Ordering: Relaxed, the threads have been joined.
+        assert_eq!(self.mutex.state.load(Relaxed), 0);
+    }
+}
+
+/// Two threads lock and unlock. Fails if an Acquire or a Release is Relaxed, or if `unlock` does not
+/// look at `QUEUED`.
+#[test]
+fn two_threads_own_the_lock_in_turns() {
+    model(|| {
+        let shared = Protected::new();
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                block_on(shared.lock());
+                shared.add();
+            })
+        };
+        block_on(shared.lock());
+        shared.add();
+        other.join().unwrap();
+        shared.check(2);
+    });
+}
+
+/// One thread waits; another unlocks and overtakes it. Fails if `lock_or_push` does not set
+/// `HANDOFF` before the next unlock may see it, or leaves `WOKEN` set, or if `unlock` does not look
+/// at `HANDOFF` and `wake_first` does not either.
+#[test]
+fn overtaken_waiter_is_handed_the_lock() {
+    Model::new().bound(3).check(|| {
+        let shared = Protected::new();
+        block_on(shared.lock());
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                block_on(shared.lock());
+                shared.add();
+            })
+        };
+        shared.add();
+        block_on(shared.lock());
+        shared.add();
+        if shared.mutex.try_lock() {
+            shared.add();
+            other.join().unwrap();
+            return shared.check(4);
+        }
+        other.join().unwrap();
+        shared.check(3);
+    });
+}
+
+/// Three threads lock and unlock. Fails if `wake_first` does not clear `QUEUED` with the last
+/// waiter, or clears it with another.
+#[test]
+fn three_threads_own_the_lock_in_turns() {
+    Model::new().bound(2).check(|| {
+        let shared = Protected::new();
+        let others = [0, 1].map(|_| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                block_on(shared.lock());
+                shared.add();
+            })
+        });
+        block_on(shared.lock());
+        shared.add();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        shared.check(3);
+    });
+}
+
+/// A task is polled twice and then dropped, at any moment of an unlock, while another waits behind
+/// it. Fails if `cancel` does not pass on a wake or a lock, or does not clear `QUEUED` or `HANDOFF`
+/// with the last waiter.
+#[test]
+fn cancel_against_an_unlock_wakes_the_next() {
+    Model::new().bound(3).check(|| {
+        let shared = Protected::new();
+        block_on(shared.lock());
+        let dropped = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut lock = pin!(shared.lock());
+                let mut cx = Context::from_waker(Waker::noop());
+                if lock.as_mut().poll(&mut cx).is_ready() || lock.as_mut().poll(&mut cx).is_ready()
+                {
+                    shared.add();
+                } else {
+                    return 0;
+                }
+                1
+            })
+        };
+        let waits = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                block_on(shared.lock());
+                shared.add();
+            })
+        };
+        shared.add();
+        let added = dropped.join().unwrap();
+        waits.join().unwrap();
+        shared.check(2 + added);
+    });
+}

@@ -1,0 +1,324 @@
+//! A lock for one writer or many readers.
+//!
+//! The lock is a semaphore ([`raw`](crate::semaphore::raw)): a reader takes one permit, and a
+//! writer takes as many as there may be readers. So a writer that waits keeps the permits of the
+//! readers that leave, and later readers queue behind it.
+mod borrowed;
+mod held;
+mod owned;
+
+use crate::{
+    mutex::TryLockError,
+    semaphore::raw::{AsSemaphore, Permits, RawSemaphore},
+    wait::Wait,
+    waiting::Waiting,
+};
+use alloc::sync::Arc;
+use core::fmt;
+use sync_shim::cell::UnsafeCell;
+
+pub use borrowed::{RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard};
+pub use owned::{OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard};
+
+/// The number of readers that a lock allows, unless it is created with another one.
+const MAX_READERS: u32 = u32::MAX >> 3;
+
+/// A lock for one writer or many readers, which a task may hold across an await.
+///
+/// The lock is fair: tasks get it in the order in which they first asked. A reader that comes after
+/// a waiting writer waits behind it. So a task that has a reader's lock must not wait for another
+/// one: if a writer has come between, both wait for ever.
+///
+/// | operation | read-modify-writes |
+/// |---|---|
+/// | read or write, while nobody waits and the lock is free | 1 |
+/// | unlock, while nobody waits | 1 |
+/// | unlock, while tasks wait | a lock and an unlock, and the wakes |
+/// | wait | a clone of the waker, a lock and an unlock; no allocation |
+///
+/// A panic while the lock is held unlocks it. There is no poison: the next owner finds the data as
+/// the panic left it.
+///
+/// ```
+/// use futures::executor::block_on;
+/// use task_sync::RwLock;
+///
+/// static NAMES: RwLock<Vec<&str>> = RwLock::const_new(Vec::new());
+///
+/// block_on(async {
+///     NAMES.write().await.push("one");
+///     let (reader, another) = (NAMES.read().await, NAMES.read().await);
+///     assert_eq!(reader.len() + another.len(), 2);
+///     assert!(NAMES.try_write().is_err());
+/// });
+/// ```
+///
+/// In threads, and with guards that hold the lock alive:
+///
+/// ```
+/// use std::{sync::Arc, thread};
+/// use task_sync::RwLock;
+///
+/// let lock = Arc::new(RwLock::with_max_readers(1, 2));
+/// let readers = [0, 1].map(|_| lock.clone().try_read_owned().unwrap());
+/// assert!(lock.try_read().is_err(), "there are two readers");
+/// let writer = {
+///     let lock = lock.clone();
+///     thread::spawn(move || *lock.blocking_write() += 1)
+/// };
+/// drop(readers);
+/// writer.join().unwrap();
+/// assert_eq!(*lock.blocking_read(), 2);
+/// *lock.clone().try_write_owned().unwrap() += 1;
+/// let mut lock = Arc::into_inner(lock).unwrap();
+/// *lock.get_mut() += 1;
+/// assert_eq!(lock.into_inner(), 4);
+/// ```
+pub struct RwLock<T: ?Sized> {
+    raw: RawSemaphore,
+    max_readers: u32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock owns the value.
+unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
+// SAFETY: the lock lends the value to one writer, or shares it among readers, on any thread.
+unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
+
+impl<T> RwLock<T> {
+    sync_shim::const_fn! {
+        /// Creates a lock. `const`, except under a model.
+        pub const fn const_new(value: T) -> Self {
+            Self::const_with_max_readers(value, MAX_READERS)
+        }
+    }
+
+    sync_shim::const_fn! {
+        /// Creates a lock for at most `max_readers` readers at a time. `const`, except under a
+        /// model.
+        ///
+        /// # Panics
+        /// If there may be no reader, or more than `u32::MAX >> 3`.
+        pub const fn const_with_max_readers(value: T, max_readers: u32) -> Self {
+            // A writer takes `max_readers` permits; with none it would not be alone.
+            assert!(
+                0 < max_readers && max_readers <= MAX_READERS,
+                "a RwLock has 1 to u32::MAX >> 3 readers"
+            );
+            Self {
+                raw: RawSemaphore::new(max_readers as usize),
+                max_readers,
+                value: UnsafeCell::new(value),
+            }
+        }
+    }
+
+    /// Creates a lock.
+    pub fn new(value: T) -> Self {
+        Self::const_new(value)
+    }
+
+    /// Creates a lock for at most `max_readers` readers at a time.
+    ///
+    /// # Panics
+    /// If there may be no reader, or more than `u32::MAX >> 3`.
+    pub fn with_max_readers(value: T, max_readers: u32) -> Self {
+        Self::const_with_max_readers(value, max_readers)
+    }
+
+    /// Returns the value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits for a reader's lock.
+    ///
+    /// Cancel safety: a future that is dropped does not take the lock, but loses its place in the
+    /// queue.
+    pub fn read(&self) -> impl Future<Output = RwLockReadGuard<'_, T>> {
+        let request = Permits {
+            of: self,
+            permits: 1,
+        };
+        // The semaphore is never closed, so the result is `Ok`.
+        Wait::new(request, |request: Permits<&Self>, _| {
+            RwLockReadGuard::new(request.of)
+        })
+    }
+
+    /// Waits for a writer's lock.
+    ///
+    /// Cancel safety: as of [`read`](Self::read).
+    pub fn write(&self) -> impl Future<Output = RwLockWriteGuard<'_, T>> {
+        let request = Permits {
+            of: self,
+            permits: self.max_readers,
+        };
+        Wait::new(request, |request: Permits<&Self>, _| {
+            RwLockWriteGuard::new(request.of)
+        })
+    }
+
+    /// Waits for a reader's lock, which holds this lock alive.
+    ///
+    /// Cancel safety: as of [`read`](Self::read).
+    pub fn read_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockReadGuard<T>> {
+        let request = Permits {
+            of: self,
+            permits: 1,
+        };
+        Wait::new(request, |request: Permits<Arc<Self>>, _| {
+            OwnedRwLockReadGuard::new(request.of)
+        })
+    }
+
+    /// Waits for a writer's lock, which holds this lock alive.
+    ///
+    /// Cancel safety: as of [`read`](Self::read).
+    pub fn write_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockWriteGuard<T>> {
+        let permits = self.max_readers;
+        let request = Permits { of: self, permits };
+        Wait::new(request, |request: Permits<Arc<Self>>, _| {
+            OwnedRwLockWriteGuard::new(request.of)
+        })
+    }
+
+    /// Blocks this thread until it has a reader's lock.
+    ///
+    /// Not for a task: the thread of a task that blocks can't run the task that holds the lock.
+    #[cfg(feature = "std")]
+    pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
+        match self.try_read() {
+            Ok(guard) => guard,
+            Err(_) => crate::blocking::block_on(self.read()),
+        }
+    }
+
+    /// Blocks this thread until it has the writer's lock.
+    ///
+    /// Not for a task, as [`blocking_read`](Self::blocking_read).
+    #[cfg(feature = "std")]
+    pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
+        match self.try_write() {
+            Ok(guard) => guard,
+            Err(_) => crate::blocking::block_on(self.write()),
+        }
+    }
+
+    /// Takes a reader's lock, if no writer has the lock and nobody waits for it.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
+        match self.raw.try_acquire(1) {
+            Ok(()) => Ok(RwLockReadGuard::new(self)),
+            Err(_) => Err(TryLockError(())),
+        }
+    }
+
+    /// Takes the writer's lock, if the lock is free.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
+        match self.raw.try_acquire(self.max_readers as usize) {
+            Ok(()) => Ok(RwLockWriteGuard::new(self)),
+            Err(_) => Err(TryLockError(())),
+        }
+    }
+
+    /// Takes a reader's lock as [`try_read`](Self::try_read) does. The guard holds this lock alive.
+    ///
+    /// # Errors
+    /// If a writer has the lock, or a task waits for it.
+    pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
+        match self.raw.try_acquire(1) {
+            Ok(()) => Ok(OwnedRwLockReadGuard::new(self)),
+            Err(_) => Err(TryLockError(())),
+        }
+    }
+
+    /// Takes the writer's lock, if the lock is free. The guard holds this lock alive.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
+        match self.raw.try_acquire(self.max_readers as usize) {
+            Ok(()) => Ok(OwnedRwLockWriteGuard::new(self)),
+            Err(_) => Err(TryLockError(())),
+        }
+    }
+
+    /// Returns the value. The mutable borrow shows that nobody holds the lock.
+    pub fn get_mut(&mut self) -> &mut T {
+        let value = self.value.with_mut(|value| value);
+        // SAFETY: the lock is borrowed mutably, so no guard is alive.
+        unsafe { &mut *value }
+    }
+
+    /// Calls `f` for each task that waits, in the order of the queue. A reader needs 1; a writer
+    /// needs as many as it waits for readers to leave, or all. See [`Waiting`] for what `f` must not
+    /// do.
+    ///
+    /// ```
+    /// use futures::executor::block_on;
+    /// use std::{future::poll_fn, pin::pin, task::Poll};
+    /// use task_sync::RwLock;
+    ///
+    /// let lock = RwLock::new(());
+    /// let readers = [lock.try_read().unwrap(), lock.try_read().unwrap()];
+    /// let mut writes = pin!(lock.write());
+    /// block_on(poll_fn(|cx| {
+    ///     assert!(writes.as_mut().poll(cx).is_pending());
+    ///     lock.for_each_waiter(|waiting| assert_eq!(waiting.needed(), readers.len()));
+    ///     Poll::Ready(())
+    /// }));
+    /// ```
+    pub fn for_each_waiter(&self, f: impl FnMut(&Waiting<'_>)) {
+        self.raw.for_each_waiter(f);
+    }
+}
+
+impl<T: ?Sized> AsSemaphore for &RwLock<T> {
+    #[inline]
+    fn semaphore(&self) -> &RawSemaphore {
+        &self.raw
+    }
+}
+
+impl<T: ?Sized> AsSemaphore for Arc<RwLock<T>> {
+    #[inline]
+    fn semaphore(&self) -> &RawSemaphore {
+        &self.raw
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("RwLock");
+        match self.try_read() {
+            Ok(guard) => out.field("data", &&*guard),
+            Err(_) => out.field("data", &format_args!("<locked>")),
+        };
+        out.finish()
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod models;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
