@@ -35,10 +35,7 @@ mod until;
 #[cfg(doctest)]
 mod variance;
 mod wait;
-mod wait;
 mod waiters;
-mod waiters;
-mod waiting;
 mod waiting;
 mod waker_words;
 pub mod watch;
