@@ -401,8 +401,8 @@ impl Builder {
     /// | [`Wait::Latency`] | up to 50 µs before each park, whatever that costs: for short latency |
     /// | [`Wait::Power`] | never |
     ///
-    /// What they cost and gain on a virtual machine with two processors, as ratios to tokio in the
-    /// same round (`BENCH_WAIT=latency cargo xtask bench --rows hello_open_1k --peers tokio`):
+    /// The costs and gains on a virtual machine with two processors, as ratios to tokio in the same
+    /// round (`BENCH_WAIT=latency cargo xtask bench --rows hello_open_1k --peers tokio`):
     ///
     /// | setting | processor time of an HTTP request at 1,000, 5,000 and 20,000 a second | system calls | time and processor time of a round trip on one TCP connection |
     /// |---|---|---|---|

@@ -1,10 +1,10 @@
-//! What a driver's workers remember of their looks and waits in the reactor.
+//! `Looks`: the memory of the workers' looks and waits in the reactor.
 use worker_idle::Backoff;
 
 /// A batch of more tasks counts as one of so many.
 const MOST: usize = 64;
 
-/// What the threads that had the role remember of their looks and waits in the reactor.
+/// The memory of the looks and waits of all threads that have had the role.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looks {
     /// Decides whether to look before a wait.
