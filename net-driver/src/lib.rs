@@ -7,6 +7,7 @@ mod driver;
 mod guest;
 mod guests;
 mod list;
+mod looks;
 #[cfg(all(unix, not(selvedge_loom)))]
 pub mod net;
 mod over;

@@ -11,7 +11,7 @@
 //! each look is a system call.
 use crate::{
     driver::{Driver, Inner},
-    poller::{MAX_EVENTS, wake_all},
+    poller::wake_all,
     threads::LeaveRole,
     time::slack,
     token::{Token, Waited},
@@ -346,54 +346,6 @@ impl WorkerPark {
         driver
             .timers
             .collect_due(wheel, max, || driver.threads.now(), &mut self.collected);
-    }
-}
-
-/// What the threads that had the role remember of their looks and waits in the reactor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Looks {
-    /// Decides whether to look before a wait.
-    backoff: Backoff,
-    batch: Batch,
-}
-
-impl Looks {
-    pub(crate) const fn new() -> Self {
-        Self {
-            backoff: Backoff::new().with_trials(),
-            batch: Batch { mean: 0 },
-        }
-    }
-
-    /// Records that the looks and the wait of a park have woken so many tasks.
-    fn record(&mut self, woken: usize) {
-        self.batch.record(woken);
-        // The park itself counts as the first piece of work.
-        let further = u32::try_from(woken).unwrap_or(u32::MAX).saturating_sub(1);
-        self.backoff.add_work(further);
-    }
-}
-
-/// The average number of tasks that the events of one wait, or of one look, wake. The newest number
-/// counts for an eighth.
-#[derive(Clone, Copy, Debug)]
-struct Batch {
-    /// The average, in eighths of a task.
-    mean: u32,
-}
-
-impl Batch {
-    /// From this average on, in tasks, a worker waits without a look.
-    const LARGE: u32 = 4;
-
-    fn record(&mut self, woken: usize) {
-        if woken > 0 {
-            self.mean = self.mean - self.mean / 8 + woken.min(MAX_EVENTS) as u32;
-        }
-    }
-
-    fn is_large(self) -> bool {
-        self.mean >= 8 * Self::LARGE
     }
 }
 

@@ -27,7 +27,7 @@
 //!    unparker does not repeat that wake. Therefore the looking thread wakes the reactor again, if
 //!    the role is held, or if the workers park in parkers of their own.
 use crate::{
-    park::Looks,
+    looks::Looks,
     reactor::{Reactor, shut_down_error},
     sys::{self, Os},
 };

@@ -109,7 +109,7 @@ enum State {
     Waiting,
 }
 
-/// What the process spent in a round, and the work that was done for it.
+/// The processor time of a round, and the work that the thread did for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Spent {
     time: Duration,
@@ -178,7 +178,7 @@ pub struct Backoff {
     costlier: i8,
     /// The processor time of the process when the round began, and the work of the round so far.
     now: Spent,
-    /// What was spent in the first round of the pair.
+    /// The first round of the pair.
     first: Spent,
 }
 

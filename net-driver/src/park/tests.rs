@@ -1,4 +1,5 @@
 use super::*;
+use crate::looks::Looks;
 use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},

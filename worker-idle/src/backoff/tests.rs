@@ -17,7 +17,8 @@ impl Parks {
     }
 
     /// Parks so many times. A wait takes this number of microseconds. `wins` says for the wait with
-    /// this number whether it finds work. A park without a won wait takes 20 µs, and its work 10 µs.
+    /// this number whether it finds work. A park without a won wait takes 20 µs, and its work takes
+    /// 10 µs.
     fn run(&mut self, parks: u32, cost: u64, mut wins: impl FnMut(u32) -> bool) -> u32 {
         let before = self.waits;
         for _ in 0..parks {
@@ -46,7 +47,7 @@ impl Parks {
 const TRIALS: u32 = 2_000;
 
 #[test]
-fn waits_that_cost_less_than_the_parks_they_save_are_always_made() {
+fn waits_cheaper_than_parks_are_always_made() {
     let mut parks = Parks::new(Backoff::new().with_trials());
     parks.run(TRIALS, 15, |_| true);
     assert_eq!(parks.backoff.state, State::Waiting);
@@ -54,7 +55,7 @@ fn waits_that_cost_less_than_the_parks_they_save_are_always_made() {
 }
 
 #[test]
-fn waits_that_cost_more_than_the_parks_they_save_are_made_in_trials_only() {
+fn waits_costlier_than_parks_are_made_in_trials_only() {
     let mut parks = Parks::new(Backoff::new().with_trials());
     parks.run(TRIALS, 25, |_| true);
     assert_eq!(parks.backoff.state, State::Resting);
