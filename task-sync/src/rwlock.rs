@@ -276,8 +276,8 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Calls `f` for each task that waits, in the order of the queue. A reader needs 1; a writer
-    /// needs as many as it waits for readers to leave, or all. See [`Waiting`] for what `f` must not
-    /// do.
+    /// needs as many as it waits for readers to leave, or all. See [`Waiting`] for what `f` must
+    /// not do.
     ///
     /// ```
     /// use futures::executor::block_on;
