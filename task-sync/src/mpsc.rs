@@ -58,11 +58,12 @@ mod common;
 pub mod error;
 mod handle;
 mod permit;
+mod reserve;
 mod room;
 mod unbounded;
 
-pub use bounded::{Receiver, Sender, WeakSender, channel};
-pub use permit::{OwnedPermit, Permit, PermitIterator};
+pub use bounded::{OwnedPermit, Receiver, Sender, WeakSender, channel};
+pub use permit::{Permit, PermitIterator};
 pub use unbounded::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 
 #[cfg(all(test, feature = "std"))]

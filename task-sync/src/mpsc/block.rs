@@ -1,6 +1,6 @@
 //! A block of slots, and a link to the next block.
 use alloc::alloc::handle_alloc_error;
-use core::{mem::MaybeUninit, ptr, ptr::NonNull};
+use core::{mem::MaybeUninit, ops::Deref, ptr, ptr::NonNull};
 use sync_shim::{
     alloc::{self as memory, Layout},
     atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed, Retire},
@@ -29,14 +29,27 @@ type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
 /// See the front page of `chain.rs` for the rules.
 pub(super) struct Block<T> {
+    header: Header<T>,
+    slots: [Slot<T>; SLOTS],
+}
+
+pub(super) struct Header<T> {
     /// The position of slot 0. It is written while one thread owns the block.
     pub(super) start: usize,
-    pub(super) next: AtomicPtr<Self>,
+    pub(super) next: AtomicPtr<Block<T>>,
     /// A bit for each slot that holds a message or has held one, and the bits above.
     pub(super) ready: AtomicUsize,
     /// The receiver may free the block when it has reached this position.
     pub(super) free_at: UnsafeCell<usize>,
-    pub(super) slots: [Slot<T>; SLOTS],
+}
+
+impl<T> Deref for Block<T> {
+    type Target = Header<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Header<T> {
+        &self.header
+    }
 }
 
 impl<T> Block<T> {
@@ -49,22 +62,24 @@ impl<T> Block<T> {
             handle_alloc_error(layout);
         };
         let place = block.as_ptr();
-        // The fields are initialised one by one, as the stack may have no room for a block of large
+        // The slots are initialised one by one, as the stack may have no room for a block of large
         // messages.
-        // SAFETY: this place is in the fresh block.
-        unsafe { (&raw mut (*place).start).write(start) };
-        let next = AtomicPtr::new(ptr::null_mut());
-        // SAFETY: as above.
-        unsafe { (&raw mut (*place).next).write(next) };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*place).ready).write(AtomicUsize::new(0)) };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*place).free_at).write(UnsafeCell::new(0)) };
         for index in 0..SLOTS {
-            let slot = UnsafeCell::new(MaybeUninit::uninit());
-            // SAFETY: as above.
-            unsafe { (&raw mut (*place).slots[index]).write(slot) };
+            // SAFETY: this place is in the block.
+            let slot = unsafe { &raw mut (*place).slots[index] };
+            // SAFETY: as above, and the block is fresh.
+            unsafe { slot.write(UnsafeCell::new(MaybeUninit::uninit())) };
         }
+        let header = Header {
+            start,
+            next: AtomicPtr::new(ptr::null_mut()),
+            ready: AtomicUsize::new(0),
+            free_at: UnsafeCell::new(0),
+        };
+        // SAFETY: this place is in the block.
+        let place = unsafe { &raw mut (*place).header };
+        // SAFETY: as above, and the block is fresh.
+        unsafe { place.write(header) };
         block
     }
 
@@ -75,7 +90,7 @@ impl<T> Block<T> {
     pub(super) unsafe fn reset(mut block: NonNull<Self>, start: usize) {
         // SAFETY: the caller owns the block.
         let block = unsafe { block.as_mut() };
-        block.start = start;
+        block.header.start = start;
         // Ordering: Relaxed, the caller owns the block.
         block.next.store(ptr::null_mut(), Relaxed);
         // Ordering: as above.
@@ -89,9 +104,9 @@ impl<T> Block<T> {
     pub(super) unsafe fn free(mut block: NonNull<Self>) {
         // SAFETY: the caller owns the block.
         let content = unsafe { block.as_mut() };
-        content.next.retire();
-        content.ready.retire();
-        content.free_at.retire();
+        content.header.next.retire();
+        content.header.ready.retire();
+        content.header.free_at.retire();
         content.slots.iter_mut().for_each(Retire::retire);
         // SAFETY: as above. Nothing in a block has a drop.
         unsafe { ptr::drop_in_place(block.as_ptr()) };
@@ -107,7 +122,7 @@ impl<T> Block<T> {
     pub(super) unsafe fn write(&self, slot: usize, message: T) {
         self.slots[slot].with_mut(|slot| {
             // SAFETY: only the caller uses the slot.
-            unsafe { (*slot).write(message) };
+            unsafe { slot.cast::<T>().write(message) };
         });
     }
 
@@ -119,7 +134,7 @@ impl<T> Block<T> {
     pub(super) unsafe fn read(&self, slot: usize) -> T {
         self.slots[slot].with(|slot| {
             // SAFETY: the slot is written, and the receiver's.
-            unsafe { (*slot).assume_init_read() }
+            unsafe { slot.cast::<T>().read() }
         })
     }
 }

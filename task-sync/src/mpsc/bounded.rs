@@ -1,10 +1,13 @@
 //! The channel with a bound.
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::handle::{Rx, Tx, Weak};
-use super::permit::{OwnedPermit, Permit, PermitIterator};
-use super::room::{MAX_CAPACITY, Reserve};
+use super::permit::{Permit, PermitIterator};
+use super::reserve::Reserve;
+use super::room::MAX_CAPACITY;
 use core::{
+    fmt,
     future::{Future, poll_fn},
+    mem::ManuallyDrop,
     pin::pin,
     task::Poll,
 };
@@ -44,7 +47,7 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 /// assert_eq!((rx.try_recv(), rx.try_recv()), (Ok(1), Ok(2)));
 /// ```
 pub struct Sender<T> {
-    pub(super) tx: Tx<T, true>,
+    tx: Tx<T, true>,
 }
 
 /// A sender that does not keep its channel open. [Upgrade](Self::upgrade) it to send.
@@ -133,7 +136,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// Hands the message back: see [`TrySendError`].
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        match self.tx.try_reserve(1) {
+        match self.tx.room.try_reserve(1) {
             Ok(()) => {
                 Permit::new(&self.tx).send(message);
                 Ok(())
@@ -298,7 +301,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// See [`TrySendError`].
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
-        self.tx.try_reserve(1)?;
+        self.tx.room.try_reserve(1)?;
         Ok(Permit::new(&self.tx))
     }
 
@@ -324,7 +327,7 @@ impl<T> Sender<T> {
                 false => TrySendError::Full(()),
             });
         }
-        self.tx.try_reserve(count)?;
+        self.tx.room.try_reserve(count)?;
         Ok(PermitIterator::new(&self.tx, count))
     }
 
@@ -344,7 +347,7 @@ impl<T> Sender<T> {
     /// # Errors
     /// Hands the sender back: see [`TrySendError`].
     pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
-        match self.tx.try_reserve(1) {
+        match self.tx.room.try_reserve(1) {
             Ok(()) => Ok(OwnedPermit::new(self)),
             Err(TrySendError::Full(())) => Err(TrySendError::Full(self)),
             Err(TrySendError::Closed(())) => Err(TrySendError::Closed(self)),
@@ -362,13 +365,13 @@ impl<T> Sender<T> {
     /// assert_eq!((tx.capacity(), tx.max_capacity()), (1, 3));
     /// ```
     pub fn capacity(&self) -> usize {
-        self.tx.capacity()
+        self.tx.room.capacity()
     }
 
     /// Returns the number of messages that the channel can hold. [`capacity`](Self::capacity) has
     /// an example.
     pub fn max_capacity(&self) -> usize {
-        self.tx.max_capacity()
+        self.tx.room.max_capacity()
     }
 }
 
@@ -383,13 +386,109 @@ impl<T> Receiver<T> {
     /// assert_eq!((rx.capacity(), rx.max_capacity()), (2, 3));
     /// ```
     pub fn capacity(&self) -> usize {
-        self.rx.chan().capacity()
+        self.rx.chan().room.capacity()
     }
 
     /// Returns the number of messages that the channel can hold. [`capacity`](Self::capacity) has
     /// an example.
     pub fn max_capacity(&self) -> usize {
-        self.rx.chan().max_capacity()
+        self.rx.chan().room.max_capacity()
+    }
+}
+
+/// Room for one message, with a sender of its own, from [`Sender::reserve_owned`]. Its drop gives the
+/// room back and drops the sender.
+///
+/// ```
+/// use task_sync::mpsc;
+///
+/// let (tx, mut rx) = mpsc::channel(1);
+/// let permit = tx.try_reserve_owned().unwrap();
+/// std::thread::spawn(move || permit.send(7));
+/// assert_eq!(rx.blocking_recv(), Some(7));
+/// ```
+#[must_use = "a permit that is dropped gives the room back"]
+pub struct OwnedPermit<T> {
+    sender: ManuallyDrop<Sender<T>>,
+}
+
+impl<T> OwnedPermit<T> {
+    /// Makes a permit of room that the caller has reserved.
+    fn new(sender: Sender<T>) -> Self {
+        Self {
+            sender: ManuallyDrop::new(sender),
+        }
+    }
+
+    fn into_sender(self) -> Sender<T> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: the permit is not used or dropped again.
+        unsafe { ManuallyDrop::take(&mut this.sender) }
+    }
+
+    /// Sends the message, and returns the sender. If the receiver is dropped, drops the message.
+    ///
+    /// ```
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, mut rx) = mpsc::channel(1);
+    /// let tx = tx.try_reserve_owned().unwrap().send(7);
+    /// assert_eq!(rx.try_recv(), Ok(7));
+    /// assert_eq!(tx.capacity(), 1);
+    /// ```
+    pub fn send(self, message: T) -> Sender<T> {
+        let sender = self.into_sender();
+        drop(sender.tx.push(message));
+        sender
+    }
+
+    /// Gives the room back, and returns the sender.
+    ///
+    /// ```
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, _rx) = mpsc::channel::<u32>(1);
+    /// let tx = tx.try_reserve_owned().unwrap().release();
+    /// assert_eq!(tx.capacity(), 1);
+    /// ```
+    pub fn release(self) -> Sender<T> {
+        let sender = self.into_sender();
+        sender.tx.give_back(1);
+        sender
+    }
+
+    /// Returns whether both permits belong to the same channel.
+    ///
+    /// ```
+    /// use task_sync::mpsc;
+    ///
+    /// let (tx, _rx) = mpsc::channel::<u32>(2);
+    /// let one = tx.clone().try_reserve_owned().unwrap();
+    /// let two = tx.clone().try_reserve_owned().unwrap();
+    /// assert!(one.same_channel(&two) && one.same_channel_as_sender(&tx));
+    /// ```
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.sender.same_channel(&other.sender)
+    }
+
+    /// Returns whether the sender belongs to the permit's channel.
+    /// [`same_channel`](Self::same_channel) has an example.
+    pub fn same_channel_as_sender(&self, sender: &Sender<T>) -> bool {
+        self.sender.same_channel(sender)
+    }
+}
+
+impl<T> Drop for OwnedPermit<T> {
+    fn drop(&mut self) {
+        self.sender.tx.give_back(1);
+        // SAFETY: the sender is not used or dropped again.
+        unsafe { ManuallyDrop::drop(&mut self.sender) };
+    }
+}
+
+impl<T> fmt::Debug for OwnedPermit<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedPermit").finish_non_exhaustive()
     }
 }
 

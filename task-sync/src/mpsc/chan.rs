@@ -2,13 +2,13 @@
 //!
 //! | field | written by |
 //! |---|---|
-//! | `senders` | senders: the chain's end and, if the channel is bounded, the reserved room |
-//! | `receiver.head` | the receiver |
-//! | `receiver.received` | the receiver, after each message of a bounded channel: see `room.rs` |
-//! | `receiver.waker` | the receiver registers, others wake |
+//! | `room` | see `room.rs`. On its senders' line is the chain, and on its receiver's line: |
+//! | `Receiving::head` | the receiver |
+//! | `Receiving::end` | the receiver, when it closes the channel |
+//! | `Receiving::waker` | the receiver registers, others wake |
 //! | `strong` | the number of senders that are not weak |
 //! | `owners` | see [`Owner`] |
-//! | `waiting`, `closing` | under their locks: senders that wait for room, or for the close |
+//! | `closing` | under its lock: senders that wait for the close |
 //!
 //! 1. The last sender sets `DISCONNECTED` in `tail` and then wakes the receiver. All sends have ended
 //!    by then. So a receiver that finds `DISCONNECTED`, and has received each position before `tail`,
@@ -20,7 +20,7 @@
 //! 3. Messages and wakers are dropped, and wakers are woken, while no lock is held and no reference to
 //!    the head exists: their code may use the channel.
 use super::chain::{CLOSED, Chain, DISCONNECTED, GONE, Head};
-use super::room::{Need, Room};
+use super::room::Room;
 use crate::coop::poll_proceed;
 use crate::waiters::{Waiters, wake};
 use alloc::{boxed::Box, vec::Vec};
@@ -30,7 +30,6 @@ use core::{
     task::{Context, Poll, ready},
 };
 use sync_shim::{
-    CachePadded,
     atomic::{
         AtomicUsize,
         Ordering::{AcqRel, Relaxed},
@@ -42,24 +41,17 @@ use sync_shim::{
 use waker_vtable::WakerCell;
 
 pub(super) struct Chan<T, const BOUNDED: bool> {
-    pub(super) senders: CachePadded<SenderLine<T>>,
-    pub(super) receiver: CachePadded<ReceiverLine<T>>,
+    pub(super) room: Room<Chain<T>, Receiving<T>>,
     strong: AtomicUsize,
     owners: AtomicUsize,
-    pub(super) waiting: Waiters<Need>,
     pub(super) closing: Waiters<()>,
 }
 
-pub(super) struct SenderLine<T> {
-    pub(super) chain: Chain<T>,
-    pub(super) room: Room,
-}
-
-pub(super) struct ReceiverLine<T> {
+/// What the receiver uses.
+pub(super) struct Receiving<T> {
     head: UnsafeCell<Head<T>>,
     /// The end of a closed unbounded channel.
     end: UnsafeCell<Option<usize>>,
-    pub(super) received: AtomicUsize,
     waker: WakerCell,
 }
 
@@ -93,28 +85,25 @@ pub(super) enum Nothing {
 impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     pub(super) fn new(capacity: usize) -> NonNull<Self> {
         let (chain, head) = Chain::new();
-        let senders = SenderLine {
-            chain,
-            room: Room::new(capacity),
-        };
-        let receiver = ReceiverLine {
+        let receiving = Receiving {
             head: UnsafeCell::new(head),
             end: UnsafeCell::new(None),
-            received: AtomicUsize::new(0),
             waker: WakerCell::new(),
         };
         NonNull::from(Box::leak(Box::new(Self {
-            senders: CachePadded::new(senders),
-            receiver: CachePadded::new(receiver),
+            room: Room::new(capacity, chain, receiving),
             strong: AtomicUsize::new(1),
             owners: AtomicUsize::new(Owner::Senders as usize + Owner::Receiver as usize),
-            waiting: Waiters::new(()),
             closing: Waiters::new(()),
         })))
     }
 
     fn chain(&self) -> &Chain<T> {
-        &self.senders.chain
+        &self.room.senders.more
+    }
+
+    fn receiving(&self) -> &Receiving<T> {
+        &self.room.receiver.more
     }
 
     /// Runs `f` on the head.
@@ -123,7 +112,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     /// The caller is the receiver, or owns the channel. `f` runs no user code.
     #[inline]
     unsafe fn with_head<R>(&self, f: impl FnOnce(&mut Head<T>) -> R) -> R {
-        self.receiver.head.with_mut(|head| {
+        self.receiving().head.with_mut(|head| {
             // SAFETY: only the caller uses the head, and `f` does not call this.
             f(unsafe { &mut *head })
         })
@@ -144,7 +133,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
 
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        if let Some(waker) = self.receiver.waker.take() {
+        if let Some(waker) = self.receiving().waker.take() {
             wake(waker);
         }
     }
@@ -239,7 +228,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     /// The caller has the receiver.
     unsafe fn end(&self) -> (usize, bool) {
         // SAFETY: only the receiver writes this, in a call on `&mut`.
-        let end = self.receiver.end.with(|end| unsafe { *end });
+        let end = self.receiving().end.with(|end| unsafe { *end });
         if let Some(end) = end {
             return (end, true);
         }
@@ -255,7 +244,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         let (_, bits) = self.chain().tail();
         // A bounded channel that is closed may have room that is reserved. Once there is none, all
         // messages are before the position that is read next.
-        if BOUNDED && bits & (CLOSED | DISCONNECTED) == CLOSED && self.has_reserved() {
+        if BOUNDED && bits & (CLOSED | DISCONNECTED) == CLOSED && self.room.has_reserved() {
             return false;
         }
         // SAFETY: the caller's.
@@ -290,6 +279,21 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         message.ok_or(Nothing::Yet)
     }
 
+    /// Makes room for messages that were received.
+    #[inline]
+    fn give_room(&self, count: usize) {
+        if BOUNDED {
+            self.room.give_room(count);
+        }
+    }
+
+    /// Gives back room that was reserved.
+    pub(super) fn give_back(&self, count: usize) {
+        if self.room.give_back(count) {
+            self.wake_receiver();
+        }
+    }
+
     /// Polls for a message.
     ///
     /// # Safety
@@ -316,7 +320,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     /// The caller is the receiver.
     #[cold]
     unsafe fn poll_wait(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.receiver.waker.register(cx.waker());
+        self.receiving().waker.register(cx.waker());
         // SAFETY: the caller's.
         let message = unsafe {
             self.with_head(|head| {
@@ -379,7 +383,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     pub(super) unsafe fn len(&self) -> usize {
         // SAFETY: the caller's.
         let (end, _) = unsafe { self.end() };
-        self.receiver.head.with(|head| {
+        self.receiving().head.with(|head| {
             // SAFETY: the head changes in calls on `&mut` alone.
             unsafe { &*head }.len(end)
         })
@@ -400,9 +404,9 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
             return;
         }
         if BOUNDED {
-            self.close_room();
+            self.room.close();
         } else {
-            self.receiver.end.with_mut(|end| {
+            self.receiving().end.with_mut(|end| {
                 // SAFETY: only the receiver uses this.
                 unsafe { *end = Some(tail) };
             });
@@ -422,7 +426,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         chan.chain().mark(GONE);
         // SAFETY: the caller's.
         let panic = unsafe { chan.drop_messages() };
-        let waker = chan.receiver.waker.take();
+        let waker = chan.receiving().waker.take();
         contain(|| drop(waker));
         // SAFETY: the receiver's part.
         unsafe { Self::leave(this, Owner::Receiver) };
@@ -475,17 +479,17 @@ impl<T, const BOUNDED: bool> Drop for Chan<T, BOUNDED> {
     fn drop(&mut self) {
         // SAFETY: the channel is this call's.
         let panic = unsafe { self.drop_messages() };
-        let chain = &mut self.senders.chain;
-        self.receiver.head.with_mut(|head| {
+        let chain = &mut self.room.senders.more;
+        let receiving = &mut self.room.receiver.more;
+        receiving.head.with_mut(|head| {
             // SAFETY: as above.
             let head = unsafe { &mut *head };
             // SAFETY: as above.
             unsafe { head.free_all(chain) };
         });
-        self.senders.room.retire();
-        self.receiver.received.retire();
-        self.receiver.head.retire();
-        self.receiver.end.retire();
+        receiving.head.retire();
+        receiving.end.retire();
+        self.room.retire();
         self.strong.retire();
         self.owners.retire();
         resume(panic);

@@ -15,10 +15,10 @@
 //!
 //! | field | written by |
 //! |---|---|
-//! | `Room::reserved` | senders: [`UNIT`] for each message that is reserved; bits below |
-//! | `Room::limit` | senders |
+//! | `SenderLine::reserved` | senders: [`UNIT`] for each message that is reserved; bits below |
+//! | `SenderLine::limit` | senders |
 //! | `ReceiverLine::received` | the receiver: a `UNIT` for each message that it has received; `WAITERS` |
-//! | `Chan::waiting` | under its lock |
+//! | `Room::waiting` | under its lock |
 //!
 //! # Rules
 //!
@@ -36,19 +36,20 @@
 //!    dropped gives back what it has.
 //! 6. A close sets `CLOSED` in `reserved` under the lock and releases all waiters. No room is reserved
 //!    afterwards.
-use super::chan::Chan;
 use super::error::TrySendError;
-use crate::coop::poll_proceed;
-use crate::waiters::{Batch, Locked, Waiter, wake_batch};
+use crate::waiters::{Batch, Locked, Waiter, Waiters, wake_batch};
 use core::{
-    future::Future,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Poll, Waker, ready},
 };
-use sync_shim::atomic::{
-    AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed},
-    Retire,
+use sync_shim::{
+    CachePadded,
+    atomic::{
+        AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed},
+        Retire,
+    },
+    panics::contain,
 };
 
 /// The bit of `reserved`: the channel is closed.
@@ -62,11 +63,25 @@ const BITS: usize = UNIT - 1;
 /// The greatest capacity: the counts of a full channel must differ by less than half a word.
 pub(super) const MAX_CAPACITY: usize = usize::MAX >> 3;
 
-/// The senders' part.
-pub(super) struct Room {
+/// The counts, their cache lines, and the queue.
+pub(super) struct Room<S, R> {
+    pub(super) senders: CachePadded<SenderLine<S>>,
+    pub(super) receiver: CachePadded<ReceiverLine<R>>,
+    waiting: Waiters<Need>,
+}
+
+/// What senders write, with more of that kind.
+pub(super) struct SenderLine<S> {
+    pub(super) more: S,
     reserved: AtomicUsize,
     limit: AtomicUsize,
     capacity: usize,
+}
+
+/// What the receiver writes, with more of that kind.
+pub(super) struct ReceiverLine<R> {
+    pub(super) more: R,
+    received: AtomicUsize,
 }
 
 /// What a waiter waits for.
@@ -82,32 +97,11 @@ pub(super) struct Need {
 const NEVER: usize = usize::MAX;
 
 impl Need {
-    fn of(count: usize) -> Self {
+    pub(super) fn of(count: usize) -> Self {
         Self {
             lacks: count,
             has: 0,
         }
-    }
-
-    fn is_closed(self) -> bool {
-        self.lacks == NEVER
-    }
-}
-
-impl Room {
-    pub(super) fn new(capacity: usize) -> Self {
-        Self {
-            reserved: AtomicUsize::new(0),
-            limit: AtomicUsize::new(capacity.wrapping_mul(UNIT)),
-            capacity,
-        }
-    }
-}
-
-impl Retire for Room {
-    fn retire(&mut self) {
-        self.reserved.retire();
-        self.limit.retire();
     }
 }
 
@@ -116,9 +110,21 @@ fn between(reserved: usize, limit: usize) -> isize {
     (limit & !BITS).wrapping_sub(reserved & !BITS) as isize / UNIT as isize
 }
 
-impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
-    fn room(&self) -> &Room {
-        &self.senders.room
+impl<S, R> Room<S, R> {
+    pub(super) fn new(capacity: usize, senders: S, receiver: R) -> Self {
+        Self {
+            senders: CachePadded::new(SenderLine {
+                more: senders,
+                reserved: AtomicUsize::new(0),
+                limit: AtomicUsize::new(capacity.wrapping_mul(UNIT)),
+                capacity,
+            }),
+            receiver: CachePadded::new(ReceiverLine {
+                more: receiver,
+                received: AtomicUsize::new(0),
+            }),
+            waiting: Waiters::new(()),
+        }
     }
 
     /// Returns the value of `reserved` at which the channel is full.
@@ -126,12 +132,12 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         // Ordering: Acquire pairs with the Release of `give_room`: a receive comes before the sends
         // into its room.
         let received = self.receiver.received.load(Acquire) & !BITS;
-        received.wrapping_add(self.room().capacity.wrapping_mul(UNIT))
+        received.wrapping_add(self.senders.capacity.wrapping_mul(UNIT))
     }
 
     /// Returns the number of messages that the channel can hold.
     pub(super) fn max_capacity(&self) -> usize {
-        self.room().capacity
+        self.senders.capacity
     }
 
     /// Returns the number of messages for which there is room.
@@ -139,7 +145,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         // `received` is read first, so that it does not pass `reserved`.
         let full_at = self.full_at();
         // Ordering: Relaxed, the result is only a number.
-        let reserved = self.room().reserved.load(Relaxed);
+        let reserved = self.senders.reserved.load(Relaxed);
         usize::try_from(between(reserved, full_at)).unwrap_or(0)
     }
 
@@ -147,7 +153,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     pub(super) fn has_reserved(&self) -> bool {
         // Ordering: Acquire pairs with the Release of `give_back`, whose thread wakes the receiver,
         // and of a reservation: a push that comes before this is seen.
-        let reserved = self.room().reserved.load(Acquire);
+        let reserved = self.senders.reserved.load(Acquire);
         // Ordering: Relaxed, this is the receiver's.
         let received = self.receiver.received.load(Relaxed);
         reserved & !BITS != received & !BITS
@@ -159,7 +165,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
     #[inline]
     pub(super) fn try_reserve(&self, count: usize) -> Result<(), TrySendError<()>> {
         debug_assert!(count <= self.max_capacity());
-        let room = self.room();
+        let room = &self.senders;
         // Ordering: Relaxed here and of `limit`, which only let this call guess what to exchange.
         let mut reserved = room.reserved.load(Relaxed);
         // Ordering: as above.
@@ -195,12 +201,9 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         }
     }
 
-    /// Makes room for `count` messages, which were received. Does nothing if there is no bound.
+    /// Makes room for `count` messages, which were received.
     #[inline]
     pub(super) fn give_room(&self, count: usize) {
-        if !BOUNDED {
-            return;
-        }
         // Ordering: Release pairs with the Acquire of `full_at`. Acquire pairs with the Release of
         // `set_waiters`.
         let received = self.receiver.received.fetch_add(count * UNIT, AcqRel);
@@ -209,21 +212,20 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         }
     }
 
-    /// Gives back the room of `count` messages that are not sent.
-    pub(super) fn give_back(&self, count: usize) {
+    /// Gives back the room of `count` messages that are not sent. Returns whether the receiver must
+    /// be woken: it may wait for that, if it has closed the channel.
+    #[must_use = "the receiver may wait"]
+    pub(super) fn give_back(&self, count: usize) -> bool {
         if count == 0 {
-            return;
+            return false;
         }
         // Ordering: Release pairs with the Acquire of the next reservation, and of `has_reserved`.
         // Acquire pairs with the Release of `set_waiters`.
-        let reserved = self.room().reserved.fetch_sub(count * UNIT, AcqRel);
+        let reserved = self.senders.reserved.fetch_sub(count * UNIT, AcqRel);
         if reserved & WAITERS != 0 {
             self.grant();
         }
-        if reserved & CLOSED != 0 {
-            // This may be what the receiver of a closed channel waits for.
-            self.wake_receiver();
-        }
+        reserved & CLOSED != 0
     }
 
     /// Grants room to the waiters.
@@ -245,7 +247,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
             }
             let full_at = self.full_at();
             // Ordering: Acquire pairs with the Release of `give_back`.
-            let reserved = self.room().reserved.load(Acquire);
+            let reserved = self.senders.reserved.load(Acquire);
             let room = usize::try_from(between(reserved, full_at)).unwrap_or(0);
             let granted = room.min(first.lacks);
             if granted == 0 {
@@ -253,7 +255,7 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
             }
             // Ordering: Relaxed. It continues the Releases before it. While `WAITERS` is set, only
             // this thread adds (rule 3).
-            self.room().reserved.fetch_add(granted * UNIT, Relaxed);
+            self.senders.reserved.fetch_add(granted * UNIT, Relaxed);
             let need = Need {
                 lacks: first.lacks - granted,
                 has: first.has + granted,
@@ -275,156 +277,103 @@ impl<T, const BOUNDED: bool> Chan<T, BOUNDED> {
         // other (rule 4).
         self.receiver.received.fetch_or(WAITERS, AcqRel);
         // Ordering: as above.
-        self.room().reserved.fetch_or(WAITERS, AcqRel);
+        self.senders.reserved.fetch_or(WAITERS, AcqRel);
     }
 
     fn clear_waiters(&self) {
         // Ordering: Relaxed. A thread that still sees `WAITERS` takes the lock.
         self.receiver.received.fetch_and(!WAITERS, Relaxed);
         // Ordering: as above.
-        self.room().reserved.fetch_and(!WAITERS, Relaxed);
+        self.senders.reserved.fetch_and(!WAITERS, Relaxed);
     }
 
-    /// Refuses all further reservations, and releases the waiters.
-    pub(super) fn close_room(&self) {
+    /// Refuses all further reservations, and releases the waiters. For the receiver.
+    pub(super) fn close(&self) {
         let waiting = self.waiting.lock();
         // Ordering: Relaxed. A sender sees the bit or reserves in time.
-        self.room().reserved.fetch_or(CLOSED, Relaxed);
+        self.senders.reserved.fetch_or(CLOSED, Relaxed);
         self.clear_waiters();
         let mut back = 0;
         waiting.wake_all(|need| {
             need.lacks = NEVER;
             back += core::mem::take(&mut need.has);
         });
-        self.give_back(back);
-    }
-}
-
-/// The future of a reservation. The error says that the channel is closed, or smaller than the
-/// reservation.
-pub(super) struct Reserve<'a, T> {
-    chan: &'a Chan<T, true>,
-    count: usize,
-    /// There is a waiter from the poll that queued it until the future is ready. Before that the
-    /// making of a waiter would take longer than the attempt to reserve.
-    waiter: Option<Waiter<Need>>,
-}
-
-impl<'a, T> Reserve<'a, T> {
-    #[inline]
-    pub(super) fn new(chan: &'a Chan<T, true>, count: usize) -> Self {
-        Self {
-            chan,
-            count,
-            waiter: None,
-        }
+        // The receiver is this thread, and does not wait.
+        let _ = self.give_back(back);
     }
 
-    /// Returns the waiter.
-    fn waiter(self: Pin<&Self>) -> Option<Pin<&Waiter<Need>>> {
-        // SAFETY: the waiter is pinned as the future is: it is moved by nobody, and dropped in
-        // place.
-        unsafe { self.map_unchecked(|this| &this.waiter) }.as_pin_ref()
-    }
-
-    /// Returns the place of the waiter.
-    fn place(self: Pin<&mut Self>) -> Pin<&mut Option<Waiter<Need>>> {
-        // SAFETY: as in `waiter`.
-        unsafe { self.map_unchecked_mut(|this| &mut this.waiter) }
-    }
-
-    #[inline]
-    fn poll_first(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
-        if self.count > self.chan.max_capacity() {
-            return Poll::Ready(Err(()));
-        }
-        match self.chan.try_reserve(self.count) {
-            Ok(()) => Poll::Ready(Ok(())),
-            Err(TrySendError::Closed(())) => Poll::Ready(Err(())),
-            Err(TrySendError::Full(())) => self.poll_full(cx),
-        }
-    }
-
-    /// Queues the waiter.
-    #[cold]
-    fn poll_full(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
-        let (chan, need) = (self.chan, Need::of(self.count));
-        let waker = cx.waker().clone();
-        let mut waiting = chan.waiting.lock();
+    /// Queues a waiter for `count` messages, and grants what room there is. Returns `false` if the
+    /// channel is closed; then the waiter is not queued.
+    ///
+    /// # Safety
+    /// The caller owns the waiter, which is not queued. Before it ends, the caller calls
+    /// [`cancel`](Self::cancel), or [`poll`](Self::poll) was ready.
+    pub(super) unsafe fn queue(
+        &self,
+        waiter: Pin<&Waiter<Need>>,
+        waker: Waker,
+        count: usize,
+    ) -> bool {
+        let mut waiting = self.waiting.lock();
         // Ordering: Relaxed. A close sets the bit under the lock.
-        if chan.room().reserved.load(Relaxed) & CLOSED != 0 {
+        if self.senders.reserved.load(Relaxed) & CLOSED != 0 {
+            // The waker is dropped last.
             drop(waiting);
-            return Poll::Ready(Err(()));
+            return false;
         }
-        chan.set_waiters();
-        self.as_mut().place().set(Some(Waiter::new(need)));
-        if let Some(waiter) = self.as_ref().waiter() {
-            // SAFETY: this future owns the waiter, which is not queued, and its drop removes it.
-            unsafe { waiting.push_back(waiter, waker, need) };
-        }
+        self.set_waiters();
+        // SAFETY: the caller's.
+        unsafe { waiting.push_back(waiter, waker, Need::of(count)) };
         let mut batch = Batch::new();
-        let is_done = chan.grant_in(&mut waiting, &mut batch);
+        let is_done = self.grant_in(&mut waiting, &mut batch);
         drop(waiting);
         wake_batch(&mut batch);
         if !is_done {
-            chan.grant();
+            self.grant();
         }
-        self.poll_queued(cx)
+        true
     }
 
-    fn poll_queued(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
-        let chan = self.chan;
-        let Some(waiter) = self.as_ref().waiter() else {
-            return Poll::Pending;
-        };
-        // SAFETY: this future owns the waiter, and has pushed it to this queue.
-        let need = ready!(unsafe { chan.waiting.poll(waiter, cx.waker()) });
-        self.as_mut().place().set(None);
-        Poll::Ready(if need.is_closed() { Err(()) } else { Ok(()) })
+    /// Polls a queued waiter. The error says that the channel is closed.
+    ///
+    /// # Safety
+    /// The caller owns the waiter, and has queued it here.
+    pub(super) unsafe fn poll(
+        &self,
+        waiter: Pin<&Waiter<Need>>,
+        waker: &Waker,
+    ) -> Poll<Result<(), ()>> {
+        // SAFETY: the caller's.
+        let need = ready!(unsafe { self.waiting.poll(waiter, waker) });
+        Poll::Ready(if need.lacks == NEVER { Err(()) } else { Ok(()) })
     }
 
-    /// Leaves the queue, and gives back what the waiter was granted.
+    /// Takes a waiter out of the queue, and gives back what it was granted. Returns whether the
+    /// receiver must be woken.
+    ///
+    /// # Safety
+    /// As of `poll`, whose last call was not ready.
     #[cold]
-    fn cancel(self: Pin<&mut Self>) {
-        let chan = self.chan;
-        let Some(waiter) = self.as_ref().waiter() else {
-            return;
-        };
-        let mut waiting = chan.waiting.lock();
-        // SAFETY: this future owns the waiter, which was pushed to this queue.
+    pub(super) unsafe fn cancel(&self, waiter: Pin<&Waiter<Need>>) -> bool {
+        let mut waiting = self.waiting.lock();
+        // SAFETY: the caller's.
         let need = unsafe { waiting.value(waiter) };
         // SAFETY: as above.
         let waker = unsafe { waiting.remove(waiter) };
         if waker.is_some() && waiting.is_empty() {
-            chan.clear_waiters();
+            self.clear_waiters();
         }
         drop(waiting);
-        chan.give_back(need.has);
-        drop(waker);
+        let must_wake = self.give_back(need.has);
+        contain(|| drop(waker));
+        must_wake
     }
 }
 
-impl<T> Future for Reserve<'_, T> {
-    type Output = Result<(), ()>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let progress = ready!(poll_proceed(cx));
-        let reserved = match self.waiter.is_none() {
-            true => ready!(self.poll_first(cx)),
-            false => ready!(self.poll_queued(cx)),
-        };
-        progress.made_progress();
-        Poll::Ready(reserved)
-    }
-}
-
-impl<T> Drop for Reserve<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.waiter.is_some() {
-            // SAFETY: the future was pinned when it queued the waiter, and is not moved any more.
-            unsafe { Pin::new_unchecked(self) }.cancel();
-        }
+impl<S, R> Retire for Room<S, R> {
+    fn retire(&mut self) {
+        self.senders.reserved.retire();
+        self.senders.limit.retire();
+        self.receiver.received.retire();
     }
 }

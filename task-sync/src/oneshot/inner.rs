@@ -150,7 +150,7 @@ impl<T> Inner<T> {
     pub(super) unsafe fn write(&self, value: T) {
         self.value.with_mut(|slot| {
             // SAFETY: the slot is the sender's until it sets `VALUE`.
-            unsafe { (*slot).write(value) };
+            unsafe { slot.cast::<T>().write(value) };
         });
     }
 
@@ -162,7 +162,7 @@ impl<T> Inner<T> {
     pub(super) unsafe fn read(&self) -> T {
         self.value.with(|slot| {
             // SAFETY: the caller's.
-            unsafe { (*slot).assume_init_read() }
+            unsafe { slot.cast::<T>().read() }
         })
     }
 
