@@ -7,9 +7,11 @@ extern crate alloc;
 #[cfg(feature = "std")]
 mod blocking;
 mod coop;
+pub mod futures;
 mod guard;
 mod lock;
 mod mutex;
+mod notify;
 mod once_cell;
 mod rwlock;
 mod semaphore;
@@ -24,6 +26,7 @@ mod waiting;
 pub use mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };
+pub use notify::Notify;
 pub use once_cell::{OnceCell, SetError};
 pub use rwlock::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,

@@ -1,0 +1,2 @@
+//! The futures that have a name.
+pub use crate::notify::{Notified, OwnedNotified};
