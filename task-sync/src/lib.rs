@@ -4,6 +4,7 @@
 
 extern crate alloc;
 
+mod barrier;
 #[cfg(feature = "std")]
 mod blocking;
 mod coop;
@@ -23,6 +24,7 @@ mod wait;
 mod waiters;
 mod waiting;
 
+pub use barrier::{Barrier, BarrierWaitResult};
 pub use mutex::{
     MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError,
 };

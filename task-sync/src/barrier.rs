@@ -1,0 +1,217 @@
+//! A barrier: tasks wait for each other.
+//!
+//! The lock of the queue protects the number of tasks that have arrived in the present *round*, and
+//! the number of the round. The last task to arrive begins a new round and releases all waiters. A
+//! wait that is dropped in its round takes its arrival back. If its round is over it takes nothing
+//! back: the arrival was counted.
+use crate::{
+    coop::poll_proceed,
+    waiters::{Waiter, Waiters},
+    waiting::Waiting,
+};
+use core::{
+    fmt,
+    future::Future,
+    panic::{RefUnwindSafe, UnwindSafe},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+/// Lets a number of tasks wait for each other, again and again.
+///
+/// ```
+/// use futures::future::join3;
+/// use task_sync::Barrier;
+///
+/// let barrier = Barrier::new(3);
+/// let wait = || async { barrier.wait().await.is_leader() };
+/// for _ in 0..2 {
+///     let (a, b, c) = futures::executor::block_on(join3(wait(), wait(), wait()));
+///     let leaders = [a, b, c].into_iter().filter(|is_leader| *is_leader);
+///     assert_eq!(leaders.count(), 1);
+/// }
+/// ```
+pub struct Barrier {
+    waiters: Waiters<(), Round>,
+    size: usize,
+}
+
+struct Round {
+    number: usize,
+    arrived: usize,
+}
+
+// The code of a waker runs while no thread holds the lock.
+impl UnwindSafe for Barrier {}
+impl RefUnwindSafe for Barrier {}
+
+impl Barrier {
+    sync_shim::const_fn! {
+        /// Creates a barrier for `n` tasks. A barrier for 0 tasks is one for 1. `const`, except
+        /// under a model.
+        ///
+        /// ```
+        /// use task_sync::Barrier;
+        ///
+        /// let alone = Barrier::new(1);
+        /// assert!(futures::executor::block_on(alone.wait()).is_leader());
+        /// ```
+        pub const fn new(n: usize) -> Self {
+            let round = Round { number: 0, arrived: 0 };
+            Self {
+                waiters: Waiters::new(round),
+                size: if n == 0 { 1 } else { n },
+            }
+        }
+    }
+
+    /// Waits until as many tasks wait as the barrier is for. The last of them is the leader. The
+    /// next tasks then wait for each other.
+    ///
+    /// The task arrives in the first poll. If the future is dropped before all have arrived, its
+    /// arrival is taken back.
+    ///
+    /// ```
+    /// use futures::FutureExt;
+    /// use task_sync::Barrier;
+    ///
+    /// let barrier = Barrier::new(2);
+    /// assert!(barrier.wait().now_or_never().is_none());
+    /// // That wait was dropped, so this one is alone.
+    /// assert!(barrier.wait().now_or_never().is_none());
+    /// ```
+    pub fn wait(&self) -> impl Future<Output = BarrierWaitResult> {
+        Wait {
+            barrier: self,
+            round: None,
+            waiter: Waiter::new(()),
+        }
+    }
+
+    /// Calls `f` for each task that waits. For dumps of tasks; see [`Waiting`] for what `f` may do.
+    ///
+    /// ```
+    /// use futures::{FutureExt, future::join};
+    /// use task_sync::Barrier;
+    ///
+    /// let barrier = Barrier::new(2);
+    /// let count = async {
+    ///     let mut waiting = 0;
+    ///     barrier.for_each_waiter(|task| waiting += task.needed());
+    ///     assert_eq!(waiting, 1);
+    /// };
+    /// assert!(join(barrier.wait(), count).now_or_never().is_none());
+    /// ```
+    pub fn for_each_waiter(&self, mut f: impl FnMut(&Waiting<'_>)) {
+        let mut locked = self.waiters.lock();
+        locked.for_each(|waker, ()| f(&Waiting::new(waker, 1)));
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier")
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Says whether a task is the leader of those that waited together.
+///
+/// ```
+/// use task_sync::{Barrier, BarrierWaitResult};
+///
+/// let barrier = Barrier::new(1);
+/// let result: BarrierWaitResult = futures::executor::block_on(barrier.wait());
+/// assert!(result.is_leader());
+/// ```
+#[derive(Clone, Debug)]
+pub struct BarrierWaitResult(bool);
+
+impl BarrierWaitResult {
+    /// Returns true for one of the tasks that waited together: the one that arrived last.
+    ///
+    /// ```
+    /// let barrier = task_sync::Barrier::new(1);
+    /// assert!(futures::executor::block_on(barrier.wait()).is_leader());
+    /// ```
+    pub fn is_leader(&self) -> bool {
+        self.0
+    }
+}
+
+struct Wait<'a> {
+    barrier: &'a Barrier,
+    /// The round in which the task has arrived, if it waits.
+    round: Option<usize>,
+    waiter: Waiter<()>,
+}
+
+impl Wait<'_> {
+    fn project(self: Pin<&mut Self>) -> (&Barrier, &mut Option<usize>, Pin<&Waiter<()>>) {
+        // SAFETY: no field is moved out of `this`.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: the waiter is pinned with the future, and nothing gives another access to it.
+        let waiter = unsafe { Pin::new_unchecked(&this.waiter) };
+        (this.barrier, &mut this.round, waiter)
+    }
+
+    fn poll_wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
+        let (barrier, round, waiter) = self.project();
+        if round.is_some() {
+            // SAFETY: the waiter is this future's, and was pushed to this queue.
+            ready!(unsafe { barrier.waiters.poll(waiter, cx.waker()) });
+            return Poll::Ready(BarrierWaitResult(false));
+        }
+        // Declared before the guard, so that it is dropped after the unlock.
+        let waker = cx.waker().clone();
+        let mut locked = barrier.waiters.lock();
+        locked.arrived += 1;
+        if locked.arrived == barrier.size {
+            locked.arrived = 0;
+            locked.number = locked.number.wrapping_add(1);
+            locked.wake_all(|()| ());
+            return Poll::Ready(BarrierWaitResult(true));
+        }
+        *round = Some(locked.number);
+        // SAFETY: the waiter is this future's and is not queued. The drop removes it.
+        unsafe { locked.push_back(waiter, waker, ()) };
+        Poll::Pending
+    }
+}
+
+impl Future for Wait<'_> {
+    type Output = BarrierWaitResult;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
+        let progress = ready!(poll_proceed(cx));
+        let result = ready!(self.poll_wait(cx));
+        progress.made_progress();
+        Poll::Ready(result)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the future is dropped where it was pinned, if it ever was.
+        let this = unsafe { Pin::new_unchecked(self) };
+        let (barrier, round, waiter) = this.project();
+        if !waiter.is_queued() {
+            return;
+        }
+        let mut locked = barrier.waiters.lock();
+        // SAFETY: the waiter is this future's, and was pushed to this queue.
+        let waker = unsafe { locked.remove(waiter) };
+        // A waiter that the leader has yet to release is still queued, but its round is over.
+        if waker.is_some() && *round == Some(locked.number) {
+            locked.arrived -= 1;
+        }
+        drop(locked);
+        drop(waker);
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod models;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;
