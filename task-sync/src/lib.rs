@@ -16,8 +16,10 @@ mod notify;
 mod once_cell;
 mod rwlock;
 mod semaphore;
+mod set_once;
 #[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
 mod testing;
+mod until;
 #[cfg(doctest)]
 mod variance;
 mod wait;
@@ -37,4 +39,5 @@ pub use rwlock::{
 pub use semaphore::{
     AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
 };
+pub use set_once::{SetOnce, SetOnceError};
 pub use waiting::Waiting;
