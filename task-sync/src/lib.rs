@@ -14,6 +14,7 @@ mod lock;
 mod mutex;
 mod notify;
 mod once_cell;
+mod parking;
 mod rwlock;
 mod semaphore;
 mod set_once;
@@ -25,6 +26,7 @@ mod variance;
 mod wait;
 mod waiters;
 mod waiting;
+pub mod watch;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use mutex::{
