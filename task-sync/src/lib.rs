@@ -7,6 +7,7 @@ extern crate alloc;
 mod barrier;
 #[cfg(feature = "std")]
 mod blocking;
+pub mod broadcast;
 mod coop;
 pub mod futures;
 mod guard;

@@ -1,0 +1,71 @@
+//! A channel from many senders to many receivers, each of which gets each value.
+//!
+//! ```
+//! use task_sync::broadcast;
+//!
+//! let (tx, mut first) = broadcast::channel(16);
+//! let mut second = tx.subscribe();
+//! assert_eq!(tx.send("hello"), Ok(2));
+//! futures::executor::block_on(async {
+//!     assert_eq!(first.recv().await, Ok("hello"));
+//!     assert_eq!(second.recv().await, Ok("hello"));
+//! });
+//! ```
+//!
+//! The channel keeps a bounded number of values. A sender never waits: when the channel is full, a
+//! new value replaces the oldest one. A receiver that has not got that value *lags*: its next
+//! receive returns [`Lagged`](error::RecvError::Lagged) with the number of values that it missed,
+//! and it goes on with the oldest value that is left.
+//!
+//! A value is cloned for each receiver but the last, which gets the value itself. Clones of one
+//! value run one at a time, so the values need not be `Sync`. The clone of a value must not use the
+//! channel: it may wait for itself.
+//!
+//! # Costs
+//!
+//! In read-modify-writes, where nothing contends. A *lock* is the channel's own, and costs two.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | receive a value | 2, both on the line of the value |
+//! | find the channel empty (`try_recv`, a poll) | 0 |
+//! | begin to wait | a lock, and a clone of the waker |
+//! | send | a lock and 1; 3 in place of 1 if a value is replaced that a receiver was to get |
+//! | wake tasks in a send | a lock for each 32, and their wakes |
+pub mod error;
+mod receiver;
+mod ring;
+mod sender;
+mod shared;
+
+pub use receiver::Receiver;
+pub use sender::{Sender, WeakSender};
+
+/// Creates a channel that keeps at least `capacity` values, with one sender and one receiver.
+///
+/// The capacity is rounded up to a power of two.
+///
+/// ```
+/// use task_sync::broadcast::{self, error::TryRecvError};
+///
+/// let (tx, mut rx) = broadcast::channel(2);
+/// for n in 0..4 {
+///     tx.send(n).unwrap();
+/// }
+/// assert_eq!(rx.try_recv(), Err(TryRecvError::Lagged(2)));
+/// assert_eq!(rx.try_recv(), Ok(2));
+/// ```
+///
+/// # Panics
+/// If `capacity` is 0 or greater than `usize::MAX / 2`.
+#[track_caller]
+pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    let sender = Sender::new(capacity);
+    let receiver = sender.subscribe();
+    (sender, receiver)
+}
+
+#[cfg(all(test, feature = "std"))]
+mod models;
+#[cfg(all(test, feature = "std", not(any(selvedge_loom, selvedge_shuttle))))]
+mod tests;

@@ -1,0 +1,105 @@
+//! Models of a channel: no wake and no value is lost.
+//!
+//! "Fails if" names the changes to the code that make a model fail. A lost wake is a deadlock,
+//! which fails the model.
+use super::{
+    channel,
+    error::{RecvError, TryRecvError},
+};
+use crate::blocking::block_on;
+use sync_shim::{Model, model, thread};
+
+/// Fails if `may_receive` does not look for a value, or if `send` wakes before it puts.
+#[test]
+fn send_beside_a_wait_wakes_the_receiver() {
+    model(|| {
+        let (tx, mut rx) = channel(1);
+        let sender = thread::spawn(move || {
+            tx.send(7).unwrap();
+            tx
+        });
+        assert_eq!(block_on(rx.recv()), Ok(7));
+        drop(sender.join().unwrap());
+    });
+}
+
+/// A send and the end of the channel: the receiver gets the value and then the end. Fails if
+/// `drop_sender` does not wake, if `try_recv` does not look for a value after the senders' end, or
+/// if the Release of `drop_sender` or the Acquire of `senders` is Relaxed.
+#[test]
+fn last_send_and_close_beside_receives_come_in_order() {
+    model(|| {
+        let (tx, mut rx) = channel(1);
+        let sender = thread::spawn(move || tx.send(7).unwrap());
+        let first = rx.try_recv();
+        if first == Err(TryRecvError::Empty) {
+            assert_eq!(block_on(rx.recv()), Ok(7));
+        } else {
+            assert_eq!(first, Ok(7));
+        }
+        assert_eq!(block_on(rx.recv()), Err(RecvError::Closed));
+        sender.join().unwrap();
+    });
+}
+
+/// Two receivers wait for one value. Fails if `send` wakes one task.
+#[test]
+fn send_beside_two_waits_wakes_both() {
+    Model::new().bound(2).check(|| {
+        let (tx, mut rx) = channel(1);
+        let mut other = tx.subscribe();
+        let waiting = thread::spawn(move || assert_eq!(block_on(other.recv()), Ok(7)));
+        let sending = thread::spawn(move || tx.send(7).unwrap());
+        assert_eq!(block_on(rx.recv()), Ok(7));
+        waiting.join().unwrap();
+        sending.join().unwrap();
+    });
+}
+
+/// A receiver is dropped while a value is sent. The value is released: by the receiver, or because
+/// the send found one receiver less. Fails if `unsubscribe` gives up no values.
+#[test]
+fn drop_of_a_receiver_beside_a_send_releases_the_value() {
+    model(|| {
+        let (tx, mut rx) = channel(1);
+        let other = tx.subscribe();
+        let dropping = thread::spawn(move || drop(other));
+        let receivers = tx.send(7).unwrap();
+        assert!(receivers == 1 || receivers == 2);
+        assert_eq!(rx.try_recv(), Ok(7));
+        dropping.join().unwrap();
+        assert!(tx.is_empty());
+    });
+}
+
+/// Fails if `upgrade` does not compare with zero.
+#[test]
+fn upgrade_beside_the_last_drop_gives_a_sender_or_none() {
+    model(|| {
+        let (tx, mut rx) = channel(1);
+        let weak = tx.downgrade();
+        let dropping = thread::spawn(move || drop(tx));
+        let upgraded = weak.upgrade();
+        let is_open = upgraded.is_some();
+        if let Some(tx) = upgraded {
+            tx.send(7).unwrap();
+        }
+        dropping.join().unwrap();
+        if is_open {
+            assert_eq!(rx.try_recv(), Ok(7));
+        }
+        assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
+    });
+}
+
+/// Fails if `unsubscribe` does not wake, or if a wait for the end does not look again under the
+/// lock.
+#[test]
+fn drop_of_the_last_receiver_ends_the_wait_for_it() {
+    model(|| {
+        let (tx, rx) = channel::<u8>(1);
+        let dropping = thread::spawn(move || drop(rx));
+        block_on(tx.closed());
+        dropping.join().unwrap();
+    });
+}

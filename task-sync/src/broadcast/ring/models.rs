@@ -1,0 +1,107 @@
+//! Models of the ring: each value is got by each of its receivers or replaced, and is dropped once.
+//!
+//! "Fails if" names the changes to the code that make a model fail. The values are the model's own
+//! `Arc`s: it reports one that is leaked, or used after its drop.
+use super::*;
+use sync_shim::{Model, model, sync::Arc, thread};
+
+type Values = Arc<Ring<Arc<u64>>>;
+
+fn ring(capacity: usize) -> Values {
+    Arc::new(Ring::new(capacity))
+}
+
+fn put(ring: &Values, position: u64, receivers: usize) -> Option<u64> {
+    // SAFETY: in each scenario one thread puts, in order.
+    let replaced = unsafe { ring.put(position, Arc::new(position), receivers) };
+    replaced.map(|value| *value)
+}
+
+fn take(ring: &Values, position: u64) -> Result<u64, Missing> {
+    // SAFETY: in each scenario as many threads take a position as the put counts.
+    unsafe { ring.take(position) }.map(|value| *value)
+}
+
+/// Two receivers take one value: one clones it, and the last takes it itself. Then the sender puts
+/// the next one without the lock. Fails if the Release of `unlock` is Relaxed, or if `put` loads
+/// `left` Relaxed, or if a clone runs after the unlock.
+#[test]
+fn two_takes_release_the_value() {
+    model(|| {
+        let ring = ring(1);
+        assert_eq!(put(&ring, 0, 2), None);
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || assert_eq!(take(&ring, 0), Ok(0)))
+        };
+        assert_eq!(take(&ring, 0), Ok(0));
+        if ring.unreleased(1) == 0 {
+            assert_eq!(put(&ring, 1, 1), None);
+            assert_eq!(take(&ring, 1), Ok(1));
+        }
+        other.join().unwrap();
+    });
+}
+
+/// A receiver takes a value while it is put. Fails if the store of the position or the load in
+/// `missing` is Relaxed, or if the position is stored before the value.
+#[test]
+fn take_beside_a_put_gets_the_value_or_none() {
+    model(|| {
+        let ring = ring(2);
+        let sender = {
+            let ring = ring.clone();
+            thread::spawn(move || assert_eq!(put(&ring, 0, 1), None))
+        };
+        let taken = take(&ring, 0);
+        sender.join().unwrap();
+        if let Err(missing) = taken {
+            assert_eq!(missing, Missing::Unsent);
+            assert_eq!(take(&ring, 0), Ok(0));
+        }
+    });
+}
+
+/// A receiver takes a value while it is replaced. Fails if `enter` does not look at the position
+/// again under the lock, or if `put` takes no lock.
+#[test]
+fn take_beside_a_replacement_gets_the_value_or_lags() {
+    model(|| {
+        let ring = ring(1);
+        assert_eq!(put(&ring, 0, 1), None);
+        let sender = {
+            let ring = ring.clone();
+            thread::spawn(move || put(&ring, 1, 1))
+        };
+        let taken = take(&ring, 0);
+        let replaced = sender.join().unwrap();
+        match taken {
+            Ok(value) => assert_eq!((value, replaced), (0, None)),
+            Err(missing) => {
+                assert_eq!((missing, replaced), (Missing::Replaced, Some(0)));
+            }
+        }
+        assert_eq!(take(&ring, 1), Ok(1));
+    });
+}
+
+/// A receiver that lags looks at a slot while the sender puts into it without the lock: the value
+/// before was released. Fails if `write` stores the number and does not add it.
+#[test]
+fn lagging_take_beside_a_put_without_the_lock_lags() {
+    Model::new().bound(3).check(|| {
+        let ring = ring(1);
+        // This receiver is counted for position 0, which position 1 replaces.
+        assert_eq!(put(&ring, 0, 1), None);
+        let lagging = {
+            let ring = ring.clone();
+            thread::spawn(move || take(&ring, 0))
+        };
+        let replaced = put(&ring, 1, 1);
+        assert_eq!(take(&ring, 1), Ok(1));
+        assert_eq!(put(&ring, 2, 1), None);
+        let taken = lagging.join().unwrap();
+        assert_eq!(taken.is_ok(), replaced.is_none());
+        assert_eq!(take(&ring, 2), Ok(2));
+    });
+}
