@@ -12,6 +12,10 @@ mod coop;
 pub mod futures;
 mod guard;
 mod lock;
+#[cfg(all(test, selvedge_count))]
+mod many_receivers_counts;
+#[cfg(doctest)]
+mod many_receivers_variance;
 mod mutex;
 mod notify;
 mod once_cell;
