@@ -56,7 +56,11 @@ fn dropped_wait_takes_its_arrival_back() {
 /// A waker of the leader's wakes drops a wait that the leader has yet to release.
 #[test]
 fn wait_that_is_dropped_by_a_wake_takes_nothing_back() {
-    use std::{future::Future, pin::Pin, sync::Mutex};
+    use std::{
+        future::Future,
+        pin::Pin,
+        sync::{LazyLock, Mutex},
+    };
     type Waits = Mutex<Vec<Pin<Box<dyn Future<Output = super::BarrierWaitResult> + Send>>>>;
     struct DropsAll(Arc<Waits>);
     impl Wake for DropsAll {
@@ -65,7 +69,7 @@ fn wait_that_is_dropped_by_a_wake_takes_nothing_back() {
             drop(waits);
         }
     }
-    static BARRIER: Barrier = Barrier::new(100);
+    static BARRIER: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(100));
     let waits = Arc::new(Waits::default());
     let waker = Waker::from(Arc::new(DropsAll(waits.clone())));
     for _ in 0..99 {
