@@ -48,6 +48,8 @@ pub use selvedge_executor::{
 pub use selvedge_executor::{Capture, Tracer};
 #[cfg(feature = "macros")]
 pub use selvedge_macros::{main, test};
+#[doc(inline)]
+pub use task_sync as sync;
 
 #[cfg(doctest)]
 mod variance;
