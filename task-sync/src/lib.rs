@@ -7,6 +7,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 mod blocking;
 mod coop;
+#[cfg(all(test, selvedge_count))]
+mod counts;
 mod guard;
 mod lock;
 mod mutex;
