@@ -9,6 +9,8 @@ mod barrier;
 mod blocking;
 pub mod broadcast;
 mod coop;
+#[cfg(all(test, selvedge_count))]
+mod counts;
 pub mod futures;
 mod guard;
 mod lock;

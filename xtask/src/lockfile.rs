@@ -19,6 +19,7 @@ const MOST: &[(&str, usize)] = &[
     ("waker-vtable", 3),
     ("task-header", 4),
     ("task-set", 5),
+    ("task-sync", 4),
     ("coop-budget", 3),
     ("worker-idle", 4), // With libc, for the processor time of the process.
     ("worker-queue", 5),

@@ -47,6 +47,11 @@ const PAIRS: &[(&str, [&str; 2], &str)] = &[
         ["notified", "owned"],
         "a run may put its task into an `Owned` list, and `Owned::run` runs a task",
     ),
+    (
+        "task-sync",
+        ["notify", "notify::notified"],
+        "a `Notify` makes futures, which use its queue",
+    ),
 ];
 
 /// Options of `cargo xtask modules`.
