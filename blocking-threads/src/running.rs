@@ -34,8 +34,8 @@ use sync_shim::{
 /// [`CurrentPool::run`](crate::CurrentPool::run) makes it.
 ///
 /// The future is ready with the closure's value, or with [`Dropped`] if the closure was dropped
-/// unrun, because its pool is closed or can start no thread. A poll that finds a panic of the
-/// closure resumes it.
+/// unrun, because its pool is closed or can start no thread. If the closure panicked, the poll
+/// resumes that panic.
 ///
 /// If the future is dropped, the closure still runs, and its value is dropped in its thread.
 ///
@@ -133,7 +133,7 @@ impl<T> Future for Running<T> {
     }
 }
 
-/// Drops the waker of the last poll: the closure may run for long, and this wakes nobody then.
+/// Drops the waker of the last poll: the closure may run for long, and its end has nobody to wake.
 impl<T> Drop for Running<T> {
     fn drop(&mut self) {
         let mut state = self.0.0.lock();
