@@ -389,7 +389,8 @@ impl Builder {
         self
     }
 
-    /// Sets what a thread may spend before it parks. [`Wait::Adaptive`] by default.
+    /// Sets how much processor time a thread may spend on looks for work before it parks.
+    /// [`Wait::Adaptive`] by default.
     ///
     /// A worker without tasks, and a thread for blocking closures, may look for work for a moment
     /// before it parks. A look that finds work saves a park and its wake-up, and their latency. A

@@ -81,7 +81,7 @@ struct FutureWaker {
 }
 
 impl FutureWaker {
-    /// Returns whether there is a wake to take. It saves a park, and orders nothing.
+    /// Returns whether there is a wake to take. This check only saves a park, and orders nothing.
     fn is_woken(&self) -> bool {
         // Ordering: Relaxed, as `take` acquires the wake.
         self.woken.load(Relaxed)

@@ -122,7 +122,7 @@ impl GroupStealer {
 }
 
 /// The worker's next action, as its turns decide it.
-enum Turn {
+enum Action {
     /// Runs this task, of another group than main.
     Run(Task),
     /// Takes a task of main's queue.
@@ -284,14 +284,14 @@ impl GroupQueue {
                 (turn, was_alone, !state.removed.is_empty())
             });
             let before = self.turn.replace(match &turn {
-                Turn::Run(task) => *task.scheduler(),
-                Turn::Main | Turn::Idle => self.main,
+                Action::Run(task) => *task.scheduler(),
+                Action::Main | Action::Idle => self.main,
             });
             if has_removed {
                 self.drop_removed();
             }
             match turn {
-                Turn::Run(task) => {
+                Action::Run(task) => {
                     if before == self.main {
                         self.leave_main(hooks);
                     }
@@ -300,7 +300,7 @@ impl GroupQueue {
                         from_slot: false,
                     });
                 }
-                Turn::Main => {
+                Action::Main => {
                     if was_alone {
                         hooks.notify(); // Rule 3.
                     }
@@ -309,7 +309,7 @@ impl GroupQueue {
                     }
                     // Thieves have taken main's tasks, so choose again.
                 }
-                Turn::Idle => {
+                Action::Idle => {
                     if self.turns.queued() > 0 {
                         continue; // The lists hold tasks after all, so choose again.
                     }
@@ -331,7 +331,7 @@ impl GroupQueue {
     /// Queues the requeued task. Continues the turn, or gives the turn to the next group. Returns
     /// the worker's next action.
     #[inline]
-    fn choose(&self, state: &mut State, has_main: bool, requeued: Option<Task>) -> Turn {
+    fn choose(&self, state: &mut State, has_main: bool, requeued: Option<Task>) -> Action {
         if has_main {
             let _ = state.fair.activate(state.main);
         }
@@ -346,7 +346,7 @@ impl GroupQueue {
             match exchanged {
                 Ok(task) => {
                     self.alone.set(0);
-                    return Turn::Run(task);
+                    return Action::Run(task);
                 }
                 Err(task) => state.push(task),
             }
@@ -358,15 +358,15 @@ impl GroupQueue {
         };
         loop {
             let Pick::Run(key) = pick else {
-                return Turn::Idle; // No group has a cap, so none is throttled.
+                return Action::Idle; // No group has a cap, so none is throttled.
             };
             if key == state.main {
                 if has_main && self.may_stay(state) {
-                    return Turn::Main;
+                    return Action::Main;
                 }
             } else if let Some(task) = state.pop(key) {
                 self.alone.set(0);
-                return Turn::Run(task);
+                return Action::Run(task);
             }
             pick = state.fair.pick_another();
         }
@@ -443,7 +443,8 @@ impl GroupQueue {
         self.own.take_share(&self.inbox.as_ref()?.main, 1, hooks)
     }
 
-    /// Queues the first task of a share, too. Returns how many tasks the share had.
+    /// Queues the first task of a share: the others are queued already. Returns how many tasks the
+    /// share had.
     fn keep(&self, share: Option<Batch<Task>>, hooks: &impl QueueHooks<Node<Scheduler>>) -> usize {
         let Some(Batch { first, moved }) = share else {
             return 0;

@@ -9,7 +9,7 @@ use sync_shim::sync::Arc;
 /// lateness is at most the longest pause, 10 ms.
 const LATE: Duration = Duration::from_millis(5);
 
-/// The length of a poll from which on another worker is to wait for timers and sockets.
+/// If a poll is at least this long, another worker is to wait for timers and sockets.
 const LONG: Duration = Duration::from_millis(2);
 
 /// Fires timers and polls sockets that no worker waits for. The tasks that this wakes go to the

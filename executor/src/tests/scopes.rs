@@ -288,7 +288,8 @@ fn a_leaked_guard_and_a_core_that_is_given_away_hold_up_nobody() {
 /// A task leaks a guard of another runtime. The worker's next tasks are in that runtime, and
 /// [`Handle::enter`] says so.
 ///
-/// Fails if a hook for a park or its end, or a waker that the worker calls, is there, too.
+/// Fails if a hook for a park or its end, or a waker that the worker calls, is in the guard's
+/// runtime, too.
 #[cfg(feature = "net")]
 #[test]
 fn leaked_guard_leaves_hooks_and_wakers_in_their_runtime() {

@@ -158,7 +158,7 @@ async fn sleep_behind(count: usize, waker: std::task::Waker) {
 
 /// Fails if timers that wake other things than tasks end the look before a task's timer.
 #[test]
-fn timers_of_foreign_wakers_do_not_end_the_look() {
+fn timers_that_wake_no_task_do_not_end_the_look() {
     use std::time::{Duration, Instant};
     let noop = || std::task::Waker::noop().clone();
     let (runtime, local) = (unmonitored(), LocalRuntime::new().unwrap());
