@@ -37,7 +37,7 @@
 //! and duplicate the descriptor of the result. The close of a socket takes it out of the kernel's
 //! poller, but only if no duplicate is open. Otherwise the kernel reports the socket's events until
 //! the last duplicate is closed, and each of them wakes a worker for nothing. A duplicate of a
-//! [`TcpSocket`] is also one of the stream or listener that the socket becomes.
+//! [`TcpSocket`] is also a duplicate of the stream or listener that the socket becomes.
 //!
 //! Sockets that come from std (`from_std`, `from_std_stream`) are exempt from this rule, as are
 //! those of `UnixStream::pair`, each [`UnixDatagram`] and [`AsyncFd`], and the ends of pipes: a

@@ -189,9 +189,9 @@ impl<S: Sys> Registration<S> {
         }
     }
 
-    /// Does the same for an operation that moves up to `wanted` bytes of a stream. If `op`
-    /// moves fewer bytes, the next operation waits for an event before it asks the kernel. That
-    /// saves a system call.
+    /// Does the same as [`poll_io`](Self::poll_io), for an operation that moves up to `wanted`
+    /// bytes of a stream. If `op` moves fewer bytes, the next operation waits for an event before
+    /// it asks the kernel. That saves a system call.
     pub(crate) fn poll_transfer(
         &self,
         cx: &mut Context<'_>,
@@ -203,7 +203,8 @@ impl<S: Sys> Registration<S> {
         self.poll_moved(cx, direction, op)
     }
 
-    /// Does the same for an operation that knows whether there may be more to move.
+    /// Does the same as [`poll_transfer`](Self::poll_transfer), for an operation that knows whether
+    /// there may be more to move.
     pub(crate) fn poll_moved(
         &self,
         cx: &mut Context<'_>,
@@ -242,7 +243,7 @@ impl<S: Sys> Registration<S> {
         done
     }
 
-    /// Does the same for an operation of the user.
+    /// Does the same as [`try_io`](Self::try_io), for an operation of the user.
     pub(crate) fn try_user_io<R>(
         &self,
         interest: Interest,
@@ -390,8 +391,9 @@ impl<S: Sys> Wait<'_, S> {
         }
     }
 
-    /// Does the same for an operation of the user. If `op` says "would block" after a hang-up, it
-    /// is called again in the next poll: in this one it might never say anything else.
+    /// Does the same as [`poll_io`](Self::poll_io), for an operation of the user. If `op` says
+    /// "would block" after a hang-up, it is called again in the next poll, and not in this one,
+    /// where it might never say anything else.
     fn poll_user_io<R>(
         &mut self,
         cx: &mut Context<'_>,

@@ -69,7 +69,7 @@ const LATE: u32 = 2;
 /// The duty of a thread that has left the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// No duty: a thread stands by and looks by itself, or none is to.
+    /// No duty: a thread stands by and looks by itself, or no thread is to stand by.
     Done,
     /// To unpark the standby, which has this index.
     Unpark(usize),
@@ -124,9 +124,9 @@ impl Role {
     pub(crate) fn is_held(&self) -> bool {
         // Ordering: Relaxed. For a busy worker this is a hint: if it misses a change, it polls in
         // vain, or later. For rule 4 the fence of `is_still_held` orders this load. A worker with a
-        // parker of its own retires without that fence. If it has left the role last, it reads its
-        // own store of 0, or a later holder. If it has not, another worker has: that one parks
-        // again, or unparks all others.
+        // parker of its own retires without that fence. If it was the last to leave the role, it
+        // reads its own store of 0, or a later holder. Otherwise another worker was the last: that
+        // worker parks again, or unparks all others.
         self.holder.load(Relaxed) != 0
     }
 
@@ -195,7 +195,7 @@ impl Role {
         }
     }
 
-    /// Begins to stand by, unless a thread does.
+    /// Begins to stand by, unless a thread stands by already.
     pub(crate) fn try_stand_by(&self, index: usize) -> bool {
         // Ordering: Relaxed. The exchange admits one standby, which takes over nothing from the one
         // before it. `request_unpark` publishes the index.
@@ -225,9 +225,10 @@ impl Role {
         self.has_standby()
     }
 
-    /// Requests that the poller unparks the standby, which is the caller, when it leaves the role.
-    /// Returns false if the role is vacant, or if threads stand by only since the driver ran: a
-    /// poller that took the role before may leave it without a look at the bit.
+    /// Requests that the poller, when it leaves the role, unparks the caller, which is the standby.
+    /// Returns false if the role is vacant, or if threads were allowed to stand by only after they
+    /// had begun to park: a poller that took the role before may leave it without a look at the
+    /// bit.
     pub(crate) fn request_unpark(&self) -> bool {
         // Ordering: Relaxed. The caller stands by, so it has seen the value.
         if self.stands_by.load(Relaxed) == LATE {

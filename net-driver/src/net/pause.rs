@@ -32,8 +32,8 @@ impl Pause {
     ///
     /// The timer and the clock are those of `driver`, the socket's driver: a task may use a socket
     /// without a current driver, and with the feature `test-util` each driver has a clock of its
-    /// own. The socket does not keep the driver alive. A task that waits would keep it forever,
-    /// as the driver has the task's waker.
+    /// own. The socket does not keep the driver alive: otherwise a waiting task would keep it alive
+    /// forever, as the driver has the task's waker.
     pub(crate) fn poll(
         &mut self,
         driver: &WeakDriver,

@@ -556,8 +556,9 @@ impl Receiver {
         self.source.try_io(Interest::READABLE, read)
     }
 
-    /// Performs `read`, which reads up to `wanted` bytes. If it returns none, looks whether that is
-    /// the end of the stream: before a pipe's first writer the kernel also returns none.
+    /// Performs `read`, which reads up to `wanted` bytes. If `read` returns no byte, asks the
+    /// kernel whether that is the end of the stream: before a pipe's first writer, a read also
+    /// returns no byte.
     fn read(
         &self,
         wanted: usize,
