@@ -136,7 +136,7 @@ impl<M> Lent<M> {
         Some(message)
     }
 
-    /// Counts a message that the step has received, and which an earlier one had handed over.
+    /// Counts a message that the step has received, and that an earlier step had handed over.
     pub(crate) fn count_received(&mut self) {
         self.received += 1;
     }

@@ -9,9 +9,9 @@
 //! 2. If one half is refused, the other is removed, or not added. The process of the first half may
 //!    end before the second half is there. So the thread that makes the relation adds the second
 //!    half, and then looks once more for the process of the first half. It can do so only on the
-//!    node of that process: no half that it adds names an ended process forever. A third node that
-//!    links processes of two others cannot look. If the first process ends meanwhile, the second
-//!    one gets its exit, but may keep its half until it ends itself or the node is lost.
+//!    node of that process. There, no half that it adds names an ended process forever. A third
+//!    node that links processes of two others cannot look. If the first process ends meanwhile, the
+//!    second one gets its exit, but may keep its half until it ends itself or the node is lost.
 //! 3. The table of remote relations (`remote.rs`) has an entry for each process on another node
 //!    that a process here monitors or is linked to. So the process here is also notified if that
 //!    node is down. The table also notes the watchers on other nodes, which are removed then. The

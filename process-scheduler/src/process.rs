@@ -74,7 +74,8 @@ pub trait Process: Send + 'static {
         }
     }
 
-    /// Takes events and says what to do next. A panic ends the process.
+    /// Takes events, and returns the state of the process after this step. A panic ends the
+    /// process.
     ///
     /// Events that the step does not take stay for the next step.
     fn step(

@@ -29,7 +29,7 @@ pub(super) fn is_kept(layout: Layout) -> bool {
 /// Blocks of one class.
 struct Magazine {
     blocks: Vec<NonNull<u8>>,
-    /// Frees each of the blocks.
+    /// The function that frees each of the blocks.
     free: Free,
 }
 
@@ -100,7 +100,7 @@ static DEPOTS: [[Depot; CLASSES]; 2] = [const { [const { Depot::new() }; CLASSES
 struct Shelf {
     current: Vec<NonNull<u8>>,
     other: Vec<NonNull<u8>>,
-    /// Frees each of the blocks. It is `Some` if a magazine has a block.
+    /// The function that frees each of the blocks. It is `Some` if a magazine has a block.
     free: Option<Free>,
 }
 

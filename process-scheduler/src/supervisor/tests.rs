@@ -281,7 +281,7 @@ fn take_token(handle: &Handle, pid: Pid) -> Runnable {
 /// A supervisor is killed while slow workers have its child, or all processes below it. Its next
 /// incarnation starts children with the same names at the first try.
 ///
-/// Fails if a process keeps its name although it was killed for good, or a supervisor above it.
+/// Fails if a process keeps its name although it, or a supervisor above it, was killed for good.
 #[test]
 fn killed_nested_supervisor_gets_its_names_back() {
     for above in [&["nested"][..], &["nested", "inner"]] {
@@ -521,7 +521,7 @@ fn drop_of_a_supervisor_ends_its_children() {
 ///
 /// Fails if a process that nothing has killed loses its name, and lives on.
 #[test]
-fn name_of_an_orphan_is_taken_over_with_its_life() {
+fn orphan_whose_name_is_taken_over_is_killed() {
     let handle = without_threads();
     let supervisor = killed_mine(&handle);
     let leaf = handle.whereis("leaf").unwrap();
