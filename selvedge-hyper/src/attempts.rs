@@ -178,7 +178,7 @@ impl Attempts {
     }
 }
 
-/// Makes the attempts of a connector that wraps others, or those of a test.
+/// Makes attempts, for a connector that wraps other connectors and for tests.
 impl FromIterator<(SocketAddr, Option<io::Error>)> for Attempts {
     fn from_iter<I: IntoIterator<Item = (SocketAddr, Option<io::Error>)>>(attempts: I) -> Self {
         Self(attempts.into_iter().collect())
