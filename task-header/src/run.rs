@@ -458,10 +458,10 @@ mod current {
     ///
     /// A thread runs a task while it polls the task's future, while a run or an abort drops that
     /// future, and while a run or the drop of the join handle drops the output. If a task's poll
-    /// runs another task, this returns the id of the inner one. From the end of a poll to the end
-    /// of that run no task is current otherwise, also if the run is nested in the poll of an outer
-    /// task: in the scheduler's hooks, in a wake of the join handle. Costs a load of a
-    /// thread-local.
+    /// runs another task, this returns the id of the inner one. Apart from these drops, no task is
+    /// current from the end of a poll to the end of that run, such as in the scheduler's hooks and
+    /// in the wake of a join waker. This holds even if the run is nested in the poll of an outer
+    /// task. Costs a load of a thread-local.
     ///
     /// ```
     /// use task_header::{Builder, current};
