@@ -5,8 +5,8 @@
 //! the span. For these events the future is polled with a waker that wraps the task's own. The
 //! wrapper costs one allocation a task.
 //!
-//! A subscriber is user code. If it panics at the use of a waker the panic is caught, as the code
-//! that uses the waker may not expect it.
+//! A subscriber is user code. If a subscriber panics at the use of a waker, the panic is caught:
+//! the code that uses the waker may not expect one.
 use crate::TaskKind;
 use pin_project_lite::pin_project;
 use std::{
