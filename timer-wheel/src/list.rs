@@ -113,7 +113,7 @@ pub(crate) unsafe fn push<T: Entry>(head: &mut Head<T>, entry: NonNull<T>) {
 pub(crate) struct Unlinked<T> {
     /// The pointer to the entry that `into_ptr` returned.
     pub(crate) entry: NonNull<T>,
-    /// The entry that was behind it in the ring. `None` if it was alone.
+    /// The next entry of the ring, or `None` if the ring had no other entry.
     pub(crate) next: Head<T>,
 }
 
