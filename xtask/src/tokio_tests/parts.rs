@@ -128,7 +128,8 @@ fn is_test(tokens: &[TokenTree]) -> bool {
 }
 
 /// The bytes that an error points at. If a macro makes the code in question, there are several such
-/// places: those in the macro come before that of the macro's call. The last one in a part counts.
+/// places: those in the macro come before that of the macro's call. Of the places that lie in a
+/// part, the last one counts.
 pub(super) type Places = Vec<Range<usize>>;
 
 /// Turns the parts off that have an error. Returns the new text, and the names of the parts that
