@@ -219,9 +219,9 @@ impl<F: Future, K: Kind> Ended<F, K> {
             Polled::Output
         } else {
             if needs_drop::<F::Output>() || output.is_err() {
-                let drop_output = || current::within(id(self.task), || drop(output));
+                let drop_here = || current::within(id(self.task), || drop(output));
                 // SAFETY: the run holds a reference.
-                unsafe { panics::contain_in(self.task, drop_output) };
+                unsafe { panics::contain_in(self.task, drop_here) };
             }
             Polled::NoOutput
         };
@@ -392,12 +392,12 @@ pub(crate) unsafe fn drop_output<F: Future, S>(task: TaskPtr) {
     // SAFETY: the caller owns the output slot of a task of this type (rule 6).
     let stage = unsafe { stage::<F, S>(task) };
     stage.with_mut(|stage| {
-        let drop = || {
+        let drop_in_place = || {
             // SAFETY: the slot is written; this is its only drop.
             unsafe { stage.cast::<Output<F::Output>>().drop_in_place() }
         };
         // SAFETY: the owner of the slot has a reference.
-        unsafe { panics::contain_in(task, || current::within(id(task), drop)) };
+        unsafe { panics::contain_in(task, || current::within(id(task), drop_in_place)) };
     });
 }
 
