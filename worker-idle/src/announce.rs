@@ -167,7 +167,7 @@ sync_shim::thread_local! {
 struct Kept(Cell<Option<NonNull<Mine>>>);
 
 impl Kept {
-    /// Caches `mine`, if any. Frees the cache before it, whose record is not busy.
+    /// Caches `mine`, if any. Frees the previous cache, whose record is not busy.
     fn keep(&self, mine: Option<NonNull<Mine>>) {
         let at = mine.map_or(ptr::null(), |mine| mine.as_ptr().cast_const());
         // If `LAST` is gone, as when a thread of a model ends, nothing points to the cache.
