@@ -195,8 +195,8 @@ fn first_take(shelves: &mut Option<Box<Shelves>>, of: Use, class: usize) -> Opti
 
 #[cold]
 fn new_shelves(shelves: &mut Option<Box<Shelves>>) -> &mut Shelves {
-    let class = || std::array::from_fn(|_| Shelf::default());
-    shelves.insert(Box::new(Shelves([class(), class()])))
+    let of_a_use = || std::array::from_fn(|_| Shelf::default());
+    shelves.insert(Box::new(Shelves([of_a_use(), of_a_use()])))
 }
 
 /// Keeps a block, or frees it.

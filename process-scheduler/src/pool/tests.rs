@@ -75,9 +75,9 @@ fn arc_of_another_alignment_is_aligned() {
 /// Fails if a layout is kept whose size is not that of its class.
 #[test]
 fn layouts_between_two_classes_are_not_kept() {
-    let is_kept = |size| is_kept(Layout::from_size_align(size, 8).unwrap());
-    assert!(is_kept(8) && is_kept(16) && is_kept(512));
-    assert!(!is_kept(0) && !is_kept(12) && !is_kept(15) && !is_kept(520));
+    let keeps = |size| is_kept(Layout::from_size_align(size, 8).unwrap());
+    assert!(keeps(8) && keeps(16) && keeps(512));
+    assert!(!keeps(0) && !keeps(12) && !keeps(15) && !keeps(520));
 }
 
 /// Fails if the panic of a value's drop loses the block.
