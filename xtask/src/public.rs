@@ -187,8 +187,8 @@ impl Crates {
             .filter_map(made_by_macro)
             .flatten()
             .collect();
-        if let Some(made) = made.iter().find(|made| made.name == name) {
-            survey.check_item(&shown, &[Docs(&made.attributes)], None);
+        if let Some(item) = made.iter().find(|item| item.name == name) {
+            survey.check_item(&shown, &[Docs(&item.attributes)], None);
         }
         if let Some(item) = self.items(&at).find(|item| is_named(item, &name)) {
             survey.check_item(&shown, &[Docs(attributes(item))], None);
@@ -203,7 +203,7 @@ impl Crates {
     fn resolve(&self, at: &Place, name: &str) -> Option<(Place, String)> {
         let here = |item: &Item| {
             is_named(item, name)
-                || made_by_macro(item).is_some_and(|made| made.iter().any(|made| made.name == name))
+                || made_by_macro(item).is_some_and(|made| made.iter().any(|one| one.name == name))
         };
         if self.items(at).any(here) {
             return Some((at.clone(), name.into()));

@@ -41,11 +41,11 @@ fn walk(source: &str, tokens: TokenStream, found: &mut Vec<Part>) {
                 }
             }
             TokenTree::Punct(punct) if punct.as_char() == ';' => {
-                let call = call(&tokens[begin..at]).map(|call| one_line(&source[range(call)]));
-                if call.is_some() || is_import(&tokens[begin..at]) {
+                let name = call(&tokens[begin..at]).map(|call| one_line(&source[range(call)]));
+                if name.is_some() || is_import(&tokens[begin..at]) {
                     found.push(Part {
                         range: range(&tokens[begin..=at]),
-                        name: call,
+                        name,
                         is_test: false,
                     });
                 }
