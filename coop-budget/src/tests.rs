@@ -80,7 +80,7 @@ fn panic_ends_a_scope_and_late_refunds_are_ignored() {
 }
 
 #[test]
-fn refund_in_a_nested_scope_goes_to_its_own_scope() {
+fn refund_in_a_nested_scope_goes_to_the_scope_that_granted() {
     Scope::new(Budget::new(3)).run(|| {
         let Poll::Ready(outer) = poll_proceed(&mut cx()) else {
             panic!()
