@@ -4,8 +4,8 @@
 //! 2. A closure of `spawn_blocking` or `block_in_place`, and the rest of a poll that has given its
 //!    worker away, have no turn. Their group is kept here, by a counted reference. If the group is
 //!    destroyed meanwhile, their spawns go to main.
-//! 3. Everything else belongs to main, such as a `block_on`, or a waker or a hook for a sleep that
-//!    a worker calls between two polls.
+//! 3. Everything else belongs to main, such as a `block_on`, and the wakers and hooks that a
+//!    worker calls between two polls.
 use super::group::Group;
 use crate::worker::{
     context::with_core, core::Core, identity::RuntimePtr, scheduler::Scheduler, shared::Shared,

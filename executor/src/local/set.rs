@@ -261,8 +261,8 @@ impl Drop for LocalSet {
 }
 
 pin_project! {
-    /// Future of [`LocalSet::run_until`]. It has no room for the future besides that in `until`,
-    /// which it drops in the set's scope, once it is ready or in its own drop.
+    /// Future of [`LocalSet::run_until`]. The future's only place is in `until`. It is dropped
+    /// there, in the set's scope: when it is ready, or in the drop of the `RunUntil`.
     struct RunUntil<'a, F> {
         set: &'a LocalSet,
         #[pin]

@@ -22,7 +22,7 @@ impl Deref for LocalTasks {
 }
 
 impl LocalTasks {
-    /// Cancels all tasks, those included that are spawned meanwhile by wakers that a cancel calls.
+    /// Cancels all tasks. A cancel may call wakers that spawn tasks: these are cancelled, too.
     pub(crate) fn cancel_left(&self) {
         while !self.set.is_empty() {
             self.set.cancel_all();
