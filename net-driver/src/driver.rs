@@ -248,7 +248,7 @@ impl Inner {
         self.parks.fetch_add(1, Relaxed);
     }
 
-    /// Calls the wakers that a dropped park has collected, and takes one from the count of parks.
+    /// Calls the wakers that a dropped park has collected, and lowers the count of parks by 1.
     /// Shuts the driver down after the last park. If this was not the last park, the worker
     /// retires, if it `may_owe_role`. Catches the panics of wakers, because any thread may drop the
     /// park of a worker that was never started.

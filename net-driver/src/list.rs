@@ -1,6 +1,6 @@
 //! A list whose values keep their indices until they are removed: a [`slab::Slab`]. The removal of
 //! the last value also frees all entries: otherwise each walk would visit as many entries as the
-//! list ever had values at a time.
+//! list has ever had values at once.
 pub(crate) use slab::Slab as List;
 
 /// The number of entries for which an empty list keeps memory.

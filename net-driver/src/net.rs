@@ -34,8 +34,8 @@
 //! # Duplicates
 //! A duplicate of a socket's descriptor, such as one for a child process (`try_clone_to_owned` of
 //! [`AsFd`](std::os::fd::AsFd)), must not outlive the socket. If it should, call `into_std` first,
-//! and duplicate the descriptor of the result. The close of a socket takes it out of the kernel's
-//! poller, but only if no duplicate is open. Otherwise the kernel reports the socket's events until
+//! and duplicate the descriptor of the result. If no duplicate is open, the close of a socket takes
+//! the socket out of the kernel's poller. Otherwise the kernel reports the socket's events until
 //! the last duplicate is closed, and each of them wakes a worker for nothing. A duplicate of a
 //! [`TcpSocket`] is also a duplicate of the stream or listener that the socket becomes.
 //!

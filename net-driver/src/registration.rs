@@ -90,7 +90,8 @@ impl<S: Sys> Registration<S> {
     /// A descriptor may be registered already. If that entry is left over from a registration that
     /// has lost its number, or has ended, this takes the entry over. Otherwise this fails with
     /// `AlreadyExists`. Where the close of a descriptor leaves its entry, a checked registration
-    /// also fails while the one that has lost the number lives, or if it was forgotten.
+    /// also fails while the registration that has lost the number lives, or if that one was
+    /// forgotten.
     pub(crate) fn new(
         reactor: &Arc<Reactor<S>>,
         fd: Fd,
@@ -199,8 +200,8 @@ impl<S: Sys> Registration<S> {
         wanted: usize,
         mut op: impl FnMut() -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let op = || op().map(|count| Moved::of(count, wanted));
-        self.poll_moved(cx, direction, op)
+        let transfer = || op().map(|count| Moved::of(count, wanted));
+        self.poll_moved(cx, direction, transfer)
     }
 
     /// Does the same as [`poll_transfer`](Self::poll_transfer), for an operation that knows whether

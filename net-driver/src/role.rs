@@ -5,8 +5,8 @@
 //! other workers park without a limit of their own, but for the standby (see `standby.rs`). A
 //! thread that arms an earlier timer unparks the poller. When the park of the poller returns, it
 //! leaves the role, runs tasks, and looks at the timers between them. When it parks again, it takes
-//! the role again, unless another worker has. A worker that stops parking makes sure that one that
-//! waits takes the role.
+//! the role again, unless another worker has taken it. A worker that stops parking makes sure that
+//! a waiting worker takes the role.
 //!
 //! ```text
 //!            a worker parks
@@ -28,9 +28,9 @@
 //! | `standby` | the standby's index plus 1, or 0 | the thread that begins or ends to stand by |
 //!
 //! 1. A worker that parks takes the role if it is vacant, and leaves it when its park returns. The
-//!    worker that left the role last is *responsible* for it while it is vacant: it is awake, looks
-//!    at the timers between its tasks, and takes the role when it parks. If it stops parking
-//!    instead, rule 4 makes another worker responsible.
+//!    worker that left the role last is *responsible* while the role is vacant: this worker is
+//!    awake, looks at the timers between its tasks, and takes the role when it parks. If it stops
+//!    parking instead, rule 4 makes another worker responsible.
 //! 2. The poller publishes `until`, and then reads the next deadline of each wheel again. A thread
 //!    that arms a timer publishes the wheel's next deadline, and then reads `until`. Each of them
 //!    has a `SeqCst` fence between its two actions. So either the poller sees the new deadline
@@ -114,7 +114,8 @@ impl Role {
     }
 
     /// Returns whether a worker has the role, for a worker that is about to wait, or that hands the
-    /// role over (rule 4). It has published its wait, or has left the role before.
+    /// role over (rule 4). The worker has published its wait, or has left the role, before this
+    /// call.
     pub(crate) fn is_still_held(&self) -> bool {
         fence(SeqCst);
         self.is_held()

@@ -48,7 +48,7 @@ pub struct UnixStream {
 }
 
 impl UnixStream {
-    /// Connects to the listener at `path`. On Linux it may be an [abstract name](super::unix).
+    /// Connects to the listener at `path`. On Linux, `path` may be an [abstract name](super::unix).
     ///
     /// # Errors
     /// If no socket listens at `path`, or too many connections wait there to be accepted

@@ -141,7 +141,7 @@ fn shutdown_with_a_panicking_waker_ends_sockets_and_timers() {
     let driver = Driver::new(1);
     let _pipe = driver.scope(None, || {
         let (sender, receiver) = pipe::pipe().unwrap();
-        receiver.try_read(&mut [0]).unwrap_err(); // It assumed that there are bytes.
+        receiver.try_read(&mut [0]).unwrap_err(); // The receiver assumed that there are bytes.
         assert!(receiver.poll_read_ready(&mut cx).is_pending());
         assert!(sleep.as_mut().poll(&mut cx).is_pending());
         (receiver, sender)

@@ -398,10 +398,8 @@ impl Sender {
         cx: &mut Context<'_>,
         mut write: impl FnMut(&mut &File) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let write = || write(&mut self.source.io());
-        self.source
-            .registration()
-            .poll_io(cx, Direction::Write, write)
+        let op = || write(&mut self.source.io());
+        self.source.registration().poll_io(cx, Direction::Write, op)
     }
 }
 
