@@ -18,7 +18,8 @@ use std::{
     time::Duration,
 };
 
-/// The time from the begin of one attempt to that of the next: the value that the RFC recommends.
+/// The time from the start of one attempt to the start of the next: the value that the RFC
+/// recommends.
 pub(crate) const STAGGER: Duration = Duration::from_millis(250);
 
 /// The most attempts that run at a time. Each of them has a descriptor.
